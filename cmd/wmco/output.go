@@ -1,0 +1,123 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"wmco/render/bundle"
+)
+
+// format is what -o chooses.
+type format string
+
+const (
+	formatText format = "text"
+	formatJSON format = "json"
+)
+
+// String, Set and Type make format a flag.
+func (f *format) String() string { return string(*f) }
+
+// Set accepts the known formats.
+func (f *format) Set(s string) error {
+	switch format(s) {
+	case formatText, formatJSON:
+		*f = format(s)
+		return nil
+	}
+	return fmt.Errorf("must be text or json")
+}
+
+// Type is what help calls the value.
+func (f *format) Type() string { return "text|json" }
+
+func addFormat(cmd *cobra.Command, f *format) {
+	*f = formatText
+	cmd.Flags().VarP(f, "output", "o", "format of the answer")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
+
+// palette colours words; the zero value does not.
+type palette struct{ on bool }
+
+func (p palette) paint(code, text string) string {
+	if !p.on || text == "" {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (p palette) bold(text string) string { return p.paint("1", text) }
+func (p palette) dim(text string) string  { return p.paint("2", text) }
+
+func (p palette) severity(s bundle.Severity) string {
+	switch s {
+	case bundle.SeverityError:
+		return p.paint("31", string(s))
+	case bundle.SeverityWarning:
+		return p.paint("33", string(s))
+	case bundle.SeverityInfo:
+		return p.paint("36", string(s))
+	}
+	return string(s)
+}
+
+// printFindings writes findings as people read them: what, where, and what to do.
+//
+//	warning  CertificateSkipped  ConfigMap/ns/trusted-ca data["ca-bundle.crt"]  (trusted-ca.yaml:1)
+//	         block 2 is a KEY, not a CERTIFICATE; the other certificates are used
+//	         fix: remove or correct the block
+func printFindings(w io.Writer, p palette, findings bundle.Findings) {
+	for _, f := range findings {
+		where := strings.TrimSpace(f.Object.String() + " " + f.Field)
+		if f.Node != "" && f.Node != f.Object.Name {
+			where = strings.TrimSpace(f.Node + "  " + where)
+		}
+		if f.Object.Source != "" {
+			where += "  " + p.dim(place(f.Object))
+		}
+		fmt.Fprintf(w, "%s%s  %s  %s\n", p.severity(f.Severity), strings.Repeat(" ", max(0, 7-len(f.Severity))), p.bold(f.Reason), where)
+		fmt.Fprintf(w, "         %s\n", f.Message)
+		if f.Fix != "" {
+			fmt.Fprintf(w, "         %s %s\n", p.dim("fix:"), f.Fix)
+		}
+	}
+}
+
+func place(r bundle.Ref) string {
+	if r.Line == 0 {
+		return "(" + r.Source + ")"
+	}
+	return fmt.Sprintf("(%s:%d)", r.Source, r.Line)
+}
+
+// count says how many findings of each severity there are.
+func count(findings bundle.Findings) string {
+	n := map[bundle.Severity]int{}
+	for _, f := range findings {
+		n[f.Severity]++
+	}
+	return fmt.Sprintf("%d errors, %d warnings, %d infos", n[bundle.SeverityError], n[bundle.SeverityWarning], n[bundle.SeverityInfo])
+}
+
+// size prints bytes for people.
+func size(n int64) string {
+	switch {
+	case n >= 10<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	case n >= 10<<10:
+		return fmt.Sprintf("%d KiB", n>>10)
+	}
+	return fmt.Sprintf("%d B", n)
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"wmco/payload"
+	"wmco/render/bundle"
+)
+
+// versionAnswer is the JSON of `wmco version`.
+type versionAnswer struct {
+	Version    string            `json:"version"`
+	Go         string            `json:"go"`
+	Platform   string            `json:"platform"`
+	Schema     int               `json:"bundleSchema"`
+	Clusters   []string          `json:"clusterVersions"`
+	Components map[string]string `json:"components"`
+}
+
+func versionCommand(a app) *cobra.Command {
+	var f format
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of wmco and of what it ships",
+		Long:  "Print the version of wmco, of the bundle format, and of the programs that it puts on nodes." + exitHelp("0  done", "2  usage"),
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			answer := versionAnswer{Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: bundle.Schema, Components: map[string]string{}}
+			for _, v := range payload.ClusterVersions() {
+				answer.Clusters = append(answer.Clusters, v.Cluster)
+			}
+			for _, e := range payload.Table() {
+				answer.Components[e.Name] = e.Version
+			}
+			if f == formatJSON {
+				return writeJSON(a.stdout, answer)
+			}
+			fmt.Fprintf(a.stdout, "wmco %s (%s, %s), bundle schema %d\n", answer.Version, answer.Go, answer.Platform, answer.Schema)
+			for _, e := range payload.Table() {
+				fmt.Fprintf(a.stdout, "  %-28s %s\n", e.Name, e.Version)
+			}
+			return nil
+		},
+	}
+	addFormat(cmd, &f)
+	return cmd
+}

@@ -1,0 +1,205 @@
+package gather
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	operatorv1 "github.com/openshift/api/operator/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"wmco/render"
+	"wmco/render/bundle"
+)
+
+func (g *gatherer) infrastructure() {
+	var infra configv1.Infrastructure
+	if !g.read(render.FromInfrastructure, groupConfig, "Infrastructure", "", clusterName, &infra) && !g.embeddedInfrastructure(&infra) {
+		return
+	}
+	g.cluster.InfrastructureName = infra.Status.InfrastructureName
+	g.cluster.APIServerInternalURL = infra.Status.APIServerInternalURL
+	if s := infra.Status.PlatformStatus; s != nil && s.Type != "" {
+		g.cluster.Platform = render.Platform(s.Type)
+		return
+	}
+	// Clusters of before 4.2 and some dumps have only the old field.
+	g.cluster.Platform = render.Platform(infra.Status.Platform) //nolint:staticcheck // read for old objects only
+}
+
+// embeddedInfrastructure takes the copy that the machine-config-operator keeps in its ControllerConfig, for inputs
+// without the object itself.
+func (g *gatherer) embeddedInfrastructure(infra *configv1.Infrastructure) bool {
+	o, ok := g.find(groupMachineConfig, "ControllerConfig", "", controllerConfigName)
+	if !ok {
+		return false
+	}
+	var cc mcfgv1.ControllerConfig
+	if !g.decode(o, &cc) || cc.Spec.Infra == nil {
+		return false
+	}
+	*infra = *cc.Spec.Infra
+	g.cluster.Origins[render.FromInfrastructure] = o.Ref
+	g.add(bundle.SeverityInfo, "InfrastructureFromCopy", bundle.Finding{
+		Object: o.Ref, Field: "spec.infra", Message: "Infrastructure/cluster is not in the inputs; the copy in ControllerConfig is used",
+		Fix: "add it: oc get infrastructures.config.openshift.io cluster -o yaml",
+	})
+	return true
+}
+
+func (g *gatherer) networks() {
+	var network configv1.Network
+	if g.read(render.FromClusterNetwork, groupConfig, "Network", "", clusterName, &network) {
+		g.cluster.Network.Type = firstNonEmpty(network.Status.NetworkType, network.Spec.NetworkType)
+		g.cluster.Network.ServiceNetworks = network.Spec.ServiceNetwork
+		if len(network.Spec.ServiceNetwork) == 0 {
+			g.cluster.Network.ServiceNetworks = network.Status.ServiceNetwork
+		}
+	}
+	var operator operatorv1.Network
+	if !g.read(render.FromOperatorNetwork, groupOperator, "Network", "", clusterName, &operator) {
+		return
+	}
+	ovn := operator.Spec.DefaultNetwork.OVNKubernetesConfig
+	if ovn == nil || ovn.HybridOverlayConfig == nil {
+		return
+	}
+	g.cluster.Network.HybridOverlay = true
+	if port := ovn.HybridOverlayConfig.HybridOverlayVXLANPort; port != nil {
+		g.cluster.Network.HybridOverlayPort = int(*port)
+	}
+}
+
+func (g *gatherer) version() {
+	var version configv1.ClusterVersion
+	if g.read(render.FromVersion, groupConfig, "ClusterVersion", "", versionName, &version) {
+		g.cluster.Version = version.Status.Desired.Version
+	}
+}
+
+// settings reads the operator's configuration, its environment, and the proxy, which either may set.
+func (g *gatherer) settings() {
+	var cm corev1.ConfigMap
+	g.read(render.FromSettings, "", "ConfigMap", g.options.Namespace, settingsName, &cm)
+	ref := g.cluster.Origins[render.FromSettings]
+	settings, findings := render.DecodeSettings(cm.Data[render.SettingsKey], ref)
+	g.findings = append(g.findings, findings...)
+	for key := range cm.Data {
+		if key != render.SettingsKey {
+			g.add(bundle.SeverityError, "SettingsInvalid", bundle.Finding{
+				Object: ref, Field: `data["` + key + `"]`, Message: "is not a key that the operator reads", Fix: "put the settings into " + render.SettingsKey,
+			})
+		}
+	}
+	env := g.environment()
+	g.cluster.Settings, findings = settings.OperatorEnvironment(env, g.cluster.Origins[render.FromOperator])
+	g.findings = append(g.findings, findings...)
+	g.proxy(env)
+	g.trustedCA()
+}
+
+// environment is that of the operator: given by itself, or read from its Deployment.
+func (g *gatherer) environment() map[string]string {
+	if g.options.Environment != nil {
+		return g.options.Environment
+	}
+	var deployment appsv1.Deployment
+	if !g.read(render.FromOperator, groupApps, "Deployment", g.options.Namespace, operatorName, &deployment) {
+		return nil
+	}
+	env := map[string]string{}
+	for _, c := range deployment.Spec.Template.Spec.Containers {
+		for _, v := range c.Env {
+			if v.ValueFrom == nil {
+				env[v.Name] = v.Value
+			}
+		}
+		args := append([]string{env[render.EnvArgs]}, c.Args...)
+		env[render.EnvArgs] = strings.Join(args, " ")
+	}
+	return env
+}
+
+// proxy: the status of Proxy/cluster wins, even an empty one; OLM's environment serves where there is no object.
+func (g *gatherer) proxy(env map[string]string) {
+	var proxy configv1.Proxy
+	if g.read(render.FromProxy, groupConfig, "Proxy", "", clusterName, &proxy) {
+		s := proxy.Status
+		g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(s.HTTPProxy), HTTPS: bundle.NewSecret(s.HTTPSProxy), NoProxy: s.NoProxy}
+		g.maskedProxy(s.HTTPProxy, s.HTTPSProxy)
+		return
+	}
+	g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(env["HTTP_PROXY"]), HTTPS: bundle.NewSecret(env["HTTPS_PROXY"]), NoProxy: env["NO_PROXY"]}
+	if ref, ok := g.cluster.Origins[render.FromOperator]; ok && !g.cluster.Proxy.IsZero() {
+		g.cluster.Origins[render.FromProxy] = ref
+	}
+}
+
+// maskedProxy tells of passwords that a must-gather masked.
+func (g *gatherer) maskedProxy(urls ...string) {
+	if g.options.Complete || !slices.ContainsFunc(urls, func(u string) bool { return strings.Contains(u, ":****@") }) {
+		return
+	}
+	g.add(bundle.SeverityWarning, "SecretStandIn", bundle.Finding{
+		Object: g.cluster.Origins[render.FromProxy], Field: "status.httpProxy", Message: "holds a password that the must-gather masked",
+		Fix: "give the object as one more --from, or read from the cluster itself, to see the real bundle",
+	})
+}
+
+func (g *gatherer) trustedCA() {
+	var cm corev1.ConfigMap
+	if g.read(render.FromTrustedCA, "", "ConfigMap", g.options.Namespace, trustedCAName, &cm) {
+		g.cluster.TrustedCAs = cm.Data[keyTrustedCA]
+	}
+}
+
+func (g *gatherer) controllerConfig() {
+	var cc mcfgv1.ControllerConfig
+	if !g.read(render.FromControllers, groupMachineConfig, "ControllerConfig", "", controllerConfigName, &cc) {
+		return
+	}
+	g.cluster.KubeletClientCA = string(cc.Spec.KubeAPIServerServingCAData)
+	byRegistry := map[string][]string{}
+	for _, b := range slices.Concat(cc.Spec.ImageRegistryBundleData, cc.Spec.ImageRegistryBundleUserData) {
+		// A key of a ConfigMap cannot hold a colon, so a port is written with two dots.
+		registry := strings.Replace(b.File, "..", ":", 1)
+		byRegistry[registry] = append(byRegistry[registry], string(b.Data))
+	}
+	for _, registry := range slices.Sorted(maps.Keys(byRegistry)) {
+		g.cluster.RegistryCAs = append(g.cluster.RegistryCAs, render.RegistryCA{Registry: registry, PEM: strings.Join(byRegistry[registry], "\n")})
+	}
+}
+
+func (g *gatherer) bootstrap() {
+	var secret corev1.Secret
+	name := bundle.Ref{Kind: "Secret", Namespace: namespaceMCO, Name: bootstrapTokenName}
+	if g.read(render.FromBootstrap, "", "Secret", namespaceMCO, bootstrapTokenName, &secret) {
+		name = g.cluster.Origins[render.FromBootstrap]
+	}
+	g.cluster.Bootstrap = render.Bootstrap{
+		CA: g.secretValue(secret.Data, name, "ca.crt").Reveal(), Token: g.secretValue(secret.Data, name, "token"),
+	}
+}
+
+func (g *gatherer) exporter() {
+	var secret corev1.Secret
+	name := bundle.Ref{Kind: "Secret", Namespace: g.options.Namespace, Name: exporterTLSName}
+	if g.read(render.FromExporterTLS, "", "Secret", g.options.Namespace, exporterTLSName, &secret) {
+		name = g.cluster.Origins[render.FromExporterTLS]
+	}
+	g.cluster.Exporter = render.KeyPair{
+		Certificate: g.secretValue(secret.Data, name, "tls.crt").Reveal(), Key: g.secretValue(secret.Data, name, "tls.key"),
+	}
+}
+
+func firstNonEmpty(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}

@@ -1,0 +1,86 @@
+package gather
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+
+	"wmco/controller/gather/objects"
+	"wmco/render"
+	"wmco/render/bundle"
+)
+
+// find returns the one object of that name, if it was found.
+func (g *gatherer) find(group, kind, namespace, name string) (objects.Object, bool) {
+	for _, o := range g.objects {
+		if o.Group == group && o.Kind == kind && o.Namespace == namespace && o.Name == name {
+			return o, true
+		}
+	}
+	return objects.Object{}, false
+}
+
+// all returns the objects of a kind, by name.
+func (g *gatherer) all(group, kind string) []objects.Object {
+	var found []objects.Object
+	for _, o := range g.objects {
+		if o.Group == group && o.Kind == kind {
+			found = append(found, o)
+		}
+	}
+	return found
+}
+
+// decode reads an object into its type. Fields that the type does not know are none of our business: the cluster may
+// be newer. What does not fit the type is a finding with its path.
+func (g *gatherer) decode(o objects.Object, into any) bool {
+	err := json.Unmarshal(o.JSON, into)
+	if err == nil {
+		return true
+	}
+	f := bundle.Finding{Object: o.Ref, Message: "the object does not fit its type", Fix: "correct the object; `oc explain " + o.Kind + "` shows its fields"}
+	var typeErr *json.UnmarshalTypeError
+	if errors.As(err, &typeErr) {
+		f.Field = typeErr.Field
+		f.Message = fmt.Sprintf("is a %s, which does not fit type %s", kindOf(typeErr.Value), typeErr.Type)
+	}
+	g.add(bundle.SeverityError, "InputInvalid", f)
+	return false
+}
+
+var firstWord = regexp.MustCompile(`^\w+`)
+
+// kindOf drops the number that encoding/json adds to "number": no value goes into a message.
+func kindOf(value string) string { return firstWord.FindString(value) }
+
+// read finds and decodes the object that plays a role, and records it as an origin.
+func (g *gatherer) read(origin render.Origin, group, kind, namespace, name string, into any) bool {
+	o, ok := g.find(group, kind, namespace, name)
+	if !ok || !g.decode(o, into) {
+		return false
+	}
+	g.cluster.Origins[origin] = o.Ref
+	return true
+}
+
+// elided matches what `oc adm inspect` puts in the place of a secret value: "998 bytes long".
+var elided = regexp.MustCompile(`^\d+ bytes long\s*$`)
+
+// secretValue reads one key of a Secret. A value that the source lacks or that a must-gather emptied becomes a marked
+// stand-in with a warning, unless the source is complete.
+func (g *gatherer) secretValue(data map[string][]byte, ref bundle.Ref, key string) bundle.Secret {
+	value := data[key]
+	if len(value) > 0 && !elided.Match(value) {
+		return bundle.NewSecret(string(value))
+	}
+	if g.options.Complete {
+		return bundle.Secret{}
+	}
+	what := ref.String() + " " + key
+	g.add(bundle.SeverityWarning, "SecretStandIn", bundle.Finding{
+		Object: ref, Field: `data["` + key + `"]`, Message: "is not in the inputs; a marked stand-in takes its place",
+		Fix: "give the object as one more --from, or read from the cluster itself, to see the real bundle",
+	})
+	return bundle.NewStandIn(what)
+}

@@ -1,0 +1,77 @@
+// Package gather reads the objects of a cluster, live or from files, and turns them into the plain inputs of render.
+//
+//	objects.Reader (cluster, folder, must-gather, stdin) --Read--> documents --decode--> render.Cluster, render.Node
+//
+// It reads everything that it needs at once, judges only whether an object can be understood, and collects what it
+// finds; whether the inputs make sense together is render's matter. It never writes anything.
+package gather
+
+import (
+	"context"
+	"fmt"
+
+	"wmco/controller/gather/objects"
+	"wmco/render"
+	"wmco/render/bundle"
+)
+
+// OperatorNamespace is where the operator and its objects live, unless the user chose another.
+const OperatorNamespace = "openshift-windows-machine-config-operator"
+
+// Options tell what the objects do not.
+type Options struct {
+	// Namespace of the operator; empty is OperatorNamespace.
+	Namespace string
+	// Complete sources (a live cluster) hold every object there is. From others, such as a must-gather, Secrets are
+	// missing or emptied; stand-ins take their place.
+	Complete bool
+	// Environment is that of the running operator. Nil takes it from the operator's Deployment.
+	Environment map[string]string
+	// Facts are what machines say of themselves, matched to nodes by address.
+	Facts []bundle.Facts
+}
+
+// Result is everything that was found out.
+type Result struct {
+	Cluster render.Cluster
+	// Nodes are the Windows machines, those with a Node first, by name, then by address.
+	Nodes    []render.Node
+	Findings bundle.Findings
+}
+
+// Gather reads a cluster. The error is the source's (unreachable); everything that is wrong with an object is a
+// finding.
+func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
+	if o.Namespace == "" {
+		o.Namespace = OperatorNamespace
+	}
+	set, err := r.Read(ctx, wants(o.Namespace))
+	if err != nil {
+		return Result{}, fmt.Errorf("reading cluster: %w", err)
+	}
+	g := &gatherer{options: o, objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}}}
+	g.infrastructure()
+	g.networks()
+	g.version()
+	g.settings()
+	g.apiServer()
+	g.controllerConfig()
+	g.machineConfig()
+	g.bootstrap()
+	g.exporter()
+	g.mirrors()
+	return Result{Cluster: g.cluster, Nodes: g.nodes(), Findings: g.findings.Sorted()}, nil
+}
+
+// gatherer collects the inputs of one cluster.
+type gatherer struct {
+	options  Options
+	objects  []objects.Object
+	cluster  render.Cluster
+	findings bundle.Findings
+}
+
+func (g *gatherer) add(severity bundle.Severity, reason string, f bundle.Finding) {
+	f.Severity, f.Reason = severity, reason
+	g.findings = append(g.findings, f)
+}

@@ -1,0 +1,83 @@
+package gather
+
+import (
+	"fmt"
+
+	configv1 "github.com/openshift/api/config/v1"
+	operatorv1alpha1 "github.com/openshift/api/operator/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+
+	"wmco/render/bundle"
+	"wmco/render/mirrors"
+)
+
+// mirrors reads the mirror sets of all three kinds, the registry settings and the pull secret.
+func (g *gatherer) mirrors() {
+	for _, o := range g.all(groupConfig, string(mirrors.DigestSet)) {
+		var set configv1.ImageDigestMirrorSet
+		if !g.decode(o, &set) {
+			continue
+		}
+		for i, m := range set.Spec.ImageDigestMirrors {
+			g.mirrorSet(mirrors.DigestSet, o.Ref, fmt.Sprintf("spec.imageDigestMirrors[%d]", i), m.Source, m.Mirrors, m.MirrorSourcePolicy)
+		}
+	}
+	for _, o := range g.all(groupConfig, string(mirrors.TagSet)) {
+		var set configv1.ImageTagMirrorSet
+		if !g.decode(o, &set) {
+			continue
+		}
+		for i, m := range set.Spec.ImageTagMirrors {
+			g.mirrorSet(mirrors.TagSet, o.Ref, fmt.Sprintf("spec.imageTagMirrors[%d]", i), m.Source, m.Mirrors, m.MirrorSourcePolicy)
+		}
+	}
+	for _, o := range g.all(groupOperator, string(mirrors.ContentSourcePolicy)) {
+		var policy operatorv1alpha1.ImageContentSourcePolicy
+		if !g.decode(o, &policy) {
+			continue
+		}
+		for i, m := range policy.Spec.RepositoryDigestMirrors {
+			set := mirrors.Set{Kind: mirrors.ContentSourcePolicy, Ref: o.Ref, Field: fmt.Sprintf("spec.repositoryDigestMirrors[%d]", i), Source: m.Source, Mirrors: m.Mirrors}
+			g.cluster.Mirrors.Sets = append(g.cluster.Mirrors.Sets, set)
+		}
+	}
+	g.registrySources()
+	g.pullSecret()
+}
+
+func (g *gatherer) mirrorSet(kind mirrors.SetKind, ref bundle.Ref, field, source string, list []configv1.ImageMirror, policy configv1.MirrorSourcePolicy) {
+	set := mirrors.Set{Kind: kind, Ref: ref, Field: field, Source: source, Policy: mirrors.Policy(policy)}
+	for _, m := range list {
+		set.Mirrors = append(set.Mirrors, string(m))
+	}
+	g.cluster.Mirrors.Sets = append(g.cluster.Mirrors.Sets, set)
+}
+
+func (g *gatherer) registrySources() {
+	o, ok := g.find(groupConfig, "Image", "", clusterName)
+	if !ok {
+		return
+	}
+	var image configv1.Image
+	if !g.decode(o, &image) {
+		return
+	}
+	s := image.Spec.RegistrySources
+	g.cluster.Mirrors.Scopes = mirrors.Scopes{Ref: o.Ref, Insecure: s.InsecureRegistries, Blocked: s.BlockedRegistries, Allowed: s.AllowedRegistries}
+}
+
+// pullSecret is needed only for mirrors that ask for credentials, so nothing is said of one that is not there.
+func (g *gatherer) pullSecret() {
+	o, ok := g.find("", "Secret", namespaceConfig, pullSecretName)
+	if !ok {
+		return
+	}
+	var secret corev1.Secret
+	if !g.decode(o, &secret) {
+		return
+	}
+	g.cluster.Mirrors.PullSecretRef = o.Ref
+	if value := secret.Data[keyPullSecret]; !elided.Match(value) {
+		g.cluster.Mirrors.PullSecret = bundle.NewSecret(string(value))
+	}
+}

@@ -1,0 +1,205 @@
+package gather
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"wmco/render"
+	"wmco/render/bundle"
+)
+
+// nodes puts together what Machines, windows-instances and Nodes say of each Windows machine.
+func (g *gatherer) nodes() []render.Node {
+	list := g.addNodes(g.addInstances(g.machines()))
+	used := make([]bool, len(g.options.Facts))
+	for i := range list {
+		for k, f := range g.options.Facts {
+			if describes(f, list[i]) {
+				list[i].Facts, used[k] = f, true
+			}
+		}
+	}
+	for k, ok := range used {
+		if !ok {
+			g.add(bundle.SeverityError, "FactsUnmatched", bundle.Finding{
+				Message: fmt.Sprintf("facts %d are of %q, whose addresses no Windows machine of the inputs has", k+1, g.options.Facts[k].HostName), Fix: "give the facts of a machine that the inputs know",
+			})
+		}
+	}
+	slices.SortFunc(list, func(a, b render.Node) int {
+		return cmp.Or(cmp.Compare(unnamed(a), unnamed(b)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Address, b.Address))
+	})
+	return list
+}
+
+// describes tells whether the facts are of the machine: one of its addresses, or the name that an instance is given by.
+func describes(f bundle.Facts, n render.Node) bool {
+	if slices.ContainsFunc(allAddresses(n), f.HasAddress) {
+		return true
+	}
+	names := []string{f.HostName, f.HostName + "." + f.DNSSuffix}
+	return slices.ContainsFunc(names, func(name string) bool { return name != "" && strings.EqualFold(name, n.Address) })
+}
+
+// unnamed sorts machines without a Node last.
+func unnamed(n render.Node) int {
+	if n.Name == "" {
+		return 1
+	}
+	return 0
+}
+
+func allAddresses(n render.Node) []string { return append([]string{n.Address}, n.Addresses...) }
+
+func (g *gatherer) machines() []render.Node {
+	var list []render.Node
+	for _, o := range g.all(groupMachine, "Machine") {
+		var m machinev1beta1.Machine
+		if !g.decode(o, &m) || m.Labels[labelIgnore] == "true" || !g.checkName(m.Name, o.Ref) {
+			continue
+		}
+		n := render.Node{Backing: render.BackingMachine, MachineName: m.Name, Origins: render.Origins{render.FromMachine: o.Ref}}
+		for _, a := range m.Status.Addresses {
+			n = withAddress(n, a)
+		}
+		n.Address = firstIPv4(n.Addresses)
+		if n.Address == "" {
+			g.add(bundle.SeverityInfo, "MachineWithoutAddress", bundle.Finding{
+				Object: o.Ref, Field: "status.addresses", Message: "the Machine has no internal IPv4 address yet, so there is nothing to render for it", Fix: "wait for the cloud to give it one",
+			})
+			continue
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// withAddress adds one address of a Machine or Node. Host names that are no DNS names cannot become a node's name.
+func withAddress(n render.Node, a corev1.NodeAddress) render.Node {
+	switch a.Type {
+	case corev1.NodeInternalIP:
+		if _, err := netip.ParseAddr(a.Address); err == nil && !slices.Contains(n.Addresses, a.Address) {
+			n.Addresses = append(n.Addresses, a.Address)
+		}
+	case corev1.NodeInternalDNS, corev1.NodeHostName:
+		if len(validation.IsDNS1123Subdomain(a.Address)) == 0 && !slices.Contains(n.HostNames, a.Address) {
+			n.HostNames = append(n.HostNames, a.Address)
+		}
+	case corev1.NodeExternalIP, corev1.NodeExternalDNS:
+	}
+	return n
+}
+
+func firstIPv4(addresses []string) string {
+	for _, a := range addresses {
+		if ip, err := netip.ParseAddr(a); err == nil && ip.Is4() {
+			return a
+		}
+	}
+	return ""
+}
+
+// addInstances adds the hosts that users brought. One that a Machine already stands for stays the Machine's.
+func (g *gatherer) addInstances(list []render.Node) []render.Node {
+	for _, i := range g.instances() {
+		if k := slices.IndexFunc(list, func(n render.Node) bool { return answers(n, i.address) }); k >= 0 {
+			g.instanceTaken(i.address, "is an address of Machine "+list[k].MachineName+", which stays responsible for it")
+			continue
+		}
+		list = append(list, render.Node{
+			Backing: render.BackingInstance, Address: i.address, Username: i.username,
+			Origins: render.Origins{render.FromInstances: g.cluster.Origins[render.FromInstances]},
+		})
+	}
+	return list
+}
+
+func (g *gatherer) instanceTaken(address, message string) {
+	g.add(bundle.SeverityWarning, "InstanceTaken", bundle.Finding{
+		Object: g.cluster.Origins[render.FromInstances], Field: fmt.Sprintf("data[%q]", address), Node: address, Message: message, Fix: "remove the entry",
+	})
+}
+
+// answers tells whether the machine is known under the address or name.
+func answers(n render.Node, address string) bool {
+	return address == n.Address || slices.Contains(n.Addresses, address) ||
+		slices.ContainsFunc(n.HostNames, func(h string) bool { return strings.EqualFold(h, address) })
+}
+
+// addNodes matches Nodes to Machines and instances by address; a Node of neither stands for itself.
+func (g *gatherer) addNodes(list []render.Node) []render.Node {
+	for _, o := range g.all("", "Node") {
+		var node corev1.Node
+		if !g.decode(o, &node) || !g.checkName(node.Name, o.Ref) {
+			continue
+		}
+		var described render.Node
+		for _, a := range node.Status.Addresses {
+			described = withAddress(described, a)
+		}
+		described.HostNames = append(described.HostNames, node.Name)
+		matches := matching(list, described)
+		if len(matches) == 0 {
+			list = append(list, render.Node{Backing: render.BackingNode, Address: firstIPv4(described.Addresses), Origins: render.Origins{}})
+			matches = []int{len(list) - 1}
+		}
+		n := &list[matches[0]]
+		n.Name, n.Subnet = node.Name, node.Annotations[annotationSubnet]
+		n.Origins[render.FromNode] = o.Ref
+		n.Addresses = appendNew(n.Addresses, described.Addresses)
+		list = g.dropRepeats(list, matches, node.Name)
+	}
+	return list
+}
+
+// matching returns which machines of the list a Node is, by position.
+func matching(list []render.Node, described render.Node) []int {
+	var found []int
+	for i, n := range list {
+		if n.Name != "" {
+			continue
+		}
+		known := slices.ContainsFunc(allAddresses(n), func(a string) bool { return a != "" && answers(described, a) })
+		if known {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// dropRepeats removes entries that are the same machine under another address (its IP and its name, say).
+func (g *gatherer) dropRepeats(list []render.Node, matches []int, name string) []render.Node {
+	for _, i := range slices.Backward(matches[1:]) {
+		g.instanceTaken(list[i].Address, "is node "+name+", which another entry stands for already")
+		list = slices.Delete(list, i, i+1)
+	}
+	return list
+}
+
+func appendNew(list, more []string) []string {
+	for _, m := range more {
+		if !slices.Contains(list, m) {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// checkName: names of Machines and Nodes become names of machines, folders and files, so nothing else than what an API
+// server accepts goes on.
+func (g *gatherer) checkName(name string, ref bundle.Ref) bool {
+	if len(validation.IsDNS1123Subdomain(name)) == 0 && bundle.CheckName(name) == nil {
+		return true
+	}
+	g.add(bundle.SeverityError, "InputInvalid", bundle.Finding{
+		Object: ref, Field: "metadata.name", Message: fmt.Sprintf("%q cannot be the name of a machine", name), Fix: "an API server would refuse it, or Windows would: check where the object comes from",
+	})
+	return false
+}

@@ -1,0 +1,69 @@
+package gather
+
+import (
+	"fmt"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	"wmco/render"
+	"wmco/render/bundle"
+)
+
+// apiServer reads the TLS profile, where one is set. Unset leaves every program its own default, which is TLS 1.2.
+func (g *gatherer) apiServer() {
+	var server configv1.APIServer
+	if !g.read(render.FromAPIServer, groupConfig, "APIServer", "", clusterName, &server) || server.Spec.TLSSecurityProfile == nil {
+		return
+	}
+	profile := server.Spec.TLSSecurityProfile
+	spec := configv1.TLSProfiles[profile.Type]
+	if profile.Type == configv1.TLSProfileCustomType && profile.Custom != nil {
+		spec = &profile.Custom.TLSProfileSpec
+	}
+	if spec == nil {
+		g.add(bundle.SeverityError, "InputInvalid", bundle.Finding{
+			Object: g.cluster.Origins[render.FromAPIServer], Field: "spec.tlsSecurityProfile.type",
+			Message: fmt.Sprintf("%q is not a TLS profile, or a custom one without its definition", profile.Type), Fix: "use Old, Intermediate, Modern or Custom",
+		})
+		return
+	}
+	g.cluster.TLS = render.TLSProfile{MinVersion: string(spec.MinTLSVersion), Ciphers: g.ianaCiphers(spec.Ciphers)}
+}
+
+// openSSLCiphers translates the names of TLS profiles, which are OpenSSL's, into those of the IANA registry, which Go
+// uses (iana.org/assignments/tls-parameters). Go implements no others of the profiles' suites.
+var openSSLCiphers = map[string]string{
+	"TLS_AES_128_GCM_SHA256":        "TLS_AES_128_GCM_SHA256",
+	"TLS_AES_256_GCM_SHA384":        "TLS_AES_256_GCM_SHA384",
+	"TLS_CHACHA20_POLY1305_SHA256":  "TLS_CHACHA20_POLY1305_SHA256",
+	"ECDHE-ECDSA-AES128-GCM-SHA256": "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+	"ECDHE-RSA-AES128-GCM-SHA256":   "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+	"ECDHE-ECDSA-AES256-GCM-SHA384": "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+	"ECDHE-RSA-AES256-GCM-SHA384":   "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+	"ECDHE-ECDSA-CHACHA20-POLY1305": "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+	"ECDHE-RSA-CHACHA20-POLY1305":   "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+	"ECDHE-ECDSA-AES128-SHA256":     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
+	"ECDHE-RSA-AES128-SHA256":       "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
+	"ECDHE-ECDSA-AES128-SHA":        "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+	"ECDHE-RSA-AES128-SHA":          "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+	"ECDHE-ECDSA-AES256-SHA":        "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+	"ECDHE-RSA-AES256-SHA":          "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+	"AES128-GCM-SHA256":             "TLS_RSA_WITH_AES_128_GCM_SHA256",
+	"AES256-GCM-SHA384":             "TLS_RSA_WITH_AES_256_GCM_SHA384",
+	"AES128-SHA256":                 "TLS_RSA_WITH_AES_128_CBC_SHA256",
+	"AES128-SHA":                    "TLS_RSA_WITH_AES_128_CBC_SHA",
+	"AES256-SHA":                    "TLS_RSA_WITH_AES_256_CBC_SHA",
+	"DES-CBC3-SHA":                  "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
+}
+
+// ianaCiphers keeps the profile's order. Suites that Go does not implement (DHE, for example) are left out, as the
+// control plane leaves them out.
+func (g *gatherer) ianaCiphers(names []string) []string {
+	var out []string
+	for _, name := range names {
+		if iana := openSSLCiphers[name]; iana != "" {
+			out = append(out, iana)
+		}
+	}
+	return out
+}

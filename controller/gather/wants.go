@@ -1,0 +1,75 @@
+package gather
+
+import "wmco/controller/gather/objects"
+
+// API groups that inputs come from.
+const (
+	groupConfig        = "config.openshift.io"
+	groupOperator      = "operator.openshift.io"
+	groupMachineConfig = "machineconfiguration.openshift.io"
+	groupMachine       = "machine.openshift.io"
+	groupApps          = "apps"
+)
+
+// Names of the objects that are read by name.
+const (
+	clusterName            = "cluster"
+	versionName            = "version"
+	workerPool             = "worker"
+	renderedWorkerPrefix   = "rendered-worker-"
+	controllerConfigName   = "machine-config-controller"
+	trustedCAName          = "trusted-ca"
+	instancesName          = "windows-instances"
+	operatorName           = "windows-machine-config-operator"
+	exporterTLSName        = "windows-machine-config-operator-tls"
+	bootstrapTokenName     = "node-bootstrapper-token"
+	pullSecretName         = "pull-secret"
+	namespaceMCO           = "openshift-machine-config-operator"
+	namespaceConfig        = "openshift-config"
+	namespaceMachines      = "openshift-machine-api"
+	labelOS                = "kubernetes.io/os"
+	labelMachineOS         = "machine.openshift.io/os-id"
+	labelIgnore            = "windowsmachineconfig.openshift.io/ignore"
+	annotationSubnet       = "k8s.ovn.org/hybrid-overlay-node-subnet"
+	settingsName           = "windows-machine-config"
+	keyTrustedCA           = "ca-bundle.crt"
+	keyPullSecret          = ".dockerconfigjson"
+	fileCloudConf          = "/etc/kubernetes/cloud.conf"
+	fileCredentialProvider = "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml"
+	unitKubelet            = "kubelet.service"
+)
+
+// wants is every object that bears on a Windows node. All are named as narrowly as they are read, so that the same
+// table says which rights the operator needs.
+func wants(namespace string) []objects.Want {
+	config := func(kind, name string) objects.Want {
+		return objects.Want{Group: groupConfig, Version: "v1", Kind: kind, Names: []string{name}}
+	}
+	secret := func(ns, name string) objects.Want {
+		return objects.Want{Version: "v1", Kind: "Secret", Namespace: ns, Names: []string{name}}
+	}
+	optional := func(w objects.Want) objects.Want { w.Optional = true; return w }
+	return []objects.Want{
+		config("Infrastructure", clusterName),
+		config("Network", clusterName),
+		config("Proxy", clusterName),
+		config("APIServer", clusterName),
+		config("Image", clusterName),
+		config("ClusterVersion", versionName),
+		// A cluster of plain Kubernetes, or an old one, does not serve these three.
+		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: "ImageDigestMirrorSet"}),
+		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: "ImageTagMirrorSet"}),
+		optional(objects.Want{Group: groupOperator, Version: "v1alpha1", Kind: "ImageContentSourcePolicy"}),
+		{Group: groupOperator, Version: "v1", Kind: "Network", Names: []string{clusterName}},
+		{Group: groupMachineConfig, Version: "v1", Kind: "MachineConfigPool", Names: []string{workerPool}},
+		{Group: groupMachineConfig, Version: "v1", Kind: "MachineConfig", NamePrefix: renderedWorkerPrefix},
+		{Group: groupMachineConfig, Version: "v1", Kind: "ControllerConfig", Names: []string{controllerConfigName}},
+		optional(objects.Want{Group: groupMachine, Version: "v1beta1", Kind: "Machine", Namespace: namespaceMachines, Labels: map[string]string{labelMachineOS: "Windows"}}),
+		{Version: "v1", Kind: "Node", Labels: map[string]string{labelOS: "windows"}},
+		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{instancesName, settingsName, trustedCAName}},
+		{Group: groupApps, Version: "v1", Kind: "Deployment", Namespace: namespace, Names: []string{operatorName}},
+		secret(namespace, exporterTLSName),
+		secret(namespaceMCO, bootstrapTokenName),
+		secret(namespaceConfig, pullSecretName),
+	}
+}

@@ -1,0 +1,209 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Schema is the version of the manifest's format. A reader refuses a newer one.
+const Schema = 1
+
+// Stage is how far a machine is.
+type Stage string
+
+const (
+	// StageJoin is before the node exists: what it takes to become a node.
+	StageJoin Stage = "join"
+	// StageJoined is once the node exists and its facts are known: everything.
+	StageJoined Stage = "joined"
+)
+
+// LayerKind tells the two layers apart.
+type LayerKind string
+
+const (
+	// LayerCluster is the same for every node of one platform and stage. It holds the secrets.
+	LayerCluster LayerKind = "cluster"
+	// LayerNode belongs to one node and holds no secrets.
+	LayerNode LayerKind = "node"
+)
+
+// Layer is one part of a bundle: its entries, sorted, without their contents.
+type Layer struct {
+	Schema       int            `json:"schema"`
+	Kind         LayerKind      `json:"kind"`
+	Stage        Stage          `json:"stage"`
+	Directories  []Directory    `json:"directories,omitempty"`
+	Files        []File         `json:"files,omitempty"`
+	State        []State        `json:"state,omitempty"`
+	Variables    []Variable     `json:"variables,omitempty"`
+	Environments []Environment  `json:"environments,omitempty"`
+	Services     []Service      `json:"services,omitempty"`
+	TrustedCAs   []TrustedCA    `json:"trustedCAs,omitempty"`
+	Routes       []Route        `json:"routes,omitempty"`
+	Features     []Feature      `json:"features,omitempty"`
+	Firewall     []FirewallRule `json:"firewall,omitempty"`
+	Exclusions   []Exclusion    `json:"exclusions,omitempty"`
+	Endpoints    []Endpoint     `json:"endpoints,omitempty"`
+	HostName     HostName       `json:"hostName,omitzero"`
+	Payload      []Payload      `json:"payload,omitempty"`
+}
+
+// Provenance says which objects caused an entry, by EntryID. It travels beside the manifest and never enters a digest:
+// renaming an object changes no node.
+type Provenance map[EntryID][]Ref
+
+// With returns the provenance of both layers.
+func (p Provenance) With(other Provenance) Provenance {
+	all := maps.Clone(p)
+	maps.Copy(all, other)
+	return all
+}
+
+// EntryID names an entry within a bundle: "file C:\k\kubelet.conf".
+type EntryID string
+
+// EntryKind is the kind of an entry, the first word of its ID.
+type EntryKind string
+
+// The kinds of entries, one per list of Layer.
+const (
+	KindDirectory   EntryKind = "directory"
+	KindFile        EntryKind = "file"
+	KindState       EntryKind = "state"
+	KindVariable    EntryKind = "variable"
+	KindEnvironment EntryKind = "environment"
+	KindService     EntryKind = "service"
+	KindTrustedCA   EntryKind = "trusted-ca"
+	KindRoute       EntryKind = "route"
+	KindFeature     EntryKind = "feature"
+	KindFirewall    EntryKind = "firewall"
+	KindExclusion   EntryKind = "exclusion"
+	KindEndpoint    EntryKind = "endpoint"
+	KindHostName    EntryKind = "host-name"
+	KindPayload     EntryKind = "payload"
+)
+
+// ID returns the name of the entry of this kind.
+func (k EntryKind) ID(name string) EntryID { return EntryID(string(k) + " " + name) }
+
+// Bundle is the complete desired state of one node.
+type Bundle struct {
+	Cluster    Layer
+	Node       Layer
+	Provenance Provenance
+}
+
+// ErrInconsistent is wrapped by the errors of Check.
+var ErrInconsistent = errors.New("inconsistent bundle")
+
+// Layers returns both, the cluster's first.
+func (b Bundle) Layers() []Layer { return []Layer{b.Cluster, b.Node} }
+
+// Files returns the files of both layers by path.
+func (b Bundle) Files() []File {
+	return collect(b, func(l Layer) []File { return l.Files }, func(f File) string { return FoldPath(f.Path) })
+}
+
+// Services returns the services of both layers by name.
+func (b Bundle) Services() []Service {
+	return collect(b, func(l Layer) []Service { return l.Services }, func(s Service) string { return s.Name })
+}
+
+// Payload returns the executables of both layers by path.
+func (b Bundle) Payload() []Payload {
+	return collect(b, func(l Layer) []Payload { return l.Payload }, func(p Payload) string { return FoldPath(p.Path) })
+}
+
+func collect[E any](b Bundle, list func(Layer) []E, key func(E) string) []E {
+	all := slices.Concat(list(b.Cluster), list(b.Node))
+	slices.SortStableFunc(all, func(x, y E) int { return strings.Compare(key(x), key(y)) })
+	return all
+}
+
+// Normalize sorts every list of the layer by the entries' names, which makes the encoding canonical. Lists inside an
+// entry keep their order, which means something.
+func (l *Layer) Normalize() {
+	for _, list := range l.lists() {
+		list.sort()
+	}
+}
+
+// Check tells the first thing that makes a layer impossible: an illegal or doubled path, a bad digest, a secret in the
+// node layer.
+func (l *Layer) Check() error {
+	for _, list := range l.lists() {
+		if err := list.check(); err != nil {
+			return fmt.Errorf("%w: %s layer: %w", ErrInconsistent, l.Kind, err)
+		}
+	}
+	return l.checkSecrets()
+}
+
+func (l *Layer) checkSecrets() error {
+	for _, f := range l.Files {
+		if f.Secret && l.Kind == LayerNode {
+			return fmt.Errorf("%w: the node layer holds secret file %s", ErrInconsistent, f.Path)
+		}
+		if f.Secret && f.Access != AccessAdmins {
+			return fmt.Errorf("%w: secret file %s is readable by users", ErrInconsistent, f.Path)
+		}
+	}
+	if l.Kind == LayerNode && len(l.Environments)+len(l.Variables) > 0 {
+		return fmt.Errorf("%w: the node layer holds environment variables", ErrInconsistent)
+	}
+	return nil
+}
+
+// Check tells the first thing that makes the bundle impossible: that of a layer, an entry in both layers, a service
+// that depends on or takes its environment from something that is not there.
+func (b Bundle) Check() error {
+	for _, l := range b.Layers() {
+		if err := l.Check(); err != nil {
+			return err
+		}
+	}
+	seen := map[EntryID]bool{}
+	for _, l := range b.Layers() {
+		for _, id := range l.IDs() {
+			if seen[id] {
+				return fmt.Errorf("%w: %s stands in both layers", ErrInconsistent, id)
+			}
+			seen[id] = true
+		}
+	}
+	return b.checkServices()
+}
+
+func (b Bundle) checkServices() error {
+	services, environments := map[string]bool{}, map[string]bool{}
+	for _, s := range b.Services() {
+		services[s.Name] = true
+	}
+	for _, e := range b.Cluster.Environments {
+		environments[e.Name] = true
+	}
+	for _, s := range b.Services() {
+		for _, d := range s.Dependencies {
+			if !services[d] {
+				return fmt.Errorf("%w: service %s depends on %s, which is not in the bundle", ErrInconsistent, s.Name, d)
+			}
+		}
+		if s.Environment != "" && !environments[s.Environment] {
+			return fmt.Errorf("%w: service %s uses environment %s, which is not in the bundle", ErrInconsistent, s.Name, s.Environment)
+		}
+	}
+	return nil
+}
+
+// IDs returns the names of all entries of the layer, in the order of its lists.
+func (l *Layer) IDs() []EntryID {
+	var ids []EntryID
+	for _, list := range l.lists() {
+		ids = append(ids, list.ids()...)
+	}
+	return ids
+}

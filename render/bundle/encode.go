@@ -1,0 +1,187 @@
+package bundle
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// SchemaError says that something was written by a newer program than this one.
+type SchemaError struct {
+	// What was read, such as "manifest".
+	What       string
+	Have, Want int
+}
+
+func (e *SchemaError) Error() string {
+	return fmt.Sprintf("%s has schema %d, this program reads up to %d: use a newer wmco", e.What, e.Have, e.Want)
+}
+
+// Manifest is the sorted index of a bundle: every entry and digest, no contents.
+type Manifest struct {
+	Schema int     `json:"schema"`
+	Digest Digest  `json:"digest"`
+	Layers []Index `json:"layers"`
+}
+
+// Index is one layer with its digest.
+type Index struct {
+	Digest Digest `json:"digest"`
+	Layer  Layer  `json:"layer"`
+}
+
+// Encode returns the canonical encoding of the layer: the bytes that its digest is of.
+func (l *Layer) Encode() ([]byte, error) {
+	l.Normalize()
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	return marshal(l)
+}
+
+// Digest returns the digest of the layer's canonical encoding. Entries with secrets are in it by their keyed digests.
+func (l *Layer) Digest() (Digest, error) {
+	data, err := l.Encode()
+	if err != nil {
+		return "", err
+	}
+	return Of(data), nil
+}
+
+// Digest returns the digest of the bundle, over the digests of its layers.
+func (b Bundle) Digest() (Digest, error) {
+	m, err := b.Manifest()
+	return m.Digest, err
+}
+
+// Manifest returns the index of the bundle.
+func (b Bundle) Manifest() (Manifest, error) {
+	if err := b.Check(); err != nil {
+		return Manifest{}, err
+	}
+	m := Manifest{Schema: Schema}
+	for _, l := range b.Layers() {
+		d, err := l.Digest()
+		if err != nil {
+			return Manifest{}, err
+		}
+		m.Layers = append(m.Layers, Index{Digest: d, Layer: l})
+	}
+	d, err := DigestLayers(m.Layers[0].Digest, m.Layers[1].Digest)
+	m.Digest = d
+	return m, err
+}
+
+// DigestLayers returns the digest of the bundle with these layers.
+func DigestLayers(cluster, node Digest) (Digest, error) {
+	data, err := marshal(struct {
+		Schema int      `json:"schema"`
+		Layers []Digest `json:"layers"`
+	}{Schema, []Digest{cluster, node}})
+	if err != nil {
+		return "", err
+	}
+	return Of(data), nil
+}
+
+// DecodeLayer reads what Encode wrote. Unknown fields, entries out of order and anything after the value are refused;
+// a newer schema is a *SchemaError.
+func DecodeLayer(data []byte) (Layer, error) {
+	var l Layer
+	if err := decode(data, "layer", &l); err != nil {
+		return Layer{}, err
+	}
+	return l, l.checkDecoded()
+}
+
+func (l *Layer) checkDecoded() error {
+	if l.Kind != LayerCluster && l.Kind != LayerNode {
+		return fmt.Errorf("%w: unknown layer %q", ErrInconsistent, l.Kind)
+	}
+	if l.Stage != StageJoin && l.Stage != StageJoined {
+		return fmt.Errorf("%w: unknown stage %q", ErrInconsistent, l.Stage)
+	}
+	return l.Check()
+}
+
+// DecodeManifest reads a manifest and checks it against the digests in it.
+func DecodeManifest(data []byte) (Manifest, error) {
+	var m Manifest
+	if err := decode(data, "manifest", &m); err != nil {
+		return Manifest{}, err
+	}
+	if len(m.Layers) != 2 || m.Layers[0].Layer.Kind != LayerCluster || m.Layers[1].Layer.Kind != LayerNode {
+		return Manifest{}, fmt.Errorf("%w: a manifest has a cluster layer and a node layer, in this order", ErrInconsistent)
+	}
+	b := Bundle{Cluster: m.Layers[0].Layer, Node: m.Layers[1].Layer}
+	for _, l := range b.Layers() {
+		if err := l.checkDecoded(); err != nil {
+			return Manifest{}, err
+		}
+	}
+	again, err := b.Manifest()
+	if err != nil {
+		return Manifest{}, err
+	}
+	for i, l := range again.Layers {
+		if l.Digest != m.Layers[i].Digest {
+			return Manifest{}, fmt.Errorf("%w: %s layer has digest %s, the manifest says %s", ErrInconsistent, l.Layer.Kind, l.Digest, m.Layers[i].Digest)
+		}
+	}
+	if again.Digest != m.Digest {
+		return Manifest{}, fmt.Errorf("%w: the bundle has digest %s, the manifest says %s", ErrInconsistent, again.Digest, m.Digest)
+	}
+	return m, nil
+}
+
+// Encode returns the manifest as people and programs read it: indented JSON, one newline at the end.
+func (m Manifest) Encode() ([]byte, error) {
+	data, err := marshal(m)
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, data, "", "  "); err != nil {
+		return nil, fmt.Errorf("indenting manifest: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// marshal is encoding/json without HTML escapes, which would make paths and URLs hard to read.
+func marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", v, err)
+	}
+	return out.Bytes(), nil
+}
+
+// decode reads one JSON value strictly. The schema is looked at first, so that a newer format is told as such and not
+// as an unknown field.
+func decode(data []byte, what string, into any) error {
+	var head struct { // a pointer tells absent from zero
+		Schema *int `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return fmt.Errorf("reading %s: %w", what, err)
+	}
+	if head.Schema == nil || *head.Schema < 1 {
+		return fmt.Errorf("reading %s: no schema version in it", what)
+	}
+	if *head.Schema > Schema {
+		return &SchemaError{What: what, Have: *head.Schema, Want: Schema}
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return fmt.Errorf("reading %s: %w", what, err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("reading %s: something follows the value", what)
+	}
+	return nil
+}

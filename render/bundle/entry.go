@@ -1,0 +1,260 @@
+package bundle
+
+// Impact is what a change of an entry costs the workload of a node. They are ordered.
+type Impact string
+
+const (
+	// ImpactNone is for what is read on use: nothing restarts.
+	ImpactNone Impact = "none"
+	// ImpactRestart restarts the services that read the entry; pods keep running.
+	ImpactRestart Impact = "restart"
+	// ImpactDrain moves the pods away first.
+	ImpactDrain Impact = "drain"
+	// ImpactReboot drains and reboots.
+	ImpactReboot Impact = "reboot"
+)
+
+// Rank orders impacts from none (0) to reboot (3); an unknown one ranks above all, so that nobody takes it for free.
+func (i Impact) Rank() int {
+	switch i {
+	case ImpactNone:
+		return 0
+	case ImpactRestart:
+		return 1
+	case ImpactDrain:
+		return 2
+	case ImpactReboot:
+		return 3
+	}
+	return 4
+}
+
+// Access says who may read a file or folder on the node.
+type Access string
+
+const (
+	// AccessUsers lets users read; SYSTEM and Administrators write.
+	AccessUsers Access = "users"
+	// AccessAdmins is SYSTEM and Administrators only; every secret has it.
+	AccessAdmins Access = "admins"
+)
+
+// Content is bytes that travel beside the manifest and never in it.
+type Content struct {
+	// Data is what goes onto the node.
+	Data []byte
+	// Preview is what people see instead of secret data: the same text with each secret masked. Nil for public data.
+	Preview []byte
+}
+
+// Shown returns what people may see: the preview of a secret, the data of everything else.
+func (c Content) Shown(secret bool) []byte {
+	if secret {
+		return c.Preview
+	}
+	return c.Data
+}
+
+// File is one file, whole.
+type File struct {
+	// Path is absolute on the node, `C:\k\kubelet.conf`.
+	Path   string `json:"path"`
+	Digest Digest `json:"digest"`
+	// Size is in bytes; 0 for masked secrets, whose length is nobody's business.
+	Size   int64  `json:"size,omitempty"`
+	Secret bool   `json:"secret,omitempty"`
+	Access Access `json:"access"`
+	Impact Impact `json:"impact"`
+
+	Content Content `json:"-"`
+}
+
+// Directory is a folder that we own.
+type Directory struct {
+	Path   string `json:"path"`
+	Access Access `json:"access"`
+	// Exclusive folders hold nothing but what the bundle names: anything else in them is removed. In other folders
+	// unknown files are left and reported.
+	Exclusive bool `json:"exclusive,omitempty"`
+}
+
+// State is a path that programs on the node write themselves: its contents are never compared.
+type State struct {
+	Path string `json:"path"`
+	// File is set where the path is one file; a folder otherwise.
+	File bool `json:"file,omitempty"`
+	// Cluster is the identity of the cluster that the state belongs to. State left by another cluster is removed
+	// before anything starts (stale addresses and certificates).
+	Cluster string `json:"cluster,omitempty"`
+	// Pattern with Keep bounds what piles up: of the files in Path that match (path/filepath.Match), the newest Keep
+	// stay. Zero keeps all.
+	Pattern string `json:"pattern,omitempty"`
+	Keep    int    `json:"keep,omitempty"`
+}
+
+// Variable is an environment variable. Exactly one of Value (public) and Digest (secret) is set.
+type Variable struct {
+	Name   string `json:"name"`
+	Value  string `json:"value,omitempty"`
+	Digest Digest `json:"digest,omitempty"`
+	Impact Impact `json:"impact"`
+
+	Content Content `json:"-"`
+}
+
+// Secret tells whether the value is kept out of the manifest.
+func (v Variable) Secret() bool { return v.Digest != "" }
+
+// Environment is a named set of variables that services refer to. It stands in the cluster layer, so that the node
+// layer, which names it, holds no secrets.
+type Environment struct {
+	Name      string     `json:"name"`
+	Variables []Variable `json:"variables"`
+}
+
+// StartType is when the service control manager starts a service.
+type StartType string
+
+// StartAuto starts the service at boot (SERVICE_AUTO_START).
+const StartAuto StartType = "auto"
+
+// Recovery is what the service control manager does when a service dies: restart after each delay in turn, the last
+// one for ever (SERVICE_FAILURE_ACTIONS).
+type Recovery struct {
+	RestartAfterSeconds []int `json:"restartAfterSeconds"`
+	// ResetSeconds without a failure sets the count back to zero.
+	ResetSeconds int `json:"resetSeconds"`
+}
+
+// ProbeKind is how the health of a service is asked for.
+type ProbeKind string
+
+const (
+	// ProbeHTTP expects status 200 from the URL in Target.
+	ProbeHTTP ProbeKind = "http"
+	// ProbeTCP expects the address in Target to accept a connection.
+	ProbeTCP ProbeKind = "tcp"
+	// ProbePipe expects the named pipe in Target to be there.
+	ProbePipe ProbeKind = "pipe"
+	// ProbeRunning expects the service to be running, and to stay so for the deadline.
+	ProbeRunning ProbeKind = "running"
+)
+
+// Probe says when a service is healthy.
+type Probe struct {
+	Kind   ProbeKind `json:"kind"`
+	Target string    `json:"target,omitempty"`
+	// DeadlineSeconds after the start of the service, the probe must hold.
+	DeadlineSeconds int `json:"deadlineSeconds"`
+}
+
+// RotationKind is who keeps a log bounded in size and number.
+type RotationKind string
+
+const (
+	// RotationWrapper is kube-log-runner around the service: it rotates by size, the node program bounds the number.
+	RotationWrapper RotationKind = "wrapper"
+	// RotationFlags is the service itself by its own flags.
+	RotationFlags RotationKind = "flags"
+	// RotationTruncate is the service itself, which empties its one file at the size.
+	RotationTruncate RotationKind = "truncate"
+	// RotationAgent is the node program, for programs that cannot.
+	RotationAgent RotationKind = "agent"
+)
+
+// Log is one log file of a service and its bounds.
+type Log struct {
+	Path     string       `json:"path"`
+	Rotation RotationKind `json:"rotation"`
+	// Pattern matches the rotated files in the folder of Path.
+	Pattern string `json:"pattern,omitempty"`
+	// SizeBytes is the size at which the log is rotated.
+	SizeBytes int64 `json:"sizeBytes"`
+	// Files is how many rotated files stay.
+	Files int `json:"files,omitempty"`
+	// AgeSeconds is the age at which a rotated file goes; 0 keeps them until Files pushes them out.
+	AgeSeconds int64 `json:"ageSeconds,omitempty"`
+}
+
+// Service is one Windows service.
+type Service struct {
+	Name        string    `json:"name"`
+	Description string    `json:"description"`
+	Start       StartType `json:"start"`
+	// Argv is the unquoted command; quoting as CommandLineToArgvW reads it happens where it is written to the machine.
+	Argv         []string `json:"argv"`
+	Dependencies []string `json:"dependencies,omitempty"`
+	// Environment names an Environment of the cluster layer.
+	Environment string `json:"environment,omitempty"`
+	// Reads are the files and executables whose change restarts the service.
+	Reads    []string `json:"reads,omitempty"`
+	Recovery Recovery `json:"recovery"`
+	Probe    Probe    `json:"probe"`
+	Logs     []Log    `json:"logs,omitempty"`
+	Impact   Impact   `json:"impact"`
+}
+
+// TrustedCA is a certificate for LocalMachine\Root. Its digest, of the DER bytes, is its identity.
+type TrustedCA struct {
+	Digest  Digest `json:"digest"`
+	Subject string `json:"subject"`
+	// NotAfter is the end of validity, RFC 3339 in UTC.
+	NotAfter string `json:"notAfter"`
+	Impact   Impact `json:"impact"`
+
+	Content Content `json:"-"`
+}
+
+// Route is a persistent route. Via is an address, or ViaDefault for the next hop of the default route.
+type Route struct {
+	Destination string `json:"destination"`
+	Via         string `json:"via"`
+	Impact      Impact `json:"impact"`
+}
+
+// ViaDefault stands for the next hop of the machine's default IPv4 route.
+const ViaDefault = "default"
+
+// Feature is an optional feature of Windows that must be on.
+type Feature struct {
+	Name   string `json:"name"`
+	Impact Impact `json:"impact"`
+}
+
+// FirewallRule lets traffic in.
+type FirewallRule struct {
+	Name     string `json:"name"`
+	Protocol string `json:"protocol"`
+	Port     int    `json:"port"`
+	Impact   Impact `json:"impact"`
+}
+
+// Exclusion is a program that Defender, where it runs, leaves alone.
+type Exclusion struct {
+	Process string `json:"process"`
+	Impact  Impact `json:"impact"`
+}
+
+// Endpoint is an HNS endpoint on an HNS network, attached to a compartment.
+type Endpoint struct {
+	Name        string `json:"name"`
+	Network     string `json:"network"`
+	Compartment int    `json:"compartment"`
+	Impact      Impact `json:"impact"`
+}
+
+// HostName is the name of the machine, one entry at most.
+type HostName struct {
+	Name   string `json:"name"`
+	Impact Impact `json:"impact"`
+}
+
+// Payload is an executable that we ship. Digest and Size are empty where only the reference is known.
+type Payload struct {
+	Path      string `json:"path"`
+	Component string `json:"component"`
+	Version   string `json:"version"`
+	Digest    Digest `json:"digest,omitempty"`
+	Size      int64  `json:"size,omitempty"`
+	Impact    Impact `json:"impact"`
+}

@@ -1,0 +1,154 @@
+package bundle
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// FactsSchema is the version of the format of Facts.
+const FactsSchema = 1
+
+// Facts is what a machine says of itself: the output of `wmco-node facts`.
+type Facts struct {
+	Schema int `json:"schema"`
+	// HostName is the computer's DNS host name (GetComputerNameEx, ComputerNamePhysicalDnsHostname).
+	HostName string `json:"hostName"`
+	// DNSSuffix is the primary DNS suffix (ComputerNamePhysicalDnsDomain), often empty.
+	DNSSuffix string `json:"dnsSuffix,omitempty"`
+	// Addresses are the IP addresses of the machine's adapters.
+	Addresses []string `json:"addresses"`
+	// DefaultRoute is the IPv4 default route with the lowest metric.
+	DefaultRoute DefaultRoute `json:"defaultRoute,omitzero"`
+	// OSBuild is major.minor.build, such as "10.0.20348" (RtlGetVersion).
+	OSBuild string `json:"osBuild"`
+	// BootTime is RFC 3339; a change of it is a reboot.
+	BootTime string `json:"bootTime,omitempty"`
+	// DefenderRunning tells whether Microsoft Defender's service runs.
+	DefenderRunning bool `json:"defenderRunning,omitempty"`
+	// Features are the optional features that are on.
+	Features []string `json:"features,omitempty"`
+	// MetadataName is what the cloud's instance metadata calls the machine: AWS local-hostname, GCP instance/hostname.
+	MetadataName string `json:"metadataName,omitempty"`
+	// Networks and Endpoints are the state of the Host Networking Service.
+	Networks  []HNSNetwork  `json:"networks,omitempty"`
+	Endpoints []HNSEndpoint `json:"endpoints,omitempty"`
+}
+
+// DefaultRoute is where the machine's traffic leaves.
+type DefaultRoute struct {
+	// Address is the IPv4 address of the interface that the route uses.
+	Address string `json:"address,omitempty"`
+	// Gateway is the next hop.
+	Gateway string `json:"gateway,omitempty"`
+}
+
+// HNSNetwork is one network of the Host Networking Service.
+type HNSNetwork struct {
+	Name string `json:"name"`
+	// AddressPrefix is the network's subnet, CIDR.
+	AddressPrefix string `json:"addressPrefix,omitempty"`
+	// ManagementIP is the host's address on the network.
+	ManagementIP string `json:"managementIP,omitempty"`
+}
+
+// HNSEndpoint is one endpoint of the Host Networking Service.
+type HNSEndpoint struct {
+	Name    string `json:"name"`
+	Network string `json:"network,omitempty"`
+	IP      string `json:"ip,omitempty"`
+}
+
+// IsZero tells that nothing is known.
+func (f Facts) IsZero() bool { return f.Schema == 0 }
+
+// Network returns the HNS network of that name, zero if there is none.
+func (f Facts) Network(name string) HNSNetwork {
+	for _, n := range f.Networks {
+		if n.Name == name {
+			return n
+		}
+	}
+	return HNSNetwork{}
+}
+
+// Endpoint returns the HNS endpoint of that name, zero if there is none.
+func (f Facts) Endpoint(name string) HNSEndpoint {
+	for _, e := range f.Endpoints {
+		if e.Name == name {
+			return e
+		}
+	}
+	return HNSEndpoint{}
+}
+
+// HasAddress tells whether the machine has the address.
+func (f Facts) HasAddress(address string) bool {
+	want, err := netip.ParseAddr(address)
+	if err != nil {
+		return false
+	}
+	for _, a := range f.Addresses {
+		if have, err := netip.ParseAddr(a); err == nil && have == want {
+			return true
+		}
+	}
+	return false
+}
+
+// Build returns the third number of OSBuild, such as 17763 for Windows Server 2019; 0 if it is unknown.
+func (f Facts) Build() int {
+	parts := strings.Split(f.OSBuild, ".")
+	if len(parts) < 3 {
+		return 0
+	}
+	n, err := strconv.Atoi(parts[2])
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
+
+// DecodeFacts reads one or more facts, JSON values one after another, strictly. A newer schema is a *SchemaError.
+func DecodeFacts(r io.Reader) ([]Facts, error) {
+	dec := json.NewDecoder(r)
+	var all []Facts
+	for {
+		var raw json.RawMessage
+		if err := dec.Decode(&raw); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("reading facts %d: %w", len(all)+1, err)
+		}
+		f, err := decodeFacts(raw)
+		if err != nil {
+			return nil, fmt.Errorf("reading facts %d: %w", len(all)+1, err)
+		}
+		all = append(all, f)
+	}
+}
+
+func decodeFacts(raw []byte) (Facts, error) {
+	var f Facts
+	if err := decode(raw, "facts", &f); err != nil {
+		return Facts{}, err
+	}
+	for i, a := range f.Addresses {
+		if _, err := netip.ParseAddr(a); err != nil {
+			return Facts{}, fmt.Errorf("addresses[%d]: %w", i, err)
+		}
+	}
+	for field, value := range map[string]string{"address": f.DefaultRoute.Address, "gateway": f.DefaultRoute.Gateway} {
+		if value == "" {
+			continue
+		}
+		if a, err := netip.ParseAddr(value); err != nil || !a.Is4() {
+			return Facts{}, fmt.Errorf("defaultRoute.%s: %q is not an IPv4 address", field, value)
+		}
+	}
+	return f, nil
+}

@@ -1,0 +1,102 @@
+package bundle
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Severity says what a finding does to the run that met it.
+type Severity string
+
+const (
+	// SeverityError refuses the inputs: nothing is written, what is published stays published.
+	SeverityError Severity = "error"
+	// SeverityWarning lets the run finish, but something is not as it was asked.
+	SeverityWarning Severity = "warning"
+	// SeverityInfo tells a fact that a reader would otherwise have to guess.
+	SeverityInfo Severity = "info"
+)
+
+// rank orders severities from the gravest down.
+func (s Severity) rank() int {
+	switch s {
+	case SeverityError:
+		return 0
+	case SeverityWarning:
+		return 1
+	case SeverityInfo:
+		return 2
+	}
+	return 3
+}
+
+// Ref names the input that a finding or an entry comes from: an object of the cluster, a file, or both.
+// Source and Line never enter a digest.
+type Ref struct {
+	Kind      string `json:"kind,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Source is the path of the file as the user gave it, "-" for standard input, empty for a live cluster.
+	Source string `json:"source,omitempty"`
+	// Line is the first line of the object in Source, counted from 1; 0 where there are no lines.
+	Line int `json:"line,omitempty"`
+}
+
+// String prints the object as people write it, Kind/namespace/name.
+func (r Ref) String() string {
+	parts := make([]string, 0, 3)
+	for _, p := range []string{r.Kind, r.Namespace, r.Name} {
+		if p != "" {
+			parts = append(parts, p)
+		}
+	}
+	return strings.Join(parts, "/")
+}
+
+// IsZero tells whether the reference names nothing.
+func (r Ref) IsZero() bool { return r == Ref{} }
+
+// Finding is one thing that is wrong with, or worth knowing about, an input. Message says what is, Fix says what to
+// do. Neither holds the contents of a secret.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	// Reason is a constant in CamelCase that programs may branch on, such as "MirrorScopeWidened".
+	Reason string `json:"reason"`
+	Object Ref    `json:"object,omitzero"`
+	// Field is a path inside the object, such as spec.serviceNetwork[0] or data["10.0.0.5"].
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+	Fix     string `json:"fix,omitempty"`
+	// Node is the node or address that the finding is about; empty for the whole cluster.
+	Node string `json:"node,omitempty"`
+}
+
+// Findings is a list of them; every check appends, none stops at the first.
+type Findings []Finding
+
+// Refused tells whether any finding is an error.
+func (f Findings) Refused() bool {
+	return slices.ContainsFunc(f, func(x Finding) bool { return x.Severity == SeverityError })
+}
+
+// Sorted returns the findings without exact repeats, the gravest first, then by node, object, field and reason.
+func (f Findings) Sorted() Findings {
+	out := slices.Clone(f)
+	slices.SortStableFunc(out, compareFindings)
+	return slices.Compact(out)
+}
+
+func compareFindings(a, b Finding) int {
+	return cmp.Or(
+		cmp.Compare(a.Severity.rank(), b.Severity.rank()),
+		cmp.Compare(a.Node, b.Node),
+		cmp.Compare(a.Object.String(), b.Object.String()),
+		cmp.Compare(a.Object.Source, b.Object.Source),
+		cmp.Compare(a.Object.Line, b.Object.Line),
+		cmp.Compare(a.Field, b.Field),
+		cmp.Compare(a.Reason, b.Reason),
+		cmp.Compare(a.Message, b.Message),
+		cmp.Compare(a.Fix, b.Fix),
+	)
+}

@@ -1,0 +1,75 @@
+package bundle
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrPath is wrapped by every error of CheckPath and CheckName.
+var ErrPath = errors.New("not a path that a bundle may name")
+
+// MaxPath is the longest path in a bundle, in characters. Win32 calls without the \\?\ prefix stop at 260 with the
+// final NUL (learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation); the programs that read our files
+// do not all use the prefix.
+const MaxPath = 259
+
+// deviceName matches the reserved DOS device names, which Windows resolves to a device in any folder and with any
+// extension (learn.microsoft.com/windows/win32/fileio/naming-a-file). The superscript digits are reserved as well.
+var deviceName = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?$`)
+
+// CheckPath tells whether path is an absolute, canonical Windows path on a drive: `C:\k\kubelet.conf`. Anything that
+// could lead elsewhere is refused: `..`, forward slashes, streams (`a:b`), devices, trailing dots and spaces, which
+// Windows strips.
+func CheckPath(path string) error {
+	if len(path) < 4 || path[1] != ':' || path[2] != '\\' || path[0] < 'A' || path[0] > 'Z' {
+		return fmt.Errorf(`%w: %q does not begin with a drive such as C:\`, ErrPath, path)
+	}
+	if n := utf8.RuneCountInString(path); n > MaxPath {
+		return fmt.Errorf("%w: %q has %d characters, at most %d are allowed", ErrPath, path[:40]+"...", n, MaxPath)
+	}
+	for name := range strings.SplitSeq(path[3:], `\`) {
+		if err := CheckName(name); err != nil {
+			return fmt.Errorf("in %q: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// CheckName tells whether name can be one element of a Windows path (learn.microsoft.com/windows/win32/fileio/naming-a-file).
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: an empty name", ErrPath)
+	case name == "." || name == "..":
+		return fmt.Errorf("%w: %q leads to another folder", ErrPath, name)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%w: %q is not UTF-8", ErrPath, name)
+	case strings.ContainsAny(name, `<>:"/\|?*`) || strings.ContainsFunc(name, isControl):
+		return fmt.Errorf("%w: %q has a character that Windows reserves", ErrPath, name)
+	case strings.HasSuffix(name, ".") || strings.HasSuffix(name, " "):
+		return fmt.Errorf("%w: %q ends in a dot or space, which Windows drops", ErrPath, name)
+	case deviceName.MatchString(name):
+		return fmt.Errorf("%w: %q is the name of a device", ErrPath, name)
+	}
+	return nil
+}
+
+func isControl(r rune) bool { return r < 0x20 }
+
+// FoldPath returns the form under which Windows compares paths: case does not matter.
+func FoldPath(path string) string { return strings.ToLower(path) }
+
+// Base returns the last element of a Windows path.
+func Base(path string) string { return path[strings.LastIndexByte(path, '\\')+1:] }
+
+// Dir returns the folder of a Windows path, without a backslash at its end except for the root of a drive.
+func Dir(path string) string {
+	i := strings.LastIndexByte(path, '\\')
+	if i <= 2 {
+		return path[:min(3, len(path))]
+	}
+	return path[:i]
+}

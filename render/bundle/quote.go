@@ -1,0 +1,45 @@
+package bundle
+
+import "strings"
+
+// CommandLine joins argv into one command line that CommandLineToArgvW, and the C runtime and Go with it, splits into
+// the same arguments: quotes around what holds a blank or is empty, a backslash before quotes, and backslashes doubled
+// only where a quote follows (learn.microsoft.com/windows/win32/api/shellapi/nf-shellapi-commandlinetoargvw).
+//
+// The program's name (argv[0]) is split by simpler rules, without escapes; a path cannot hold a quote, so quoting is
+// enough there.
+func CommandLine(argv []string) string {
+	quoted := make([]string, len(argv))
+	for i, a := range argv {
+		quoted[i] = quoteArg(a, i == 0)
+	}
+	return strings.Join(quoted, " ")
+}
+
+func quoteArg(a string, program bool) string {
+	if a != "" && !strings.ContainsAny(a, " \t\n\v\"") {
+		return a
+	}
+	if program {
+		return `"` + a + `"`
+	}
+	var out strings.Builder
+	out.WriteByte('"')
+	backslashes := 0
+	for i := range len(a) {
+		switch a[i] {
+		case '\\':
+			backslashes++
+			continue
+		case '"':
+			out.WriteString(strings.Repeat(`\`, 2*backslashes+1))
+		default:
+			out.WriteString(strings.Repeat(`\`, backslashes))
+		}
+		backslashes = 0
+		out.WriteByte(a[i])
+	}
+	out.WriteString(strings.Repeat(`\`, 2*backslashes))
+	out.WriteByte('"')
+	return out.String()
+}

@@ -1,0 +1,261 @@
+package render
+
+import (
+	"slices"
+	"strings"
+
+	"wmco/payload"
+	"wmco/render/bundle"
+)
+
+// RowID names a row of the catalog.
+type RowID string
+
+// Row is one thing that render can emit: what it is, where it belongs, what a change of it costs and which inputs
+// cause it. Nothing reaches a bundle without a row.
+type Row struct {
+	ID   RowID
+	Kind bundle.EntryKind
+	// Name is the entry's name. A row that stands for several entries has a <placeholder> in it.
+	Name  string
+	Layer bundle.LayerKind
+	// JoinedOnly rows wait until the node exists and its facts are known.
+	JoinedOnly bool
+	// Platforms is empty for a row of every platform.
+	Platforms []Platform
+	Access    bundle.Access
+	Secret    bool
+	Exclusive bool
+	Impact    bundle.Impact
+	Causes    []Origin
+	// Doc is one sentence for the documentation of the node's layout.
+	Doc string
+}
+
+// applies tells whether the row is for a platform and stage.
+func (r Row) applies(p Platform, s bundle.Stage) bool {
+	if r.JoinedOnly && s != bundle.StageJoined {
+		return false
+	}
+	return len(r.Platforms) == 0 || slices.Contains(r.Platforms, p)
+}
+
+// family tells whether the row stands for several entries.
+func (r Row) family() bool { return strings.Contains(r.Name, "<") }
+
+// Rows of files.
+const (
+	rowKubeletConf         RowID = "kubelet.conf"
+	rowKubeletCA           RowID = "kubelet-ca.crt"
+	rowBootstrapCA         RowID = "bootstrap-ca.crt"
+	rowBootstrapKubeconfig RowID = "bootstrap-kubeconfig"
+	rowAgentKubeconfig     RowID = "wicd-kubeconfig"
+	rowCloudKubeconfig     RowID = "cloud-node-manager-kubeconfig"
+	rowCredentialProvider  RowID = "credential-provider-config.yaml"
+	rowCloudConf           RowID = "cloud.conf"
+	rowTrustedCAs          RowID = "ca-bundle.crt"
+	rowContainerdConf      RowID = "containerd_conf.toml"
+	rowCNIConf             RowID = "cni.conf"
+	rowKubeProxyConf       RowID = "kube-proxy.conf"
+	rowExporterCert        RowID = "tls.crt"
+	rowExporterKey         RowID = "tls.key"
+	rowExporterConf        RowID = "windows-exporter-webconfig.yaml"
+)
+
+// Rows of everything else that views emit by name; directories, state and executables are emitted by the table.
+const (
+	rowContainerd    RowID = "service/containerd"
+	rowKubelet       RowID = "service/kubelet"
+	rowExporter      RowID = "service/windows_exporter"
+	rowCSIProxy      RowID = "service/csi-proxy"
+	rowHybridOverlay RowID = "service/hybrid-overlay-node"
+	rowKubeProxy     RowID = "service/kube-proxy"
+	rowCloudManager  RowID = "service/cloud-node-manager"
+	rowAgent         RowID = "service/windows-instance-config-daemon"
+	rowVariable      RowID = "variable/proxy"
+	rowEnvironment   RowID = "environment/proxy"
+	rowRootCA        RowID = "trusted-ca"
+	rowMetadataRoute RowID = "route/metadata"
+	rowContainers    RowID = "feature/Containers"
+	rowSSHPort       RowID = "firewall/ssh"
+	rowExporterPort  RowID = "firewall/windows_exporter"
+	rowKubeletPort   RowID = "firewall/kubelet"
+	rowExclusion     RowID = "exclusion/containerd"
+	rowEndpoint      RowID = "endpoint/vip"
+	rowHostName      RowID = "host-name"
+)
+
+// Catalog returns every row, in the order of the documentation.
+func Catalog() []Row {
+	return slices.Concat(directoryRows(), stateRows(), clusterFileRows(), nodeFileRows(), serviceRows(), hostRows(), payloadRows())
+}
+
+// FindRow returns the row that an entry comes from.
+func FindRow(id bundle.EntryID) (Row, bool) {
+	kind, name, _ := strings.Cut(string(id), " ")
+	for _, r := range Catalog() {
+		if string(r.Kind) == kind && (r.Name == name || r.family()) {
+			return r, true
+		}
+	}
+	return Row{}, false
+}
+
+func directoryRows() []Row {
+	dir := func(path string, access bundle.Access, doc string) Row {
+		return Row{ID: RowID("directory/" + path), Kind: bundle.KindDirectory, Name: path, Layer: bundle.LayerCluster, Access: access, Impact: bundle.ImpactNone, Doc: doc}
+	}
+	registries := dir(dirRegistries, bundle.AccessAdmins, "containerd's registry configuration, one folder per registry; nothing but ours stays in it")
+	registries.Exclusive = true
+	rows := []Row{
+		dir(dirRoot, bundle.AccessUsers, "everything that runs on the node"),
+		dir(dirAgent, bundle.AccessUsers, "the node program, one file per version"),
+		dir(dirContainerd, bundle.AccessUsers, "containerd and its configuration"),
+		registries,
+		dir(dirCNI, bundle.AccessUsers, "CNI plugins"),
+		dir(dirCNIConfig, bundle.AccessAdmins, "CNI configuration and the client certificates of hybrid-overlay-node"),
+		dir(dirManifests, bundle.AccessAdmins, "static pods"),
+		dir(dirTLS, bundle.AccessUsers, "web configuration of windows_exporter"),
+		dir(dirTLSCerts, bundle.AccessAdmins, "certificate and key of windows_exporter"),
+		dir(dirLogs, bundle.AccessUsers, "logs, as must-gather and oc adm node-logs read them"),
+	}
+	for _, name := range []string{"containerd", "csi-proxy", "hybrid-overlay", "kube-proxy", "kubelet", "wicd", "windows_exporter"} {
+		rows = append(rows, dir(dirLogs+`\`+name, bundle.AccessUsers, "logs of "+name))
+	}
+	cloudLogs := dir(dirLogs+`\cloud-node-manager`, bundle.AccessUsers, "logs of cloud-node-manager")
+	cloudLogs.Platforms = []Platform{Azure}
+	return append(rows, cloudLogs)
+}
+
+func stateRows() []Row {
+	state := func(path, doc string) Row {
+		return Row{
+			ID: RowID("state/" + path), Kind: bundle.KindState, Name: path, Layer: bundle.LayerCluster, Impact: bundle.ImpactNone,
+			Causes: []Origin{FromInfrastructure}, Doc: doc,
+		}
+	}
+	cloudCerts := state(dirCloudCerts, "client certificates of cloud-node-manager")
+	cloudCerts.Platforms = []Platform{Azure}
+	return []Row{
+		state(dirCNIState, "addresses given to pods; those of another cluster go"),
+		state(dirKubeletCerts, "the kubelet's certificates; those of another cluster go"),
+		state(dirAgentCerts, "client certificates of the existing operator's agent; those of another cluster go"),
+		cloudCerts,
+		state(fileKubeconfig, "the kubelet's kubeconfig, written by itself; that of another cluster goes"),
+		state(dirCNIConfig+`\`+overlayCertPattern, "client certificates of hybrid-overlay-node; the newest stay"),
+	}
+}
+
+func clusterFileRows() []Row {
+	file := func(id RowID, path string, impact bundle.Impact, doc string, causes ...Origin) Row {
+		return Row{ID: id, Kind: bundle.KindFile, Name: path, Layer: bundle.LayerCluster, Access: bundle.AccessUsers, Impact: impact, Causes: causes, Doc: doc}
+	}
+	secret := func(r Row) Row { r.Secret, r.Access = true, bundle.AccessAdmins; return r }
+	joined := func(r Row) Row { r.JoinedOnly = true; return r }
+	only := func(r Row, p ...Platform) Row { r.Platforms = p; return r }
+	return []Row{
+		file(rowKubeletConf, fileKubeletConf, bundle.ImpactRestart, "configuration of the kubelet", FromSettings, FromClusterNetwork, FromAPIServer),
+		// The kubelet reloads its client CA (k8s.io/apiserver dynamiccertificates), so a rotation restarts nothing.
+		file(rowKubeletCA, fileKubeletCA, bundle.ImpactNone, "CAs whose clients may call the kubelet", FromControllers),
+		// Read when a service starts without a certificate of its own; a running one does not need it again.
+		file(rowBootstrapCA, fileBootstrapCA, bundle.ImpactNone, "CA of the API server", FromBootstrap),
+		secret(file(rowBootstrapKubeconfig, fileBootstrapKubeconfig, bundle.ImpactNone, "identity of a machine that is not a node yet", FromInfrastructure, FromBootstrap)),
+		file(rowContainerdConf, fileContainerdConf, bundle.ImpactRestart, "configuration of containerd", FromSettings),
+		file(rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA, FromControllers),
+		only(file(rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart, "configuration of the ECR credential provider", FromMachineConfig), AWS),
+		secret(file(rowCloudConf, fileCloudConf, bundle.ImpactNone, "the cloud provider's configuration, where the cluster has one", FromMachineConfig)),
+		joined(file(rowAgentKubeconfig, fileAgentKubeconfig, bundle.ImpactRestart, "how the node program reaches the API server, as the node itself", FromInfrastructure)),
+		joined(only(file(rowCloudKubeconfig, fileCloudKubeconfig, bundle.ImpactRestart, "how cloud-node-manager reaches the API server", FromInfrastructure), Azure)),
+		// windows_exporter reads its web configuration and certificate for every connection (exporter-toolkit).
+		joined(secret(file(rowExporterKey, fileExporterKey, bundle.ImpactNone, "key of windows_exporter", FromExporterTLS))),
+		joined(file(rowExporterCert, fileExporterCert, bundle.ImpactNone, "certificate of windows_exporter", FromExporterTLS)),
+		joined(file(rowExporterConf, fileExporterConf, bundle.ImpactRestart, "web configuration of windows_exporter", FromAPIServer)),
+	}
+}
+
+func nodeFileRows() []Row {
+	file := func(id RowID, path string, impact bundle.Impact, doc string, causes ...Origin) Row {
+		return Row{
+			ID: id, Kind: bundle.KindFile, Name: path, Layer: bundle.LayerNode, JoinedOnly: true, Access: bundle.AccessUsers,
+			Impact: impact, Causes: causes, Doc: doc,
+		}
+	}
+	return []Row{
+		// containerd watches its CNI folder (io.containerd.cri.v1.runtime, go-cni), so a change is read at once.
+		file(rowCNIConf, fileCNIConf, bundle.ImpactNone, "the pod network of the node", FromNode, FromClusterNetwork),
+		file(rowKubeProxyConf, fileKubeProxyConf, bundle.ImpactRestart, "configuration of kube-proxy", FromNode, FromSettings),
+	}
+}
+
+func serviceRows() []Row {
+	service := func(id RowID, name string, layer bundle.LayerKind, doc string, causes ...Origin) Row {
+		return Row{ID: id, Kind: bundle.KindService, Name: name, Layer: layer, Impact: bundle.ImpactRestart, Causes: append(causes, FromSettings, FromOperator), Doc: doc}
+	}
+	joined := func(r Row) Row { r.JoinedOnly = true; return r }
+	cloud := joined(service(rowCloudManager, svcCloudManager, bundle.LayerNode, "the cloud's side of the node on Azure", FromNode))
+	cloud.Platforms = []Platform{Azure}
+	return []Row{
+		service(rowContainerd, svcContainerd, bundle.LayerCluster, "the container runtime"),
+		service(rowKubelet, svcKubelet, bundle.LayerNode, "the kubelet", FromMachineConfig, FromNode, FromMachine, FromInstances),
+		joined(service(rowExporter, svcExporter, bundle.LayerCluster, "metrics of the machine, port 9182")),
+		joined(service(rowCSIProxy, svcCSIProxy, bundle.LayerCluster, "storage operations for CSI drivers")),
+		joined(service(rowHybridOverlay, svcHybridOverlay, bundle.LayerNode, "the overlay network to Linux nodes", FromOperatorNetwork, FromInfrastructure, FromNode)),
+		joined(service(rowKubeProxy, svcKubeProxy, bundle.LayerNode, "Services of the cluster on this node")),
+		cloud,
+		joined(service(rowAgent, svcAgent, bundle.LayerCluster, "the node program: pulls the node's bundle and repairs drift")),
+	}
+}
+
+func hostRows() []Row {
+	row := func(id RowID, kind bundle.EntryKind, name string, impact bundle.Impact, doc string, causes ...Origin) Row {
+		return Row{ID: id, Kind: kind, Name: name, Layer: bundle.LayerCluster, Impact: impact, Causes: causes, Doc: doc}
+	}
+	route := row(rowMetadataRoute, bundle.KindRoute, metadataRoute, bundle.ImpactNone, "instance metadata, lost when HNS networks change or the machine reboots", FromInfrastructure)
+	route.Platforms = []Platform{AWS}
+	endpoint := row(rowEndpoint, bundle.KindEndpoint, vipEndpoint, bundle.ImpactNone, "the source address of kube-proxy's load balancing")
+	endpoint.JoinedOnly = true
+	host := row(rowHostName, bundle.KindHostName, "<machine name>", bundle.ImpactReboot, "the machine is named like its Machine", FromMachine)
+	host.Layer, host.Platforms = bundle.LayerNode, []Platform{VSphere, Nutanix}
+	return []Row{
+		row(rowVariable, bundle.KindVariable, "<HTTP_PROXY, HTTPS_PROXY, NO_PROXY>", bundle.ImpactNone, "the proxy for people and programs on the machine", FromProxy, FromOperator),
+		row(rowEnvironment, bundle.KindEnvironment, proxyEnvironment, bundle.ImpactRestart, "the proxy for our services, in each one's own Environment value", FromProxy, FromOperator),
+		row(rowRootCA, bundle.KindTrustedCA, "<fingerprint>", bundle.ImpactNone, "a trusted CA in LocalMachine\\Root", FromTrustedCA, FromControllers),
+		route,
+		row(rowContainers, bundle.KindFeature, "Containers", bundle.ImpactReboot, "Windows containers"),
+		row(rowSSHPort, bundle.KindFirewall, "wmco-ssh", bundle.ImpactNone, "first contact, port 22"),
+		row(rowExporterPort, bundle.KindFirewall, "wmco-windows-exporter", bundle.ImpactNone, "metrics, port 9182"),
+		row(rowKubeletPort, bundle.KindFirewall, "wmco-kubelet", bundle.ImpactNone, "logs, exec and kubelet metrics, port 10250"),
+		row(rowExclusion, bundle.KindExclusion, payload.Find(payload.Containerd).Path, bundle.ImpactNone, "Defender, where it runs, leaves containerd alone"),
+		endpoint,
+		host,
+	}
+}
+
+// payloadRows: executables that a service runs cost what moving to another version of them costs; the kubelet's and
+// containerd's pods move away first (kubernetes.io/docs/tasks/administer-cluster/cluster-upgrade).
+func payloadRows() []Row {
+	var rows []Row
+	for _, e := range payload.Table() {
+		r := Row{ID: RowID("payload/" + e.Name), Kind: bundle.KindPayload, Name: e.Path, Layer: bundle.LayerCluster, Impact: bundle.ImpactRestart, Doc: e.Module}
+		switch e.Name {
+		case payload.Kubelet, payload.Containerd:
+			r.Impact = bundle.ImpactDrain
+		case payload.KubeLogRunner:
+		case payload.Shim, payload.ECRProvider:
+			// Started anew for each pod or image pull.
+			r.Impact = bundle.ImpactNone
+		case payload.WinOverlay, payload.WinBridge, payload.HostLocal:
+			r.Impact, r.JoinedOnly = bundle.ImpactNone, true
+		default:
+			r.JoinedOnly = true
+		}
+		switch e.Name {
+		case payload.ECRProvider:
+			r.Platforms = []Platform{AWS}
+		case payload.CloudManager:
+			r.Platforms = []Platform{Azure}
+		}
+		rows = append(rows, r)
+	}
+	return rows
+}

@@ -1,0 +1,398 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	kjson "sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+
+	"wmco/render/bundle"
+)
+
+// The ConfigMap with the operator's settings, and the key in it.
+const (
+	SettingsConfigMap = "windows-machine-config"
+	SettingsKey       = "config.yaml"
+)
+
+// DriftMode is what a node does about drift.
+type DriftMode string
+
+const (
+	// DriftRepair puts back what was changed by hand.
+	DriftRepair DriftMode = "Repair"
+	// DriftReport only tells.
+	DriftReport DriftMode = "Report"
+)
+
+// PartialNever is what happens to a host of which only a part must never be contacted.
+type PartialNever string
+
+const (
+	// PartialNeverClosed closes the whole host: nothing reaches the source.
+	PartialNeverClosed PartialNever = "Closed"
+	// PartialNeverOpen leaves the host open: the policy is not kept.
+	PartialNeverOpen PartialNever = "Open"
+)
+
+// Settings are the operator's settings. The zero value is not valid; DefaultSettings is the start.
+type Settings struct {
+	Rollout    RolloutSettings    `json:"rollout"`
+	Logs       LogSettings        `json:"logs"`
+	Drift      DriftMode          `json:"drift"`
+	Mirrors    MirrorSettings     `json:"mirrors"`
+	Kubelet    json.RawMessage    `json:"kubelet,omitempty"`
+	Containerd ContainerdSettings `json:"containerd"`
+	// PauseImage is the image of the pod sandbox.
+	PauseImage string `json:"pauseImage"`
+	// Debug raises the verbosity of the services; the operator's --debugLogging sets it.
+	Debug bool `json:"debug"`
+}
+
+// RolloutSettings bound how changes reach nodes.
+type RolloutSettings struct {
+	// MaxUnavailable is a number or a percentage of the Windows nodes that may be unavailable at once.
+	MaxUnavailable intstr.IntOrString `json:"maxUnavailable"`
+	// MaxParallel is how many nodes change at once when no node has to be drained.
+	MaxParallel int  `json:"maxParallel"`
+	Paused      bool `json:"paused"`
+	// Canaries is how many nodes change, and must be confirmed, before the others.
+	Canaries int `json:"canaries"`
+	// FailureLimit is how many nodes may fail before the rollout stops.
+	FailureLimit int `json:"failureLimit"`
+}
+
+// LogSettings bound the logs of every service.
+type LogSettings struct {
+	// Size is a quantity of bytes such as 100Mi; "0" turns rotation off.
+	Size string `json:"size"`
+	// Files is how many rotated files stay.
+	Files int `json:"files"`
+	// Age is how long a rotated file stays, such as 30d or 720h; "0" is for ever.
+	Age string `json:"age"`
+	// FlushInterval is how often logs are written out, such as 5s.
+	FlushInterval string `json:"flushInterval"`
+}
+
+// MirrorSettings are about registry mirrors.
+type MirrorSettings struct {
+	PartialNever PartialNever `json:"partialNever"`
+}
+
+// ContainerdSettings override containerd's configuration.
+type ContainerdSettings struct {
+	// LogLevel is trace, debug, info, warn, error, fatal or panic.
+	LogLevel string `json:"logLevel"`
+	// MaxConcurrentDownloads bounds the layers of one image that are fetched at once.
+	MaxConcurrentDownloads int `json:"maxConcurrentDownloads"`
+	// ImagePullProgressTimeout cancels a pull without progress, such as 30m.
+	ImagePullProgressTimeout string `json:"imagePullProgressTimeout"`
+}
+
+// DefaultPauseImage is what the existing operator's documentation tells users to mirror.
+const DefaultPauseImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
+
+// DefaultSettings returns the settings of a cluster without a windows-machine-config.
+func DefaultSettings() Settings {
+	return Settings{
+		Rollout:    RolloutSettings{MaxUnavailable: intstr.FromInt32(1), MaxParallel: 20, Canaries: 1, FailureLimit: 1},
+		Logs:       LogSettings{Size: "100Mi", Files: 5, Age: "30d", FlushInterval: "5s"},
+		Drift:      DriftRepair,
+		Mirrors:    MirrorSettings{PartialNever: PartialNeverClosed},
+		Containerd: ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3, ImagePullProgressTimeout: "30m"},
+		PauseImage: DefaultPauseImage,
+	}
+}
+
+// Environment variables and arguments of the operator that users of the existing operator know; they win over the
+// ConfigMap.
+const (
+	EnvLogSize  = "SERVICES_LOG_FILE_SIZE"
+	EnvLogAge   = "SERVICES_LOG_FILE_AGE"
+	EnvLogFlush = "SERVICES_LOG_FLUSH_INTERVAL"
+	EnvArgs     = "ARGS"
+	argDebug    = "--debugLogging"
+)
+
+// DecodeSettings reads config.yaml strictly over the defaults. Every problem is a finding with its field path; a text
+// with problems is refused as a whole by them. A ref with an empty name stands for an absent ConfigMap.
+func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
+	s := DefaultSettings()
+	if ref.Name == "" || strings.TrimSpace(text) == "" {
+		return s, nil
+	}
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return s, bundle.Findings{settingsFinding(ref, "", "is not YAML: "+err.Error())}
+	}
+	strict, err := kjson.UnmarshalStrict(data, &s)
+	if err != nil {
+		return DefaultSettings(), bundle.Findings{settingsFinding(ref, typeErrorField(err), "has a value of the wrong type: "+err.Error())}
+	}
+	var findings bundle.Findings
+	for _, err := range strict {
+		findings = append(findings, settingsFinding(ref, strictField(err), "is not a setting"))
+	}
+	return s, append(findings, s.check(ref)...)
+}
+
+// OperatorEnvironment applies the operator's environment variables over the settings.
+func (s Settings) OperatorEnvironment(env map[string]string, ref bundle.Ref) (Settings, bundle.Findings) {
+	for name, field := range map[string]*string{EnvLogSize: &s.Logs.Size, EnvLogAge: &s.Logs.Age, EnvLogFlush: &s.Logs.FlushInterval} {
+		if value := strings.TrimSpace(env[name]); value != "" {
+			*field = value
+		}
+	}
+	if slices.Contains(strings.Fields(env[EnvArgs]), argDebug) {
+		s.Debug = true
+	}
+	findings := s.Logs.check()
+	for i := range findings {
+		findings[i].Object = ref
+		findings[i].Field = logEnv(findings[i].Field)
+	}
+	return s, findings
+}
+
+func logEnv(field string) string {
+	switch field {
+	case "logs.size":
+		return "env." + EnvLogSize
+	case "logs.age":
+		return "env." + EnvLogAge
+	case "logs.flushInterval":
+		return "env." + EnvLogFlush
+	}
+	return field
+}
+
+func settingsFinding(ref bundle.Ref, field, message string) bundle.Finding {
+	path := `data["` + SettingsKey + `"]`
+	if field != "" {
+		path += "." + field
+	}
+	return bundle.Finding{
+		Severity: bundle.SeverityError, Reason: "SettingsInvalid", Object: ref, Field: path,
+		Message: strings.TrimSpace(field + " " + message),
+		Fix:     "correct the setting; docs/operations.md lists all of them with their defaults",
+	}
+}
+
+var (
+	quotedField = regexp.MustCompile(`field "([^"]+)"`)
+	typeField   = regexp.MustCompile(`(?:Go struct field|of type) \w*\.?([\w.]+)`)
+)
+
+// strictField takes the path out of a strict decoding error of sigs.k8s.io/json, whose text is: unknown field "a.b".
+func strictField(err error) string {
+	if m := quotedField.FindStringSubmatch(err.Error()); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+func typeErrorField(err error) string {
+	var typeErr *json.UnmarshalTypeError
+	if errors.As(err, &typeErr) {
+		return typeErr.Field
+	}
+	if m := typeField.FindStringSubmatch(err.Error()); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+func (s Settings) check(ref bundle.Ref) bundle.Findings {
+	findings := slices.Concat(s.Rollout.check(), s.Logs.check(), s.Containerd.check(), checkKubeletOverride(s.Kubelet))
+	if s.Drift != DriftRepair && s.Drift != DriftReport {
+		findings = append(findings, invalid("drift", "%q is neither Repair nor Report", s.Drift))
+	}
+	if s.Mirrors.PartialNever != PartialNeverClosed && s.Mirrors.PartialNever != PartialNeverOpen {
+		findings = append(findings, invalid("mirrors.partialNever", "%q is neither Closed nor Open", s.Mirrors.PartialNever))
+	}
+	if !imageReference.MatchString(s.PauseImage) {
+		findings = append(findings, invalid("pauseImage", "%q is not an image with a tag or digest", s.PauseImage))
+	}
+	for i := range findings {
+		f := settingsFinding(ref, findings[i].Field, findings[i].Message)
+		findings[i] = f
+	}
+	return findings
+}
+
+// imageReference is host/path with a tag, a digest or both. A name without a host would be searched for, which
+// containerd does not do.
+var imageReference = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[\w][\w.-]{0,127}(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$`)
+
+func invalid(field, format string, args ...any) bundle.Finding {
+	return bundle.Finding{Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+func (r RolloutSettings) check() bundle.Findings {
+	var findings bundle.Findings
+	if n, err := intstr.GetScaledValueFromIntOrPercent(&r.MaxUnavailable, 100, true); err != nil || n < 1 {
+		findings = append(findings, invalid("rollout.maxUnavailable", "%q is neither a number from 1 nor a percentage from 1%%", r.MaxUnavailable.String()))
+	}
+	if r.MaxParallel < 1 {
+		findings = append(findings, invalid("rollout.maxParallel", "%d is less than 1", r.MaxParallel))
+	}
+	if r.Canaries < 0 {
+		findings = append(findings, invalid("rollout.canaries", "%d is negative", r.Canaries))
+	}
+	if r.FailureLimit < 1 {
+		findings = append(findings, invalid("rollout.failureLimit", "%d is less than 1", r.FailureLimit))
+	}
+	return findings
+}
+
+// Smallest sizes and ages that make sense: below them a node spends its time rotating.
+const minLogSize = 1 << 20
+
+func (l LogSettings) check() bundle.Findings {
+	var findings bundle.Findings
+	if _, err := l.sizeBytes(); err != nil {
+		findings = append(findings, invalid("logs.size", "%v", err))
+	}
+	if _, err := l.age(); err != nil {
+		findings = append(findings, invalid("logs.age", "%v", err))
+	}
+	if d, err := time.ParseDuration(l.FlushInterval); err != nil || d < 0 || d > time.Hour {
+		findings = append(findings, invalid("logs.flushInterval", "%q is not a duration from 0s to 1h", l.FlushInterval))
+	}
+	if l.Files < 1 || l.Files > 1000 {
+		findings = append(findings, invalid("logs.files", "%d is not from 1 to 1000", l.Files))
+	}
+	return findings
+}
+
+// sizeBytes is the size at which logs rotate; 0 never.
+func (l LogSettings) sizeBytes() (int64, error) {
+	q, err := resource.ParseQuantity(strings.TrimSpace(l.Size))
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a quantity of bytes such as 100Mi", l.Size)
+	}
+	n, whole := q.AsInt64()
+	switch {
+	case n == 0 && whole:
+		return 0, nil
+	case !whole || n < minLogSize:
+		return 0, fmt.Errorf("%q is less than 1Mi, or not a whole number of bytes", l.Size)
+	}
+	return n, nil
+}
+
+var days = regexp.MustCompile(`^([0-9]{1,5})d$`)
+
+// age is how long a rotated log stays; 0 is for ever.
+func (l LogSettings) age() (time.Duration, error) {
+	text := strings.TrimSpace(l.Age)
+	if text == "0" {
+		return 0, nil
+	}
+	if m := days.FindStringSubmatch(text); m != nil {
+		n, err := strconv.Atoi(m[1])
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 || d%time.Second != 0 {
+		return 0, fmt.Errorf("%q is not an age in days or hours such as 30d or 720h", l.Age)
+	}
+	return d, nil
+}
+
+func (c ContainerdSettings) check() bundle.Findings {
+	var findings bundle.Findings
+	if !slices.Contains([]string{"trace", "debug", "info", "warn", "error", "fatal", "panic"}, c.LogLevel) {
+		findings = append(findings, invalid("containerd.logLevel", "%q is not a log level of containerd", c.LogLevel))
+	}
+	if c.MaxConcurrentDownloads < 1 || c.MaxConcurrentDownloads > 100 {
+		findings = append(findings, invalid("containerd.maxConcurrentDownloads", "%d is not from 1 to 100", c.MaxConcurrentDownloads))
+	}
+	if d, err := time.ParseDuration(c.ImagePullProgressTimeout); err != nil || d < 0 {
+		findings = append(findings, invalid("containerd.imagePullProgressTimeout", "%q is not a duration such as 30m", c.ImagePullProgressTimeout))
+	}
+	return findings
+}
+
+// ownedKubeletFields are what the bundle itself depends on; overriding one would break the node.
+func ownedKubeletFields() []string {
+	return []string{
+		"apiVersion", "authentication", "authorization", "clusterDNS", "clusterDomain", "containerRuntimeEndpoint", "enforceNodeAllocatable",
+		"healthzBindAddress", "healthzPort", "kind", "port", "readOnlyPort", "registerNode", "registerWithTaints", "resolvConf", "rotateCertificates",
+		"serverTLSBootstrap", "staticPodPath", "tlsCertFile", "tlsPrivateKeyFile",
+	}
+}
+
+// linuxKubeletFields exist in the type and stop a kubelet on Windows, or do nothing there.
+func linuxKubeletFields() []string {
+	return []string{
+		"cgroupDriver", "cgroupRoot", "cgroupsPerQOS", "cpuManagerPolicy", "failSwapOn", "kernelMemcgNotification", "kubeReservedCgroup", "kubeletCgroups",
+		"makeIPTablesUtilChains", "memorySwap", "memoryThrottlingFactor", "protectKernelDefaults", "reservedSystemCPUs", "seccompDefault", "systemCgroups",
+		"systemReservedCgroup", "userNamespaces",
+	}
+}
+
+// checkKubeletOverride decodes the override into Kubernetes' own type and applies the short list of named rules. The
+// kubelet's own validation is not repeated.
+func checkKubeletOverride(raw json.RawMessage) bundle.Findings {
+	if len(raw) == 0 {
+		return nil
+	}
+	var config kubeletv1beta1.KubeletConfiguration
+	strict, err := kjson.UnmarshalStrict(raw, &config)
+	if err != nil {
+		return bundle.Findings{invalid("kubelet", "does not fit KubeletConfiguration: %v", err)}
+	}
+	var findings bundle.Findings
+	for _, err := range strict {
+		findings = append(findings, invalid("kubelet."+strictField(err), "is not a field of KubeletConfiguration"))
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return append(findings, invalid("kubelet", "is not a mapping"))
+	}
+	for _, name := range ownedKubeletFields() {
+		if _, ok := fields[name]; ok {
+			findings = append(findings, invalid("kubelet."+name, "belongs to the operator: a node would not work with another value"))
+		}
+	}
+	for _, name := range linuxKubeletFields() {
+		if _, ok := fields[name]; ok {
+			findings = append(findings, invalid("kubelet."+name, "is for Linux only"))
+		}
+	}
+	for name, path := range map[string]string{"podLogsDir": config.PodLogsDir, "volumePluginDir": config.VolumePluginDir} {
+		if err := bundle.CheckPath(path); path != "" && err != nil {
+			findings = append(findings, invalid("kubelet."+name, "%v", err))
+		}
+	}
+	return append(findings, checkGates(config.FeatureGates)...)
+}
+
+func checkGates(gates map[string]bool) bundle.Findings {
+	var findings bundle.Findings
+	names := make([]string, 0, len(gates))
+	for name := range gates {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		switch gate, known := kubeletGates[name]; {
+		case !known:
+			findings = append(findings, invalid("kubelet.featureGates."+name, "is not a feature gate of the kubelet that we ship: it would not start"))
+		case gate.Locked && gate.Default != gates[name]:
+			findings = append(findings, invalid("kubelet.featureGates."+name, "is locked to %t in the kubelet that we ship: it would not start", gate.Default))
+		}
+	}
+	return findings
+}

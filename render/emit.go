@@ -1,0 +1,150 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"text/template"
+
+	"wmco/render/bundle"
+)
+
+// emitter collects the entries of one layer. A view hands it what it made under the row that it made it for; the row
+// says whether the entry is wanted for this platform and stage, and with which access, impact and causes.
+type emitter struct {
+	cluster Cluster
+	// masked is the cluster with its secrets masked; previews of secret contents are made from it.
+	masked    Cluster
+	node      Node
+	stage     bundle.Stage
+	rows      map[RowID]Row
+	templates *template.Template
+	key       bundle.Key
+
+	layer      bundle.Layer
+	provenance bundle.Provenance
+	findings   bundle.Findings
+	errs       []error
+}
+
+// wanted returns the row if it belongs into the layer.
+func (e *emitter) wanted(id RowID) (Row, bool) {
+	r, ok := e.rows[id]
+	if !ok {
+		e.errs = append(e.errs, fmt.Errorf("no row %q in the catalog", id))
+		return Row{}, false
+	}
+	return r, r.Layer == e.layer.Kind && r.applies(e.cluster.Platform, e.stage)
+}
+
+// cause records which objects an entry comes from.
+func (e *emitter) cause(r Row, name string) {
+	var refs []bundle.Ref
+	for _, origin := range r.Causes {
+		ref, ok := e.node.Origins[origin]
+		if !ok {
+			ref, ok = e.cluster.Origins[origin]
+		}
+		if ok {
+			refs = append(refs, bundle.Ref{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+		}
+	}
+	if len(refs) > 0 {
+		e.provenance[r.Kind.ID(name)] = refs
+	}
+}
+
+// make is how a file's content comes about: a function of the cluster, so that a preview is the same function of the
+// masked cluster. No content (nil) means no file.
+type content func(Cluster) ([]byte, error)
+
+func (e *emitter) file(id RowID, c content) {
+	r, ok := e.wanted(id)
+	if !ok {
+		return
+	}
+	made, err := e.content(r.Secret, c)
+	if err != nil {
+		e.errs = append(e.errs, err)
+		return
+	}
+	if made.Data == nil {
+		return
+	}
+	f := bundle.File{Path: r.Name, Secret: r.Secret, Access: r.Access, Impact: r.Impact, Content: made, Size: int64(len(made.Data))}
+	f.Digest = e.digest(made, r.Secret)
+	if f.Digest == bundle.Masked {
+		f.Size = 0
+	}
+	e.layer.Files = append(e.layer.Files, f)
+	e.cause(r, f.Path)
+}
+
+func (e *emitter) content(secret bool, c content) (bundle.Content, error) {
+	data, err := c(e.cluster)
+	if err != nil || !secret {
+		return bundle.Content{Data: data}, err
+	}
+	preview, err := c(e.masked)
+	return bundle.Content{Data: data, Preview: preview}, err
+}
+
+func (e *emitter) digest(c bundle.Content, secret bool) bundle.Digest {
+	if secret {
+		return e.key.Of(c.Data)
+	}
+	return bundle.Of(c.Data)
+}
+
+// template makes a content from a template and the view of the cluster that it sees.
+func (e *emitter) template(name string, view func(Cluster) any) content {
+	return func(c Cluster) ([]byte, error) { return execute(e.templates, name, view(c)) }
+}
+
+func (e *emitter) service(id RowID, s bundle.Service) {
+	r, ok := e.wanted(id)
+	if !ok {
+		return
+	}
+	s.Name, s.Description, s.Start, s.Impact = r.Name, descriptionPrefix+r.Name, bundle.StartAuto, r.Impact
+	s.Environment = e.environment()
+	e.layer.Services = append(e.layer.Services, s)
+	e.cause(r, s.Name)
+}
+
+// environment is the name of the environment that services get: the proxy's, where there is one.
+func (e *emitter) environment() string {
+	if e.cluster.Proxy.IsZero() {
+		return ""
+	}
+	return proxyEnvironment
+}
+
+// variable returns one variable of the proxy, secret where the value holds a password.
+func (e *emitter) variable(name string, value, shown string, impact bundle.Impact) bundle.Variable {
+	if value == shown {
+		return bundle.Variable{Name: name, Value: value, Impact: impact}
+	}
+	c := bundle.Content{Data: []byte(value), Preview: []byte(shown)}
+	return bundle.Variable{Name: name, Digest: e.key.Of(c.Data), Impact: impact, Content: c}
+}
+
+func (e *emitter) warn(reason string, f bundle.Finding) {
+	f.Reason, f.Severity = reason, bundle.SeverityWarning
+	f.Node = e.node.ID()
+	e.findings = append(e.findings, f)
+}
+
+func (e *emitter) info(reason string, f bundle.Finding) {
+	f.Reason, f.Severity = reason, bundle.SeverityInfo
+	f.Node = e.node.ID()
+	e.findings = append(e.findings, f)
+}
+
+// finish sorts and checks what was collected. An error is a defect of ours, not of the inputs.
+func (e *emitter) finish() error {
+	if err := errors.Join(e.errs...); err != nil {
+		return err
+	}
+	e.layer.Normalize()
+	return e.layer.Check()
+}

@@ -1,0 +1,203 @@
+package render
+
+import (
+	"wmco/render/bundle"
+	"wmco/render/mirrors"
+)
+
+// Platform is where the machines run, in the words of Infrastructure/cluster's status.platformStatus.type.
+type Platform string
+
+// The platforms that Windows nodes are supported on.
+const (
+	AWS     Platform = "AWS"
+	Azure   Platform = "Azure"
+	GCP     Platform = "GCP"
+	VSphere Platform = "VSphere"
+	Nutanix Platform = "Nutanix"
+	None    Platform = "None"
+)
+
+// Platforms lists them in the order of documentation.
+func Platforms() []Platform { return []Platform{AWS, Azure, GCP, VSphere, Nutanix, None} }
+
+// Inputs are the plain facts about one node and its cluster.
+type Inputs struct {
+	Cluster Cluster
+	Node    Node
+}
+
+// Cluster is what all nodes share. Absent things are zero; Origins tells which object each came from.
+type Cluster struct {
+	Platform Platform
+	// InfrastructureName is the identity of the cluster, such as "example-x7k2p".
+	InfrastructureName string
+	// APIServerInternalURL is where nodes reach the API server, such as https://api-int.example.com:6443.
+	APIServerInternalURL string
+	// Version is ClusterVersion's desired version, "5.0.3"; empty if unknown.
+	Version string
+
+	Network Network
+	Proxy   Proxy
+	TLS     TLSProfile
+
+	// TrustedCAs is a PEM text for the machine's root store: the trusted CAs that the proxy names.
+	TrustedCAs string
+	// RegistryCAs are trusted for one registry each.
+	RegistryCAs []RegistryCA
+	// KubeletClientCA is the PEM text of the CAs that may call the kubelet.
+	KubeletClientCA string
+
+	Bootstrap Bootstrap
+	Exporter  KeyPair
+	Machine   MachineConfig
+	Mirrors   mirrors.Inputs
+	Settings  Settings
+	Origins   Origins
+}
+
+// Network is what the bundle needs of the cluster's network.
+type Network struct {
+	// Type is Network/cluster's networkType; only OVNKubernetes is supported.
+	Type string
+	// ServiceNetworks are CIDRs, the first is used.
+	ServiceNetworks []string
+	// HybridOverlay tells whether the hybrid overlay is configured.
+	HybridOverlay bool
+	// HybridOverlayPort is the custom VXLAN port; 0 is the default, 4789.
+	HybridOverlayPort int
+}
+
+// Proxy is the cluster-wide proxy. The URLs may hold passwords.
+type Proxy struct {
+	HTTP  bundle.Secret
+	HTTPS bundle.Secret
+	// NoProxy is comma-separated.
+	NoProxy string
+}
+
+// TLSProfile is the API server's TLS profile, where one is set: the minimum version in Go's words (VersionTLS12) and
+// cipher suites in IANA names.
+type TLSProfile struct {
+	MinVersion string
+	Ciphers    []string
+}
+
+// IsZero tells that the cluster has the default.
+func (t TLSProfile) IsZero() bool { return t.MinVersion == "" && len(t.Ciphers) == 0 }
+
+// RegistryCA is a CA for one registry.
+type RegistryCA struct {
+	// Registry is host[:port].
+	Registry string
+	PEM      string
+}
+
+// Bootstrap is the identity that a machine has before it is a node.
+type Bootstrap struct {
+	CA    string
+	Token bundle.Secret
+}
+
+// KeyPair is a PEM certificate and its key.
+type KeyPair struct {
+	Certificate string
+	Key         bundle.Secret
+}
+
+// MachineConfig is what the worker pool's current rendered MachineConfig says about kubelets.
+type MachineConfig struct {
+	// Name is that of the rendered MachineConfig.
+	Name string
+	// KubeletFlags are the flags of kubelet.service that a Windows kubelet shares, by name without dashes.
+	KubeletFlags map[string]string
+	// CloudConfig is /etc/kubernetes/cloud.conf; some clouds put credentials into it.
+	CloudConfig bundle.Secret
+	// CredentialProvider is the ECR credential provider's configuration.
+	CredentialProvider string
+}
+
+// Backing is what stands behind a node.
+type Backing string
+
+const (
+	// BackingMachine is a Machine of the Machine API.
+	BackingMachine Backing = "Machine"
+	// BackingInstance is a host that the user brought (BYOH), an entry of windows-instances.
+	BackingInstance Backing = "Instance"
+	// BackingNode is a node of which neither is known.
+	BackingNode Backing = "Node"
+)
+
+// Node is one Windows machine, before or after it has joined.
+type Node struct {
+	// Name is that of the Node object; empty before there is one.
+	Name    string
+	Backing Backing
+	// Address is what the machine is reached by: the Machine's internal IPv4 address, or the entry of windows-instances.
+	Address string
+	// MachineName is that of the Machine; empty for instances.
+	MachineName string
+	// Username is the account of an instance, as the user gave it.
+	Username string
+	// Addresses and HostNames are what the objects say of the machine, in their order.
+	Addresses []string
+	HostNames []string
+	// Subnet is the pod subnet that OVN gave the node, CIDR.
+	Subnet string
+	Facts  bundle.Facts
+	// Origins are the Node, Machine and instances objects, for provenance.
+	Origins Origins
+}
+
+// ID is how people call the machine: by the node's name, or by its address as long as there is no node.
+func (n Node) ID() string {
+	if n.Name != "" {
+		return n.Name
+	}
+	return n.Address
+}
+
+// Stage is joined once the node exists and its facts are known.
+func (n Node) Stage() bundle.Stage {
+	if n.Name != "" && !n.Facts.IsZero() {
+		return bundle.StageJoined
+	}
+	return bundle.StageJoin
+}
+
+// Origin names a role that an input object plays. A catalog row lists the origins that cause it.
+type Origin string
+
+// The origins.
+const (
+	FromInfrastructure  Origin = "Infrastructure"
+	FromClusterNetwork  Origin = "Network"
+	FromOperatorNetwork Origin = "OperatorNetwork"
+	FromProxy           Origin = "Proxy"
+	FromTrustedCA       Origin = "TrustedCA"
+	FromControllers     Origin = "ControllerConfig"
+	FromMachineConfig   Origin = "MachineConfig"
+	FromBootstrap       Origin = "Bootstrap"
+	FromExporterTLS     Origin = "ExporterTLS"
+	FromAPIServer       Origin = "APIServer"
+	FromVersion         Origin = "ClusterVersion"
+	FromSettings        Origin = "Settings"
+	FromOperator        Origin = "Operator"
+	FromNode            Origin = "Node"
+	FromMachine         Origin = "Machine"
+	FromInstances       Origin = "Instances"
+)
+
+// Origins maps roles to the objects that play them.
+type Origins map[Origin]bundle.Ref
+
+// Masked returns the cluster with every secret replaced by bundle.MaskedText, for previews.
+func (c Cluster) Masked() Cluster {
+	c.Proxy.HTTP, c.Proxy.HTTPS = maskURL(c.Proxy.HTTP), maskURL(c.Proxy.HTTPS)
+	c.Bootstrap.Token = c.Bootstrap.Token.Masked()
+	c.Exporter.Key = c.Exporter.Key.Masked()
+	c.Machine.CloudConfig = c.Machine.CloudConfig.Masked()
+	c.Mirrors.PullSecret = c.Mirrors.PullSecret.Masked()
+	return c
+}

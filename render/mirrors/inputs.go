@@ -1,0 +1,55 @@
+// Package mirrors turns the mirror sets, image settings and pull secret of a cluster into what containerd on a Windows
+// node understands. This file holds its inputs.
+package mirrors
+
+import "wmco/render/bundle"
+
+// SetKind is the kind of object that a mirror comes from.
+type SetKind string
+
+const (
+	// DigestSet is an entry of an ImageDigestMirrorSet: for pulls by digest.
+	DigestSet SetKind = "ImageDigestMirrorSet"
+	// TagSet is an entry of an ImageTagMirrorSet: for pulls by tag.
+	TagSet SetKind = "ImageTagMirrorSet"
+	// ContentSourcePolicy is an entry of an ImageContentSourcePolicy, the older form of DigestSet.
+	ContentSourcePolicy SetKind = "ImageContentSourcePolicy"
+)
+
+// Policy says whether the source itself may be asked.
+type Policy string
+
+const (
+	// AllowContactingSource is the default: the source is asked last.
+	AllowContactingSource Policy = "AllowContactingSource"
+	// NeverContactSource asks mirrors only.
+	NeverContactSource Policy = "NeverContactSource"
+)
+
+// Set is one source with its mirrors, in the order of preference.
+type Set struct {
+	Kind    SetKind
+	Ref     bundle.Ref
+	Field   string
+	Source  string
+	Mirrors []string
+	// Policy is empty where the object says nothing, which counts as AllowContactingSource.
+	Policy Policy
+}
+
+// Scopes are the registries of Image/cluster's registrySources: host[:port][/path] or *.host.
+type Scopes struct {
+	Ref      bundle.Ref
+	Insecure []string
+	Blocked  []string
+	Allowed  []string
+}
+
+// Inputs is all that the hosts files of a cluster depend on.
+type Inputs struct {
+	Sets   []Set
+	Scopes Scopes
+	// PullSecret is the text of .dockerconfigjson.
+	PullSecret    bundle.Secret
+	PullSecretRef bundle.Ref
+}

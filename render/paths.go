@@ -1,0 +1,91 @@
+package render
+
+// The layout of a node. C:\k and C:\var\log are fixed by users' scripts, documentation and must-gather; every path is
+// written here once.
+const (
+	dirRoot       = `C:\k`
+	dirAgent      = `C:\k\agent`
+	dirContainerd = `C:\k\containerd`
+	dirRegistries = `C:\k\containerd\registries`
+	dirCNI        = `C:\k\cni`
+	dirCNIConfig  = `C:\k\cni\config`
+	dirManifests  = `C:\k\etc\kubernetes\manifests`
+	dirTLS        = `C:\k\tls`
+	dirTLSCerts   = `C:\k\tls\certs`
+	dirLogs       = `C:\var\log`
+
+	dirCNIState     = `C:\var\lib\cni`
+	dirKubeletCerts = `C:\var\lib\kubelet\pki`
+	dirAgentCerts   = `C:\k\wicd-certs`
+	dirCloudCerts   = `C:\k\cloud-node-manager-certs`
+
+	dirContainerdRoot  = `C:\ProgramData\containerd\root`
+	dirContainerdState = `C:\ProgramData\containerd\state`
+
+	fileKubeletConf         = `C:\k\kubelet.conf`
+	fileKubeletCA           = `C:\k\kubelet-ca.crt`
+	fileBootstrapCA         = `C:\k\bootstrap-ca.crt`
+	fileBootstrapKubeconfig = `C:\k\bootstrap-kubeconfig`
+	fileKubeconfig          = `C:\k\kubeconfig`
+	fileAgentKubeconfig     = `C:\k\wicd-kubeconfig`
+	fileCloudKubeconfig     = `C:\k\cloud-node-manager-kubeconfig`
+	fileCredentialProvider  = `C:\k\credential-provider-config.yaml`
+	fileCloudConf           = `C:\k\cloud.conf`
+	fileTrustedCAs          = `C:\k\ca-bundle.crt`
+	fileContainerdConf      = `C:\k\containerd\containerd_conf.toml`
+	fileCNIConf             = `C:\k\cni\config\cni.conf`
+	fileKubeProxyConf       = `C:\k\kube-proxy.conf`
+	fileExporterCert        = `C:\k\tls\certs\tls.crt`
+	fileExporterKey         = `C:\k\tls\certs\tls.key`
+	fileExporterConf        = `C:\k\tls\windows-exporter-webconfig.yaml`
+
+	// kubeletClientCert is what the kubelet keeps its current client certificate under (k8s.io/client-go
+	// util/certificate, FileStore).
+	kubeletClientCert = dirKubeletCerts + `\kubelet-client-current.pem`
+	cloudClientCert   = dirCloudCerts + `\cloud-node-manager-client-current.pem`
+)
+
+// Names of services, as the existing operator's users know them.
+const (
+	svcContainerd    = "containerd"
+	svcKubelet       = "kubelet"
+	svcExporter      = "windows_exporter"
+	svcCSIProxy      = "csi-proxy"
+	svcHybridOverlay = "hybrid-overlay-node"
+	svcKubeProxy     = "kube-proxy"
+	svcCloudManager  = "cloud-node-manager"
+	svcAgent         = "windows-instance-config-daemon"
+)
+
+// Names in the Host Networking Service.
+const (
+	overlayNetwork = "OVNKubernetesHybridOverlayNetwork"
+	vipEndpoint    = "VIPEndpoint"
+)
+
+// containerdPipe is where containerd listens, with the slashes of a URL for the kubelet.
+const (
+	containerdPipe    = `\\.\pipe\containerd-containerd`
+	containerdPipeURL = "npipe://./pipe/containerd-containerd"
+)
+
+// The environment that every service gets.
+const proxyEnvironment = "proxy"
+
+// Ports that a node listens on for the cluster.
+const (
+	portSSH      = 22
+	portExporter = 9182
+	portKubelet  = 10250
+)
+
+// metadataRoute is the link-local address of the instance metadata service.
+const metadataRoute = "169.254.169.254/32"
+
+// Windows taint, label and description by which nodes and services are known.
+const (
+	windowsTaintKey   = "os"
+	windowsTaintValue = "Windows"
+	osLabel           = "node.openshift.io/os_id=Windows"
+	descriptionPrefix = "OpenShift managed "
+)

@@ -1,0 +1,189 @@
+// Package preview lays a bundle out as a tree of files that people read, review and keep in git: every file of the node
+// under its Windows path, and the rest of the bundle as YAML and JSON beside it. It is pure: the caller writes.
+package preview
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"wmco/render"
+	"wmco/render/bundle"
+)
+
+// Names of the files beside the node's own.
+const (
+	ManifestFile    = "MANIFEST.json"
+	ServicesFile    = "services.yaml"
+	EnvironmentFile = "environment.yaml"
+	HostFile        = "host.yaml"
+	PayloadFile     = "payload.yaml"
+	FindingsFile    = "findings.json"
+	ProvenanceFile  = "provenance.json"
+)
+
+// File is one file of a preview. Path is relative, with forward slashes.
+type File struct {
+	Path string
+	Data []byte
+	// Secret files hold secrets in clear, which happens only when they were asked for.
+	Secret bool
+}
+
+// Options of a preview.
+type Options struct {
+	// ShowSecrets writes secrets in clear.
+	ShowSecrets bool
+}
+
+// Tree returns the files of one node's preview, by path.
+func Tree(b render.Bundle, findings bundle.Findings, o Options) ([]File, error) {
+	manifest, err := b.Manifest()
+	if err != nil {
+		return nil, fmt.Errorf("laying out the bundle: %w", err)
+	}
+	index, err := manifest.Encode()
+	if err != nil {
+		return nil, fmt.Errorf("laying out the bundle: %w", err)
+	}
+	files := []File{{Path: ManifestFile, Data: index}}
+	for _, f := range b.Files() {
+		files = append(files, File{Path: TreePath(f.Path), Data: shown(f.Content, f.Secret, o), Secret: f.Secret && o.ShowSecrets})
+	}
+	for name, value := range documents(b, findings, o) {
+		data, err := encode(name, value)
+		if err != nil {
+			return nil, fmt.Errorf("laying out %s: %w", name, err)
+		}
+		files = append(files, File{Path: name, Data: data, Secret: name == EnvironmentFile && o.ShowSecrets})
+	}
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return files, nil
+}
+
+// TreePath is where a file of the node stands in the tree: C:\k\x becomes C/k/x.
+func TreePath(path string) string {
+	return strings.ReplaceAll(strings.Replace(path, ":", "", 1), `\`, "/")
+}
+
+func shown(c bundle.Content, secret bool, o Options) []byte {
+	if o.ShowSecrets {
+		return c.Data
+	}
+	return c.Shown(secret)
+}
+
+func documents(b render.Bundle, findings bundle.Findings, o Options) map[string]any {
+	if findings == nil {
+		findings = bundle.Findings{}
+	}
+	return map[string]any{
+		ServicesFile:    services(b),
+		EnvironmentFile: environment(b.Cluster, o),
+		HostFile:        host(b),
+		PayloadFile:     payloadDocument{Payload: b.Bundle.Payload()},
+		FindingsFile:    findings,
+		ProvenanceFile:  b.Provenance,
+	}
+}
+
+// encode writes YAML or indented JSON, by the name's ending.
+func encode(name string, value any) ([]byte, error) {
+	if strings.HasSuffix(name, ".yaml") {
+		return yaml.Marshal(value)
+	}
+	var out strings.Builder
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(value)
+	return []byte(out.String()), err
+}
+
+type servicesDocument struct {
+	Services []serviceView `json:"services"`
+}
+
+// serviceView adds the command as Windows gets it.
+type serviceView struct {
+	bundle.Service
+	CommandLine string `json:"commandLine"`
+}
+
+func services(b render.Bundle) servicesDocument {
+	doc := servicesDocument{Services: []serviceView{}}
+	for _, s := range b.Services() {
+		doc.Services = append(doc.Services, serviceView{Service: s, CommandLine: bundle.CommandLine(s.Argv)})
+	}
+	return doc
+}
+
+type environmentDocument struct {
+	Machine  []variableView    `json:"machine"`
+	Services []environmentView `json:"services"`
+}
+
+type environmentView struct {
+	Name      string         `json:"name"`
+	Variables []variableView `json:"variables"`
+}
+
+type variableView struct {
+	Name   string `json:"name"`
+	Value  string `json:"value"`
+	Secret bool   `json:"secret,omitempty"`
+}
+
+func environment(l bundle.Layer, o Options) environmentDocument {
+	doc := environmentDocument{Machine: variables(l.Variables, o), Services: []environmentView{}}
+	for _, e := range l.Environments {
+		doc.Services = append(doc.Services, environmentView{Name: e.Name, Variables: variables(e.Variables, o)})
+	}
+	return doc
+}
+
+func variables(list []bundle.Variable, o Options) []variableView {
+	views := make([]variableView, 0, len(list))
+	for _, v := range list {
+		view := variableView{Name: v.Name, Value: v.Value, Secret: v.Secret()}
+		if v.Secret() {
+			view.Value = string(shown(v.Content, true, o))
+		}
+		views = append(views, view)
+	}
+	return views
+}
+
+type hostDocument struct {
+	HostName    string                `json:"hostName,omitempty"`
+	Features    []bundle.Feature      `json:"features,omitempty"`
+	Routes      []bundle.Route        `json:"routes,omitempty"`
+	Firewall    []bundle.FirewallRule `json:"firewall,omitempty"`
+	TrustedCAs  []bundle.TrustedCA    `json:"trustedCAs,omitempty"`
+	Exclusions  []bundle.Exclusion    `json:"exclusions,omitempty"`
+	Endpoints   []bundle.Endpoint     `json:"endpoints,omitempty"`
+	Directories []bundle.Directory    `json:"directories,omitempty"`
+	State       []bundle.State        `json:"state,omitempty"`
+}
+
+func host(b render.Bundle) hostDocument {
+	doc := hostDocument{HostName: b.Cluster.HostName.Name + b.Node.HostName.Name}
+	for _, l := range b.Layers() {
+		doc.Features = append(doc.Features, l.Features...)
+		doc.Routes = append(doc.Routes, l.Routes...)
+		doc.Firewall = append(doc.Firewall, l.Firewall...)
+		doc.TrustedCAs = append(doc.TrustedCAs, l.TrustedCAs...)
+		doc.Exclusions = append(doc.Exclusions, l.Exclusions...)
+		doc.Endpoints = append(doc.Endpoints, l.Endpoints...)
+		doc.Directories = append(doc.Directories, l.Directories...)
+		doc.State = append(doc.State, l.State...)
+	}
+	return doc
+}
+
+type payloadDocument struct {
+	Payload []bundle.Payload `json:"payload"`
+}

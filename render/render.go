@@ -1,0 +1,146 @@
+// Package render is the pure function from the inputs of a cluster to the complete desired state of each of its Windows
+// nodes.
+//
+//	Inputs --check--> findings
+//	   |                            cluster layer, once per stage --.
+//	   '--views--> emitter --catalog-->                              >-- bundle
+//	                                node layer, once per node ------'
+//
+// It never reads a file, a cluster, a clock or the environment: the same inputs give the same bytes on any machine.
+package render
+
+import (
+	"fmt"
+	"text/template"
+
+	"wmco/render/bundle"
+)
+
+// Options are about how bundles are made, not about what is in them.
+type Options struct {
+	// Key makes the digests of secrets. Nil, as in previews, masks them.
+	Key bundle.Key
+}
+
+// Fleet renders the nodes of one cluster. What they share is rendered once per stage.
+type Fleet struct {
+	cluster   Cluster
+	masked    Cluster
+	options   Options
+	rows      map[RowID]Row
+	templates *template.Template
+	shared    map[bundle.Stage]shared
+}
+
+// shared is a cluster layer with what goes with it.
+type shared struct {
+	layer      bundle.Layer
+	provenance bundle.Provenance
+	digest     bundle.Digest
+}
+
+// Bundle is one node's bundle with its digests.
+type Bundle struct {
+	bundle.Bundle
+	// Digest is the bundle's, ClusterDigest and NodeDigest are its layers'.
+	Digest, ClusterDigest, NodeDigest bundle.Digest
+}
+
+// NewFleet checks the cluster's inputs and renders its layers. With findings of severity error there is no fleet. An
+// error that is not a finding is a defect of this program.
+func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
+	findings := c.check()
+	if findings.Refused() {
+		return nil, findings.Sorted(), nil
+	}
+	set, err := parseTemplates()
+	if err != nil {
+		return nil, findings, err
+	}
+	f := &Fleet{cluster: c, masked: c.Masked(), options: o, rows: map[RowID]Row{}, templates: set, shared: map[bundle.Stage]shared{}}
+	for _, r := range Catalog() {
+		f.rows[r.ID] = r
+	}
+	for _, stage := range []bundle.Stage{bundle.StageJoin, bundle.StageJoined} {
+		e := f.emitter(bundle.LayerCluster, stage, Node{})
+		e.clusterViews()
+		s, err := e.done()
+		if err != nil {
+			return nil, findings, fmt.Errorf("rendering the cluster layer of stage %s: %w", stage, err)
+		}
+		f.shared[stage] = s
+		findings = append(findings, e.findings...)
+	}
+	return f, findings.Sorted(), nil
+}
+
+// Node renders the bundle of one node. With findings of severity error there is no bundle.
+func (f *Fleet) Node(n Node) (Bundle, bundle.Findings, error) {
+	findings := f.cluster.checkNode(n)
+	if findings.Refused() {
+		return Bundle{}, findings.Sorted(), nil
+	}
+	stage := n.Stage()
+	cluster := f.shared[stage]
+	e := f.emitter(bundle.LayerNode, stage, n)
+	e.nodeViews()
+	node, err := e.done()
+	if err != nil {
+		return Bundle{}, findings, fmt.Errorf("rendering %s: %w", n.ID(), err)
+	}
+	digest, err := bundle.DigestLayers(cluster.digest, node.digest)
+	if err != nil {
+		return Bundle{}, findings, fmt.Errorf("rendering %s: %w", n.ID(), err)
+	}
+	b := Bundle{
+		Bundle: bundle.Bundle{Cluster: cluster.layer, Node: node.layer, Provenance: cluster.provenance.With(node.provenance)},
+		Digest: digest, ClusterDigest: cluster.digest, NodeDigest: node.digest,
+	}
+	return b, append(findings, e.findings...).Sorted(), nil
+}
+
+// Render renders one node on its own. For several nodes of a cluster, a Fleet shares the work.
+func Render(in Inputs, o Options) (Bundle, bundle.Findings, error) {
+	fleet, findings, err := NewFleet(in.Cluster, o)
+	if err != nil || fleet == nil {
+		return Bundle{}, findings, err
+	}
+	b, more, err := fleet.Node(in.Node)
+	return b, append(findings, more...).Sorted(), err
+}
+
+func (f *Fleet) emitter(kind bundle.LayerKind, stage bundle.Stage, n Node) *emitter {
+	return &emitter{
+		cluster: f.cluster, masked: f.masked, node: n, stage: stage, rows: f.rows, templates: f.templates, key: f.options.Key,
+		layer: bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: stage}, provenance: bundle.Provenance{},
+	}
+}
+
+func (e *emitter) clusterViews() {
+	e.tableEntries()
+	e.hostEntries()
+	e.proxyEntries()
+	e.trustEntries()
+	e.kubeconfigEntries()
+	e.containerdEntries()
+	e.kubeletEntries()
+	e.exporterEntries()
+	e.csiProxyEntries()
+	e.agentEntries()
+}
+
+func (e *emitter) nodeViews() {
+	e.hostEntries()
+	e.kubeletEntries()
+	e.networkEntries()
+	e.cloudEntries()
+}
+
+// done sorts, checks and digests what was collected. An error is a defect of ours, not of the inputs.
+func (e *emitter) done() (shared, error) {
+	if err := e.finish(); err != nil {
+		return shared{}, err
+	}
+	digest, err := e.layer.Digest()
+	return shared{layer: e.layer, provenance: e.provenance, digest: digest}, err
+}

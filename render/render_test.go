@@ -1,0 +1,392 @@
+package render
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/BurntSushi/toml"
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"wmco/render/bundle"
+)
+
+var settingsRef = bundle.Ref{Kind: "ConfigMap", Name: SettingsConfigMap}
+
+func TestSettingsComeOverTheDefaults(t *testing.T) {
+	s, findings := DecodeSettings("logs:\n  files: 3\nrollout:\n  maxUnavailable: 20%\n", settingsRef)
+	want := DefaultSettings()
+	want.Logs.Files = 3
+	want.Rollout.MaxUnavailable.Type, want.Rollout.MaxUnavailable.StrVal, want.Rollout.MaxUnavailable.IntVal = 1, "20%", 1
+	if len(findings) > 0 {
+		t.Errorf("findings %+v", findings)
+	}
+	if diff := cmp.Diff(want, s); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for _, text := range []string{"", "  \n", "# nothing set\n"} {
+		s, findings := DecodeSettings(text, settingsRef)
+		if diff := cmp.Diff(DefaultSettings(), s); diff != "" || len(findings) > 0 {
+			t.Errorf("%q: %s %+v", text, diff, findings)
+		}
+	}
+}
+
+func TestLogValuesThatUsersWrite(t *testing.T) {
+	tests := []struct {
+		size, age string
+		bytes     int64
+		hold      time.Duration
+		bad       bool
+	}{
+		{size: "100Mi", age: "30d", bytes: 100 << 20, hold: 720 * time.Hour},
+		{size: "100M", age: "168h", bytes: 100e6, hold: 168 * time.Hour},
+		{size: " 5Mi ", age: " 7d ", bytes: 5 << 20, hold: 168 * time.Hour},
+		{size: "0", age: "0"},
+		{size: "1e7", age: "1h30m", bytes: 1e7, hold: 90 * time.Minute},
+		{size: "100MB", age: "30d", bad: true},
+		{size: "-5M", age: "30d", bad: true},
+		{size: "1e3", age: "30d", bad: true},
+		{size: "1.5", age: "30d", bad: true},
+		{size: "", age: "30d", bad: true},
+		{size: "100Mi", age: "", bad: true},
+		{size: "100Mi", age: "7 days", bad: true},
+		{size: "100Mi", age: "-1h", bad: true},
+		{size: "100Mi", age: "1e3", bad: true},
+		{size: "100Mi", age: "500ms", bad: true},
+	}
+	for _, test := range tests {
+		l := DefaultSettings().Logs
+		l.Size, l.Age = test.size, test.age
+		if findings := l.check(); (len(findings) > 0) != test.bad {
+			t.Errorf("size %q, age %q: findings %+v", test.size, test.age, findings)
+		}
+		if test.bad {
+			continue
+		}
+		size, _ := l.sizeBytes()
+		age, _ := l.age()
+		if size != test.bytes || age != test.hold {
+			t.Errorf("size %q, age %q: %d, %s", test.size, test.age, size, age)
+		}
+	}
+}
+
+func TestEnvironmentOfTheOperatorWins(t *testing.T) {
+	s, findings := DefaultSettings().OperatorEnvironment(map[string]string{EnvLogSize: "50M", EnvLogAge: "24h", EnvArgs: "--other --debugLogging"}, bundle.Ref{})
+	want := DefaultSettings()
+	want.Logs.Size, want.Logs.Age, want.Debug = "50M", "24h", true
+	if diff := cmp.Diff(want, s); diff != "" || len(findings) > 0 {
+		t.Errorf("(-want +got):\n%s %+v", diff, findings)
+	}
+}
+
+func TestKubeletOverridesReplaceWholeFields(t *testing.T) {
+	c := Cluster{Network: Network{ServiceNetworks: []string{"172.30.0.0/16"}}, Settings: DefaultSettings()}
+	c.Settings.Kubelet = json.RawMessage(`{"evictionHard":{"memory.available":"1Gi"},"systemReserved":{},"kubeAPIQPS":0}`)
+	config, err := c.kubeletConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"memory.available": "1Gi"}, config.EvictionHard); diff != "" {
+		t.Errorf("evictionHard (-want +got):\n%s", diff)
+	}
+	if len(config.SystemReserved) != 0 || config.KubeAPIQPS == nil || *config.KubeAPIQPS != 0 {
+		t.Errorf("systemReserved %v, kubeAPIQPS %v", config.SystemReserved, config.KubeAPIQPS)
+	}
+}
+
+func TestNoSecretIsLeftInAMaskedCluster(t *testing.T) {
+	c := Cluster{
+		Proxy: Proxy{HTTP: bundle.NewSecret("http://u:hidden@p:1"), HTTPS: bundle.NewSecret("https://u:hid@den@p:1/x")},
+	}
+	fillSecrets(reflect.ValueOf(&c).Elem(), "hidden")
+	c.Proxy = Proxy{HTTP: bundle.NewSecret("http://u:hidden@p:1"), HTTPS: bundle.NewSecret("https://u:hid@hidden@p:1/x")}
+	if n := countSecrets(reflect.ValueOf(c.Masked()), "hidden"); n > 0 {
+		t.Errorf("%d secrets are left", n)
+	}
+	if n := countSecrets(reflect.ValueOf(c), "hidden"); n < 5 {
+		t.Errorf("the test sees %d secrets only", n)
+	}
+	if got := c.Masked().Proxy.HTTPS.Reveal(); got != "https://<masked>@p:1/x" {
+		t.Errorf("masked URL %s", got)
+	}
+}
+
+var secretType = reflect.TypeFor[bundle.Secret]()
+
+func fillSecrets(v reflect.Value, text string) {
+	if v.Type() == secretType {
+		v.Set(reflect.ValueOf(bundle.NewSecret(text)))
+		return
+	}
+	if v.Kind() != reflect.Struct {
+		return
+	}
+	for i := range v.NumField() {
+		if v.Field(i).CanSet() {
+			fillSecrets(v.Field(i), text)
+		}
+	}
+}
+
+func countSecrets(v reflect.Value, text string) int {
+	if v.Type() == secretType {
+		if s, ok := v.Interface().(bundle.Secret); ok && strings.Contains(s.Reveal(), text) {
+			return 1
+		}
+		return 0
+	}
+	n := 0
+	if v.Kind() == reflect.Struct {
+		for i := range v.NumField() {
+			n += countSecrets(v.Field(i), text)
+		}
+	}
+	return n
+}
+
+func TestNoProxyListsOfEveryForm(t *testing.T) {
+	tests := map[string]string{
+		"":                                    "",
+		".cluster.local,.svc,10.0.0.0/16":     ".cluster.local,.svc,10.0.0.0/16",
+		" a.example.com , ,b ,a.example.com,": "a.example.com,b",
+		"*.example.com,*":                     ".example.com,*",
+	}
+	for list, want := range tests {
+		if got := normalizeNoProxy(list); got != want {
+			t.Errorf("%q: %q, want %q", list, got, want)
+		}
+	}
+}
+
+func TestProxyVariablesAreSecretOnlyWithAPassword(t *testing.T) {
+	p := Proxy{HTTP: bundle.NewSecret("http://proxy.example.com:3128"), HTTPS: bundle.NewSecret("http://user:p%40ss%25@proxy.example.com:3128"), NoProxy: "a"}
+	want := []proxyVariable{
+		{"HTTP_PROXY", "http://proxy.example.com:3128", "http://proxy.example.com:3128"},
+		{"HTTPS_PROXY", "http://user:p%40ss%25@proxy.example.com:3128", "http://<masked>@proxy.example.com:3128"},
+		{"NO_PROXY", "a", "a"},
+	}
+	if diff := cmp.Diff(want, p.variables(), cmp.AllowUnexported(proxyVariable{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if findings := p.check(bundle.Ref{}); len(findings) > 0 {
+		t.Errorf("findings %+v", findings)
+	}
+}
+
+func TestPEMOfEveryForm(t *testing.T) {
+	cert := testCertificate
+	tests := []struct {
+		name, text      string
+		certs, problems int
+	}{
+		{"nothing", "", 0, 0},
+		{"one", cert, 1, 0},
+		{"CRLF and comments", "# root\r\n" + strings.ReplaceAll(cert, "\n", "\r\n") + "# end", 1, 0},
+		{"no newline at the end", strings.TrimSpace(cert), 1, 0},
+		{"twice the same", cert + cert, 1, 0},
+		{"a broken one before", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n" + cert, 1, 1},
+		{"cut short", cert[:len(cert)/2], 0, 1},
+		{"no PEM at all", "hello", 0, 1},
+		{"a key", "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", 0, 1},
+	}
+	for _, test := range tests {
+		certs, problems := parsePEM(test.text)
+		if len(certs) != test.certs || len(problems) != test.problems {
+			t.Errorf("%s: %d certificates, problems %q; want %d and %d", test.name, len(certs), problems, test.certs, test.problems)
+		}
+	}
+}
+
+func TestExporterGetsOnlyCiphersThatItTakes(t *testing.T) {
+	old := TLSProfile{MinVersion: "VersionTLS10", Ciphers: []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_RSA_WITH_AES_128_CBC_SHA", "TLS_AES_128_GCM_SHA256"}}
+	want := []string{"TLS_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}
+	if diff := cmp.Diff(want, old.exporterCiphers()); diff != "" || old.exporterVersion() != "TLS10" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	noHTTP2 := TLSProfile{MinVersion: "VersionTLS12", Ciphers: []string{"TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}}
+	if got := noHTTP2.exporterCiphers(); got != nil {
+		t.Errorf("a list without a suite of HTTP/2: %q", got)
+	}
+}
+
+func TestNamesOfNodesPerPlatform(t *testing.T) {
+	machine := Node{Backing: BackingMachine, MachineName: "winwk-a", HostNames: []string{"from.machine"}}
+	facts := func(n Node, f bundle.Facts) Node { n.Facts = f; return n }
+	long := strings.Repeat("a", 40) + "." + strings.Repeat("b", 40)
+	tests := []struct {
+		name     string
+		node     Node
+		platform Platform
+		want     string
+	}{
+		{"AWS asks the metadata", facts(machine, bundle.Facts{Schema: 1, MetadataName: "ip-1.internal"}), AWS, "ip-1.internal"},
+		{"AWS without facts asks the Machine", machine, AWS, "from.machine"},
+		{"GCP keeps a short name", facts(machine, bundle.Facts{Schema: 1, MetadataName: "a.b.c"}), GCP, "a.b.c"},
+		{"GCP cuts at the dot", facts(machine, bundle.Facts{Schema: 1, MetadataName: long}), GCP, strings.Repeat("a", 40)},
+		{"GCP cuts at 63", facts(machine, bundle.Facts{Schema: 1, MetadataName: strings.Repeat("x", 80)}), GCP, strings.Repeat("x", 63)},
+		{"vSphere adds the suffix", facts(machine, bundle.Facts{Schema: 1, HostName: "WIN-1", DNSSuffix: "Example.com"}), VSphere, "winwk-a.example.com"},
+		{"vSphere without a suffix keeps the host name", facts(machine, bundle.Facts{Schema: 1, HostName: "WIN-1"}), VSphere, ""},
+		{"Azure never", facts(machine, bundle.Facts{Schema: 1, MetadataName: "x"}), Azure, ""},
+		{"a node keeps its name", func() Node { n := machine; n.Name = "old"; return n }(), AWS, "old"},
+	}
+	for _, test := range tests {
+		if got := test.node.hostNameOverride(test.platform); got != test.want {
+			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestCatalogIsConsistent(t *testing.T) {
+	ids := map[RowID]bool{}
+	for _, r := range Catalog() {
+		if ids[r.ID] {
+			t.Errorf("row %s stands there twice", r.ID)
+		}
+		ids[r.ID] = true
+		if r.Doc == "" || r.Impact == "" || r.Layer == "" {
+			t.Errorf("row %s lacks its doc, impact or layer", r.ID)
+		}
+		if r.Secret && (r.Access != bundle.AccessAdmins || r.Layer != bundle.LayerCluster) {
+			t.Errorf("secret row %s is for users, or in the node layer", r.ID)
+		}
+	}
+}
+
+// TestImpactAndReadersAgree: a file costs a restart if and only if a service reads it at its start.
+func TestImpactAndReadersAgree(t *testing.T) {
+	fleet, findings, err := NewFleet(testCluster(Azure), Options{})
+	if err != nil || fleet == nil {
+		t.Fatalf("%v %+v", err, findings)
+	}
+	b, _, err := fleet.Node(testNode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var read []string
+	for _, s := range b.Services() {
+		read = append(read, s.Reads...)
+	}
+	for _, f := range b.Files() {
+		if restarts := slices.Contains(read, f.Path); restarts != (f.Impact == bundle.ImpactRestart) {
+			t.Errorf("%s has impact %s; read by a service: %t", f.Path, f.Impact, restarts)
+		}
+	}
+	if err := b.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func testCluster(p Platform) Cluster {
+	return Cluster{
+		Platform: p, InfrastructureName: "example-x7k2p", APIServerInternalURL: "https://api-int.example.com:6443",
+		Network:         Network{Type: ovnKubernetes, ServiceNetworks: []string{"172.30.0.0/16"}, HybridOverlay: true},
+		KubeletClientCA: testCertificate, Bootstrap: Bootstrap{CA: testCertificate, Token: bundle.NewSecret("token")},
+		Settings: DefaultSettings(),
+		Origins: Origins{
+			FromInfrastructure: {Kind: "Infrastructure", Name: "cluster"}, FromClusterNetwork: {Kind: "Network", Name: "cluster"}, FromOperatorNetwork: {Kind: "Network", Name: "cluster"},
+		},
+	}
+}
+
+func testNode() Node {
+	return Node{
+		Name: "win-a", Backing: BackingInstance, Address: "10.0.0.5", Subnet: "10.132.0.0/24",
+		Facts: bundle.Facts{
+			Schema: 1, HostName: "win-a", Addresses: []string{"10.0.0.5"}, DefaultRoute: bundle.DefaultRoute{Address: "10.0.0.5"}, OSBuild: "10.0.20348",
+			Networks: []bundle.HNSNetwork{{Name: overlayNetwork, ManagementIP: "10.0.0.5"}}, Endpoints: []bundle.HNSEndpoint{{Name: vipEndpoint, IP: "10.132.0.9"}},
+		},
+	}
+}
+
+func TestSecretsChangeKeyedDigestsAndNothingElse(t *testing.T) {
+	render := func(token string, key bundle.Key) Bundle {
+		c := testCluster(None)
+		c.Bootstrap.Token = bundle.NewSecret(token)
+		b, findings, err := Render(Inputs{Cluster: c, Node: testNode()}, Options{Key: key})
+		if err != nil || findings.Refused() {
+			t.Fatalf("%v %+v", err, findings)
+		}
+		return b
+	}
+	if a, b := render("one", nil), render("two", nil); a.Digest != b.Digest {
+		t.Error("a preview's digest tells one secret from another")
+	}
+	a, b := render("one", bundle.Key("k")), render("two", bundle.Key("k"))
+	if a.ClusterDigest == b.ClusterDigest || a.NodeDigest != b.NodeDigest {
+		t.Error("another token must change the cluster layer and leave the node layer")
+	}
+}
+
+func FuzzDecodeSettings(f *testing.F) {
+	f.Add("rollout:\n  maxUnavailable: 1\nkubelet:\n  maxPods: 3\n")
+	f.Add("logs: {size: 1, age: 2}\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		s, findings := DecodeSettings(text, settingsRef)
+		if findings.Refused() {
+			return
+		}
+		c := testCluster(None)
+		c.Settings = s
+		if _, _, err := Render(Inputs{Cluster: c, Node: testNode()}, Options{}); err != nil {
+			t.Errorf("accepted settings do not render: %v", err)
+		}
+	})
+}
+
+func FuzzParsePEM(f *testing.F) {
+	f.Add("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		certs, _ := parsePEM(text)
+		again, problems := parsePEM(string(encodePEM(certs)))
+		if len(again) != len(certs) || len(problems) > 0 {
+			t.Errorf("%d certificates became %d, problems %q", len(certs), len(again), problems)
+		}
+	})
+}
+
+func FuzzQuoting(f *testing.F) {
+	f.Add(`C:\k\x`)
+	f.Add(`it's "quoted"` + "\t\x7f")
+	f.Fuzz(func(t *testing.T, text string) {
+		q, err := quoteTOML(text)
+		if err == nil {
+			var got struct{ V string }
+			if _, err := toml.Decode("v = "+q+"\n", &got); err != nil || got.V != text {
+				t.Errorf("TOML %s: %q, %v; want %q", q, got.V, err, text)
+			}
+		}
+		if q, err = quoteYAML(text); err == nil {
+			var got struct{ V string }
+			if err := yaml.Unmarshal([]byte("v: "+q+"\n"), &got); err != nil || got.V != text {
+				t.Errorf("YAML %s: %q, %v; want %q", q, got.V, err, text)
+			}
+		}
+		if q, err = quoteJSON(text); err == nil {
+			var got struct{ V string }
+			if err := json.Unmarshal([]byte(`{"v":`+q+`}`), &got); err != nil || got.V != text {
+				t.Errorf("JSON %s: %q, %v; want %q", q, got.V, err, text)
+			}
+		}
+	})
+}
+
+func FuzzProxy(f *testing.F) {
+	f.Add("http://user:pass@proxy:3128", "a,*.b")
+	f.Fuzz(func(t *testing.T, url, noProxy string) {
+		p := Proxy{HTTP: bundle.NewSecret(url), NoProxy: noProxy}
+		if p.check(bundle.Ref{}).Refused() {
+			return
+		}
+		c := testCluster(None)
+		c.Proxy = p
+		if _, _, err := Render(Inputs{Cluster: c, Node: testNode()}, Options{}); err != nil {
+			t.Errorf("an accepted proxy does not render: %v", err)
+		}
+	})
+}

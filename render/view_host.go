@@ -1,0 +1,70 @@
+package render
+
+import (
+	"slices"
+
+	"wmco/payload"
+	"wmco/render/bundle"
+)
+
+// hostCompartment is the network compartment that the host itself is in.
+const hostCompartment = 1
+
+// tableEntries are the entries that the catalog alone defines: folders, state and executables.
+func (e *emitter) tableEntries() {
+	for _, r := range Catalog() {
+		if _, ok := e.wanted(r.ID); !ok {
+			continue
+		}
+		switch r.Kind {
+		case bundle.KindDirectory:
+			e.layer.Directories = append(e.layer.Directories, bundle.Directory{Path: r.Name, Access: r.Access, Exclusive: r.Exclusive})
+		case bundle.KindState:
+			e.layer.State = append(e.layer.State, e.state(r))
+		case bundle.KindPayload:
+			e.layer.Payload = append(e.layer.Payload, executable(r))
+		case bundle.KindFile, bundle.KindVariable, bundle.KindEnvironment, bundle.KindService, bundle.KindTrustedCA, bundle.KindRoute,
+			bundle.KindFeature, bundle.KindFirewall, bundle.KindExclusion, bundle.KindEndpoint, bundle.KindHostName:
+			continue // made by their views
+		}
+		e.cause(r, r.Name)
+	}
+}
+
+func (e *emitter) state(r Row) bundle.State {
+	s := bundle.State{Path: r.Name, File: r.Name == fileKubeconfig, Cluster: e.cluster.InfrastructureName}
+	if r.Name == dirCNIConfig+`\`+overlayCertPattern {
+		s.Path, s.Pattern, s.Keep = dirCNIConfig, overlayCertPattern, overlayCertsKept
+	}
+	return s
+}
+
+func executable(r Row) bundle.Payload {
+	i := slices.IndexFunc(payload.Table(), func(x payload.Executable) bool { return x.Path == r.Name })
+	x := payload.Table()[i]
+	return bundle.Payload{Path: x.Path, Component: x.Name, Version: x.Version, Impact: r.Impact}
+}
+
+func (e *emitter) hostEntries() {
+	if r, ok := e.wanted(rowMetadataRoute); ok {
+		e.layer.Routes = append(e.layer.Routes, bundle.Route{Destination: r.Name, Via: bundle.ViaDefault, Impact: r.Impact})
+		e.cause(r, r.Name)
+	}
+	if r, ok := e.wanted(rowContainers); ok {
+		e.layer.Features = append(e.layer.Features, bundle.Feature{Name: r.Name, Impact: r.Impact})
+	}
+	for id, port := range map[RowID]int{rowSSHPort: portSSH, rowExporterPort: portExporter, rowKubeletPort: portKubelet} {
+		if r, ok := e.wanted(id); ok {
+			e.layer.Firewall = append(e.layer.Firewall, bundle.FirewallRule{Name: r.Name, Protocol: "TCP", Port: port, Impact: r.Impact})
+		}
+	}
+	if r, ok := e.wanted(rowEndpoint); ok {
+		e.layer.Endpoints = append(e.layer.Endpoints, bundle.Endpoint{Name: r.Name, Network: overlayNetwork, Compartment: hostCompartment, Impact: r.Impact})
+	}
+	if r, ok := e.wanted(rowHostName); ok {
+		if name := e.node.renamed(e.cluster.Platform); name != "" {
+			e.layer.HostName = bundle.HostName{Name: name, Impact: r.Impact}
+			e.cause(r, name)
+		}
+	}
+}

@@ -1,0 +1,299 @@
+package render
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logsv1 "k8s.io/component-base/logs/api/v1"
+	kubeletv1 "k8s.io/kubelet/config/v1"
+	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
+	utilnet "k8s.io/utils/net"
+	"sigs.k8s.io/yaml"
+
+	"time"
+
+	"wmco/payload"
+	"wmco/render/bundle"
+)
+
+const (
+	clusterDomain = "cluster.local"
+	// dnsIndex is which address of the service network the cluster's DNS has.
+	dnsIndex       = 10
+	normalLogLevel = "2"
+	debugLogLevel  = "4"
+)
+
+func (e *emitter) kubeletEntries() {
+	e.file(rowKubeletConf, func(c Cluster) ([]byte, error) {
+		config, err := c.kubeletConfig()
+		if err != nil {
+			return nil, err
+		}
+		return encodeConfig(config, kubeletv1beta1.KubeletConfiguration{})
+	})
+	e.file(rowCredentialProvider, func(c Cluster) ([]byte, error) { return c.credentialProvider() })
+	e.file(rowCloudConf, func(c Cluster) ([]byte, error) {
+		if c.Machine.CloudConfig.IsZero() {
+			return nil, nil
+		}
+		return []byte(c.Machine.CloudConfig.Reveal()), nil
+	})
+	if _, ok := e.wanted(rowKubelet); ok {
+		e.service(rowKubelet, e.kubeletService())
+	}
+}
+
+// kubeletConfig is the configuration of a Windows kubelet: what facts and features of Windows demand, with the
+// settings' override on top.
+func (c Cluster) kubeletConfig() (kubeletv1beta1.KubeletConfiguration, error) {
+	dns, err := c.clusterDNS()
+	if err != nil {
+		return kubeletv1beta1.KubeletConfiguration{}, err
+	}
+	config := kubeletv1beta1.KubeletConfiguration{
+		TypeMeta:              metav1.TypeMeta{APIVersion: kubeletv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
+		RotateCertificates:    true,
+		ServerTLSBootstrap:    true,
+		StaticPodPath:         dirManifests,
+		Authentication:        kubeletv1beta1.KubeletAuthentication{X509: kubeletv1beta1.KubeletX509Authentication{ClientCAFile: fileKubeletCA}, Anonymous: kubeletv1beta1.KubeletAnonymousAuthentication{Enabled: new(false)}},
+		ClusterDomain:         clusterDomain,
+		ClusterDNS:            []string{dns},
+		CgroupsPerQOS:         new(false),
+		RuntimeRequestTimeout: metav1.Duration{Duration: 10 * time.Minute},
+		MaxPods:               250,
+		KubeAPIQPS:            new(int32(50)),
+		KubeAPIBurst:          100,
+		SerializeImagePulls:   new(false),
+		Logging:               logsv1.LoggingConfiguration{FlushFrequency: logsv1.TimeOrMetaDuration{Duration: metav1.Duration{Duration: 5 * time.Second}, SerializeAsString: true}},
+		// oc adm node-logs needs both; the gate behind them is on for good.
+		EnableSystemLogHandler:   new(true),
+		EnableSystemLogQuery:     new(true),
+		ContainerLogMaxSize:      "50Mi",
+		EvictionHard:             map[string]string{"nodefs.available": "10%", "imagefs.available": "15%"},
+		SystemReserved:           map[string]string{"cpu": "500m", "memory": "2Gi", "ephemeral-storage": "1Gi"},
+		EnforceNodeAllocatable:   []string{"none"},
+		ContainerRuntimeEndpoint: containerdPipeURL,
+		RegisterNode:             new(true),
+		RegisterWithTaints:       []corev1.Taint{{Key: windowsTaintKey, Value: windowsTaintValue, Effect: corev1.TaintEffectNoSchedule}},
+		ResolverConfig:           new(""),
+		TLSMinVersion:            c.TLS.MinVersion,
+		TLSCipherSuites:          c.TLS.Ciphers,
+	}
+	return overrideKubelet(config, c.Settings.Kubelet)
+}
+
+// clusterDNS is the tenth address of the first service network.
+func (c Cluster) clusterDNS() (string, error) {
+	if len(c.Network.ServiceNetworks) == 0 {
+		return "", fmt.Errorf("finding the cluster's DNS: no service network")
+	}
+	prefix, err := netip.ParsePrefix(c.Network.ServiceNetworks[0])
+	if err != nil {
+		return "", fmt.Errorf("finding the cluster's DNS: %w", err)
+	}
+	_, ipNet, err := utilnet.ParseCIDRSloppy(prefix.Masked().String())
+	if err != nil {
+		return "", fmt.Errorf("finding the cluster's DNS: %w", err)
+	}
+	ip, err := utilnet.GetIndexedIP(ipNet, dnsIndex)
+	if err != nil {
+		return "", fmt.Errorf("finding the cluster's DNS: %w", err)
+	}
+	return ip.String(), nil
+}
+
+// overrideKubelet lays the override over the configuration, field by field: a field of the override replaces ours as a
+// whole, maps and lists included, so that nobody has to guess what was merged.
+func overrideKubelet(config kubeletv1beta1.KubeletConfiguration, override json.RawMessage) (kubeletv1beta1.KubeletConfiguration, error) {
+	if len(override) == 0 {
+		return config, nil
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(override, &fields); err != nil {
+		return config, fmt.Errorf("reading kubelet override: %w", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		clearField(&config, name)
+	}
+	if err := json.Unmarshal(override, &config); err != nil {
+		return config, fmt.Errorf("reading kubelet override: %w", err)
+	}
+	return config, nil
+}
+
+// clearField zeroes the field with that JSON name, because decoding into a map would add to it.
+func clearField(config *kubeletv1beta1.KubeletConfiguration, name string) {
+	v := reflect.ValueOf(config).Elem()
+	for i := range v.NumField() {
+		tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("json"), ",")
+		if tag == name {
+			v.Field(i).SetZero()
+		}
+	}
+}
+
+// encodeConfig writes a configuration as YAML without what its type writes for an absent value (durations of 0s and
+// empty structs of non-pointer fields), which its reader takes for absent as well.
+func encodeConfig[T any](config, zero T) ([]byte, error) {
+	have, err := jsonFields(config)
+	if err != nil {
+		return nil, err
+	}
+	absent, err := jsonFields(zero)
+	if err != nil {
+		return nil, err
+	}
+	prune(have, absent)
+	data, err := yaml.Marshal(have)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", config, err)
+	}
+	return data, nil
+}
+
+func jsonFields(v any) (map[string]any, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", v, err)
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	var fields map[string]any
+	if err := dec.Decode(&fields); err != nil {
+		return nil, fmt.Errorf("reading %T: %w", v, err)
+	}
+	return fields, nil
+}
+
+func prune(have, absent map[string]any) {
+	for name, zero := range absent {
+		value, ok := have[name]
+		if !ok {
+			continue
+		}
+		below, isMap := value.(map[string]any)
+		zeroBelow, zeroIsMap := zero.(map[string]any)
+		if isMap && zeroIsMap {
+			prune(below, zeroBelow)
+			if len(below) == 0 {
+				delete(have, name)
+			}
+			continue
+		}
+		if reflect.DeepEqual(value, zero) {
+			delete(have, name)
+		}
+	}
+}
+
+// credentialProvider is the cluster's configuration with the names of Windows programs. The kubelet would find a name
+// without .exe too (os/exec.LookPath); the full name says what is run.
+func (c Cluster) credentialProvider() ([]byte, error) {
+	if c.Machine.CredentialProvider == "" {
+		return nil, nil
+	}
+	var config kubeletv1.CredentialProviderConfig
+	if err := yaml.UnmarshalStrict([]byte(c.Machine.CredentialProvider), &config); err != nil {
+		return nil, fmt.Errorf("reading credential provider configuration: %w", err)
+	}
+	for i, p := range config.Providers {
+		if !strings.HasSuffix(p.Name, ".exe") {
+			config.Providers[i].Name = p.Name + ".exe"
+		}
+	}
+	return encodeConfig(config, kubeletv1.CredentialProviderConfig{})
+}
+
+func (e *emitter) kubeletService() bundle.Service {
+	exe := payload.Find(payload.Kubelet).Path
+	log := dirLogs + `\kubelet\kubelet.log`
+	logs := e.cluster.Settings.Logs
+	return bundle.Service{
+		Argv:         logs.logRunner(log, append([]string{exe}, flagList(e.kubeletFlags())...)),
+		Dependencies: []string{svcContainerd},
+		Reads:        e.kubeletReads(exe),
+		Recovery:     restartAlways(),
+		Probe:        bundle.Probe{Kind: bundle.ProbeHTTP, Target: "http://127.0.0.1:10248/healthz", DeadlineSeconds: 120},
+		Logs:         logs.rotate(log, bundle.RotationWrapper),
+	}
+}
+
+func (e *emitter) kubeletReads(exe string) []string {
+	reads := []string{fileKubeletConf, payload.Find(payload.KubeLogRunner).Path, exe}
+	if e.hasCredentialProvider() {
+		reads = append(reads, fileCredentialProvider)
+	}
+	return reads
+}
+
+func (e *emitter) hasCredentialProvider() bool {
+	r := e.rows[rowCredentialProvider]
+	return r.applies(e.cluster.Platform, e.stage) && e.cluster.Machine.CredentialProvider != ""
+}
+
+// kubeletFlags are what the kubelet takes only as flags. Flags of the pool's kubelet.service that a Windows kubelet
+// shares come along if the kubelet that we ship knows them: an unknown flag would stop it.
+func (e *emitter) kubeletFlags() map[string]string {
+	flags := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(e.cluster.Machine.KubeletFlags)) {
+		if kubeletFlags[name] {
+			flags[name] = e.cluster.Machine.KubeletFlags[name]
+		}
+	}
+	maps.Copy(flags, map[string]string{
+		"bootstrap-kubeconfig":  fileBootstrapKubeconfig,
+		"cert-dir":              dirKubeletCerts,
+		"config":                fileKubeletConf,
+		"kubeconfig":            fileKubeconfig,
+		"node-labels":           osLabel,
+		"v":                     e.cluster.Settings.verbosity(),
+		"windows-priorityclass": "ABOVE_NORMAL_PRIORITY_CLASS",
+		"windows-service":       "true",
+	})
+	if ip := e.node.nodeIP(e.cluster.Platform); ip != "" {
+		flags["node-ip"] = ip
+	}
+	if name := e.node.hostNameOverride(e.cluster.Platform); name != "" {
+		flags["hostname-override"] = name
+	}
+	if e.hasCredentialProvider() {
+		flags["image-credential-provider-bin-dir"] = dirRoot
+		flags["image-credential-provider-config"] = fileCredentialProvider
+	}
+	return flags
+}
+
+// flagList writes flags in the order of their names, booleans that are true without a value.
+func flagList(flags map[string]string) []string {
+	list := make([]string, 0, len(flags))
+	for _, name := range slices.Sorted(maps.Keys(flags)) {
+		if flags[name] == "true" {
+			list = append(list, "--"+name)
+			continue
+		}
+		list = append(list, "--"+name+"="+flags[name])
+	}
+	return list
+}
+
+func (s Settings) verbosity() string {
+	if s.Debug {
+		return debugLogLevel
+	}
+	return normalLogLevel
+}
+
+// restartAlways restarts a service after 10, 30 and 60 seconds, then every two minutes; five minutes without a failure
+// start the count anew.
+func restartAlways() bundle.Recovery {
+	return bundle.Recovery{RestartAfterSeconds: []int{10, 30, 60, 120}, ResetSeconds: 300}
+}

@@ -1,0 +1,79 @@
+package render
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"wmco/payload"
+	"wmco/render/bundle"
+)
+
+// How each service's log is kept bounded. No one way fits all (read in the sources of the shipped versions):
+//
+//	kubelet, kube-proxy, cloud-node-manager  kube-log-runner around them: rotates by size, deletes by age, never by number
+//	hybrid-overlay-node                      its own flags (size in MB, number, age in days; the old files are gzipped)
+//	csi-proxy                                its own flag: the one file is truncated at the size; wrapped, it never exits
+//	windows_exporter, containerd             append to one file and are services only as a child of services.exe, so they
+//	                                         cannot be wrapped: the node program copies and truncates
+//	windows-instance-config-daemon           the node program itself
+//
+// The node program also bounds the number of files that kube-log-runner leaves.
+const (
+	megabyte = 1 << 20
+	gzipped  = ".gz"
+)
+
+// rotate returns the bounds of one log. Nothing is returned where rotation is off.
+func (l LogSettings) rotate(path string, kind bundle.RotationKind) []bundle.Log {
+	size, err := l.sizeBytes()
+	if err != nil || size == 0 {
+		return nil
+	}
+	age, err := l.age()
+	if err != nil {
+		return nil
+	}
+	if kind == bundle.RotationTruncate {
+		return []bundle.Log{{Path: path, Rotation: kind, SizeBytes: size}}
+	}
+	stem := strings.TrimSuffix(bundle.Base(path), ".log")
+	log := bundle.Log{Path: path, Rotation: kind, Pattern: stem + "-*.log", SizeBytes: size, Files: l.Files, AgeSeconds: int64(age / time.Second)}
+	if kind == bundle.RotationFlags {
+		log.Pattern += gzipped
+	}
+	return []bundle.Log{log}
+}
+
+// logRunner returns the command of a service behind kube-log-runner.
+func (l LogSettings) logRunner(log string, command []string) []string {
+	argv := []string{payload.Find(payload.KubeLogRunner).Path, "-log-file=" + log}
+	if size, err := l.sizeBytes(); err == nil && size > 0 {
+		argv = append(argv, "-log-file-size="+strconv.FormatInt(size, 10))
+		if age, err := l.age(); err == nil && age > 0 {
+			argv = append(argv, "-log-file-age="+age.String())
+		}
+	}
+	if d, err := time.ParseDuration(l.FlushInterval); err == nil && d > 0 {
+		argv = append(argv, "-flush-interval="+d.String())
+	}
+	return append(argv, command...)
+}
+
+// megabytes rounds the size up to whole MB, for programs that count in them; 0 where rotation is off.
+func (l LogSettings) megabytes() int64 {
+	size, err := l.sizeBytes()
+	if err != nil {
+		return 0
+	}
+	return (size + megabyte - 1) / megabyte
+}
+
+// days rounds the age up to whole days; 0 is for ever.
+func (l LogSettings) days() int64 {
+	age, err := l.age()
+	if err != nil {
+		return 0
+	}
+	return int64((age + 24*time.Hour - 1) / (24 * time.Hour))
+}

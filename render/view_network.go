@@ -1,0 +1,119 @@
+package render
+
+import (
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	componentv1alpha1 "k8s.io/component-base/config/v1alpha1"
+	kubeproxyv1alpha1 "k8s.io/kube-proxy/config/v1alpha1"
+
+	"wmco/payload"
+	"wmco/render/bundle"
+)
+
+// overlayCertPattern matches the client certificates that hybrid-overlay-node leaves in its folder, one per renewal
+// (k8s.io/client-go util/certificate names them by time).
+const (
+	overlayCertPattern = "ovnkube-client-2*.pem"
+	overlayCertsKept   = 2
+)
+
+// defaultVXLANPort needs no flag.
+const defaultVXLANPort = 4789
+
+type cniView struct {
+	Network, Subnet, ServiceNetwork, ProviderAddress string
+}
+
+// networkKnown tells whether the facts are there that only hybrid-overlay-node brings about: the node's subnet and its
+// overlay network.
+func (n Node) networkKnown() bool {
+	return n.Subnet != "" && n.Facts.Network(overlayNetwork).ManagementIP != ""
+}
+
+// sourceVIP is the address of the endpoint that kube-proxy's load balancing uses, once it is there.
+func (n Node) sourceVIP() string { return n.Facts.Endpoint(vipEndpoint).IP }
+
+func (e *emitter) networkEntries() {
+	if _, ok := e.wanted(rowHybridOverlay); ok {
+		e.service(rowHybridOverlay, e.hybridOverlayService())
+	}
+	if !e.node.networkKnown() {
+		return
+	}
+	e.file(rowCNIConf, e.template("cni.conf", func(c Cluster) any {
+		network := e.node.Facts.Network(overlayNetwork)
+		return cniView{
+			Network: overlayNetwork, Subnet: firstNonEmpty(network.AddressPrefix, e.node.Subnet),
+			ServiceNetwork: c.Network.ServiceNetworks[0], ProviderAddress: network.ManagementIP,
+		}
+	}))
+	if e.node.sourceVIP() == "" {
+		return
+	}
+	e.file(rowKubeProxyConf, func(c Cluster) ([]byte, error) {
+		return encodeConfig(e.kubeProxyConfig(), kubeproxyv1alpha1.KubeProxyConfiguration{})
+	})
+	e.service(rowKubeProxy, e.kubeProxyService())
+}
+
+func (e *emitter) hybridOverlayService() bundle.Service {
+	exe := payload.Find(payload.HybridOverlay).Path
+	log := dirLogs + `\hybrid-overlay\hybrid-overlay.log`
+	logs := e.cluster.Settings.Logs
+	flags := map[string]string{
+		"node":                 e.node.kubernetesName(e.cluster.Platform),
+		"bootstrap-kubeconfig": fileKubeconfig,
+		"cert-dir":             dirCNIConfig,
+		"cert-duration":        "24h",
+		"k8s-apiserver":        e.cluster.APIServerInternalURL,
+		"k8s-cacert":           fileBootstrapCA,
+		"logfile":              log,
+		"windows-service":      "true",
+	}
+	if port := e.cluster.Network.HybridOverlayPort; port != 0 && port != defaultVXLANPort {
+		flags["hybrid-overlay-vxlan-port"] = strconv.Itoa(port)
+	}
+	if e.cluster.Settings.Debug {
+		flags["loglevel"] = "5"
+	}
+	if mb := logs.megabytes(); mb > 0 {
+		flags["logfile-maxsize"] = strconv.FormatInt(mb, 10)
+		flags["logfile-maxbackups"] = strconv.Itoa(logs.Files)
+		flags["logfile-maxage"] = strconv.FormatInt(logs.days(), 10)
+	}
+	return bundle.Service{
+		Argv:         append([]string{exe}, flagList(flags)...),
+		Dependencies: []string{svcKubelet},
+		Reads:        []string{exe},
+		Recovery:     restartAlways(),
+		Probe:        bundle.Probe{Kind: bundle.ProbeRunning, DeadlineSeconds: 180},
+		Logs:         logs.rotate(log, bundle.RotationFlags),
+	}
+}
+
+func (e *emitter) kubeProxyConfig() kubeproxyv1alpha1.KubeProxyConfiguration {
+	return kubeproxyv1alpha1.KubeProxyConfiguration{
+		TypeMeta:         metav1.TypeMeta{APIVersion: kubeproxyv1alpha1.SchemeGroupVersion.String(), Kind: "KubeProxyConfiguration"},
+		ClientConnection: componentv1alpha1.ClientConnectionConfiguration{Kubeconfig: fileKubeconfig},
+		ClusterCIDR:      e.node.Subnet,
+		HostnameOverride: e.node.kubernetesName(e.cluster.Platform),
+		Mode:             "kernelspace",
+		Winkernel:        kubeproxyv1alpha1.KubeProxyWinkernelConfiguration{NetworkName: overlayNetwork, SourceVip: e.node.sourceVIP(), EnableDSR: true},
+	}
+}
+
+func (e *emitter) kubeProxyService() bundle.Service {
+	exe := payload.Find(payload.KubeProxy).Path
+	log := dirLogs + `\kube-proxy\kube-proxy.log`
+	logs := e.cluster.Settings.Logs
+	flags := map[string]string{"config": fileKubeProxyConf, "v": e.cluster.Settings.verbosity(), "windows-service": "true"}
+	return bundle.Service{
+		Argv:         logs.logRunner(log, append([]string{exe}, flagList(flags)...)),
+		Dependencies: []string{svcHybridOverlay},
+		Reads:        []string{fileKubeProxyConf, payload.Find(payload.KubeLogRunner).Path, exe},
+		Recovery:     restartAlways(),
+		Probe:        bundle.Probe{Kind: bundle.ProbeHTTP, Target: "http://127.0.0.1:10256/healthz", DeadlineSeconds: 120},
+		Logs:         logs.rotate(log, bundle.RotationWrapper),
+	}
+}

@@ -1,0 +1,121 @@
+package render
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// IsZero tells that there is no proxy.
+func (p Proxy) IsZero() bool { return p.HTTP.IsZero() && p.HTTPS.IsZero() }
+
+// proxyVariable is one variable with the text that people may see of it.
+type proxyVariable struct{ name, value, shown string }
+
+// variables are the names that Go's net/http/httpproxy, and with it every program that we start, reads.
+func (p Proxy) variables() []proxyVariable {
+	noProxy := normalizeNoProxy(p.NoProxy)
+	var vars []proxyVariable
+	for _, v := range []proxyVariable{
+		{"HTTP_PROXY", p.HTTP.Reveal(), maskURL(p.HTTP).Reveal()},
+		{"HTTPS_PROXY", p.HTTPS.Reveal(), maskURL(p.HTTPS).Reveal()},
+		{"NO_PROXY", noProxy, noProxy},
+	} {
+		if v.value != "" {
+			vars = append(vars, v)
+		}
+	}
+	return vars
+}
+
+// maskURL hides the user and password of a proxy URL. A URL that has none is no secret.
+func maskURL(s bundle.Secret) bundle.Secret {
+	scheme, rest, ok := strings.Cut(s.Reveal(), "://")
+	if !ok {
+		scheme, rest = "", s.Reveal()
+	} else {
+		scheme += "://"
+	}
+	authority, path, _ := strings.Cut(rest, "/")
+	at := strings.LastIndexByte(authority, '@')
+	if at < 0 {
+		return s
+	}
+	shown := scheme + bundle.MaskedText + authority[at:]
+	if path != "" {
+		shown += "/" + path
+	}
+	return bundle.NewSecret(shown)
+}
+
+// normalizeNoProxy drops blanks, empty and repeated entries, keeps the order, and writes *.x as .x, which is how Go's
+// httpproxy wants "every name below x".
+func normalizeNoProxy(list string) string {
+	var out []string
+	for entry := range strings.SplitSeq(list, ",") {
+		entry = strings.TrimSpace(entry)
+		if strings.HasPrefix(entry, "*.") {
+			entry = entry[1:]
+		}
+		if entry != "" && !slices.Contains(out, entry) {
+			out = append(out, entry)
+		}
+	}
+	return strings.Join(out, ",")
+}
+
+// maxVariable is the longest value of an environment variable, in characters, with its NUL
+// (learn.microsoft.com/windows/win32/procthread/environment-variables).
+const maxVariable = 32767
+
+func (p Proxy) check(ref bundle.Ref) bundle.Findings {
+	if p.IsZero() {
+		return nil
+	}
+	var findings bundle.Findings
+	bad := func(field, message, fix string) {
+		findings = append(findings, bundle.Finding{
+			Severity: bundle.SeverityError, Reason: "ProxyInvalid", Object: ref, Field: field, Message: message, Fix: fix,
+		})
+	}
+	for field, secret := range map[string]bundle.Secret{"status.httpProxy": p.HTTP, "status.httpsProxy": p.HTTPS} {
+		if secret.IsZero() {
+			continue
+		}
+		u, err := url.Parse(secret.Reveal())
+		if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+			bad(field, "is not a URL such as http://proxy.example.com:3128", "write scheme, host and port; percent-encode special characters of the password")
+		}
+	}
+	if strings.ContainsAny(p.NoProxy, "\r\n\x00") {
+		bad("status.noProxy", "holds line breaks", "separate the entries by commas")
+	}
+	if len(p.NoProxy) >= maxVariable {
+		bad("status.noProxy", "is longer than the 32766 characters that Windows allows a variable", "shorten the list: a domain or CIDR stands for many entries")
+	}
+	return findings
+}
+
+// proxyEntries are the variables of the machine, for people and foreign programs, and the environment of our services.
+// Only the latter matters to a running node: the service manager hands services the machine's variables as they were
+// at boot (learn.microsoft.com/windows/win32/procthread/environment-variables), so each service has its own copy and a
+// change of the proxy restarts services instead of the machine.
+func (e *emitter) proxyEntries() {
+	if e.cluster.Proxy.IsZero() {
+		return
+	}
+	env := bundle.Environment{Name: proxyEnvironment}
+	for _, v := range e.cluster.Proxy.variables() {
+		if r, ok := e.wanted(rowVariable); ok {
+			e.layer.Variables = append(e.layer.Variables, e.variable(v.name, v.value, v.shown, r.Impact))
+			e.cause(r, v.name)
+		}
+		env.Variables = append(env.Variables, e.variable(v.name, v.value, v.shown, bundle.ImpactRestart))
+	}
+	if r, ok := e.wanted(rowEnvironment); ok {
+		e.layer.Environments = append(e.layer.Environments, env)
+		e.cause(r, env.Name)
+	}
+}

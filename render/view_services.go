@@ -1,0 +1,158 @@
+package render
+
+import (
+	"crypto/tls"
+	"slices"
+	"strconv"
+
+	"wmco/payload"
+	"wmco/render/bundle"
+)
+
+// exporterCollectors are the collectors that the cluster's recording rules need.
+const exporterCollectors = "cpu,logical_disk,net,os,service,system,container,memory,cpu_info"
+
+type exporterView struct {
+	Certificate, Key, MinVersion string
+	Ciphers                      []string
+}
+
+func (e *emitter) exporterEntries() {
+	e.file(rowExporterCert, func(c Cluster) ([]byte, error) { return normalizePEM(c.Exporter.Certificate), nil })
+	e.file(rowExporterKey, func(c Cluster) ([]byte, error) { return endLine(c.Exporter.Key.Reveal()), nil })
+	e.file(rowExporterConf, e.template("windows-exporter-webconfig.yaml", func(c Cluster) any {
+		return exporterView{Certificate: fileExporterCert, Key: fileExporterKey, MinVersion: c.TLS.exporterVersion(), Ciphers: c.TLS.exporterCiphers()}
+	}))
+	exe := payload.Find(payload.Exporter).Path
+	log := dirLogs + `\windows_exporter\windows_exporter.log`
+	level := "info"
+	if e.cluster.Settings.Debug {
+		level = "debug"
+	}
+	e.service(rowExporter, bundle.Service{
+		Argv: append([]string{exe}, flagList(map[string]string{
+			"collectors.enabled": exporterCollectors,
+			"log.file":           log,
+			"log.level":          level,
+			"web.config.file":    fileExporterConf,
+		})...),
+		Reads:    []string{fileExporterConf, exe},
+		Recovery: restartAlways(),
+		Probe:    bundle.Probe{Kind: bundle.ProbeTCP, Target: "127.0.0.1:" + strconv.Itoa(portExporter), DeadlineSeconds: 60},
+		Logs:     e.cluster.Settings.Logs.rotate(log, bundle.RotationAgent),
+	})
+}
+
+func endLine(text string) []byte {
+	if text == "" {
+		return nil
+	}
+	if text[len(text)-1] != '\n' {
+		text += "\n"
+	}
+	return []byte(text)
+}
+
+// exporterVersion is the profile's minimum version in exporter-toolkit's words; TLS 1.2 where there is no profile.
+func (t TLSProfile) exporterVersion() string {
+	switch t.MinVersion {
+	case "VersionTLS10":
+		return "TLS10"
+	case "VersionTLS11":
+		return "TLS11"
+	case "VersionTLS13":
+		return "TLS13"
+	}
+	return "TLS12"
+}
+
+// exporterCiphers are those of the profile that exporter-toolkit takes: Go's secure suites for TLS 1.2 and below. Any
+// other name stops windows_exporter. The list must hold a suite that HTTP/2 demands (RFC 7540, section 9.2.2), else
+// Go's server refuses it; a list without one is left to Go's defaults.
+func (t TLSProfile) exporterCiphers() []string {
+	if t.exporterVersion() == "TLS13" {
+		return nil
+	}
+	var names []string
+	http2 := false
+	for _, suite := range tls.CipherSuites() {
+		if !slices.Contains(t.Ciphers, suite.Name) {
+			continue
+		}
+		names = append(names, suite.Name)
+		if suite.ID == tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 || suite.ID == tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 {
+			http2 = true
+		}
+	}
+	if !http2 {
+		return nil
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (e *emitter) csiProxyEntries() {
+	exe := payload.Find(payload.CSIProxy).Path
+	log := dirLogs + `\csi-proxy\csi-proxy.log`
+	flags := map[string]string{
+		"log_file":    log,
+		"logtostderr": "false",
+		"v":           e.cluster.Settings.verbosity(),
+		// klog counts in MB; 0 is without bounds.
+		"log_file_max_size": strconv.FormatInt(e.cluster.Settings.Logs.megabytes(), 10),
+		"windows-service":   "true",
+	}
+	e.service(rowCSIProxy, bundle.Service{
+		Argv:     append([]string{exe}, flagList(flags)...),
+		Reads:    []string{exe},
+		Recovery: restartAlways(),
+		Probe:    bundle.Probe{Kind: bundle.ProbePipe, Target: `\\.\pipe\csi-proxy-filesystem-v1`, DeadlineSeconds: 60},
+		Logs:     e.cluster.Settings.Logs.rotate(log, bundle.RotationTruncate),
+	})
+}
+
+func (e *emitter) cloudEntries() {
+	if _, ok := e.wanted(rowCloudManager); !ok {
+		return
+	}
+	exe := payload.Find(payload.CloudManager).Path
+	log := dirLogs + `\cloud-node-manager\cloud-node-manager.log`
+	logs := e.cluster.Settings.Logs
+	flags := map[string]string{
+		"kubeconfig":      fileCloudKubeconfig,
+		"node-name":       e.node.kubernetesName(e.cluster.Platform),
+		"v":               e.cluster.Settings.verbosity(),
+		"wait-routes":     "false",
+		"windows-service": "true",
+	}
+	e.service(rowCloudManager, bundle.Service{
+		Argv:         logs.logRunner(log, append([]string{exe}, flagList(flags)...)),
+		Dependencies: []string{svcKubelet},
+		Reads:        []string{fileCloudKubeconfig, payload.Find(payload.KubeLogRunner).Path, exe},
+		Recovery:     restartAlways(),
+		Probe:        bundle.Probe{Kind: bundle.ProbeRunning, DeadlineSeconds: 60},
+		Logs:         logs.rotate(log, bundle.RotationWrapper),
+	})
+}
+
+// agentEntries: the node program's own log names are those that must-gather reads.
+func (e *emitter) agentEntries() {
+	exe := dirAgent + `\` + payload.Agent + ".exe"
+	logs := e.cluster.Settings.Logs
+	dir := dirLogs + `\wicd`
+	var bounds []bundle.Log
+	for _, level := range []string{"ERROR", "INFO", "WARNING"} {
+		bounds = append(bounds, logs.rotate(dir+`\windows-instance-config-daemon.exe.`+level, bundle.RotationAgent)...)
+	}
+	e.service(rowAgent, bundle.Service{
+		Argv: append([]string{exe, "run"}, flagList(map[string]string{
+			"kubeconfig": fileAgentKubeconfig,
+			"log-dir":    dir,
+			"service":    "true",
+		})...),
+		Reads:    []string{fileAgentKubeconfig},
+		Recovery: restartAlways(),
+		Probe:    bundle.Probe{Kind: bundle.ProbeRunning, DeadlineSeconds: 60},
+		Logs:     bounds,
+	})
+}
