@@ -2,7 +2,6 @@ package render
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -137,7 +136,7 @@ func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 	}
 	strict, err := kjson.UnmarshalStrict(data, &s)
 	if err != nil {
-		return DefaultSettings(), bundle.Findings{settingsFinding(ref, typeErrorField(err), "has a value of the wrong type: "+err.Error())}
+		return DefaultSettings(), bundle.Findings{settingsFinding(ref, typeErrorField(err), wrongType(err))}
 	}
 	var findings bundle.Findings
 	for _, err := range strict {
@@ -148,32 +147,25 @@ func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 
 // OperatorEnvironment applies the operator's environment variables over the settings.
 func (s Settings) OperatorEnvironment(env map[string]string, ref bundle.Ref) (Settings, bundle.Findings) {
-	for name, field := range map[string]*string{EnvLogSize: &s.Logs.Size, EnvLogAge: &s.Logs.Age, EnvLogFlush: &s.Logs.FlushInterval} {
+	given := DefaultSettings().Logs
+	names := map[string]string{"logs.size": EnvLogSize, "logs.age": EnvLogAge, "logs.flushInterval": EnvLogFlush}
+	override := func(name string, field, checked *string) {
 		if value := strings.TrimSpace(env[name]); value != "" {
-			*field = value
+			*field, *checked = value, value
 		}
 	}
-	if slices.Contains(strings.Fields(env[EnvArgs]), argDebug) {
-		s.Debug = true
-	}
-	findings := s.Logs.check()
-	for i := range findings {
-		findings[i].Object = ref
-		findings[i].Field = logEnv(findings[i].Field)
+	override(EnvLogSize, &s.Logs.Size, &given.Size)
+	override(EnvLogAge, &s.Logs.Age, &given.Age)
+	override(EnvLogFlush, &s.Logs.FlushInterval, &given.FlushInterval)
+	s.Debug = s.Debug || slices.Contains(strings.Fields(env[EnvArgs]), argDebug)
+	findings := given.check()
+	for i, f := range findings {
+		findings[i] = bundle.Finding{
+			Severity: bundle.SeverityError, Reason: "SettingsInvalid", Object: ref, Field: "env." + names[f.Field], Message: f.Message,
+			Fix: "correct the variable in the Subscription's spec.config.env, or set the field of " + SettingsConfigMap,
+		}
 	}
 	return s, findings
-}
-
-func logEnv(field string) string {
-	switch field {
-	case "logs.size":
-		return "env." + EnvLogSize
-	case "logs.age":
-		return "env." + EnvLogAge
-	case "logs.flushInterval":
-		return "env." + EnvLogFlush
-	}
-	return field
 }
 
 func settingsFinding(ref bundle.Ref, field, message string) bundle.Finding {
@@ -190,7 +182,8 @@ func settingsFinding(ref bundle.Ref, field, message string) bundle.Finding {
 
 var (
 	quotedField = regexp.MustCompile(`field "([^"]+)"`)
-	typeField   = regexp.MustCompile(`(?:Go struct field|of type) \w*\.?([\w.]+)`)
+	// typeError is the text of a type error of sigs.k8s.io/json, whose type is internal to it.
+	typeError = regexp.MustCompile(`cannot unmarshal (\w+).*? into Go (?:struct field \w+\.([\w.]+)|value) of type ([\w.\[\]*]+)`)
 )
 
 // strictField takes the path out of a strict decoding error of sigs.k8s.io/json, whose text is: unknown field "a.b".
@@ -202,14 +195,17 @@ func strictField(err error) string {
 }
 
 func typeErrorField(err error) string {
-	var typeErr *json.UnmarshalTypeError
-	if errors.As(err, &typeErr) {
-		return typeErr.Field
-	}
-	if m := typeField.FindStringSubmatch(err.Error()); m != nil {
-		return m[1]
+	if m := typeError.FindStringSubmatch(err.Error()); m != nil {
+		return m[2]
 	}
 	return ""
+}
+
+func wrongType(err error) string {
+	if m := typeError.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Sprintf("has type %s where %s is wanted", m[1], m[3])
+	}
+	return "cannot be read: " + err.Error()
 }
 
 func (s Settings) check(ref bundle.Ref) bundle.Findings {
@@ -351,7 +347,7 @@ func checkKubeletOverride(raw json.RawMessage) bundle.Findings {
 	var config kubeletv1beta1.KubeletConfiguration
 	strict, err := kjson.UnmarshalStrict(raw, &config)
 	if err != nil {
-		return bundle.Findings{invalid("kubelet", "does not fit KubeletConfiguration: %v", err)}
+		return bundle.Findings{invalid(strings.TrimSuffix("kubelet."+typeErrorField(err), "."), "%s", wrongType(err))}
 	}
 	var findings bundle.Findings
 	for _, err := range strict {

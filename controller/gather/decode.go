@@ -33,7 +33,8 @@ func (g *gatherer) all(group, kind string) []objects.Object {
 }
 
 // decode reads an object into its type. Fields that the type does not know are none of our business: the cluster may
-// be newer. What does not fit the type is a finding with its path.
+// be newer. What does not fit the type is a finding with its path; the rest is read all the same, so that further
+// problems are found in the same run.
 func (g *gatherer) decode(o objects.Object, into any) bool {
 	err := json.Unmarshal(o.JSON, into)
 	if err == nil {
@@ -43,10 +44,10 @@ func (g *gatherer) decode(o objects.Object, into any) bool {
 	var typeErr *json.UnmarshalTypeError
 	if errors.As(err, &typeErr) {
 		f.Field = typeErr.Field
-		f.Message = fmt.Sprintf("is a %s, which does not fit type %s", kindOf(typeErr.Value), typeErr.Type)
+		f.Message = fmt.Sprintf("has type %s where %s is wanted", kindOf(typeErr.Value), typeErr.Type)
 	}
 	g.add(bundle.SeverityError, "InputInvalid", f)
-	return false
+	return typeErr != nil
 }
 
 var firstWord = regexp.MustCompile(`^\w+`)

@@ -28,8 +28,8 @@ func (g *gatherer) nodes() []render.Node {
 	}
 	for k, ok := range used {
 		if !ok {
-			g.add(bundle.SeverityError, "FactsUnmatched", bundle.Finding{
-				Message: fmt.Sprintf("facts %d are of %q, whose addresses no Windows machine of the inputs has", k+1, g.options.Facts[k].HostName), Fix: "give the facts of a machine that the inputs know",
+			g.add(bundle.SeverityWarning, "FactsUnmatched", bundle.Finding{
+				Message: fmt.Sprintf("facts %d are of %q, whose addresses no Windows machine of the inputs has: they are not used", k+1, g.options.Facts[k].HostName), Fix: "give the facts of a machine that the inputs know",
 			})
 		}
 	}
