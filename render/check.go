@@ -127,32 +127,50 @@ func (c Cluster) checkVersion() bundle.Findings {
 	return r.findings
 }
 
+// pemText is one text of certificates in the inputs.
+type pemText struct {
+	origin Origin
+	field  string
+	text   string
+	// made tells that the cluster itself makes the text, so that a copy may hold a dummy.
+	made bool
+}
+
+func (c Cluster) pemTexts() []pemText {
+	texts := []pemText{
+		{FromTrustedCA, `data["ca-bundle.crt"]`, c.TrustedCAs, false},
+		{FromControllers, "spec.kubeAPIServerServingCAData", c.KubeletClientCA, true},
+		{FromBootstrap, `data["ca.crt"]`, c.Bootstrap.CA, true},
+		{FromExporterTLS, `data["tls.crt"]`, c.Exporter.Certificate, true},
+	}
+	for _, ca := range c.RegistryCAs {
+		texts = append(texts, pemText{FromControllers, "spec.imageRegistryBundleData[" + ca.Registry + "]", ca.PEM, false})
+	}
+	return texts
+}
+
 // checkCertificates: a text without any certificate stops what reads it; a bad block among good ones is left out.
 func (c Cluster) checkCertificates() bundle.Findings {
-	var all bundle.Findings
-	check := func(origin Origin, field, text string) {
-		if text == "" || bundle.IsStandIn(text) {
-			return
+	all := c.checkPresent()
+	for _, t := range c.pemTexts() {
+		if t.text == "" || bundle.IsStandIn(t.text) {
+			continue
 		}
-		r := report{ref: c.Origins[origin]}
-		certs, problems := parsePEM(text)
+		r := report{ref: c.Origins[t.origin]}
+		certs, problems := parsePEM(t.text)
 		for _, p := range problems {
-			if len(certs) == 0 {
-				r.add(bundle.SeverityError, "CertificateInvalid", field, p, "the field must hold PEM certificates")
-				continue
+			switch {
+			case len(certs) > 0:
+				r.add(bundle.SeverityWarning, "CertificateSkipped", t.field, p+"; the other certificates are used", "remove or correct the block")
+			case t.made && c.Copies:
+				r.add(bundle.SeverityWarning, "CertificateInvalid", t.field, p+"; it is rendered as it is, and no node would work with it", "nothing, if this copy of the object holds a dummy; else look at what made it")
+			default:
+				r.add(bundle.SeverityError, "CertificateInvalid", t.field, p, "the field must hold PEM certificates")
 			}
-			r.add(bundle.SeverityWarning, "CertificateSkipped", field, p+"; the other certificates are used", "remove or correct the block")
 		}
 		all = append(all, r.findings...)
 	}
-	check(FromTrustedCA, `data["ca-bundle.crt"]`, c.TrustedCAs)
-	check(FromControllers, "spec.kubeAPIServerServingCAData", c.KubeletClientCA)
-	check(FromBootstrap, `data["ca.crt"]`, c.Bootstrap.CA)
-	check(FromExporterTLS, `data["tls.crt"]`, c.Exporter.Certificate)
-	for _, ca := range c.RegistryCAs {
-		check(FromControllers, "spec.imageRegistryBundleData["+ca.Registry+"]", ca.PEM)
-	}
-	return append(all, c.checkPresent()...)
+	return all
 }
 
 // checkPresent tells what a node cannot join without.

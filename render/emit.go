@@ -22,7 +22,6 @@ type emitter struct {
 
 	layer      bundle.Layer
 	provenance bundle.Provenance
-	findings   bundle.Findings
 	errs       []error
 }
 
@@ -53,7 +52,7 @@ func (e *emitter) cause(r Row, name string) {
 	}
 }
 
-// make is how a file's content comes about: a function of the cluster, so that a preview is the same function of the
+// content is how a file's content comes about: a function of the cluster, so that a preview is the same function of the
 // masked cluster. No content (nil) means no file.
 type content func(Cluster) ([]byte, error)
 
@@ -62,7 +61,7 @@ func (e *emitter) file(id RowID, c content) {
 	if !ok {
 		return
 	}
-	made, err := e.content(r.Secret, c)
+	made, err := e.content(r, c)
 	if err != nil {
 		e.errs = append(e.errs, err)
 		return
@@ -71,7 +70,7 @@ func (e *emitter) file(id RowID, c content) {
 		return
 	}
 	f := bundle.File{Path: r.Name, Secret: r.Secret, Access: r.Access, Impact: r.Impact, Content: made, Size: int64(len(made.Data))}
-	f.Digest = e.digest(made, r.Secret)
+	f.Digest = e.digest(made)
 	if f.Digest == bundle.Masked {
 		f.Size = 0
 	}
@@ -79,17 +78,17 @@ func (e *emitter) file(id RowID, c content) {
 	e.cause(r, f.Path)
 }
 
-func (e *emitter) content(secret bool, c content) (bundle.Content, error) {
+func (e *emitter) content(r Row, c content) (bundle.Content, error) {
 	data, err := c(e.cluster)
-	if err != nil || !secret {
+	if err != nil || !r.Secret {
 		return bundle.Content{Data: data}, err
 	}
 	preview, err := c(e.masked)
 	return bundle.Content{Data: data, Preview: preview}, err
 }
 
-func (e *emitter) digest(c bundle.Content, secret bool) bundle.Digest {
-	if secret {
+func (e *emitter) digest(c bundle.Content) bundle.Digest {
+	if c.Secret() {
 		return e.key.Of(c.Data)
 	}
 	return bundle.Of(c.Data)
@@ -126,18 +125,6 @@ func (e *emitter) variable(name string, value, shown string, impact bundle.Impac
 	}
 	c := bundle.Content{Data: []byte(value), Preview: []byte(shown)}
 	return bundle.Variable{Name: name, Digest: e.key.Of(c.Data), Impact: impact, Content: c}
-}
-
-func (e *emitter) warn(reason string, f bundle.Finding) {
-	f.Reason, f.Severity = reason, bundle.SeverityWarning
-	f.Node = e.node.ID()
-	e.findings = append(e.findings, f)
-}
-
-func (e *emitter) info(reason string, f bundle.Finding) {
-	f.Reason, f.Severity = reason, bundle.SeverityInfo
-	f.Node = e.node.ID()
-	e.findings = append(e.findings, f)
 }
 
 // finish sorts and checks what was collected. An error is a defect of ours, not of the inputs.

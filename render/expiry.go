@@ -13,8 +13,8 @@ const soon = 30 * 24 * time.Hour
 // Expiring finds certificates that have expired or soon will. The time is an argument: rendering itself knows none.
 func (c Cluster) Expiring(now time.Time) bundle.Findings {
 	var findings bundle.Findings
-	check := func(origin Origin, field, text string) {
-		certs, _ := parsePEM(text)
+	for _, t := range c.pemTexts() {
+		certs, _ := parsePEM(t.text)
 		for _, cert := range certs {
 			left := cert.parsed.NotAfter.Sub(now)
 			if left > soon {
@@ -25,17 +25,10 @@ func (c Cluster) Expiring(now time.Time) bundle.Findings {
 				reason, verb = "CertificateExpired", "expired"
 			}
 			findings = append(findings, bundle.Finding{
-				Severity: bundle.SeverityWarning, Reason: reason, Object: c.Origins[origin], Field: field,
+				Severity: bundle.SeverityWarning, Reason: reason, Object: c.Origins[t.origin], Field: t.field,
 				Message: fmt.Sprintf("%s %s on %s", cert.parsed.Subject, verb, cert.parsed.NotAfter.UTC().Format(time.DateOnly)), Fix: "replace the certificate",
 			})
 		}
-	}
-	check(FromTrustedCA, `data["ca-bundle.crt"]`, c.TrustedCAs)
-	check(FromControllers, "spec.kubeAPIServerServingCAData", c.KubeletClientCA)
-	check(FromBootstrap, `data["ca.crt"]`, c.Bootstrap.CA)
-	check(FromExporterTLS, `data["tls.crt"]`, c.Exporter.Certificate)
-	for _, ca := range c.RegistryCAs {
-		check(FromControllers, "spec.imageRegistryBundleData["+ca.Registry+"]", ca.PEM)
 	}
 	return findings
 }

@@ -54,6 +54,9 @@ type Cluster struct {
 	Mirrors   mirrors.Inputs
 	Settings  Settings
 	Origins   Origins
+	// Copies tells that the objects are copies outside a cluster (files, a must-gather). What the cluster itself makes
+	// may be masked in them, which is then a warning and not refused.
+	Copies bool
 }
 
 // Network is what the bundle needs of the cluster's network.

@@ -69,7 +69,6 @@ func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 			return nil, findings, fmt.Errorf("rendering the cluster layer of stage %s: %w", stage, err)
 		}
 		f.shared[stage] = s
-		findings = append(findings, e.findings...)
 	}
 	return f, findings.Sorted(), nil
 }
@@ -96,7 +95,7 @@ func (f *Fleet) Node(n Node) (Bundle, bundle.Findings, error) {
 		Bundle: bundle.Bundle{Cluster: cluster.layer, Node: node.layer, Provenance: cluster.provenance.With(node.provenance)},
 		Digest: digest, ClusterDigest: cluster.digest, NodeDigest: node.digest,
 	}
-	return b, append(findings, e.findings...).Sorted(), nil
+	return b, findings.Sorted(), nil
 }
 
 // Render renders one node on its own. For several nodes of a cluster, a Fleet shares the work.

@@ -2,6 +2,8 @@ package render
 
 import (
 	"encoding/json"
+	"fmt"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -389,4 +391,44 @@ func FuzzProxy(f *testing.F) {
 			t.Errorf("an accepted proxy does not render: %v", err)
 		}
 	})
+}
+
+// TestSettingsAreDocumented: every setting stands in docs/operations.md with its default.
+func TestSettingsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(DefaultSettings())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var defaults map[string]any
+	if err := json.Unmarshal(data, &defaults); err != nil {
+		t.Fatal(err)
+	}
+	defaults["kubelet"] = ""
+	for field, value := range flatten("", defaults) {
+		row := fmt.Sprintf("| `%s` | `%v` |", field, value)
+		if value == "" {
+			row = fmt.Sprintf("| `%s` | |", field)
+		}
+		if !strings.Contains(string(text), row) {
+			t.Errorf("docs/operations.md lacks the row %s", row)
+		}
+	}
+}
+
+func flatten(prefix string, fields map[string]any) map[string]any {
+	flat := map[string]any{}
+	for name, value := range fields {
+		if below, ok := value.(map[string]any); ok {
+			for name, value := range flatten(prefix+name+".", below) {
+				flat[name] = value
+			}
+			continue
+		}
+		flat[prefix+name] = value
+	}
+	return flat
 }

@@ -34,7 +34,7 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringArrayVar(&f.from, "from", nil, "where the objects are: a file or folder (a must-gather too), - for stdin, or cluster[:CONTEXT]; repeatable, a later one wins for an object of the same name")
 	flags.StringVar(&f.namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
-	flags.StringVar(&f.facts, "facts", "", "JSON of what machines say of themselves, as `wmco-node facts` prints it (- for stdin)")
+	flags.StringVar(&f.facts, "facts", "", "JSON of what machines say of themselves, as 'wmco-node facts' prints it (- for stdin)")
 	flags.StringVar(&f.node, "node", "", "the Windows node of this name")
 	flags.StringVar(&f.instance, "instance", "", "the Windows machine at this address, a node or not")
 	flags.BoolVar(&f.all, "all", false, "every Windows machine of the inputs")

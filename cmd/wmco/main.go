@@ -16,7 +16,7 @@ import (
 )
 
 // version is set by the Makefile.
-var version = "devel" //nolint:gochecknoglobals // the linker sets it
+var version = "devel"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -102,7 +102,7 @@ stdout is the answer, stderr is for people; -o json gives programs the same answ
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.AddCommand(renderCommand(a), validateCommand(a), versionCommand(a))
+	root.AddCommand(renderCommand(a), validateCommand(a), versionCommand(a), docsCommand(root))
 	return root
 }
 

@@ -217,7 +217,7 @@ func printFiles(w io.Writer, p palette, files []bundle.File) {
 		if f.Secret {
 			note = "  secret"
 		}
-		fmt.Fprintf(w, "    %-36s %9s  %s  %s%s\n", bundle.Base(f.Path), size(int64(len(f.Content.Shown(f.Secret)))), p.dim(fmt.Sprintf("%-12s", f.Digest.Short())), f.Impact, note)
+		fmt.Fprintf(w, "    %-36s %9s  %s  %s%s\n", bundle.Base(f.Path), size(int64(len(f.Content.Shown()))), p.dim(fmt.Sprintf("%-12s", f.Digest.Short())), f.Impact, note)
 	}
 }
 

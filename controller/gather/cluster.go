@@ -17,7 +17,7 @@ import (
 
 func (g *gatherer) infrastructure() {
 	var infra configv1.Infrastructure
-	if !g.read(render.FromInfrastructure, groupConfig, "Infrastructure", "", clusterName, &infra) && !g.embeddedInfrastructure(&infra) {
+	if !g.read(render.FromInfrastructure, place{groupConfig, "Infrastructure", "", clusterName}, &infra) && !g.embeddedInfrastructure(&infra) {
 		return
 	}
 	g.cluster.InfrastructureName = infra.Status.InfrastructureName
@@ -33,7 +33,7 @@ func (g *gatherer) infrastructure() {
 // embeddedInfrastructure takes the copy that the machine-config-operator keeps in its ControllerConfig, for inputs
 // without the object itself.
 func (g *gatherer) embeddedInfrastructure(infra *configv1.Infrastructure) bool {
-	o, ok := g.find(groupMachineConfig, "ControllerConfig", "", controllerConfigName)
+	o, ok := g.find(place{groupMachineConfig, "ControllerConfig", "", controllerConfigName})
 	if !ok {
 		return false
 	}
@@ -52,7 +52,7 @@ func (g *gatherer) embeddedInfrastructure(infra *configv1.Infrastructure) bool {
 
 func (g *gatherer) networks() {
 	var network configv1.Network
-	if g.read(render.FromClusterNetwork, groupConfig, "Network", "", clusterName, &network) {
+	if g.read(render.FromClusterNetwork, place{groupConfig, "Network", "", clusterName}, &network) {
 		g.cluster.Network.Type = firstNonEmpty(network.Status.NetworkType, network.Spec.NetworkType)
 		g.cluster.Network.ServiceNetworks = network.Spec.ServiceNetwork
 		if len(network.Spec.ServiceNetwork) == 0 {
@@ -60,7 +60,7 @@ func (g *gatherer) networks() {
 		}
 	}
 	var operator operatorv1.Network
-	if !g.read(render.FromOperatorNetwork, groupOperator, "Network", "", clusterName, &operator) {
+	if !g.read(render.FromOperatorNetwork, place{groupOperator, "Network", "", clusterName}, &operator) {
 		return
 	}
 	ovn := operator.Spec.DefaultNetwork.OVNKubernetesConfig
@@ -75,7 +75,7 @@ func (g *gatherer) networks() {
 
 func (g *gatherer) version() {
 	var version configv1.ClusterVersion
-	if g.read(render.FromVersion, groupConfig, "ClusterVersion", "", versionName, &version) {
+	if g.read(render.FromVersion, place{groupConfig, "ClusterVersion", "", versionName}, &version) {
 		g.cluster.Version = version.Status.Desired.Version
 	}
 }
@@ -83,7 +83,7 @@ func (g *gatherer) version() {
 // settings reads the operator's configuration, its environment, and the proxy, which either may set.
 func (g *gatherer) settings() {
 	var cm corev1.ConfigMap
-	g.read(render.FromSettings, "", "ConfigMap", g.options.Namespace, settingsName, &cm)
+	g.read(render.FromSettings, place{"", "ConfigMap", g.options.Namespace, settingsName}, &cm)
 	ref := g.cluster.Origins[render.FromSettings]
 	settings, findings := render.DecodeSettings(cm.Data[render.SettingsKey], ref)
 	g.findings = append(g.findings, findings...)
@@ -107,7 +107,7 @@ func (g *gatherer) environment() map[string]string {
 		return g.options.Environment
 	}
 	var deployment appsv1.Deployment
-	if !g.read(render.FromOperator, groupApps, "Deployment", g.options.Namespace, operatorName, &deployment) {
+	if !g.read(render.FromOperator, place{groupApps, "Deployment", g.options.Namespace, operatorName}, &deployment) {
 		return nil
 	}
 	env := map[string]string{}
@@ -126,7 +126,7 @@ func (g *gatherer) environment() map[string]string {
 // proxy: the status of Proxy/cluster wins, even an empty one; OLM's environment serves where there is no object.
 func (g *gatherer) proxy(env map[string]string) {
 	var proxy configv1.Proxy
-	if g.read(render.FromProxy, groupConfig, "Proxy", "", clusterName, &proxy) {
+	if g.read(render.FromProxy, place{groupConfig, "Proxy", "", clusterName}, &proxy) {
 		s := proxy.Status
 		g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(s.HTTPProxy), HTTPS: bundle.NewSecret(s.HTTPSProxy), NoProxy: s.NoProxy}
 		g.maskedProxy(s.HTTPProxy, s.HTTPSProxy)
@@ -151,14 +151,14 @@ func (g *gatherer) maskedProxy(urls ...string) {
 
 func (g *gatherer) trustedCA() {
 	var cm corev1.ConfigMap
-	if g.read(render.FromTrustedCA, "", "ConfigMap", g.options.Namespace, trustedCAName, &cm) {
+	if g.read(render.FromTrustedCA, place{"", "ConfigMap", g.options.Namespace, trustedCAName}, &cm) {
 		g.cluster.TrustedCAs = cm.Data[keyTrustedCA]
 	}
 }
 
 func (g *gatherer) controllerConfig() {
 	var cc mcfgv1.ControllerConfig
-	if !g.read(render.FromControllers, groupMachineConfig, "ControllerConfig", "", controllerConfigName, &cc) {
+	if !g.read(render.FromControllers, place{groupMachineConfig, "ControllerConfig", "", controllerConfigName}, &cc) {
 		return
 	}
 	g.cluster.KubeletClientCA = string(cc.Spec.KubeAPIServerServingCAData)
@@ -176,7 +176,7 @@ func (g *gatherer) controllerConfig() {
 func (g *gatherer) bootstrap() {
 	var secret corev1.Secret
 	name := bundle.Ref{Kind: "Secret", Namespace: namespaceMCO, Name: bootstrapTokenName}
-	if g.read(render.FromBootstrap, "", "Secret", namespaceMCO, bootstrapTokenName, &secret) {
+	if g.read(render.FromBootstrap, place{"", "Secret", namespaceMCO, bootstrapTokenName}, &secret) {
 		name = g.cluster.Origins[render.FromBootstrap]
 	}
 	g.cluster.Bootstrap = render.Bootstrap{
@@ -187,7 +187,7 @@ func (g *gatherer) bootstrap() {
 func (g *gatherer) exporter() {
 	var secret corev1.Secret
 	name := bundle.Ref{Kind: "Secret", Namespace: g.options.Namespace, Name: exporterTLSName}
-	if g.read(render.FromExporterTLS, "", "Secret", g.options.Namespace, exporterTLSName, &secret) {
+	if g.read(render.FromExporterTLS, place{"", "Secret", g.options.Namespace, exporterTLSName}, &secret) {
 		name = g.cluster.Origins[render.FromExporterTLS]
 	}
 	g.cluster.Exporter = render.KeyPair{

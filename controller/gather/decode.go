@@ -11,10 +11,10 @@ import (
 	"wmco/render/bundle"
 )
 
-// find returns the one object of that name, if it was found.
-func (g *gatherer) find(group, kind, namespace, name string) (objects.Object, bool) {
+// find returns the one object in that place, if it was found.
+func (g *gatherer) find(p place) (objects.Object, bool) {
 	for _, o := range g.objects {
-		if o.Group == group && o.Kind == kind && o.Namespace == namespace && o.Name == name {
+		if p == (place{o.Group, o.Kind, o.Namespace, o.Name}) {
 			return o, true
 		}
 	}
@@ -55,9 +55,12 @@ var firstWord = regexp.MustCompile(`^\w+`)
 // kindOf drops the number that encoding/json adds to "number": no value goes into a message.
 func kindOf(value string) string { return firstWord.FindString(value) }
 
+// place is where the object that plays a role is found.
+type place struct{ group, kind, namespace, name string }
+
 // read finds and decodes the object that plays a role, and records it as an origin.
-func (g *gatherer) read(origin render.Origin, group, kind, namespace, name string, into any) bool {
-	o, ok := g.find(group, kind, namespace, name)
+func (g *gatherer) read(origin render.Origin, p place, into any) bool {
+	o, ok := g.find(p)
 	if !ok || !g.decode(o, into) {
 		return false
 	}

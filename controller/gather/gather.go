@@ -49,7 +49,7 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("reading cluster: %w", err)
 	}
-	g := &gatherer{options: o, objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}}}
+	g := &gatherer{options: o, objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}, Copies: !o.Complete}}
 	g.infrastructure()
 	g.networks()
 	g.version()

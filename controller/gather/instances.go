@@ -24,7 +24,7 @@ type instance struct {
 // instances reads windows-instances. A bad entry is told and left out; the others go on.
 func (g *gatherer) instances() []instance {
 	var cm corev1.ConfigMap
-	if !g.read(render.FromInstances, "", "ConfigMap", g.options.Namespace, instancesName, &cm) {
+	if !g.read(render.FromInstances, place{"", "ConfigMap", g.options.Namespace, instancesName}, &cm) {
 		return nil
 	}
 	var list []instance

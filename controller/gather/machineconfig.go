@@ -61,13 +61,13 @@ func (g *gatherer) machineConfigInvalid(field, message string) {
 // currentMachineConfig is the one that the worker pool's nodes have, not the newest: a paused or failed pool has newer
 // ones that no node runs.
 func (g *gatherer) currentMachineConfig() (objects.Object, bool) {
-	if o, ok := g.find(groupMachineConfig, "MachineConfigPool", "", workerPool); ok {
+	if o, ok := g.find(place{groupMachineConfig, "MachineConfigPool", "", workerPool}); ok {
 		var pool mcfgv1.MachineConfigPool
 		if !g.decode(o, &pool) {
 			return objects.Object{}, false
 		}
 		if name := pool.Status.Configuration.Name; name != "" {
-			mc, ok := g.find(groupMachineConfig, "MachineConfig", "", name)
+			mc, ok := g.find(place{groupMachineConfig, "MachineConfig", "", name})
 			if !ok {
 				g.machineConfigMissing(bundle.Ref{Kind: "MachineConfig", Name: name}, "is what the worker pool has, and is not in the inputs")
 			}

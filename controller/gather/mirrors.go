@@ -19,7 +19,10 @@ func (g *gatherer) mirrors() {
 			continue
 		}
 		for i, m := range set.Spec.ImageDigestMirrors {
-			g.mirrorSet(mirrors.DigestSet, o.Ref, fmt.Sprintf("spec.imageDigestMirrors[%d]", i), m.Source, m.Mirrors, m.MirrorSourcePolicy)
+			g.addMirrors(mirrors.Set{
+				Kind: mirrors.DigestSet, Ref: o.Ref, Field: fmt.Sprintf("spec.imageDigestMirrors[%d]", i),
+				Source: m.Source, Mirrors: mirrorNames(m.Mirrors), Policy: mirrors.Policy(m.MirrorSourcePolicy),
+			})
 		}
 	}
 	for _, o := range g.all(groupConfig, string(mirrors.TagSet)) {
@@ -28,7 +31,10 @@ func (g *gatherer) mirrors() {
 			continue
 		}
 		for i, m := range set.Spec.ImageTagMirrors {
-			g.mirrorSet(mirrors.TagSet, o.Ref, fmt.Sprintf("spec.imageTagMirrors[%d]", i), m.Source, m.Mirrors, m.MirrorSourcePolicy)
+			g.addMirrors(mirrors.Set{
+				Kind: mirrors.TagSet, Ref: o.Ref, Field: fmt.Sprintf("spec.imageTagMirrors[%d]", i),
+				Source: m.Source, Mirrors: mirrorNames(m.Mirrors), Policy: mirrors.Policy(m.MirrorSourcePolicy),
+			})
 		}
 	}
 	for _, o := range g.all(groupOperator, string(mirrors.ContentSourcePolicy)) {
@@ -37,24 +43,29 @@ func (g *gatherer) mirrors() {
 			continue
 		}
 		for i, m := range policy.Spec.RepositoryDigestMirrors {
-			set := mirrors.Set{Kind: mirrors.ContentSourcePolicy, Ref: o.Ref, Field: fmt.Sprintf("spec.repositoryDigestMirrors[%d]", i), Source: m.Source, Mirrors: m.Mirrors}
-			g.cluster.Mirrors.Sets = append(g.cluster.Mirrors.Sets, set)
+			g.addMirrors(mirrors.Set{
+				Kind: mirrors.ContentSourcePolicy, Ref: o.Ref, Field: fmt.Sprintf("spec.repositoryDigestMirrors[%d]", i), Source: m.Source, Mirrors: m.Mirrors,
+			})
 		}
 	}
 	g.registrySources()
 	g.pullSecret()
 }
 
-func (g *gatherer) mirrorSet(kind mirrors.SetKind, ref bundle.Ref, field, source string, list []configv1.ImageMirror, policy configv1.MirrorSourcePolicy) {
-	set := mirrors.Set{Kind: kind, Ref: ref, Field: field, Source: source, Policy: mirrors.Policy(policy)}
-	for _, m := range list {
-		set.Mirrors = append(set.Mirrors, string(m))
-	}
+func (g *gatherer) addMirrors(set mirrors.Set) {
 	g.cluster.Mirrors.Sets = append(g.cluster.Mirrors.Sets, set)
 }
 
+func mirrorNames(list []configv1.ImageMirror) []string {
+	var names []string
+	for _, m := range list {
+		names = append(names, string(m))
+	}
+	return names
+}
+
 func (g *gatherer) registrySources() {
-	o, ok := g.find(groupConfig, "Image", "", clusterName)
+	o, ok := g.find(place{groupConfig, "Image", "", clusterName})
 	if !ok {
 		return
 	}
@@ -68,7 +79,7 @@ func (g *gatherer) registrySources() {
 
 // pullSecret is needed only for mirrors that ask for credentials, so nothing is said of one that is not there.
 func (g *gatherer) pullSecret() {
-	o, ok := g.find("", "Secret", namespaceConfig, pullSecretName)
+	o, ok := g.find(place{"", "Secret", namespaceConfig, pullSecretName})
 	if !ok {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 // apiServer reads the TLS profile, where one is set. Unset leaves every program its own default, which is TLS 1.2.
 func (g *gatherer) apiServer() {
 	var server configv1.APIServer
-	if !g.read(render.FromAPIServer, groupConfig, "APIServer", "", clusterName, &server) || server.Spec.TLSSecurityProfile == nil {
+	if !g.read(render.FromAPIServer, place{groupConfig, "APIServer", "", clusterName}, &server) || server.Spec.TLSSecurityProfile == nil {
 		return
 	}
 	profile := server.Spec.TLSSecurityProfile

@@ -47,9 +47,12 @@ type Content struct {
 	Preview []byte
 }
 
+// Secret tells whether the data is not for people.
+func (c Content) Secret() bool { return c.Preview != nil }
+
 // Shown returns what people may see: the preview of a secret, the data of everything else.
-func (c Content) Shown(secret bool) []byte {
-	if secret {
+func (c Content) Shown() []byte {
+	if c.Secret() {
 		return c.Preview
 	}
 	return c.Data

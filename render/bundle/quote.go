@@ -11,18 +11,19 @@ import "strings"
 func CommandLine(argv []string) string {
 	quoted := make([]string, len(argv))
 	for i, a := range argv {
-		quoted[i] = quoteArg(a, i == 0)
+		switch {
+		case a != "" && !strings.ContainsAny(a, " \t\n\v\""):
+			quoted[i] = a
+		case i == 0:
+			quoted[i] = `"` + a + `"`
+		default:
+			quoted[i] = quoteArg(a)
+		}
 	}
 	return strings.Join(quoted, " ")
 }
 
-func quoteArg(a string, program bool) string {
-	if a != "" && !strings.ContainsAny(a, " \t\n\v\"") {
-		return a
-	}
-	if program {
-		return `"` + a + `"`
-	}
+func quoteArg(a string) string {
 	var out strings.Builder
 	out.WriteByte('"')
 	backslashes := 0

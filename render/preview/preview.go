@@ -51,7 +51,7 @@ func Tree(b render.Bundle, findings bundle.Findings, o Options) ([]File, error) 
 	}
 	files := []File{{Path: ManifestFile, Data: index}}
 	for _, f := range b.Files() {
-		files = append(files, File{Path: TreePath(f.Path), Data: shown(f.Content, f.Secret, o), Secret: f.Secret && o.ShowSecrets})
+		files = append(files, File{Path: TreePath(f.Path), Data: shown(f.Content, o), Secret: f.Secret && o.ShowSecrets})
 	}
 	for name, value := range documents(b, findings, o) {
 		data, err := encode(name, value)
@@ -69,11 +69,11 @@ func TreePath(path string) string {
 	return strings.ReplaceAll(strings.Replace(path, ":", "", 1), `\`, "/")
 }
 
-func shown(c bundle.Content, secret bool, o Options) []byte {
+func shown(c bundle.Content, o Options) []byte {
 	if o.ShowSecrets {
 		return c.Data
 	}
-	return c.Shown(secret)
+	return c.Shown()
 }
 
 func documents(b render.Bundle, findings bundle.Findings, o Options) map[string]any {
@@ -150,7 +150,7 @@ func variables(list []bundle.Variable, o Options) []variableView {
 	for _, v := range list {
 		view := variableView{Name: v.Name, Value: v.Value, Secret: v.Secret()}
 		if v.Secret() {
-			view.Value = string(shown(v.Content, true, o))
+			view.Value = string(shown(v.Content, o))
 		}
 		views = append(views, view)
 	}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"wmco/payload"
+	"wmco/render"
+	"wmco/render/bundle"
+)
+
+// docsCommand writes the generated part of docs/; the Makefile calls it.
+func docsCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:    "generate-docs DIR",
+		Short:  "Write the generated documentation",
+		Hidden: true,
+		Args:   cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := os.MkdirAll(args[0], modeFolder); err != nil {
+				return fmt.Errorf("writing documentation: %w", err)
+			}
+			for name, text := range map[string]string{"cli.md": commandDocs(root), "node-layout.md": layoutDocs()} {
+				if err := os.WriteFile(filepath.Join(args[0], name), []byte(text), modeFile); err != nil {
+					return fmt.Errorf("writing documentation: %w", err)
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// commandDocs is the help of every command, one after another.
+func commandDocs(root *cobra.Command) string {
+	var out strings.Builder
+	out.WriteString("# Commands\n\nGenerated from the commands' own help (`make generate`).\n\n")
+	fmt.Fprintf(&out, "%s\n", root.Long)
+	for _, cmd := range root.Commands() {
+		if cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "completion" {
+			continue
+		}
+		cmd.InitDefaultHelpFlag()
+		fmt.Fprintf(&out, "\n## wmco %s\n\n```\n%s\n\n%s```\n", cmd.Name(), cmd.Long, cmd.UsageString())
+	}
+	return out.String()
+}
+
+// layoutDocs is the catalog as a person looks things up in it.
+func layoutDocs() string {
+	var out strings.Builder
+	out.WriteString(`# What is on a Windows node
+
+Generated from the catalog (` + "`render/catalog.go`, `make generate`" + `). Nothing reaches a node that has no row here.
+
+* **Layer**: ` + "`cluster`" + ` entries are the same for every node of a platform and stage, ` + "`node`" + ` entries are a node's own.
+* **Stage**: ` + "`join`" + ` entries are there from first contact on, ` + "`joined`" + ` ones follow when the node exists and its facts are known.
+* **Impact**: what a change of the entry costs: ` + "`none` < `restart` (of the services that read it) < `drain` < `reboot`" + `.
+* **From**: the input objects that cause it.
+`)
+	for _, section := range layoutSections() {
+		fmt.Fprintf(&out, "\n## %s\n\n%s", section.title, section.table())
+	}
+	out.WriteString("\n## Versions of clusters\n\n| cluster | its Kubernetes | our kubelet |\n|---|---|---|\n")
+	for _, v := range payload.ClusterVersions() {
+		fmt.Fprintf(&out, "| %s | %s | %s |\n", v.Cluster, v.Kubernetes, payload.KubernetesVersion)
+	}
+	return out.String()
+}
+
+type layoutSection struct {
+	title string
+	kinds []bundle.EntryKind
+}
+
+func layoutSections() []layoutSection {
+	return []layoutSection{
+		{"Files", []bundle.EntryKind{bundle.KindFile}},
+		{"Services", []bundle.EntryKind{bundle.KindService}},
+		{"Executables", []bundle.EntryKind{bundle.KindPayload}},
+		{"Folders", []bundle.EntryKind{bundle.KindDirectory}},
+		{"State that programs on the node keep", []bundle.EntryKind{bundle.KindState}},
+		{"The machine", []bundle.EntryKind{
+			bundle.KindVariable, bundle.KindEnvironment, bundle.KindTrustedCA, bundle.KindRoute, bundle.KindFeature, bundle.KindFirewall,
+			bundle.KindExclusion, bundle.KindEndpoint, bundle.KindHostName,
+		}},
+	}
+}
+
+func (s layoutSection) table() string {
+	var out strings.Builder
+	out.WriteString("| name | what | layer | stage | impact | platforms | from |\n|---|---|---|---|---|---|---|\n")
+	for _, kind := range s.kinds {
+		for _, r := range render.Catalog() {
+			if r.Kind == kind {
+				out.WriteString(layoutRow(r))
+			}
+		}
+	}
+	return out.String()
+}
+
+func layoutRow(r render.Row) string {
+	stage := bundle.StageJoin
+	if r.JoinedOnly {
+		stage = bundle.StageJoined
+	}
+	what := r.Doc
+	if r.Secret {
+		what += " (secret)"
+	}
+	platforms := joinBy(r.Platforms, func(p render.Platform) string { return string(p) })
+	from := joinBy(r.Causes, func(o render.Origin) string { return string(o) })
+	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, r.Layer, stage, r.Impact, firstNonEmpty(platforms, "all"), from)
+}

@@ -1,0 +1,312 @@
+package gather
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	igntypes "github.com/coreos/ignition/v2/config/v3_6/types"
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/controller/gather/objects"
+	"wmco/render"
+	"wmco/render/bundle"
+)
+
+// given is a reader of objects that a test holds.
+type given []objects.Object
+
+func (g given) Read(_ context.Context, wants []objects.Want) (objects.Set, error) {
+	var set objects.Set
+	for _, o := range g {
+		for _, w := range wants {
+			if w.Group == o.Group && w.Kind == o.Kind {
+				set.Objects = append(set.Objects, o)
+				break
+			}
+		}
+	}
+	return set, nil
+}
+
+func object(group, kind, namespace, name, body string) objects.Object {
+	return objects.Object{Ref: bundle.Ref{Kind: kind, Namespace: namespace, Name: name}, Group: group, Version: "v1", JSON: []byte(body)}
+}
+
+func gatherFrom(t *testing.T, o Options, list ...objects.Object) Result {
+	t.Helper()
+	r, err := Gather(t.Context(), given(list), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func reasons(findings bundle.Findings) []string {
+	var list []string
+	for _, f := range findings {
+		list = append(list, strings.TrimSpace(string(f.Severity)+" "+f.Reason+" "+f.Field))
+	}
+	return list
+}
+
+func TestEntriesOfWindowsInstances(t *testing.T) {
+	good := map[string]string{
+		"username=Administrator":        "Administrator",
+		"  username = Administrator \n": "Administrator",
+		"username=Administrator\r\n":    "Administrator",
+		`username=EXAMPLE\wmco`:         `EXAMPLE\wmco`,
+		"username=jane doe\n\n":         "jane doe",
+		"\nusername=core.user-1$\n":     "core.user-1$",
+	}
+	for text, want := range good {
+		if got, err := parseInstance("10.0.0.5", text); err != nil || got != want {
+			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "username=", "username", "Username=x", "user=name=x", "username=a\nusername=b", "username=a\nport=22", `username=a\b\c`, "username=a/b", "username=a;b", "username= \n"} {
+		if got, err := parseInstance("10.0.0.5", text); err == nil {
+			t.Errorf("%q is accepted as %q", text, got)
+		}
+	}
+	for address, ok := range map[string]bool{"10.0.0.5": true, "win.example.com": true, "WIN-B": true, "fd00::5": false, "a_b": false, "": false, "10.0.0.5:22": false, "../x": false} {
+		if err := checkAddress(address); (err == nil) != ok {
+			t.Errorf("address %q: %v", address, err)
+		}
+	}
+}
+
+func TestFlagsOfKubeletUnits(t *testing.T) {
+	tests := []struct {
+		name, unit string
+		want       map[string]string
+	}{
+		{"continued lines", "[Service]\nExecStart=/usr/bin/kubelet \\\n  --cloud-provider=external \\\n   \\\n  --v=2\n", map[string]string{"cloud-provider": "external"}},
+		{"an empty value", "[Service]\nExecStart=kubelet --cloud-provider= \\\n --v=2", map[string]string{}},
+		{"a value after a blank", "[Service]\nExecStart=kubelet --cloud-provider aws --cloud-config=\"/etc/x\"", map[string]string{"cloud-provider": "aws", "cloud-config": "/etc/x"}},
+		{"two flags on a line, a comment before", "# ExecStart=no --cloud-provider=no\n[Service]\nExecStartPre=x --cloud-provider=no\nExecStart=kubelet --a=b --cloud-provider=external", map[string]string{"cloud-provider": "external"}},
+		{"no ExecStart", "[Unit]\nDescription=x\n", map[string]string{}},
+	}
+	for _, test := range tests {
+		command, err := execStart([]string{test.unit})
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		if diff := cmp.Diff(test.want, pickFlags(command, sharedKubeletFlags())); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+	command, err := execStart([]string{"[Service]\nExecStart=kubelet --cloud-provider=a\n", "[Service]\nExecStart=\nExecStart=kubelet --cloud-provider=b\n"})
+	if err != nil || pickFlags(command, sharedKubeletFlags())["cloud-provider"] != "b" {
+		t.Errorf("a drop-in does not win: %q, %v", command, err)
+	}
+}
+
+func resource(source, compression string) igntypes.Resource {
+	r := igntypes.Resource{Source: &source}
+	if compression != "" {
+		r.Compression = &compression
+	}
+	return r
+}
+
+func zipped(t testing.TB, text string) string {
+	t.Helper()
+	var out bytes.Buffer
+	zw := gzip.NewWriter(&out)
+	if _, err := zw.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := zw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return "data:;base64," + base64.StdEncoding.EncodeToString(out.Bytes())
+}
+
+func TestContentsOfIgnitionFiles(t *testing.T) {
+	tests := []struct {
+		name     string
+		resource igntypes.Resource
+		want     string
+		bad      bool
+	}{
+		{"plain", resource("data:,a%20b%0A", ""), "a b\n", false},
+		{"base64", resource("data:text/plain;charset=utf-8;base64,aGk=", ""), "hi", false},
+		{"gzip", resource(zipped(t, "hello"), "gzip"), "hello", false},
+		{"nothing", igntypes.Resource{}, "", false},
+		{"a URL", resource("https://example.com/x", ""), "", true},
+		{"not gzip", resource("data:,x", "gzip"), "", true},
+		{"unknown compression", resource("data:,x", "xz"), "", true},
+		{"a bomb", resource(zipped(t, strings.Repeat("0", maxIgnitionFile+1)), "gzip"), "", true},
+	}
+	for _, test := range tests {
+		got, err := ignitionContents(test.resource)
+		if got != test.want || (err != nil) != test.bad {
+			t.Errorf("%s: %d characters, %v", test.name, len(got), err)
+		}
+	}
+}
+
+func TestSecretsThatSourcesLack(t *testing.T) {
+	ref := func(data string) objects.Object {
+		return object("", "Secret", namespaceMCO, bootstrapTokenName, `{"data":{`+data+`}}`)
+	}
+	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	whole := ref(`"token":"` + encode("secret") + `","ca.crt":"` + encode("CA") + `"`)
+	emptied := ref(`"token":"` + encode("998 bytes long") + `","ca.crt":"` + encode("CA") + `"`)
+	if r := gatherFrom(t, Options{}, whole); r.Cluster.Bootstrap.Token.Reveal() != "secret" {
+		t.Error("the token is not read")
+	}
+	r := gatherFrom(t, Options{}, emptied)
+	if !bundle.IsStandIn(r.Cluster.Bootstrap.Token.Reveal()) || r.Cluster.Bootstrap.CA != "CA" {
+		t.Errorf("an emptied token gives %q", r.Cluster.Bootstrap.Token.Reveal())
+	}
+	if live := gatherFrom(t, Options{Complete: true}); !live.Cluster.Bootstrap.Token.IsZero() || live.Cluster.Bootstrap.CA != "" {
+		t.Error("a live cluster gets a stand-in")
+	}
+	hidden := ref(`"token":"` + encode("hunter2") + `"`)
+	if text := fmt.Sprintf("%+v %#v", gatherFrom(t, Options{}, hidden), gatherFrom(t, Options{}, hidden)); strings.Contains(text, "hunter2") {
+		t.Error("a printed result shows the token")
+	}
+}
+
+func TestProxyOfTheClusterWinsOverTheOperatorsEnvironment(t *testing.T) {
+	env := map[string]string{"HTTP_PROXY": "http://olm:1", "NO_PROXY": "x"}
+	r := gatherFrom(t, Options{Environment: env})
+	if got := r.Cluster.Proxy.HTTP.Reveal(); got != "http://olm:1" {
+		t.Errorf("without a Proxy: %q", got)
+	}
+	r = gatherFrom(t, Options{Environment: env}, object(groupConfig, "Proxy", "", clusterName, `{"status":{}}`))
+	if !r.Cluster.Proxy.IsZero() {
+		t.Error("an empty Proxy does not win")
+	}
+	r = gatherFrom(t, Options{}, object(groupConfig, "Proxy", "", clusterName, `{"status":{"httpProxy":"http://user:****@p:1"}}`))
+	if got := reasons(r.Findings); !slices.Contains(got, "warning SecretStandIn status.httpProxy") {
+		t.Errorf("a masked password is not told: %q", got)
+	}
+}
+
+func TestMachinesNodesAndInstancesAreMatched(t *testing.T) {
+	machine := func(name, address string) objects.Object {
+		return object(groupMachine, "Machine", namespaceMachines, name, fmt.Sprintf(`{"metadata":{"name":%q},"status":{"addresses":[{"type":"InternalIP","address":"fe80::1"},{"type":"InternalIP","address":%q}]}}`, name, address))
+	}
+	node := func(name, address string) objects.Object {
+		return object("", "Node", "", name, fmt.Sprintf(`{"metadata":{"name":%q,"annotations":{%q:"10.132.0.0/24"}},"status":{"addresses":[{"type":"InternalIP","address":%q}]}}`, name, annotationSubnet, address))
+	}
+	r := gatherFrom(t, Options{Facts: []bundle.Facts{{Schema: 1, HostName: "B", Addresses: []string{"10.0.0.2"}}}},
+		machine("m-a", "10.0.0.1"), machine("m-x", "10.0.0.9"), node("n-a", "10.0.0.1"), node("n-b", "10.0.0.2"), node("n-c", "10.0.0.3"),
+		object("", "ConfigMap", OperatorNamespace, instancesName, `{"data":{"10.0.0.2":"username=u","10.0.0.1":"username=u","N-C":"username=u","10.0.0.8":"username=u"}}`),
+	)
+	var got []string
+	for _, n := range r.Nodes {
+		got = append(got, fmt.Sprintf("%s %s %s %s %t", n.ID(), n.Backing, n.Address, n.MachineName, n.Facts.IsZero()))
+	}
+	want := []string{
+		"n-a Machine 10.0.0.1 m-a true", "n-b Instance 10.0.0.2  false", "n-c Instance N-C  true", "10.0.0.8 Instance 10.0.0.8  true", "10.0.0.9 Machine 10.0.0.9 m-x true",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestCurrentMachineConfigIsThePoolsAndNotTheNewest(t *testing.T) {
+	mc := func(name, created string) objects.Object {
+		return object(groupMachineConfig, "MachineConfig", "", name, fmt.Sprintf(`{"metadata":{"name":%q,"creationTimestamp":%q},"spec":{"config":{"ignition":{"version":"3.5.0"}}}}`, name, created))
+	}
+	pool := object(groupMachineConfig, "MachineConfigPool", "", workerPool, `{"status":{"configuration":{"name":"rendered-worker-a"}}}`)
+	old, recent := mc("rendered-worker-a", "2026-01-01T00:00:00Z"), mc("rendered-worker-b", "2026-02-01T00:00:00Z")
+	if r := gatherFrom(t, Options{}, pool, old, recent); r.Cluster.Machine.Name != "rendered-worker-a" {
+		t.Errorf("with the pool: %s", r.Cluster.Machine.Name)
+	}
+	if r := gatherFrom(t, Options{}, old, recent); r.Cluster.Machine.Name != "rendered-worker-b" {
+		t.Errorf("without the pool: %s", r.Cluster.Machine.Name)
+	}
+}
+
+func TestTLSProfilesOfEveryType(t *testing.T) {
+	server := func(profile string) objects.Object {
+		return object(groupConfig, "APIServer", "", clusterName, `{"spec":{"tlsSecurityProfile":`+profile+`}}`)
+	}
+	tests := map[string]render.TLSProfile{
+		`null`:                          {},
+		`{"type":"Modern","modern":{}}`: {MinVersion: "VersionTLS13", Ciphers: []string{"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}},
+		`{"type":"Custom","custom":{"minTLSVersion":"VersionTLS12","ciphers":["ECDHE-RSA-AES128-GCM-SHA256","DHE-RSA-AES128-GCM-SHA256"]}}`: {MinVersion: "VersionTLS12", Ciphers: []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}},
+	}
+	for profile, want := range tests {
+		if diff := cmp.Diff(want, gatherFrom(t, Options{}, server(profile)).Cluster.TLS); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", profile, diff)
+		}
+	}
+	for _, profile := range []string{`{"type":"Custom"}`, `{"type":"Ancient"}`} {
+		if r := gatherFrom(t, Options{}, server(profile)); !r.Findings.Refused() {
+			t.Errorf("%s is accepted", profile)
+		}
+	}
+}
+
+func FuzzParseInstance(f *testing.F) {
+	f.Add("10.0.0.5", "username=Administrator\r\n")
+	f.Fuzz(func(t *testing.T, address, text string) {
+		user, err := parseInstance(address, text)
+		if err == nil && (user == "" || strings.ContainsAny(user+address, "\r\n\x00\"") || strings.Contains(address, "/")) {
+			t.Errorf("address %q, user %q accepted", address, user)
+		}
+	})
+}
+
+func FuzzKubeletUnit(f *testing.F) {
+	f.Add("[Service]\nExecStart=kubelet --cloud-provider=external \\\n --v=2\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		command, err := execStart([]string{text})
+		if err != nil {
+			return
+		}
+		for name, value := range pickFlags(command, sharedKubeletFlags()) {
+			if value == "" || strings.ContainsAny(value, " \t\n") {
+				t.Errorf("flag %s has value %q", name, value)
+			}
+		}
+	})
+}
+
+func FuzzIgnitionContents(f *testing.F) {
+	f.Add("data:,x", "")
+	f.Add(zipped(f, "x"), "gzip")
+	f.Fuzz(func(_ *testing.T, source, compression string) {
+		_, _ = ignitionContents(resource(source, compression))
+	})
+}
+
+// FuzzGather: no object of any kind makes gathering or rendering panic.
+func FuzzGather(f *testing.F) {
+	f.Add("Infrastructure", `{"status":{"platformStatus":{"type":"AWS"}}}`)
+	f.Add("Network", `{"spec":{"serviceNetwork":["172.30.0.0/16"]}}`)
+	f.Add("ControllerConfig", `{"spec":{"kubeAPIServerServingCAData":"YQ==","infra":{}}}`)
+	f.Add("MachineConfig", `{"spec":{"config":{"ignition":{"version":"3.2.0"}}}}`)
+	f.Add("Node", `{"metadata":{"name":"a"},"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.1"}]}}`)
+	f.Add("ConfigMap", `{"data":{"10.0.0.1":"username=a","config.yaml":"rollout: {}"}}`)
+	f.Fuzz(func(t *testing.T, kind, body string) {
+		var list given
+		for _, w := range wants(OperatorNamespace) {
+			if w.Kind != kind {
+				continue
+			}
+			for _, name := range append(w.Names, "x") {
+				list = append(list, object(w.Group, w.Kind, w.Namespace, name, body))
+			}
+		}
+		r, err := Gather(t.Context(), list, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := render.NewFleet(r.Cluster, render.Options{}); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
