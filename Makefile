@@ -1,0 +1,109 @@
+# Everything that is built, tested and checked here. Each target prepares what it needs.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+
+# Debian packages that the build or the tests need; installed when missing and root, named otherwise.
+DEBIAN_PACKAGES :=
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+# How long each fuzz target runs.
+FUZZTIME ?= 30s
+# The platforms that everything must build for, as GOOS/GOARCH.
+PLATFORMS := linux/amd64 linux/arm64 windows/amd64
+
+# Pure Go throughout: one build cache for programs, tools and tests, no C compiler needed. Only `race` turns it on.
+export CGO_ENABLED := 0
+export GOFLAGS := -buildvcs=false $(filter-out -buildvcs=%,$(GOFLAGS))
+
+STEP := hack/step
+
+include make/tools.mk
+include make/testenv.mk
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup:
+	@hack/need go
+	@hack/packages $(DEBIAN_PACKAGES)
+
+.PHONY: build
+build: setup ## bin/wmco for this machine
+	@$(STEP) "building bin/wmco $(VERSION)" go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/wmco ./cmd/wmco
+
+.PHONY: test
+test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and their consumers included
+	@$(STEP) "testing" go test ./...
+	@# -count=1: go test's cache does not see files outside the nested module, such as the goldens.
+	@$(STEP) "testing rendered files with the programs that read them" \
+		env WMCO_CONTAINERD="$$(ls -d $(CURDIR)/$(CONTAINERD) 2>/dev/null || true)" go -C internal/consumers test -count=1 ./...
+
+.PHONY: golden
+golden: setup ## rewrite the goldens, then check them and show what changed
+	@# Updating rewrites and then fails on purpose, so that no test run passes by rewriting.
+	@$(STEP) "rewriting the goldens" bash -c 'go test ./golden -update || true'
+	@$(STEP) "checking the goldens" go test -count=1 ./golden
+	@git status --short -- golden
+
+.PHONY: lint
+lint: setup $(GOLANGCI_LINT) ## golangci-lint over this module and internal/consumers
+	@$(STEP) "linting" $(GOLANGCI_LINT) run ./...
+	@cd internal/consumers && ../../$(STEP) "linting internal/consumers" $(CURDIR)/$(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...
+
+.PHONY: fmt-check
+fmt-check: setup ## every Go file is as gofmt -s writes it
+	@$(STEP) "checking the format" hack/fmt-check
+
+.PHONY: generate
+generate: setup ## rewrite the generated files
+	@$(STEP) "generating" hack/generate .
+
+.PHONY: generate-check
+generate-check: setup ## the generated files are up to date
+	@$(STEP) "checking the generated files" hack/generate-check
+
+.PHONY: cross
+cross: setup $(PLATFORMS:%=cross/%) ## everything builds for every platform; go vet for Windows
+	@$(STEP) "vetting for windows" env GOOS=windows GOARCH=amd64 go vet ./...
+
+.PHONY: $(PLATFORMS:%=cross/%)
+$(PLATFORMS:%=cross/%): cross/%: setup
+	@$(STEP) "building for $*" env GOOS=$(word 1,$(subst /, ,$*)) GOARCH=$(word 2,$(subst /, ,$*)) go build ./...
+
+.PHONY: race
+race: setup testenv-if-possible ## the tests under the race detector
+	@hack/need gcc
+	@$(STEP) "testing under the race detector" env CGO_ENABLED=1 go test -race ./...
+
+.PHONY: fuzz
+fuzz: setup ## every fuzz target for FUZZTIME each (default 30s)
+	@$(STEP) "fuzzing, $(FUZZTIME) each" hack/fuzz $(FUZZTIME)
+
+.PHONY: bench
+bench: setup ## every benchmark
+	@$(STEP) "running the benchmarks" go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: demo
+demo: build ## render an example cluster into bin/demo
+	@$(STEP) "rendering the example cluster" hack/demo.sh
+
+.PHONY: ci
+ci: FUZZTIME = 5s
+ci: fmt-check lint generate-check cross test fuzz ## what every change must pass
+	@echo "make: ci passed" >&2
+
+.PHONY: ci-full
+ci-full: FUZZTIME = 2m
+ci-full: fmt-check lint generate-check cross test race fuzz ## ci with long fuzzing and the race detector
+	@echo "make: ci-full passed" >&2
+
+.PHONY: clean
+clean: ## remove everything that was built
+	@rm -rf bin

@@ -1,0 +1,93 @@
+package consumers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/kubelet/config/v1beta1"
+	"k8s.io/kubernetes/pkg/kubelet/apis/config"
+	"k8s.io/kubernetes/pkg/kubelet/apis/config/scheme"
+	"k8s.io/kubernetes/pkg/kubelet/apis/config/validation"
+	"k8s.io/kubernetes/pkg/kubelet/eviction"
+
+	// The kubelet's own packages register its feature gates, those of logging included.
+	_ "k8s.io/kubernetes/cmd/kubelet/app"
+)
+
+// checkKubelet reads the kubelet's configuration as the kubelet does at start: strictly (the kubelet itself only warns
+// about unknown fields), with its defaults, its validation and its feature gates.
+func checkKubelet(_ context.Context, contents []byte, _ Options) error {
+	kc, err := decodeKubelet(contents)
+	if err != nil {
+		return err
+	}
+	errs := []error{kubeletOnWindows(kc), kubeletQuantities(kc)}
+	// Of the validation's Linux-only part, nothing then speaks: it looks at the cgroup version of this machine.
+	kc.FailCgroupV1 = false
+	kc.SingleProcessOOMKill = nil
+	kc.UserNamespaces = nil
+	errs = append(errs, validation.ValidateKubeletConfiguration(kc, utilfeature.DefaultFeatureGate))
+	_, err = eviction.ParseThresholdConfig(
+		kc.EnforceNodeAllocatable, kc.EvictionHard, kc.EvictionSoft, kc.EvictionSoftGracePeriod, kc.EvictionMinimumReclaim)
+	return errors.Join(append(errs, err)...)
+}
+
+func decodeKubelet(contents []byte) (*config.KubeletConfiguration, error) {
+	_, codecs, err := scheme.NewSchemeAndCodecs(serializer.EnableStrict)
+	if err != nil {
+		return nil, err
+	}
+	decoded, kind, err := codecs.UniversalDecoder().Decode(contents, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	kc, ok := decoded.(*config.KubeletConfiguration)
+	if !ok || kind.GroupVersion() != v1beta1.SchemeGroupVersion {
+		return nil, fmt.Errorf("a %s, not a KubeletConfiguration of %s", kind, v1beta1.SchemeGroupVersion)
+	}
+	return kc, nil
+}
+
+// kubeletOnWindows is the part of Kubernetes' validation that is only compiled for Windows
+// (k8s.io/kubernetes/pkg/kubelet/apis/config/validation/validation_windows.go), its warnings taken as errors.
+func kubeletOnWindows(kc *config.KubeletConfiguration) error {
+	var errs []error
+	if kc.SingleProcessOOMKill != nil {
+		errs = append(errs, errors.New("singleProcessOOMKill is not supported on Windows"))
+	}
+	if kc.UserNamespaces != nil {
+		errs = append(errs, errors.New("userNamespaces is not supported on Windows"))
+	}
+	if kc.CgroupsPerQOS {
+		errs = append(errs, errors.New("cgroupsPerQOS is not supported on Windows"))
+	}
+	if !slices.Equal(kc.EnforceNodeAllocatable, []string{"none"}) {
+		errs = append(errs, fmt.Errorf("enforceNodeAllocatable %v is not supported on Windows", kc.EnforceNodeAllocatable))
+	}
+	return errors.Join(errs...)
+}
+
+// kubeletQuantities reads what the kubelet parses only after validation.
+func kubeletQuantities(kc *config.KubeletConfiguration) error {
+	var errs []error
+	parse := func(field, value string) {
+		if _, err := resource.ParseQuantity(value); err != nil {
+			errs = append(errs, fmt.Errorf("%s %q: %w", field, value, err))
+		}
+	}
+	parse("containerLogMaxSize", kc.ContainerLogMaxSize)
+	for field, reserved := range map[string]map[string]string{
+		"systemReserved": kc.SystemReserved, "kubeReserved": kc.KubeReserved,
+	} {
+		for _, name := range slices.Sorted(maps.Keys(reserved)) {
+			parse(field+"."+name, reserved[name])
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,121 @@
+package imports
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const root = "../.."
+
+func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
+	readSources(t)
+	for _, goos := range []string{"linux", "windows"} {
+		t.Run(goos, func(t *testing.T) {
+			g, err := load(t.Context(), root, goos)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, violation := range check(g, table) {
+				t.Error(violation)
+			}
+		})
+	}
+}
+
+func TestPureCodeReadsNoClockFileNetworkOrChance(t *testing.T) {
+	for _, dir := range []string{"render", "templates"} {
+		violations, err := checkPurity(filepath.Join(root, dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, violation := range violations {
+			t.Error(violation)
+		}
+	}
+}
+
+// The fixture is a module of its own that breaks every kind of rule.
+func TestCheckFindsWhatTheFixtureBreaks(t *testing.T) {
+	g, err := load(t.Context(), "testdata/bad", "linux")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, check(g, table), []string{
+		"wmco/applier must never link render/mirrors: wmco/applier -> wmco/render/mirrors",
+		"wmco/applier must never link k8s.io/client-go/...: wmco/applier -> wmco/render/mirrors -> k8s.io/client-go/rest",
+		"wmco/applier may not import wmco/render/mirrors",
+		"wmco/render must never link k8s.io/client-go/...: wmco/render -> wmco/render/mirrors -> k8s.io/client-go/rest",
+		"wmco/render may not import wmco/applier",
+		"wmco/render/bundle may link nothing but the standard library and github.com/opencontainers/go-digest: " +
+			"wmco/render/bundle -> k8s.io/client-go/rest",
+		"wmco/render/mirrors must never link k8s.io/client-go/...: wmco/render/mirrors -> k8s.io/client-go/rest",
+		"wmco/strange has no row in the import table",
+	})
+}
+
+func TestCheckPurityFindsWhatTheFixtureBreaks(t *testing.T) {
+	got, err := checkPurity("testdata/bad/render")
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, got, []string{
+		"testdata/bad/render/impure.go:5: pure code uses crypto/rand",
+		"testdata/bad/render/impure.go:6: pure code uses math/rand/v2",
+		"testdata/bad/render/impure.go:7: pure code uses net",
+		"testdata/bad/render/impure.go:10: pure code uses os",
+		"testdata/bad/render/impure.go:11: pure code uses path/filepath",
+		"testdata/bad/render/impure.go:20: pure code uses time.Now",
+		"testdata/bad/render/impure.go:21: pure code uses time.Since",
+	})
+}
+
+func TestARowCoversWhatIsBelowItUnlessThatHasItsOwn(t *testing.T) {
+	for own, want := range map[string]string{
+		"render":                "render",
+		"render/views":          "render",
+		"render/bundle":         "render/bundle",
+		"render/bundle/archive": "render/bundle/archive",
+		"controller/gather/x":   "controller/gather",
+		"cmd/wmco":              "cmd",
+		"cmd/wmco-node":         "cmd/wmco-node",
+		"renderer":              "",
+	} {
+		if got, _ := ruleFor(own, table); got.pkg != want {
+			t.Errorf("ruleFor(%q) = %q, want %q", own, got.pkg, want)
+		}
+	}
+}
+
+// readSources looks at every Go file of the module: the cache of go test knows only the files that a test itself has
+// looked at, and would otherwise repeat yesterday's answer of go list.
+func readSources(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (entry.Name() == ".git" || path == filepath.Join(root, "bin")) {
+			return filepath.SkipDir
+		}
+		if filepath.Ext(path) == ".go" || entry.Name() == "go.mod" {
+			_, err = os.Stat(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func same(t *testing.T, got, want []string) {
+	t.Helper()
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}

@@ -1,0 +1,2 @@
+// Package rest stands in for the real one.
+package rest

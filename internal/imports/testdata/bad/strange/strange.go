@@ -1,0 +1,2 @@
+// Package strange has no row.
+package strange

@@ -1,0 +1,172 @@
+package testenv
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// manifest is an object that a file holds.
+type manifest struct {
+	*unstructured.Unstructured
+	file string
+}
+
+func (m manifest) String() string {
+	return fmt.Sprintf("%s: %s %s", m.file, m.GetKind(), client.ObjectKeyFromObject(m))
+}
+
+// id is what makes two objects the same one.
+func (m manifest) id() string {
+	return m.GroupVersionKind().GroupKind().String() + " " + m.GetNamespace() + "/" + m.GetName()
+}
+
+// Load makes the server hold the objects of files and folders, status and all, until the end of the test. Of two objects
+// with the same name the later one counts, as with --from. An object that the server refuses, or of which it does not
+// know a field, is an error of the test. Namespaces stay, as nothing here could empty them.
+func (e *Environment) Load(t testing.TB, paths ...string) {
+	t.Helper()
+	var list []manifest
+	for _, p := range paths {
+		more, err := readManifests(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range more {
+			list = slices.DeleteFunc(list, func(old manifest) bool { return old.id() == m.id() })
+			list = append(list, m)
+		}
+	}
+	e.loadNamespaces(t, list)
+	c := client.WithFieldValidation(e.Client(t), metav1.FieldValidationStrict)
+	for _, m := range list {
+		if m.GetKind() == "Namespace" {
+			continue
+		}
+		if err := create(t.Context(), c, m); err != nil {
+			t.Errorf("%s: %v", m, err)
+			continue
+		}
+		t.Cleanup(func() {
+			if err := remove(context.Background(), c, m); err != nil {
+				t.Errorf("removing %s: %v", m, err)
+			}
+		})
+	}
+}
+
+// loadNamespaces creates the namespaces of the objects, whether the files hold them or not.
+func (e *Environment) loadNamespaces(t testing.TB, list []manifest) {
+	t.Helper()
+	c := e.Client(t)
+	for _, m := range list {
+		namespace := &unstructured.Unstructured{}
+		namespace.SetAPIVersion("v1")
+		namespace.SetKind("Namespace")
+		namespace.SetName(m.GetNamespace())
+		if m.GetKind() == namespace.GetKind() {
+			namespace = m.Unstructured
+		}
+		if namespace.GetName() == "" {
+			continue
+		}
+		if err := create(t.Context(), c, manifest{namespace, m.file}); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatalf("creating namespace %s: %v", namespace.GetName(), err)
+		}
+	}
+}
+
+// create stores an object and then its status, which the server takes only separately where it is a subresource.
+func create(ctx context.Context, c client.Client, m manifest) error {
+	sent := m.DeepCopy()
+	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
+		unstructured.RemoveNestedField(sent.Object, "metadata", field)
+	}
+	if err := c.Create(ctx, sent); err != nil {
+		return err
+	}
+	status, ok := m.Object["status"]
+	if !ok || apiequality.Semantic.DeepEqual(status, sent.Object["status"]) {
+		return nil
+	}
+	sent.Object["status"] = status
+	return c.Status().Update(ctx, sent)
+}
+
+// remove deletes an object at once: nobody is there to do what its finalizers wait for.
+func remove(ctx context.Context, c client.Client, m manifest) error {
+	if len(m.GetFinalizers()) > 0 {
+		none := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+		if err := c.Patch(ctx, m.DeepCopy(), none); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	return client.IgnoreNotFound(c.Delete(ctx, m.DeepCopy()))
+}
+
+// readManifests reads the objects of a file or of all YAML files below a folder, those in lists too.
+func readManifests(root string) ([]manifest, error) {
+	var list []manifest
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		more, err := parseManifests(path, text)
+		list = append(list, more...)
+		return err
+	})
+	return list, err
+}
+
+func parseManifests(path string, text []byte) ([]manifest, error) {
+	var list []manifest
+	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := documents.Read()
+		if errors.Is(err, io.EOF) {
+			return list, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		json, err := yaml.YAMLToJSONStrict(document)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		u := &unstructured.Unstructured{}
+		if err := u.UnmarshalJSON(json); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		if !u.IsList() {
+			list = append(list, manifest{u, path})
+			continue
+		}
+		if err := u.EachListItem(func(item runtime.Object) error {
+			list = append(list, manifest{item.(*unstructured.Unstructured), path})
+			return nil
+		}); err != nil {
+			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+	}
+}
