@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -375,19 +376,34 @@ func checkKubeletOverride(raw json.RawMessage) bundle.Findings {
 	return append(findings, checkGates(config.FeatureGates)...)
 }
 
+// checkGates applies the kubelet's own rules for feature gates: it does not start with one that it does not know, one that
+// is locked to the other value, or one that is on while a gate that it needs is off.
 func checkGates(gates map[string]bool) bundle.Findings {
 	var findings bundle.Findings
-	names := make([]string, 0, len(gates))
-	for name := range gates {
-		names = append(names, name)
+	bad := func(name, format string, args ...any) {
+		findings = append(findings, invalid("kubelet.featureGates."+name, format+": the kubelet would not start", args...))
 	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		switch gate, known := kubeletGates[name]; {
 		case !known:
-			findings = append(findings, invalid("kubelet.featureGates."+name, "is not a feature gate of the kubelet that we ship: it would not start"))
+			bad(name, "is not a feature gate of kubelet %s", kubeletVersion)
+		case name == "AllAlpha" || name == "AllBeta":
+			findings = append(findings, invalid("kubelet.featureGates."+name, "turns on gates that nobody has named: name each"))
 		case gate.Locked && gate.Default != gates[name]:
-			findings = append(findings, invalid("kubelet.featureGates."+name, "is locked to %t in the kubelet that we ship: it would not start", gate.Default))
+			bad(name, "is locked to %t", gate.Default)
+		}
+	}
+	on := func(name string) bool {
+		if value, given := gates[name]; given {
+			return value
+		}
+		return kubeletGates[name].Default
+	}
+	for _, name := range slices.Sorted(maps.Keys(kubeletGates)) {
+		for _, needed := range kubeletGates[name].Needs {
+			if on(name) && !on(needed) {
+				bad(name, "is on and needs %s, which is off", needed)
+			}
 		}
 	}
 	return findings

@@ -1,0 +1,74 @@
+package objects
+
+import (
+	"bytes"
+	"regexp"
+
+	yamlnode "go.yaml.in/yaml/v3"
+)
+
+// aliasToken matches what may be a YAML alias.
+var aliasToken = regexp.MustCompile(`(?:^|[\s\[{,:?-])\*[0-9A-Za-z_-]`)
+
+// checkAliases refuses a document that a few aliases blow up to more than any object may have, before a parser tries.
+func checkAliases(text []byte) *problem {
+	if bytes.IndexByte(text, '&') < 0 || bytes.IndexByte(text, '*') < 0 || !aliasToken.Match(text) {
+		return nil
+	}
+	var document yamlnode.Node
+	if err := yamlnode.Unmarshal(text, &document); err != nil {
+		return newYAMLProblem(err)
+	}
+	if (expansion{}).size(&document) > maxObject {
+		return &problem{text: "its YAML aliases expand to more than " + sizeText(maxObject), isOurs: true}
+	}
+	return nil
+}
+
+// expansion is the size that anchored nodes have with all aliases in them replaced.
+type expansion map[*yamlnode.Node]int
+
+// size is about the number of bytes that a node has as JSON; beyond maxObject it is no longer exact.
+func (e expansion) size(n *yamlnode.Node) int {
+	if n.Kind == yamlnode.AliasNode {
+		return e.size(n.Alias)
+	}
+	if known, ok := e[n]; ok {
+		return known
+	}
+	if n.Anchor != "" {
+		e[n] = maxObject + 1 // until it is known: a node that holds itself has no end
+	}
+	total := len(n.Value) + 1
+	for _, child := range n.Content {
+		if total += e.size(child); total > maxObject {
+			break
+		}
+	}
+	if n.Anchor != "" {
+		e[n] = total
+	}
+	return total
+}
+
+// hasKeyTwice looks for a key that a mapping has twice by itself, not by merging another mapping.
+func hasKeyTwice(text []byte) bool {
+	var document yamlnode.Node
+	return yamlnode.Unmarshal(text, &document) != nil || hasDuplicate(&document)
+}
+
+func hasDuplicate(n *yamlnode.Node) bool {
+	seen := make(map[string]bool)
+	for i, child := range n.Content {
+		if n.Kind == yamlnode.MappingNode && i%2 == 0 {
+			if seen[child.Value] {
+				return true
+			}
+			seen[child.Value] = true
+		}
+		if hasDuplicate(child) {
+			return true
+		}
+	}
+	return false
+}

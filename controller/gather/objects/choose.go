@@ -1,0 +1,76 @@
+package objects
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// chooseOne keeps one of all copies that one path holds of an object. Copies that are equal are one; of the states of
+// one object at different times, the newest counts; anything else is a finding.
+func chooseOne(all []parsed) ([]Object, bundle.Findings) {
+	copies := make(map[identity][]parsed)
+	for _, p := range all {
+		copies[p.identity()] = append(copies[p.identity()], p)
+	}
+	var chosen []Object
+	var findings bundle.Findings
+	for _, id := range slices.SortedFunc(maps.Keys(copies), compareIdentities) {
+		rivals := newest(distinct(copies[id]))
+		chosen = append(chosen, rivals[0].Object)
+		for _, other := range rivals[1:] {
+			findings = append(findings, duplicate(rivals[0].Object, other.Object))
+		}
+	}
+	return chosen, findings
+}
+
+// distinct is the copies by place, without those that equal an earlier one.
+func distinct(copies []parsed) []parsed {
+	copies = slices.Clone(copies)
+	slices.SortStableFunc(copies, func(a, b parsed) int { return comparePlaces(a.Object, b.Object) })
+	seen := make(map[string]bool, len(copies))
+	return slices.DeleteFunc(copies, func(p parsed) bool {
+		again := seen[string(p.JSON)]
+		seen[string(p.JSON)] = true
+		return again
+	})
+}
+
+// newest drops all copies that are earlier states of another, and keeps the order of the rest. Two copies are states
+// of one object if they have the same uid and a resourceVersion that is a number.
+func newest(copies []parsed) []parsed {
+	last := make(map[string]string, len(copies))
+	for _, p := range copies {
+		if isNumber(p.resourceVersion) && compareNumbers(p.resourceVersion, last[p.uid]) > 0 {
+			last[p.uid] = p.resourceVersion
+		}
+	}
+	return slices.DeleteFunc(copies, func(p parsed) bool {
+		return p.uid != "" && isNumber(p.resourceVersion) && compareNumbers(p.resourceVersion, last[p.uid]) < 0
+	})
+}
+
+func isNumber(text string) bool { return text != "" && strings.Trim(text, "0123456789") == "" }
+
+// compareNumbers compares decimal numbers of any length.
+func compareNumbers(a, b string) int {
+	a, b = strings.TrimLeft(a, "0"), strings.TrimLeft(b, "0")
+	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
+}
+
+// replace puts the objects of a later path over those of earlier ones.
+func replace(found map[identity]Object, later []Object) bundle.Findings {
+	var findings bundle.Findings
+	for _, now := range later {
+		if before, ok := found[now.identity()]; ok && !bytes.Equal(before.JSON, now.JSON) {
+			findings = append(findings, replaced(now, before))
+		}
+		found[now.identity()] = now
+	}
+	return findings
+}

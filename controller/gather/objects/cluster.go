@@ -1,0 +1,219 @@
+package objects
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/render/bundle"
+)
+
+// Cluster reads a live cluster: objects with known names one by one, all others as lists. A name that the cluster
+// lacks is no finding; a kind that it lacks is one, unless the want is optional; so is every request that it forbids.
+// Objects have no Source and no Line.
+func Cluster(r client.Reader) Reader { return &clusterReader{client: r} }
+
+type clusterReader struct{ client client.Reader }
+
+// scoper is what a client.Client knows beyond a client.Reader.
+type scoper interface {
+	IsObjectNamespaced(obj runtime.Object) (bool, error)
+}
+
+// Read implements Reader. It returns an error when the cluster cannot be asked.
+func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
+	found := make(map[identity]Object)
+	var findings bundle.Findings
+	for _, w := range wants {
+		items, err := c.fetch(ctx, w)
+		refused, err := refusal(w, err)
+		if err != nil {
+			return Set{}, fmt.Errorf("reading %s of the cluster: %w", w.Kind, err)
+		}
+		findings = append(findings, refused...)
+		for _, item := range items {
+			p, bad := fromCluster(item, w)
+			switch {
+			case bad != nil:
+				findings = append(findings, flawed(p, *bad))
+			case w.admits(p):
+				found[p.identity()] = p.Object
+			}
+		}
+	}
+	return newSet(found, findings), nil
+}
+
+// fromCluster turns what the client returned into an object.
+func fromCluster(u unstructured.Unstructured, w Want) (parsed, *flaw) {
+	p, bad := identify(u.Object, typeMeta{w.Kind, apiVersion(w.Group, w.Version)})
+	if bad == nil {
+		bad = p.encode(u.Object)
+	}
+	return p, bad
+}
+
+// fetch asks for what the want needs, and for little more. Objects come with an error if some of their names are
+// refused.
+func (c *clusterReader) fetch(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
+	byName, err := c.canGet(w)
+	switch {
+	case err != nil:
+		return nil, &requestError{"list", err}
+	case byName:
+		return c.get(ctx, w)
+	}
+	return c.list(ctx, w)
+}
+
+// requestError is an error with the verb of the request.
+type requestError struct {
+	verb string
+	err  error
+}
+
+// Error implements error.
+func (e *requestError) Error() string { return e.verb + ": " + e.err.Error() }
+
+// Unwrap leads to the error of the client.
+func (e *requestError) Unwrap() error { return e.err }
+
+// canGet tells whether the objects are known by name, and by namespace if they have one.
+func (c *clusterReader) canGet(w Want) (bool, error) {
+	if len(w.Names) == 0 || w.NamePrefix != "" {
+		return false, nil
+	}
+	scopes, ok := c.client.(scoper)
+	if !ok || w.Namespace != "" {
+		return true, nil
+	}
+	namespaced, err := scopes.IsObjectNamespaced(newObject(w))
+	return !namespaced, err
+}
+
+// get asks for each name. What is forbidden does not keep it from asking for the rest.
+func (c *clusterReader) get(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
+	var items []unstructured.Unstructured
+	var forbidden error
+	for _, name := range w.Names {
+		object := newObject(w)
+		err := c.client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, object)
+		switch {
+		case err == nil:
+			items = append(items, *object)
+		case apierrors.IsForbidden(err):
+			forbidden = &requestError{"get", err}
+		case !apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+			return nil, &requestError{"get", err}
+		}
+	}
+	return items, forbidden
+}
+
+// list asks for all objects of the kind, in the namespace and with the labels of the want.
+func (c *clusterReader) list(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(w.groupVersionKind().GroupVersion().WithKind(w.Kind + "List"))
+	err := c.client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels(w.Labels))
+	switch {
+	case err == nil:
+		return list.Items, nil
+	case apierrors.IsNotFound(err):
+		return nil, errNotServed
+	}
+	return nil, &requestError{"list", err}
+}
+
+// errNotServed is a kind that the cluster does not know.
+var errNotServed = errors.New("the kind is not served")
+
+func newObject(w Want) *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(w.groupVersionKind())
+	return object
+}
+
+func (w Want) groupVersionKind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}
+}
+
+// refusal turns an answer of the cluster that waiting does not change into findings, and hands on any other error.
+func refusal(w Want, err error) (bundle.Findings, error) {
+	switch {
+	case err == nil:
+		return nil, nil
+	case meta.IsNoMatchError(err) || errors.Is(err, errNotServed):
+		if w.Optional {
+			return nil, nil
+		}
+		return bundle.Findings{notServed(w)}, nil
+	case apierrors.IsForbidden(err):
+		return bundle.Findings{forbidden(w, err)}, nil
+	}
+	return nil, err
+}
+
+func notServed(w Want) bundle.Finding {
+	return bundle.Finding{
+		Severity: bundle.SeverityError, Reason: ReasonNotServed, Object: bundle.Ref{Kind: w.Kind},
+		Message: fmt.Sprintf("the cluster does not serve %s of %s", w.Kind, apiVersion(w.Group, w.Version)),
+		Fix:     "install what brings the kind, or use a version of this program that is made for this cluster",
+	}
+}
+
+// forbidden names the request that is refused, and the rule that allows it.
+func forbidden(w Want, err error) bundle.Finding {
+	verb, resource := verbOf(err), resourceOf(w, err)
+	rule := fmt.Sprintf("{apiGroups: [%q], resources: [%q], verbs: [%q]", w.Group, resource, verb)
+	if verb == "get" {
+		rule += ", resourceNames: [" + quoted(w.Names) + "]"
+	}
+	where, role := "in the whole cluster", "a ClusterRole"
+	if w.Namespace != "" {
+		where, role = "in namespace "+w.Namespace, "a Role in namespace "+w.Namespace
+	}
+	return bundle.Finding{
+		Severity: bundle.SeverityError, Reason: ReasonForbidden, Object: bundle.Ref{Kind: w.Kind, Namespace: w.Namespace},
+		Message: fmt.Sprintf("the cluster forbids to %s %s %s", verb, schema.GroupResource{Group: w.Group, Resource: resource}, where),
+		Fix:     fmt.Sprintf("add the rule %s} to %s that is bound to this user", rule, role),
+	}
+}
+
+// verbOf is the verb of the refused request.
+func verbOf(err error) string {
+	var request *requestError
+	if errors.As(err, &request) {
+		return request.verb
+	}
+	return "list"
+}
+
+// resourceOf is the resource that the cluster names in its refusal, or else the usual plural of the kind.
+func resourceOf(w Want, err error) string {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind != "" {
+		return status.Status().Details.Kind
+	}
+	plural, _ := meta.UnsafeGuessKindToResource(w.groupVersionKind())
+	return plural.Resource
+}
+
+// quoted is the names in order, each in quotes.
+func quoted(names []string) string {
+	out := slices.Clone(names)
+	slices.Sort(out)
+	for i, name := range out {
+		out[i] = strconv.Quote(name)
+	}
+	return strings.Join(out, ", ")
+}

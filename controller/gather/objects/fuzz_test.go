@@ -1,0 +1,161 @@
+package objects_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	yaml "go.yaml.in/yaml/v2"
+
+	"wmco/controller/gather/objects"
+	"wmco/render/bundle"
+)
+
+// FuzzPaths reads any bytes: it must not panic, must give the same twice, must say for everything where it stands, and
+// must find whatever a parser finds that reads the whole file.
+func FuzzPaths(f *testing.F) {
+	for _, seed := range []string{
+		proxy + "---\n" + node, "{kind: Node, apiVersion: v1, metadata: {name: a}}",
+		"apiVersion: v1\nitems:\n- metadata: {name: a}\n- metadata:\n    name: b\nkind: NodeList\n",
+		"kind: List\nitems:\n- &a\n  apiVersion: v1\n  kind: Node\n  metadata: {name: a}\n- <<: *a\n  metadata: {name: b}\n",
+		`{"items": [{"kind": "Node", "apiVersion": "v1", "metadata": {"name": "a"}}], "kind": "List"}`,
+		"? kind\n: Node\n? apiVersion\n: v1\n? metadata\n: name: a\n", "kind: \"No\\x64e\"\napiVersion: v1\nmetadata: {name: a}\n",
+		"\"kind\" : 'Node' # x\napiVersion: v1\nmetadata: {\nname: a\n}\n", "a: \"\n- kind: Node\"\nkind: |-\n  Node\napiVersion: v1\nmetadata: {name: a}\n",
+		"kind: List\nitems:\n  -\n    kind: Node\n    apiVersion: v1\n    metadata:\n      # c\n      name: a\n",
+	} {
+		f.Add([]byte(seed))
+		f.Add([]byte(strings.ReplaceAll(seed, "\n", "\r\n")))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		set := readBytes(t, data)
+		if diff := cmp.Diff(set, readBytes(t, data)); diff != "" {
+			t.Errorf("the second time is not as the first:\n%s", diff)
+		}
+		checkPlaces(t, set, data)
+		for _, id := range wantedIn(data) {
+			if !slices.ContainsFunc(set.Objects, func(o objects.Object) bool { return nameOf(o) == id }) && len(errorsOf(set)) == 0 {
+				t.Errorf("%s was passed over", id)
+			}
+		}
+	})
+}
+
+func readBytes(t *testing.T, data []byte) objects.Set {
+	t.Helper()
+	set, err := objects.Paths([]string{"-"}, bytes.NewReader(data)).Read(context.Background(), someWants())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// checkPlaces checks what holds for every object and finding of standard input.
+func checkPlaces(t *testing.T, set objects.Set, data []byte) {
+	t.Helper()
+	last := bytes.Count(data, []byte("\n")) + bytes.Count(data, []byte("\r")) + 1
+	for _, o := range set.Objects {
+		if o.Source != "-" || o.Line < 1 || o.Line > last || o.Kind == "" || o.Name == "" || o.Version == "" || !json.Valid(o.JSON) {
+			t.Errorf("the object %+v is not complete", o)
+		}
+	}
+	for _, f := range set.Findings {
+		if f.Object.Source != "-" || f.Object.Line > last || f.Message == "" || f.Fix == "" || f.Severity != bundle.SeverityError {
+			t.Errorf("the finding %+v is not complete", f)
+		}
+	}
+	if !slices.IsSortedFunc(set.Objects, func(a, b objects.Object) int {
+		return strings.Compare(path.Join(a.Group, a.Kind, a.Namespace, a.Name), path.Join(b.Group, b.Kind, b.Namespace, b.Name))
+	}) && !bytes.ContainsAny(data, "./") {
+		t.Errorf("the objects are not sorted: %v", printed(set))
+	}
+}
+
+func nameOf(o objects.Object) string {
+	return strings.Join([]string{o.Group, o.Version, o.Kind, o.Namespace, o.Name}, " ")
+}
+
+// wantedIn names the wanted objects that a parser of the whole file finds, up to the first document it does not
+// understand. Characters that YAML 1.1 alone takes for line breaks are left out.
+func wantedIn(data []byte) []string {
+	if bytes.ContainsAny(data, "\ufeff\u0085\u2028\u2029") || bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return nil
+	}
+	var found []string
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.SetStrict(true)
+	for {
+		var document any
+		if err := decoder.Decode(&document); err != nil {
+			return found
+		}
+		found = append(found, wantedAmong(document, "", "", 0)...)
+	}
+}
+
+// wantedAmong names the wanted objects in a document; kind and version are what its list says of it.
+func wantedAmong(document any, kind, version string, depth int) []string {
+	object, ok := document.(map[any]any)
+	if !ok || depth > 8 {
+		return nil
+	}
+	if own, ok := object["kind"].(string); ok && own != "" {
+		kind = own
+	}
+	if own, ok := object["apiVersion"].(string); ok && own != "" {
+		version = own
+	}
+	if listed, ok := object["items"].([]any); ok && strings.HasSuffix(kind, "List") {
+		if kind = strings.TrimSuffix(kind, "List"); kind == "" {
+			version = ""
+		}
+		var found []string
+		for _, item := range listed {
+			found = append(found, wantedAmong(item, kind, version, depth+1)...)
+		}
+		return found
+	}
+	metadata, _ := object["metadata"].(map[any]any)
+	name, _ := metadata["name"].(string)
+	namespace, _ := metadata["namespace"].(string)
+	group, version, ok := strings.Cut(version, "/")
+	if !ok {
+		group, version = "", group
+	}
+	for _, w := range someWants() {
+		if name != "" && w.Group == group && w.Version == version && w.Kind == kind && (w.Namespace == "" || w.Namespace == namespace) && (len(w.Names) == 0 || slices.Contains(w.Names, name)) {
+			return []string{strings.Join([]string{group, version, kind, namespace, name}, " ")}
+		}
+	}
+	return nil
+}
+
+// TestTheReferenceFindsSomething keeps the fuzzing honest: a reference that finds nothing proves nothing.
+func TestTheReferenceFindsSomething(t *testing.T) {
+	text := "kind: NodeList\napiVersion: v1\nitems:\n- metadata: {name: a}\n---\n" + proxy + "---\n" + secret
+	want := []string{" v1 Node  a", "config.openshift.io v1 Proxy  cluster", " v1 Secret openshift-config pull-secret"}
+	if diff := cmp.Diff(want, wantedIn([]byte(text))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// oneByteAtATime makes reads short.
+type oneByteAtATime struct{ io.Reader }
+
+// Read implements io.Reader.
+func (r oneByteAtATime) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }
+
+func TestStandardInputMayComeInPieces(t *testing.T) {
+	set, err := objects.Paths([]string{"-"}, oneByteAtATime{strings.NewReader(proxy)}).Read(context.Background(), someWants())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"Proxy/cluster at -:1"}, printed(set)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

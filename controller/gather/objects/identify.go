@@ -1,0 +1,143 @@
+package objects
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+)
+
+// parsed is an object with what chooses between two of the same name.
+type parsed struct {
+	Object
+	labels               map[string]string
+	uid, resourceVersion string
+}
+
+// typeMeta is what an item of a typed list may leave out.
+type typeMeta struct{ kind, apiVersion string }
+
+// item is what the items of a list of this type may leave out.
+func (t typeMeta) item() typeMeta {
+	kind, ok := strings.CutSuffix(t.kind, "List")
+	if !ok || kind == "" {
+		return typeMeta{}
+	}
+	return typeMeta{kind, t.apiVersion}
+}
+
+// flaw is what keeps a document from being an object.
+type flaw struct{ field, message, fix string }
+
+// identify reads what tells the object from others, as much of it as it can. An object without a kind of its own is
+// of the kind of its list; with neither, it is no object and has no flaw.
+func identify(object map[string]any, inherited typeMeta) (p parsed, bad *flaw) {
+	kind, bad := textAt(object, "kind", "kind")
+	if p.Kind = firstText(kind, inherited.kind); bad != nil || p.Kind == "" {
+		return p, bad
+	}
+	version, bad := textAt(object, "apiVersion", "apiVersion")
+	p.Group, p.Version = splitVersion(firstText(version, inherited.apiVersion))
+	if bad == nil && p.Version == "" {
+		bad = &flaw{"apiVersion", "has no apiVersion", "add the apiVersion that the object has in the cluster"}
+	}
+	return p, firstFlaw(bad, p.identifyMetadata(object))
+}
+
+// firstFlaw is the first of the flaws that is one.
+func firstFlaw(flaws ...*flaw) *flaw {
+	for _, bad := range flaws {
+		if bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+// identifyMetadata reads the fields of metadata, as many as it can.
+func (p *parsed) identifyMetadata(object map[string]any) *flaw {
+	metadata, ok := object["metadata"].(map[string]any)
+	if !ok && object["metadata"] != nil {
+		return wrongType("metadata", object["metadata"], "a mapping")
+	}
+	var flaws [6]*flaw
+	p.Namespace, flaws[0] = textAt(metadata, "namespace", "metadata.namespace")
+	p.Name, flaws[1] = textAt(metadata, "name", "metadata.name")
+	p.uid, flaws[2] = textAt(metadata, "uid", "metadata.uid")
+	p.resourceVersion, flaws[3] = textAt(metadata, "resourceVersion", "metadata.resourceVersion")
+	if p.Name == "" {
+		flaws[4] = &flaw{"metadata.name", "has no metadata.name", "give the object its name, or remove it from the inputs"}
+	}
+	flaws[5] = p.identifyLabels(metadata)
+	return firstFlaw(flaws[:]...)
+}
+
+func (p *parsed) identifyLabels(metadata map[string]any) *flaw {
+	labels, ok := metadata["labels"].(map[string]any)
+	if !ok && metadata["labels"] != nil {
+		return wrongType("metadata.labels", metadata["labels"], "a mapping")
+	}
+	p.labels = make(map[string]string, len(labels))
+	for key := range maps.Keys(labels) {
+		text, bad := textAt(labels, key, fmt.Sprintf("metadata.labels[%q]", key))
+		if bad != nil {
+			return bad
+		}
+		p.labels[key] = text
+	}
+	return nil
+}
+
+// textAt is the text under a key, empty where there is none.
+func textAt(m map[string]any, key, field string) (string, *flaw) {
+	switch v := m[key].(type) {
+	case nil:
+		return "", nil
+	case string:
+		return v, nil
+	default:
+		return "", wrongType(field, v, "text")
+	}
+}
+
+// wrongType says what a field is and what it has to be.
+func wrongType(field string, value any, want string) *flaw {
+	return &flaw{
+		field:   field,
+		message: fmt.Sprintf("has %s as %s, not %s", field, typeName(value), want),
+		fix:     fmt.Sprintf("write %s as %s; quote it if it looks like a number, a date or a boolean", field, want),
+	}
+}
+
+// typeName is the type of a JSON value in words.
+func typeName(value any) string {
+	switch value.(type) {
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case bool:
+		return "a boolean"
+	case string:
+		return "text"
+	}
+	return "a number"
+}
+
+func firstText(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+// encode sets the JSON, with the kind and apiVersion that the object may have from its list.
+func (p *parsed) encode(object map[string]any) *flaw {
+	object = maps.Clone(object)
+	object["kind"], object["apiVersion"] = p.Kind, apiVersion(p.Group, p.Version)
+	text, err := canonical(object)
+	if err != nil {
+		return &flaw{message: "cannot be written as JSON", fix: "look for numbers that JSON does not know"}
+	}
+	p.JSON = text
+	return nil
+}

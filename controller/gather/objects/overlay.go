@@ -1,0 +1,32 @@
+package objects
+
+import (
+	"context"
+	"slices"
+)
+
+// Overlay reads from several readers; an object of a later one replaces that of an earlier one, with a finding where
+// they differ.
+func Overlay(readers ...Reader) Reader {
+	if len(readers) == 1 {
+		return readers[0]
+	}
+	return overlay(slices.Clone(readers))
+}
+
+type overlay []Reader
+
+// Read implements Reader.
+func (o overlay) Read(ctx context.Context, wants []Want) (Set, error) {
+	var all Set
+	found := map[identity]Object{}
+	for _, r := range o {
+		set, err := r.Read(ctx, wants)
+		if err != nil {
+			return Set{}, err
+		}
+		all.Findings = append(all.Findings, set.Findings...)
+		all.Findings = append(all.Findings, replace(found, set.Objects)...)
+	}
+	return newSet(found, all.Findings), nil
+}

@@ -1,0 +1,202 @@
+package objects
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// stdinPath is the path that stands for standard input.
+const stdinPath = "-"
+
+// Paths reads files and folders, in this order, and standard input for the path "-". A file is read whatever it is
+// called. In a folder, all of *.yaml, *.yml and *.json are read, at any depth but for folders whose name begins with a
+// dot; links are followed to files inside the folder only. Where two paths hold the same object, the later one wins.
+// The path "-" can be given once, and not at all if stdin is nil.
+func Paths(paths []string, stdin io.Reader) Reader {
+	if stdin == nil {
+		stdin = strings.NewReader("")
+	}
+	return &pathsReader{paths: paths, stdin: stdin}
+}
+
+type pathsReader struct {
+	paths []string
+	stdin io.Reader
+}
+
+// Read implements Reader. It returns an error only when the context ends.
+func (p *pathsReader) Read(ctx context.Context, wants []Want) (Set, error) {
+	found := make(map[identity]Object)
+	var findings bundle.Findings
+	buffer := &buffer{}
+	for _, name := range p.paths {
+		visit := &visit{wants: wants, words: newVocabulary(wants), buffer: buffer, stdin: p.stdin}
+		if err := visit.path(ctx, name); err != nil {
+			return Set{}, err
+		}
+		chosen, duplicates := chooseOne(visit.objects)
+		findings = append(append(findings, visit.findings...), duplicates...)
+		findings = append(findings, replace(found, chosen)...)
+	}
+	return newSet(found, findings), nil
+}
+
+// visit reads all that one path leads to.
+type visit struct {
+	batch
+	wants  []Want
+	words  vocabulary
+	buffer *buffer
+	stdin  io.Reader
+}
+
+// path reads a file, a folder or standard input.
+func (v *visit) path(ctx context.Context, name string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if name == stdinPath {
+		return v.named(ctx, name, v.stdin, 0)
+	}
+	source := filepath.ToSlash(name)
+	info, err := os.Stat(name)
+	if err != nil {
+		v.reject(unreadable(source, reasonOf(err)))
+		return nil
+	}
+	if info.IsDir() {
+		return v.folder(ctx, name)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		v.reject(unreadable(source, reasonOf(err)))
+		return nil
+	}
+	defer file.Close()
+	return v.named(ctx, source, file, sizeOf(info))
+}
+
+// named reads a file that the user named, which has to be what we read.
+func (v *visit) named(ctx context.Context, source string, file io.Reader, size int64) error {
+	text, ok := v.load(source, file, size)
+	if !ok {
+		return nil
+	}
+	r, err := v.text(ctx, source, text)
+	if err == nil && (isBinary(text) || !r.recognized && !r.proves(text)) {
+		v.reject(notManifest(source))
+	}
+	return err
+}
+
+// isBinary tells whether the text holds what neither YAML nor JSON allows.
+func isBinary(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 }
+
+// proves tells whether a document of the file is YAML or JSON with something inside.
+func (r *reading) proves(text []byte) bool {
+	for s := range documents(text) {
+		if _, bad := r.whole(s); bad != nil || r.recognized {
+			break
+		}
+	}
+	return r.recognized
+}
+
+// folder reads the manifests of a folder.
+func (v *visit) folder(ctx context.Context, name string) error {
+	source := strings.TrimRight(filepath.ToSlash(name), "/") + "/"
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		v.reject(unreadable(filepath.ToSlash(name), reasonOf(err)))
+		return nil
+	}
+	defer root.Close()
+	return fs.WalkDir(root.FS(), ".", func(rel string, entry fs.DirEntry, err error) error {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			v.reject(unreadable(strings.TrimSuffix(source+rel, "/."), reasonOf(err)))
+			return nil
+		case entry.IsDir() && rel != "." && strings.HasPrefix(entry.Name(), "."):
+			return fs.SkipDir
+		case entry.IsDir() || !isManifestName(entry.Name()):
+			return nil
+		}
+		return v.member(ctx, root, rel, source+rel)
+	})
+}
+
+// isManifestName tells whether a file in a folder is one to read.
+func isManifestName(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
+}
+
+// member reads a file of a folder. What is no regular file, and links that lead nowhere or out of the folder, are
+// passed over.
+func (v *visit) member(ctx context.Context, root *os.Root, rel, source string) error {
+	info, err := root.Stat(rel)
+	if err != nil || !info.Mode().IsRegular() {
+		return nil //nolint:nilerr // a link that leads nowhere or out of the folder, or a file that is gone
+	}
+	file, err := root.Open(rel)
+	if err != nil {
+		v.reject(unreadable(source, reasonOf(err)))
+		return nil
+	}
+	defer file.Close()
+	text, ok := v.load(source, file, info.Size())
+	if !ok {
+		return nil
+	}
+	_, err = v.text(ctx, source, text)
+	return err
+}
+
+// load reads a file, or notes why it cannot be read.
+func (v *visit) load(source string, file io.Reader, size int64) ([]byte, bool) {
+	text, err := v.buffer.load(file, size)
+	switch {
+	case errors.Is(err, errTooLarge):
+		v.reject(fileTooLarge(source))
+	case err != nil:
+		v.reject(unreadable(source, reasonOf(err)))
+	}
+	return text, err == nil
+}
+
+// text reads the documents of a file.
+func (v *visit) text(ctx context.Context, source string, text []byte) (*reading, error) {
+	r := &reading{wants: v.wants, words: v.words, source: source}
+	for s := range documents(text) {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		v.add(r.document(s))
+	}
+	return r, nil
+}
+
+func (v *visit) reject(f bundle.Finding) { v.findings = append(v.findings, f) }
+
+// reasonOf is what the system says, without the path: the finding names it.
+func reasonOf(err error) error {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		return pathError.Err
+	}
+	return err
+}
