@@ -60,6 +60,7 @@ const (
 	rowExporterCert        RowID = "tls.crt"
 	rowExporterKey         RowID = "tls.key"
 	rowExporterConf        RowID = "windows-exporter-webconfig.yaml"
+	rowHosts               RowID = "hosts.toml"
 )
 
 // Rows of everything else that views emit by name; directories, state and executables are emitted by the table.
@@ -93,12 +94,19 @@ func Catalog() []Row {
 // FindRow returns the row that an entry comes from.
 func FindRow(id bundle.EntryID) (Row, bool) {
 	kind, name, _ := strings.Cut(string(id), " ")
+	var family Row
 	for _, r := range Catalog() {
-		if string(r.Kind) == kind && (r.Name == name || r.family()) {
+		if string(r.Kind) != kind {
+			continue
+		}
+		if r.Name == name {
 			return r, true
 		}
+		if r.family() {
+			family = r
+		}
 	}
-	return Row{}, false
+	return family, family.ID != ""
 }
 
 func directoryRows() []Row {
@@ -161,6 +169,7 @@ func clusterFileRows() []Row {
 		file(rowBootstrapCA, fileBootstrapCA, bundle.ImpactNone, "CA of the API server", FromBootstrap),
 		secret(file(rowBootstrapKubeconfig, fileBootstrapKubeconfig, bundle.ImpactNone, "identity of a machine that is not a node yet", FromInfrastructure, FromBootstrap)),
 		file(rowContainerdConf, fileContainerdConf, bundle.ImpactRestart, "configuration of containerd", FromSettings),
+		secret(file(rowHosts, dirRegistries+`\<registry>\hosts.toml`, bundle.ImpactNone, "mirrors of a registry, with their credentials; read on every pull", FromMirrors, FromImage, FromPullSecret)),
 		file(rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA, FromControllers),
 		only(file(rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart, "configuration of the ECR credential provider", FromMachineConfig), AWS),
 		secret(file(rowCloudConf, fileCloudConf, bundle.ImpactNone, "the cloud provider's configuration, where the cluster has one", FromMachineConfig)),

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/render/bundle"
+	"wmco/render/mirrors"
 )
 
 // The ConfigMap with the operator's settings, and the key in it.
@@ -33,16 +34,6 @@ const (
 	DriftRepair DriftMode = "Repair"
 	// DriftReport only tells.
 	DriftReport DriftMode = "Report"
-)
-
-// PartialNever is what happens to a host of which only a part must never be contacted.
-type PartialNever string
-
-const (
-	// PartialNeverClosed closes the whole host: nothing reaches the source.
-	PartialNeverClosed PartialNever = "Closed"
-	// PartialNeverOpen leaves the host open: the policy is not kept.
-	PartialNeverOpen PartialNever = "Open"
 )
 
 // Settings are the operator's settings. The zero value is not valid; DefaultSettings is the start.
@@ -86,7 +77,8 @@ type LogSettings struct {
 
 // MirrorSettings are about registry mirrors.
 type MirrorSettings struct {
-	PartialNever PartialNever `json:"partialNever"`
+	// PartialNever is what happens to a host of which only a part must never be contacted.
+	PartialNever mirrors.PartialNever `json:"partialNever"`
 }
 
 // ContainerdSettings override containerd's configuration.
@@ -108,7 +100,7 @@ func DefaultSettings() Settings {
 		Rollout:    RolloutSettings{MaxUnavailable: intstr.FromInt32(1), MaxParallel: 20, Canaries: 1, FailureLimit: 1},
 		Logs:       LogSettings{Size: "100Mi", Files: 5, Age: "30d", FlushInterval: "5s"},
 		Drift:      DriftRepair,
-		Mirrors:    MirrorSettings{PartialNever: PartialNeverClosed},
+		Mirrors:    MirrorSettings{PartialNever: mirrors.Closed},
 		Containerd: ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3, ImagePullProgressTimeout: "30m"},
 		PauseImage: DefaultPauseImage,
 	}
@@ -214,7 +206,7 @@ func (s Settings) check(ref bundle.Ref) bundle.Findings {
 	if s.Drift != DriftRepair && s.Drift != DriftReport {
 		findings = append(findings, invalid("drift", "%q is neither Repair nor Report", s.Drift))
 	}
-	if s.Mirrors.PartialNever != PartialNeverClosed && s.Mirrors.PartialNever != PartialNeverOpen {
+	if s.Mirrors.PartialNever != mirrors.Closed && s.Mirrors.PartialNever != mirrors.Open {
 		findings = append(findings, invalid("mirrors.partialNever", "%q is neither Closed nor Open", s.Mirrors.PartialNever))
 	}
 	if !imageReference.MatchString(s.PauseImage) {

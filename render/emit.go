@@ -44,11 +44,17 @@ func (e *emitter) cause(r Row, name string) {
 			ref, ok = e.cluster.Origins[origin]
 		}
 		if ok {
-			refs = append(refs, bundle.Ref{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+			refs = append(refs, ref)
 		}
 	}
-	if len(refs) > 0 {
-		e.provenance[r.Kind.ID(name)] = refs
+	e.causedBy(r, name, refs)
+}
+
+// causedBy records objects by name alone: where they were read from is no part of a bundle's story.
+func (e *emitter) causedBy(r Row, name string, refs []bundle.Ref) {
+	id := r.Kind.ID(name)
+	for _, ref := range refs {
+		e.provenance[id] = append(e.provenance[id], bundle.Ref{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
 	}
 }
 
@@ -61,21 +67,25 @@ func (e *emitter) file(id RowID, c content) {
 	if !ok {
 		return
 	}
-	made, err := e.content(r, c)
+	text, err := e.content(r, c)
 	if err != nil {
 		e.errs = append(e.errs, err)
 		return
 	}
-	if made.Data == nil {
+	if text.Data == nil {
 		return
 	}
-	f := bundle.File{Path: r.Name, Secret: r.Secret, Access: r.Access, Impact: r.Impact, Content: made, Size: int64(len(made.Data))}
-	f.Digest = e.digest(made)
+	e.add(r, r.Name, text)
+	e.cause(r, r.Name)
+}
+
+// add puts a file into the layer. It is secret where people see something else than what goes onto the node.
+func (e *emitter) add(r Row, path string, c bundle.Content) {
+	f := bundle.File{Path: path, Secret: c.Secret(), Access: r.Access, Impact: r.Impact, Content: c, Size: int64(len(c.Data)), Digest: e.digest(c)}
 	if f.Digest == bundle.Masked {
 		f.Size = 0
 	}
 	e.layer.Files = append(e.layer.Files, f)
-	e.cause(r, f.Path)
 }
 
 func (e *emitter) content(r Row, c content) (bundle.Content, error) {
@@ -84,7 +94,7 @@ func (e *emitter) content(r Row, c content) (bundle.Content, error) {
 		return bundle.Content{Data: data}, err
 	}
 	preview, err := c(e.masked)
-	return bundle.Content{Data: data, Preview: preview}, err
+	return made(data, preview), err
 }
 
 func (e *emitter) digest(c bundle.Content) bundle.Digest {

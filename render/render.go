@@ -11,9 +11,11 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"text/template"
 
 	"wmco/render/bundle"
+	"wmco/render/mirrors"
 )
 
 // Options are about how bundles are made, not about what is in them.
@@ -49,7 +51,8 @@ type Bundle struct {
 // NewFleet checks the cluster's inputs and renders its layers. With findings of severity error there is no fleet. An
 // error that is not a finding is a defect of this program.
 func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
-	findings := c.check()
+	hosts := mirrors.Build(c.Mirrors, c.Settings.Mirrors.PartialNever)
+	findings := slices.Concat(c.check(), hosts.Findings, c.checkNodeImages(hosts))
 	if findings.Refused() {
 		return nil, findings.Sorted(), nil
 	}
@@ -64,6 +67,7 @@ func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 	for _, stage := range []bundle.Stage{bundle.StageJoin, bundle.StageJoined} {
 		e := f.emitter(bundle.LayerCluster, stage, Node{})
 		e.clusterViews()
+		e.mirrorEntries(hosts.Files)
 		s, err := e.done()
 		if err != nil {
 			return nil, findings, fmt.Errorf("rendering the cluster layer of stage %s: %w", stage, err)

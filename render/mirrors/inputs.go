@@ -1,5 +1,12 @@
-// Package mirrors turns the mirror sets, image settings and pull secret of a cluster into what containerd on a Windows
-// node understands. This file holds its inputs.
+// Package mirrors turns the mirror sets, image settings and pull secret of a cluster into hosts files, which containerd
+// on a Windows node understands.
+//
+//	sets --validate--> merge per source --express--> endpoints per registry host --join--> hosts files
+//	                   (as OpenShift means it)       (as containerd can do it)
+//
+// OpenShift maps scopes (host, or host with a path) to lists of mirrors; containerd maps hosts to lists of endpoints and
+// always asks an endpoint for the whole path. Where the two differ, a finding says what Windows nodes do instead. It is
+// pure and knows nothing of files, clusters or containerd's code.
 package mirrors
 
 import "wmco/render/bundle"
@@ -28,8 +35,9 @@ const (
 
 // Set is one source with its mirrors, in the order of preference.
 type Set struct {
-	Kind    SetKind
-	Ref     bundle.Ref
+	Kind SetKind
+	Ref  bundle.Ref
+	// Field is the path of the entry inside the object.
 	Field   string
 	Source  string
 	Mirrors []string
@@ -44,6 +52,16 @@ type Scopes struct {
 	Blocked  []string
 	Allowed  []string
 }
+
+// PartialNever is what happens to a host of which only a part must never be contacted.
+type PartialNever string
+
+const (
+	// Closed closes the whole host: nothing reaches the source.
+	Closed PartialNever = "Closed"
+	// Open leaves the host open: the policy is not kept.
+	Open PartialNever = "Open"
+)
 
 // Inputs is all that the hosts files of a cluster depend on.
 type Inputs struct {

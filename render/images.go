@@ -1,0 +1,41 @@
+package render
+
+import (
+	"fmt"
+
+	"wmco/render/bundle"
+	"wmco/render/mirrors"
+)
+
+// NodeImage is an image that a node itself needs, and where containerd looks for it.
+type NodeImage struct {
+	// Purpose is what the node needs it for.
+	Purpose string `json:"purpose"`
+	mirrors.Lookup
+}
+
+// NodeImages are the images that every node needs before any workload of a user.
+func (c Cluster) NodeImages() []NodeImage {
+	hosts := mirrors.Build(c.Mirrors, c.Settings.Mirrors.PartialNever)
+	return []NodeImage{{Purpose: "pause", Lookup: hosts.Lookup(c.Settings.PauseImage)}}
+}
+
+// checkNodeImages tells when a cluster has mirrors and none of them is for an image that every node needs, or when the
+// image cannot be pulled at all.
+func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
+	image := hosts.Lookup(c.Settings.PauseImage)
+	f := bundle.Finding{Object: c.Origins[FromSettings], Field: "pauseImage"}
+	switch {
+	case len(image.Mirrors) == 0 && !image.Source:
+		f.Severity, f.Reason = bundle.SeverityWarning, "NodeImageUnreachable"
+		f.Message = fmt.Sprintf("no pod can start: the pause image %s may be pulled from nowhere", image.Image)
+		f.Fix = "allow or mirror its registry, or set pauseImage in " + SettingsConfigMap
+	case len(image.Mirrors) == 0 && len(c.Mirrors.Sets) > 0:
+		f.Severity, f.Reason = bundle.SeverityInfo, "NodeImageNotMirrored"
+		f.Message = fmt.Sprintf("no mirror has the pause image %s, which is pulled by %s: a disconnected node cannot start pods", image.Image, image.By)
+		f.Fix = "mirror it with an ImageTagMirrorSet, or set pauseImage in " + SettingsConfigMap + " to a digest that an ImageDigestMirrorSet covers"
+	default:
+		return nil
+	}
+	return bundle.Findings{f}
+}

@@ -1,0 +1,464 @@
+package mirrors
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// Result is what a cluster's inputs come to.
+type Result struct {
+	// Files are by host.
+	Files    []HostsFile
+	Findings bundle.Findings
+}
+
+// Build makes the hosts files. With findings of severity error there are none.
+func Build(in Inputs, partial PartialNever) Result {
+	b := &builder{in: in, partial: partial, hosts: map[string]*host{}}
+	b.findings = in.validate()
+	if b.findings.Refused() {
+		return Result{Findings: b.findings.Sorted()}
+	}
+	b.parseScopes()
+	var findings bundle.Findings
+	b.credentials, findings = in.credentials()
+	b.findings = append(b.findings, findings...)
+	b.addChains()
+	b.addScopes()
+	files := b.files()
+	return Result{Files: files, Findings: b.findings.Sorted()}
+}
+
+// builder collects what is asked of each registry host.
+type builder struct {
+	in          Inputs
+	partial     PartialNever
+	credentials []credential
+	hosts       map[string]*host
+	findings    bundle.Findings
+
+	insecure, blocked, allowed []scope
+	// sources are all that have mirrors, and whether each must never be contacted.
+	sources map[string]bool
+}
+
+// host is one registry.
+type host struct {
+	name string
+	// chains are the lists of endpoints, each in the order that some source demands.
+	chains [][]scope
+	// tagged are the endpoints that tags may be resolved at, digested those that some source pulls digests from.
+	tagged, digested map[scope]bool
+	mirrors          map[scope]scope
+	// never and allow are the sources on this host by policy; blocked tells that Image/cluster blocks the whole host.
+	never, allow []scope
+	blocked      bool
+	insecure     bool
+	permitted    bool
+	causes       []bundle.Ref
+}
+
+func (b *builder) host(name string) *host {
+	h := b.hosts[name]
+	if h == nil {
+		h = &host{name: name, tagged: map[scope]bool{}, digested: map[scope]bool{}, mirrors: map[scope]scope{}}
+		b.hosts[name] = h
+	}
+	return h
+}
+
+func (b *builder) warn(reason string, f bundle.Finding) {
+	f.Severity, f.Reason = bundle.SeverityWarning, reason
+	b.findings = append(b.findings, f)
+}
+
+func (b *builder) info(reason string, f bundle.Finding) {
+	f.Severity, f.Reason = bundle.SeverityInfo, reason
+	b.findings = append(b.findings, f)
+}
+
+func (b *builder) parseScopes() {
+	parse := func(texts []string) []scope {
+		var list []scope
+		for _, t := range texts {
+			s, _ := parseScope(t) // validated before
+			list = append(list, s)
+		}
+		return list
+	}
+	b.insecure, b.blocked, b.allowed = parse(b.in.Scopes.Insecure), parse(b.in.Scopes.Blocked), parse(b.in.Scopes.Allowed)
+}
+
+func covered(list []scope, s scope) bool {
+	return slices.ContainsFunc(list, func(x scope) bool { return x.covers(s) })
+}
+
+// addChains turns the merged chains of both kinds into endpoints of their hosts.
+func (b *builder) addChains() {
+	var digests, tags []Set
+	for _, s := range b.in.Sets {
+		if s.Kind == TagSet {
+			tags = append(tags, s)
+		} else {
+			digests = append(digests, s)
+		}
+	}
+	digestChains, tagChains := Merge(digests), Merge(tags)
+	b.sources = map[string]bool{}
+	for _, c := range slices.Concat(digestChains, tagChains) {
+		b.sources[c.Source] = b.sources[c.Source] || c.Never
+	}
+	for _, c := range digestChains {
+		b.addChain(c, kindDigest)
+	}
+	for _, c := range tagChains {
+		b.addChain(c, kindTag)
+	}
+}
+
+// pullKind is what a chain is for.
+type pullKind string
+
+const (
+	kindDigest pullKind = "digests"
+	kindTag    pullKind = "tags"
+)
+
+func (b *builder) addChain(c Chain, kind pullKind) {
+	source, _ := parseScope(c.Source) // validated before
+	refs := b.refs(c.Source, kind)
+	if problem := unrepresentable(source); problem != "" {
+		b.notRepresentable(refs, c, problem)
+		return
+	}
+	h := b.host(source.host)
+	var endpoints []scope
+	for _, m := range c.Mirrors {
+		mirror, _ := parseScope(m)
+		if b.refused(mirror) {
+			b.info("MirrorBlocked", bundle.Finding{Object: refs[0], Message: fmt.Sprintf("mirror %s of %s is blocked itself, so it is left out", m, c.Source), Fix: "unblock the mirror's registry, or remove the mirror"})
+			continue
+		}
+		x, ok := mirror.without(source.path)
+		if !ok {
+			b.warn("MirrorNotRepresentable", bundle.Finding{
+				Object: refs[0], Field: c.Source, Message: fmt.Sprintf("mirror %s of %s is left out: containerd on Windows appends the whole path of the image, so a mirror must end in %q", m, c.Source, "/"+source.path),
+				Fix: "mirror to <registry>/<any path>/" + source.path,
+			})
+			continue
+		}
+		endpoints = append(endpoints, x)
+		if _, known := h.mirrors[x]; !known {
+			h.mirrors[x] = mirror
+		}
+	}
+	h.addEndpoints(endpoints, kind)
+	if b.sources[c.Source] {
+		h.never = appendNew(h.never, source)
+	} else {
+		h.allow = appendNew(h.allow, source)
+	}
+	for _, ref := range refs {
+		h.causes = appendNew(h.causes, ref)
+	}
+}
+
+func (h *host) addEndpoints(endpoints []scope, kind pullKind) {
+	if len(endpoints) == 0 {
+		return
+	}
+	h.chains = append(h.chains, endpoints)
+	for _, x := range endpoints {
+		if kind == kindTag {
+			h.tagged[x] = true
+		} else {
+			h.digested[x] = true
+		}
+	}
+}
+
+func appendNew[E comparable](list []E, e E) []E {
+	if slices.Contains(list, e) {
+		return list
+	}
+	return append(list, e)
+}
+
+// refs are the objects whose sets name the source.
+func (b *builder) refs(source string, kind pullKind) []bundle.Ref {
+	var refs []bundle.Ref
+	for _, s := range b.in.Sets {
+		if s.Source == source && (s.Kind == TagSet) == (kind == kindTag) {
+			refs = appendNew(refs, s.Ref)
+		}
+	}
+	slices.SortFunc(refs, func(x, y bundle.Ref) int { return cmp.Compare(x.String(), y.String()) })
+	return refs
+}
+
+// unrepresentable tells why a source can have no hosts file.
+func unrepresentable(source scope) string {
+	if source.wildcard {
+		return "containerd knows no wildcards"
+	}
+	if err := bundle.CheckName(directoryName(source.host)); err != nil {
+		return "Windows cannot have a folder of that name"
+	}
+	return ""
+}
+
+func (b *builder) notRepresentable(refs []bundle.Ref, c Chain, why string) {
+	b.warn("MirrorNotRepresentable", bundle.Finding{
+		Object: refs[0], Field: c.Source, Message: fmt.Sprintf("source %s is left out: %s", c.Source, why), Fix: "name each registry as a source of its own",
+	})
+	if b.sources[c.Source] {
+		b.warn("NeverNotKept", bundle.Finding{
+			Object: refs[0], Field: c.Source, Message: fmt.Sprintf("NeverContactSource is not kept on Windows nodes for %s: %s", c.Source, why), Fix: "name each registry as a source of its own",
+		})
+	}
+}
+
+// refused tells whether a mirror must not be asked: OpenShift looks a mirror up like any registry, and one that is blocked,
+// or never to be contacted as a source, is not asked. The most specific entry counts.
+func (b *builder) refused(mirror scope) bool {
+	if covered(b.blocked, mirror) {
+		return true
+	}
+	best, never := -1, false
+	for text, n := range b.sources {
+		s, _ := parseScope(text)
+		if length := len(s.String()); s.covers(mirror) && length > best {
+			best, never = length, n
+		}
+	}
+	return never
+}
+
+// addScopes adds what Image/cluster says of whole hosts, and tells of what containerd cannot do with parts of them.
+func (b *builder) addScopes() {
+	for i, s := range b.blocked {
+		field := fmt.Sprintf("spec.registrySources.blockedRegistries[%d]", i)
+		if s.wildcard || s.path != "" || unrepresentable(s) != "" {
+			b.warn("BlockNotRepresentable", bundle.Finding{
+				Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s is not blocked on Windows nodes: containerd can block whole registries by name only", s), Fix: "block the whole registry, or each registry by its name",
+			})
+			continue
+		}
+		h := b.host(s.host)
+		h.blocked = true
+		h.causes = appendNew(h.causes, b.in.Scopes.Ref)
+	}
+	for i, s := range b.insecure {
+		b.addInsecure(s, fmt.Sprintf("spec.registrySources.insecureRegistries[%d]", i))
+	}
+	for i, s := range b.allowed {
+		b.addAllowed(s, fmt.Sprintf("spec.registrySources.allowedRegistries[%d]", i))
+	}
+}
+
+func (b *builder) addInsecure(s scope, field string) {
+	if s.wildcard || s.path != "" || unrepresentable(s) != "" {
+		b.warn("InsecureNotRepresentable", bundle.Finding{
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s is insecure for mirrors in it only: containerd can do without TLS for whole registries by name only", s), Fix: "name the whole registry, or install its CA",
+		})
+		return
+	}
+	h := b.host(s.host)
+	h.insecure = true
+	h.causes = appendNew(h.causes, b.in.Scopes.Ref)
+}
+
+func (b *builder) addAllowed(s scope, field string) {
+	switch {
+	case s.wildcard || unrepresentable(s) != "":
+		b.warn("AllowNotRepresentable", bundle.Finding{
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s cannot be allowed as such on Windows nodes: %s", s, b.wildcardOutcome()), Fix: "name each allowed registry",
+		})
+		return
+	case s.path != "":
+		b.warn("AllowWidened", bundle.Finding{
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("all of %s is allowed on Windows nodes, not only %s: containerd knows whole registries only", s.host, s), Fix: "nothing, if the rest of the registry may be used",
+		})
+	}
+	h := b.host(s.host)
+	h.permitted = true
+	h.causes = appendNew(h.causes, b.in.Scopes.Ref)
+}
+
+func (b *builder) wildcardOutcome() string {
+	if b.partial == Open {
+		return "registries without an entry of their own stay open"
+	}
+	return "registries that only it allows are blocked"
+}
+
+// files makes the file of each host, in the order of their names.
+func (b *builder) files() []HostsFile {
+	var files []HostsFile
+	names := make([]string, 0, len(b.hosts))
+	for name := range b.hosts {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		if f, ok := b.file(b.hosts[name]); ok {
+			files = append(files, f)
+		}
+	}
+	if len(b.allowed) > 0 && (b.partial == Closed || !slices.ContainsFunc(b.allowed, func(s scope) bool { return s.wildcard })) {
+		files = append(files, blocked(DefaultHost, []bundle.Ref{b.in.Scopes.Ref}))
+	}
+	slices.SortFunc(files, func(x, y HostsFile) int { return strings.Compare(x.Directory, y.Directory) })
+	return files
+}
+
+// file joins all that is asked of one host. There is none where nothing is left.
+func (b *builder) file(h *host) (HostsFile, bool) {
+	slices.SortFunc(h.causes, func(x, y bundle.Ref) int { return cmp.Compare(x.String(), y.String()) })
+	if len(b.allowed) > 0 && !h.permitted && !b.allowedByWildcard(h) {
+		return blocked(h.name, appendNew(h.causes, b.in.Scopes.Ref)), true
+	}
+	f := HostsFile{Host: h.name, Directory: directoryName(h.name), Hosts: b.endpoints(h), Causes: h.causes}
+	if len(f.Hosts) > 0 {
+		b.tellWidened(h)
+	}
+	b.tellNever(h)
+	if slices.ContainsFunc(f.Hosts, func(e Endpoint) bool { return !e.Authorization.IsZero() }) {
+		f.Causes = appendNew(f.Causes, b.in.PullSecretRef)
+	}
+	switch {
+	case b.closes(h) && len(f.Hosts) == 0:
+		return blocked(h.name, h.causes), true
+	case b.closes(h):
+		// The last mirror stands as server too, with the same keys: containerd would add the source otherwise. It is
+		// asked twice when it fails, which harms nobody; older versions read no file with a server alone.
+		f.Server = f.Hosts[len(f.Hosts)-1]
+	case h.insecure:
+		f.Server = Endpoint{URL: endpointURL(scope{host: h.name}, transportAny), Capabilities: []Capability{Pull, Resolve}, SkipVerify: true}
+	}
+	return f, len(f.Hosts) > 0 || !f.Server.IsZero() || h.permitted
+}
+
+func (b *builder) allowedByWildcard(h *host) bool {
+	return b.partial == Open && covered(b.allowed, scope{host: h.name})
+}
+
+// endpoints are those of all sources of the host in one order.
+func (b *builder) endpoints(h *host) []Endpoint {
+	byName := map[string]scope{}
+	var lists [][]string
+	for _, c := range h.chains {
+		var list []string
+		for _, x := range c {
+			byName[x.String()] = x
+			list = append(list, x.String())
+		}
+		lists = append(lists, list)
+	}
+	order := mergeLists(lists, h.name)
+	for _, list := range lists {
+		b.tellOrder(h, list, order)
+	}
+	var out []Endpoint
+	for _, name := range order {
+		x, known := byName[name]
+		if !known || x == (scope{host: h.name}) && b.closes(h) {
+			continue // the source: named by no list, or not to be asked
+		}
+		out = append(out, b.endpoint(h, x))
+	}
+	return out
+}
+
+func (b *builder) endpoint(h *host, x scope) Endpoint {
+	mirror := h.mirrors[x]
+	e := Endpoint{Capabilities: []Capability{Pull}, Authorization: headerFor(b.credentials, mirror)}
+	if h.tagged[x] {
+		e.Capabilities = []Capability{Pull, Resolve}
+	}
+	t := transportTLS
+	if covered(b.insecure, mirror) {
+		t, e.SkipVerify = transportAny, true
+	}
+	e.URL = endpointURL(x, t)
+	return e
+}
+
+// tellOrder says when the sources of one host want an order that no one list can have.
+func (b *builder) tellOrder(h *host, list, order []string) {
+	at := -1
+	for _, name := range list {
+		i := slices.Index(order, name)
+		if i >= 0 && i < at {
+			b.warn("MirrorOrderNotKept", bundle.Finding{
+				Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("the sources on %s want their mirrors in different orders; containerd has one order per registry: %s", h.name, strings.Join(order, ", ")),
+				Fix: "give the sources on one registry the same order of mirrors",
+			})
+			return
+		}
+		at = max(at, i)
+	}
+}
+
+// closes tells whether the registry itself must not be asked.
+func (b *builder) closes(h *host) bool {
+	if h.blocked {
+		return true
+	}
+	whole := slices.ContainsFunc(h.never, func(s scope) bool { return s.path == "" })
+	return whole || len(h.never) > 0 && b.partial == Closed
+}
+
+// tellWidened says where containerd asks more than was meant.
+func (b *builder) tellWidened(h *host) {
+	parts := partsOf(slices.Concat(h.never, h.allow))
+	if len(parts) > 0 {
+		b.warn("MirrorScopeWidened", bundle.Finding{
+			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("the mirrors for %s are asked for every image of %s: containerd knows whole registries only", strings.Join(parts, ", "), h.name),
+			Fix: "pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can give another image",
+		})
+	}
+	for x := range h.tagged {
+		if !h.digested[x] {
+			b.info("TagMirrorServesDigests", bundle.Finding{
+				Object: h.causes[0], Field: h.name, Message: "mirrors for tags are asked for digests as well: containerd cannot tell them apart", Fix: "nothing: a digest is checked wherever the image comes from",
+			})
+			break
+		}
+	}
+}
+
+func partsOf(list []scope) []string {
+	var parts []string
+	for _, s := range list {
+		if s.path != "" {
+			parts = appendNew(parts, s.String())
+		}
+	}
+	slices.Sort(parts)
+	return parts
+}
+
+// tellNever says where a policy reaches further than it was meant, or is not kept.
+func (b *builder) tellNever(h *host) {
+	parts := partsOf(h.never)
+	whole := slices.ContainsFunc(h.never, func(s scope) bool { return s.path == "" })
+	switch {
+	case len(h.never) == 0 || h.blocked:
+		return
+	case !whole && b.partial == Open:
+		b.warn("NeverNotKept", bundle.Finding{
+			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("NeverContactSource is not kept for %s: containerd knows whole registries only, and mirrors.partialNever is Open", strings.Join(parts, ", ")),
+			Fix: "set the policy for all of " + h.name + ", or mirrors.partialNever: Closed",
+		})
+	case !whole || len(h.allow) > 0:
+		b.warn("NeverWidened", bundle.Finding{
+			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("all of %s is never contacted, although NeverContactSource is set for a part of it only: containerd knows whole registries only", h.name),
+			Fix: "mirror everything that Windows nodes pull from " + h.name + ", or set mirrors.partialNever: Open in windows-machine-config",
+		})
+	}
+}

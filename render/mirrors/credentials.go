@@ -1,0 +1,129 @@
+package mirrors
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// credential is one entry of the pull secret: a key host[/path] and the value of an Authorization header.
+type credential struct {
+	key    string
+	header bundle.Secret
+}
+
+// dockerAuth is one entry of .dockerconfigjson.
+type dockerAuth struct {
+	Auth          string `json:"auth"`
+	Username      string `json:"username"`
+	Password      string `json:"password"`
+	IdentityToken string `json:"identitytoken"`
+}
+
+// credentials reads the pull secret. A bad entry is told and left out; the others go on. No value reaches a finding.
+func (in Inputs) credentials() ([]credential, bundle.Findings) {
+	text := strings.TrimSpace(in.PullSecret.Reveal())
+	if text == "" {
+		return nil, nil
+	}
+	var file struct {
+		Auths map[string]json.RawMessage `json:"auths"`
+	}
+	if json.Unmarshal([]byte(text), &file) != nil {
+		return nil, bundle.Findings{in.badCredential(`data[".dockerconfigjson"]`, "is not a JSON object with auths: mirrors get no credentials")}
+	}
+	var list []credential
+	var findings bundle.Findings
+	for _, key := range slices.Sorted(maps.Keys(file.Auths)) {
+		header, problem := authorization(file.Auths[key])
+		if problem != "" {
+			findings = append(findings, in.badCredential(fmt.Sprintf("auths[%q]", key), problem+"; the entry is left out, the others are not affected"))
+			continue
+		}
+		list = append(list, credential{key: credentialKey(key), header: header})
+	}
+	return list, findings
+}
+
+func (in Inputs) badCredential(field, message string) bundle.Finding {
+	return bundle.Finding{
+		Severity: bundle.SeverityWarning, Reason: "PullSecretEntryInvalid", Object: in.PullSecretRef, Field: field, Message: message,
+		Fix: "write the entry as {\"auth\": base64 of user:password}",
+	}
+}
+
+// authorization is the header of an entry, or what is wrong with it.
+func authorization(raw json.RawMessage) (bundle.Secret, string) {
+	var a dockerAuth
+	if json.Unmarshal(raw, &a) != nil {
+		return bundle.Secret{}, "is not an object of strings"
+	}
+	if a.Auth == "" && a.Username == "" {
+		if a.IdentityToken != "" {
+			return bundle.Secret{}, "holds an identity token only, which containerd cannot use for a mirror"
+		}
+		return bundle.Secret{}, "holds no user"
+	}
+	user, password := a.Username, a.Password
+	if a.Auth != "" {
+		decoded, ok := decodeBase64(a.Auth)
+		if !ok {
+			return bundle.Secret{}, "auth is not base64"
+		}
+		if user, password, ok = strings.Cut(decoded, ":"); !ok || user == "" {
+			return bundle.Secret{}, "auth is not base64 of user:password"
+		}
+	}
+	return bundle.NewSecret("Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))), ""
+}
+
+// decodeBase64 takes padded and unpadded text.
+func decodeBase64(text string) (string, bool) {
+	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(text), "="))
+	return string(data), err == nil
+}
+
+const dockerHub = "docker.io"
+
+// credentialKey writes a key as host[/path]: without scheme and API version, and with Docker Hub's one name.
+func credentialKey(key string) string {
+	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
+	key = strings.TrimRight(key, "/")
+	for _, suffix := range []string{"/v1", "/v2"} {
+		key = strings.TrimSuffix(key, suffix)
+	}
+	host, path, _ := strings.Cut(key, "/")
+	host = strings.ToLower(host)
+	if host == "index.docker.io" || host == "registry-1.docker.io" {
+		host = dockerHub
+	}
+	if path == "" {
+		return host
+	}
+	return host + "/" + path
+}
+
+// headerFor finds the credentials for a mirror: those of the longest key that it lies in.
+func headerFor(list []credential, mirror scope) bundle.Secret {
+	best := credential{}
+	for _, c := range list {
+		host, path, _ := strings.Cut(c.key, "/")
+		key := scope{host: host, path: path}
+		if key.covers(scope{host: hubName(mirror.host), path: mirror.path}) && len(c.key) > len(best.key) {
+			best = c
+		}
+	}
+	return best.header
+}
+
+func hubName(host string) string {
+	if host == "registry-1.docker.io" || host == "index.docker.io" {
+		return dockerHub
+	}
+	return host
+}

@@ -1,0 +1,104 @@
+package mirrors
+
+import (
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// Capability is what containerd may use an endpoint for.
+type Capability string
+
+const (
+	// Pull fetches manifests and layers by digest.
+	Pull Capability = "pull"
+	// Resolve turns a tag into a digest.
+	Resolve Capability = "resolve"
+	// Push is nothing that a node does. A server that can only push is never asked for an image, which is how a
+	// registry is blocked.
+	Push Capability = "push"
+)
+
+// Endpoint is one place that containerd asks. Its URL has the API version in it and is used as it is (override_path).
+type Endpoint struct {
+	URL          string
+	Capabilities []Capability
+	// SkipVerify takes any certificate, and plain HTTP where the URL says http.
+	SkipVerify bool
+	// Authorization is the value of that header; zero for none.
+	Authorization bundle.Secret
+}
+
+// IsZero tells that there is no endpoint.
+func (e Endpoint) IsZero() bool { return e.URL == "" }
+
+// HostsFile is the configuration of one registry host.
+type HostsFile struct {
+	// Host is the registry, with its port; "_default" for all that have no file of their own.
+	Host string
+	// Directory is the folder's name.
+	Directory string
+	// Server is asked last. Zero leaves that to containerd: the registry itself.
+	Server Endpoint
+	// Hosts are asked in this order, before the server.
+	Hosts []Endpoint
+	// Causes are the objects that the file comes from.
+	Causes []bundle.Ref
+}
+
+// Masked returns the file with its credentials masked.
+func (f HostsFile) Masked() HostsFile {
+	f.Hosts = slices.Clone(f.Hosts)
+	for i := range f.Hosts {
+		f.Hosts[i].Authorization = f.Hosts[i].Authorization.Masked()
+	}
+	f.Server.Authorization = f.Server.Authorization.Masked()
+	return f
+}
+
+// DefaultHost is the registry of the file for all registries without one of their own.
+const DefaultHost = "_default"
+
+// directoryName is the folder that containerd looks into first on every system: a port is written _5000_, because
+// Windows reserves the colon (containerd docs/hosts.md, learn.microsoft.com/windows/win32/fileio/naming-a-file).
+func directoryName(host string) string {
+	name, port, found := strings.Cut(host, ":")
+	if !found {
+		return name
+	}
+	return name + "_" + port + "_"
+}
+
+// blocked is a file that lets nothing through.
+func blocked(host string, causes []bundle.Ref) HostsFile {
+	url := "https://blocked.invalid/v2"
+	if host != DefaultHost {
+		url = endpointURL(scope{host: host}, transportTLS)
+	}
+	return HostsFile{Host: host, Directory: directoryName(host), Server: Endpoint{URL: url, Capabilities: []Capability{Push}}, Causes: causes}
+}
+
+// transport is how an endpoint is spoken to.
+type transport string
+
+const (
+	transportTLS transport = "https"
+	// transportAny is TLS without a look at the certificate, or no TLS: containerd tries both for an http URL with
+	// skip_verify.
+	transportAny transport = "http"
+)
+
+// endpointURL is the address of an endpoint: scheme, host, API version, path. Docker Hub's API has another host name
+// than its images, which containerd knows only for registries without a file.
+func endpointURL(x scope, t transport) string {
+	host := x.host
+	if host == dockerHub {
+		host = "registry-1.docker.io"
+	}
+	url := string(t) + "://" + host + "/v2"
+	if x.path != "" {
+		url += "/" + x.path
+	}
+	return url
+}

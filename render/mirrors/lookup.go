@@ -1,0 +1,53 @@
+package mirrors
+
+import (
+	"slices"
+	"strings"
+)
+
+// Lookup is where containerd on a node looks for an image.
+type Lookup struct {
+	Image string `json:"image"`
+	// By is "tag" or "digest".
+	By string `json:"by"`
+	// Mirrors are the endpoints that are asked, in this order.
+	Mirrors []string `json:"mirrors"`
+	// Source tells whether the image's own registry is asked after them.
+	Source bool `json:"source"`
+}
+
+// Lookup tells where an image, a full name with a tag or digest, is looked for.
+func (r Result) Lookup(image string) Lookup {
+	l := Lookup{Image: image, By: "tag", Mirrors: []string{}, Source: true}
+	need := Resolve
+	if strings.Contains(image, "@") {
+		l.By, need = "digest", Pull
+	}
+	f, ok := r.fileFor(image)
+	if !ok {
+		return l
+	}
+	for _, h := range f.Hosts {
+		if slices.Contains(h.Capabilities, need) {
+			l.Mirrors = append(l.Mirrors, h.URL)
+		}
+	}
+	l.Source = f.Server.IsZero() || len(f.Hosts) == 0 && slices.Contains(f.Server.Capabilities, need) || f.Server.SkipVerify && f.sourceIsServer()
+	return l
+}
+
+// sourceIsServer tells whether the server is the registry itself, in its insecure form.
+func (f HostsFile) sourceIsServer() bool {
+	return f.Server.URL == endpointURL(scope{host: f.Host}, transportAny)
+}
+
+// fileFor is the file of the image's registry, or the one for all others.
+func (r Result) fileFor(image string) (HostsFile, bool) {
+	host, _, _ := strings.Cut(image, "/")
+	for _, name := range []string{strings.ToLower(host), DefaultHost} {
+		if i := slices.IndexFunc(r.Files, func(f HostsFile) bool { return f.Host == name }); i >= 0 {
+			return r.Files[i], true
+		}
+	}
+	return HostsFile{}, false
+}

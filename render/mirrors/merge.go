@@ -1,0 +1,125 @@
+package mirrors
+
+import (
+	"slices"
+	"strings"
+)
+
+// Chain is what all sets of one kind say about one source: the mirrors in the order in which they are tried.
+type Chain struct {
+	Source  string
+	Mirrors []string
+	// Never tells that the source itself must not be asked.
+	Never bool
+}
+
+// Merge joins sets per source text, each source by itself, into chains ordered by source. Sets without a mirror beside
+// the source are ignored, their policy with them, which is what OpenShift's own implementation does on purpose
+// (openshift/runtime-utils pkg/registries).
+func Merge(sets []Set) []Chain {
+	lists := map[string][][]string{}
+	never := map[string]bool{}
+	for _, s := range sets {
+		if !slices.ContainsFunc(s.Mirrors, func(m string) bool { return m != s.Source }) {
+			continue
+		}
+		lists[s.Source] = append(lists[s.Source], s.Mirrors)
+		never[s.Source] = never[s.Source] || s.Policy == NeverContactSource
+	}
+	chains := make([]Chain, 0, len(lists))
+	for source, all := range lists {
+		chains = append(chains, Chain{Source: source, Mirrors: mergeLists(all, source), Never: never[source]})
+	}
+	slices.SortFunc(chains, func(a, b Chain) int { return strings.Compare(a.Source, b.Source) })
+	return chains
+}
+
+// mergeLists orders the mirrors of one source so that each list's order is kept where all lists allow it. The source
+// stands behind every list that does not name it; at the very end it is left out, because it is tried last anyway.
+func mergeLists(lists [][]string, source string) []string {
+	var g graph
+	for _, list := range lists {
+		for i := 1; i < len(list); i++ {
+			g.edge(list[i-1], list[i])
+		}
+		if !slices.Contains(list, source) {
+			g.edge(list[len(list)-1], source)
+		}
+	}
+	sorted := g.sorted()
+	if n := len(sorted); n > 0 && sorted[n-1] == source {
+		sorted = sorted[:n-1]
+	}
+	return sorted
+}
+
+// graph is a directed graph over names. Its zero value is empty.
+type graph struct {
+	// after holds the names that come after a name; before counts what must come before it.
+	after  map[string]map[string]bool
+	before map[string]int
+}
+
+func (g *graph) edge(from, to string) {
+	if g.after == nil {
+		g.after, g.before = map[string]map[string]bool{}, map[string]int{}
+	}
+	g.node(from)
+	g.node(to)
+	if !g.after[from][to] {
+		g.after[from][to] = true
+		g.before[to]++
+	}
+}
+
+func (g *graph) node(name string) {
+	if g.after == nil {
+		g.after, g.before = map[string]map[string]bool{}, map[string]int{}
+	}
+	if g.after[name] == nil {
+		g.after[name] = map[string]bool{}
+	}
+}
+
+// sorted returns the names so that every edge points forward, as far as there are no cycles: names that become free
+// together are taken in alphabetical order, first come, first served; a cycle is broken at its alphabetically first
+// name that is still left. This is OpenShift's order to the letter, which a differential test holds it to.
+func (g *graph) sorted() []string {
+	names := make([]string, 0, len(g.after))
+	for name := range g.after {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	var free, out []string
+	for _, name := range names {
+		if g.before[name] == 0 {
+			free = append(free, name)
+		}
+	}
+	used := map[string]bool{}
+	for rest := names; len(free) > 0 || len(rest) > 0; {
+		var name string
+		if len(free) > 0 {
+			name, free = free[0], free[1:]
+		} else if name, rest = rest[0], rest[1:]; used[name] {
+			continue
+		}
+		used[name] = true
+		out = append(out, name)
+		free = append(free, g.release(name, used)...)
+	}
+	return out
+}
+
+// release takes a name out of the graph and returns the names that nothing comes before any more.
+func (g *graph) release(name string, used map[string]bool) []string {
+	var batch []string
+	for next := range g.after[name] {
+		g.before[next]--
+		if g.before[next] == 0 && !used[next] {
+			batch = append(batch, next)
+		}
+	}
+	slices.Sort(batch)
+	return batch
+}

@@ -1,0 +1,93 @@
+package mirrors
+
+import (
+	"fmt"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// validate refuses what the machine-config-operator refuses, in its words: Linux nodes keep their last configuration
+// then, and so do Windows nodes.
+func (in Inputs) validate() bundle.Findings {
+	var findings bundle.Findings
+	refuse := func(ref bundle.Ref, field, message, fix string) {
+		findings = append(findings, bundle.Finding{Severity: bundle.SeverityError, Reason: "MirrorsRefused", Object: ref, Field: field, Message: message, Fix: fix})
+	}
+	for _, s := range in.Sets {
+		if _, ok := parseScope(s.Source); !ok {
+			refuse(s.Ref, s.Field+".source", fmt.Sprintf("invalid format for source %q", s.Source), fixScope)
+		}
+		for i, m := range s.Mirrors {
+			if p, ok := parseScope(m); !ok || p.wildcard {
+				refuse(s.Ref, fmt.Sprintf("%s.mirrors[%d]", s.Field, i), fmt.Sprintf("invalid format for mirror %q", m), fixScope)
+			}
+			if m == s.Source && s.Policy == NeverContactSource {
+				refuse(s.Ref, fmt.Sprintf("%s.mirrors[%d]", s.Field, i),
+					fmt.Sprintf("cannot set mirrorSourcePolicy: NeverContactSource if the source %q is one of the mirrors", s.Source), "remove the source from the mirrors, or allow contacting it")
+			}
+		}
+		if s.Policy != "" && s.Policy != AllowContactingSource && s.Policy != NeverContactSource {
+			refuse(s.Ref, s.Field+".mirrorSourcePolicy", fmt.Sprintf("%q is not a policy", s.Policy), "use NeverContactSource or AllowContactingSource")
+		}
+	}
+	findings = append(findings, in.conflicts()...)
+	return append(findings, in.Scopes.validate()...)
+}
+
+const fixScope = "write host[:port][/namespace[/repository]], without scheme, tag and digest; a source may be *.host"
+
+// conflicts are sources with two policies, over all kinds of sets; no policy counts as AllowContactingSource. Every
+// object that takes part is named.
+func (in Inputs) conflicts() bundle.Findings {
+	policies := map[string]map[Policy]bool{}
+	for _, s := range in.Sets {
+		if policies[s.Source] == nil {
+			policies[s.Source] = map[Policy]bool{}
+		}
+		policies[s.Source][s.policy()] = true
+	}
+	var findings bundle.Findings
+	for _, s := range in.Sets {
+		if len(policies[s.Source]) < 2 {
+			continue
+		}
+		findings = append(findings, bundle.Finding{
+			Severity: bundle.SeverityError, Reason: "MirrorsRefused", Object: s.Ref, Field: s.Field + ".mirrorSourcePolicy",
+			Message: fmt.Sprintf("conflicting mirrorSourcePolicy is set for the same source %q in imagedigestmirrorsets, imagetagmirrorsets, or imagecontentsourcepolicies", s.Source),
+			Fix:     "give the source the same policy everywhere; no policy is AllowContactingSource",
+		})
+	}
+	return findings
+}
+
+func (s Set) policy() Policy {
+	if s.Policy == "" {
+		return AllowContactingSource
+	}
+	return s.Policy
+}
+
+func (s Scopes) validate() bundle.Findings {
+	var findings bundle.Findings
+	for _, list := range []struct {
+		name   string
+		scopes []string
+	}{{"insecureRegistries", s.Insecure}, {"blockedRegistries", s.Blocked}, {"allowedRegistries", s.Allowed}} {
+		for i, text := range list.scopes {
+			if _, ok := parseScope(text); !ok {
+				findings = append(findings, bundle.Finding{
+					Severity: bundle.SeverityError, Reason: "MirrorsRefused", Object: s.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", list.name, i),
+					Message: fmt.Sprintf("invalid entry for %s %q", strings.TrimSuffix(list.name, "Registries")+" registries", text), Fix: fixScope,
+				})
+			}
+		}
+	}
+	if len(s.Allowed) > 0 && len(s.Blocked) > 0 {
+		findings = append(findings, bundle.Finding{
+			Severity: bundle.SeverityError, Reason: "MirrorsRefused", Object: s.Ref, Field: "spec.registrySources",
+			Message: "only one of allowedRegistries and blockedRegistries may be set", Fix: "remove one of the two lists",
+		})
+	}
+	return findings
+}
