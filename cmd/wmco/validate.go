@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +15,8 @@ import (
 type validateJSON struct {
 	Nodes    []string        `json:"nodes"`
 	Findings bundle.Findings `json:"findings"`
+	// Images are those that a node itself needs, and where it looks for them.
+	Images []render.NodeImage `json:"images"`
 }
 
 func validateCommand(a app) *cobra.Command {
@@ -51,7 +54,11 @@ func validate(ctx context.Context, a app, inputs inputFlags, f format) error {
 	}
 	findings = append(findings, result.Findings...)
 	findings = append(findings, result.Cluster.Expiring(a.now())...).Sorted()
-	if err := printValidation(a, f, nodes, findings); err != nil {
+	answer := validateJSON{Nodes: []string{}, Findings: append(bundle.Findings{}, findings...), Images: result.Cluster.NodeImages()}
+	for _, n := range nodes {
+		answer.Nodes = append(answer.Nodes, n.ID())
+	}
+	if err := printValidation(a, f, answer); err != nil {
 		return err
 	}
 	if findings.Refused() {
@@ -75,15 +82,18 @@ func validateNodes(c render.Cluster, nodes []render.Node) (bundle.Findings, erro
 	return findings, nil
 }
 
-func printValidation(a app, f format, nodes []render.Node, findings bundle.Findings) error {
+func printValidation(a app, f format, answer validateJSON) error {
 	if f == formatJSON {
-		answer := validateJSON{Nodes: []string{}, Findings: append(bundle.Findings{}, findings...)}
-		for _, n := range nodes {
-			answer.Nodes = append(answer.Nodes, n.ID())
-		}
 		return writeJSON(a.stdout, answer)
 	}
-	printFindings(a.stdout, palette{a.color}, findings)
-	_, err := fmt.Fprintf(a.stdout, "%d Windows machines: %s\n", len(nodes), count(findings))
+	printFindings(a.stdout, palette{a.color}, answer.Findings)
+	for _, i := range answer.Images {
+		places := i.Mirrors
+		if i.Source {
+			places = append(places, "its own registry")
+		}
+		fmt.Fprintf(a.stdout, "%s image %s is pulled by %s from %s\n", i.Purpose, i.Image, i.By, firstNonEmpty(strings.Join(places, ", "), "nowhere"))
+	}
+	_, err := fmt.Fprintf(a.stdout, "%d Windows machines: %s\n", len(answer.Nodes), count(answer.Findings))
 	return err
 }

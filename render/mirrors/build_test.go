@@ -1,0 +1,202 @@
+package mirrors
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/render/bundle"
+)
+
+// idms, itms and icsp write sets as "source mirror mirror", with "!" before the source for NeverContactSource and "+"
+// for an explicit AllowContactingSource.
+func idms(lines ...string) []Set { return sets(DigestSet, lines) }
+func itms(lines ...string) []Set { return sets(TagSet, lines) }
+
+func sets(kind SetKind, lines []string) []Set {
+	var list []Set
+	for i, line := range lines {
+		words := strings.Fields(line)
+		s := Set{Kind: kind, Ref: bundle.Ref{Kind: string(kind), Name: "set"}, Field: fmt.Sprintf("spec.x[%d]", i), Source: words[0], Mirrors: words[1:]}
+		switch line[0] {
+		case '!':
+			s.Source, s.Policy = words[0][1:], NeverContactSource
+		case '+':
+			s.Source, s.Policy = words[0][1:], AllowContactingSource
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// show writes files as "dir: server=... endpoint endpoint", an endpoint as its URL with /v2 left out and "+t" where
+// tags may be resolved.
+func show(files []HostsFile) []string {
+	var lines []string
+	for _, f := range files {
+		line := f.Directory + ":"
+		if !f.Server.IsZero() {
+			line += " server=" + showEndpoint(f.Server)
+		}
+		for _, h := range f.Hosts {
+			line += " " + showEndpoint(h)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func showEndpoint(e Endpoint) string {
+	text := strings.Replace(strings.TrimPrefix(e.URL, "https://"), "/v2", "", 1)
+	if slices.Contains(e.Capabilities, Resolve) {
+		text += "+t"
+	}
+	if slices.Contains(e.Capabilities, Push) {
+		text += "(push)"
+	}
+	if e.SkipVerify {
+		text += "~"
+	}
+	return text
+}
+
+func reasons(findings bundle.Findings) []string {
+	var list []string
+	for _, f := range findings {
+		list = appendNew(list, string(f.Severity)+" "+f.Reason)
+	}
+	return list
+}
+
+func TestDecidedOutcomes(t *testing.T) {
+	const widened, notRepresentable = "warning MirrorScopeWidened", "warning MirrorNotRepresentable"
+	tests := []struct {
+		name     string
+		sets     []Set
+		scopes   Scopes
+		open     bool
+		want     []string
+		findings []string
+	}{
+		{name: "nothing"},
+		{name: "a whole registry", sets: idms("q.io m.io n.io"), want: []string{"q.io: m.io n.io"}},
+		{name: "a whole registry to a path", sets: idms("q.io m.io:5000/q"), want: []string{"q.io: m.io:5000/q"}},
+		{name: "M2 ports on both sides", sets: idms("q.io:8443 m.io:5000"), want: []string{"q.io_8443_: m.io:5000"}},
+		{name: "the end of the path is kept", sets: idms("q.io/a/b m.io/x/a/b"), want: []string{"q.io: m.io/x"}, findings: []string{widened}},
+		{name: "M4 a renamed repository", sets: idms("q.io/lib m.io/other"), findings: []string{notRepresentable}},
+		{name: "M4 a dropped organisation", sets: idms("q.io/org/app m.io/app"), findings: []string{notRepresentable}},
+		{name: "M4 segments, not letters", sets: idms("q.io/lib m.io/mylib"), findings: []string{notRepresentable}},
+		{name: "M4 the source in the middle", sets: idms("q.io m.io q.io n.io"), want: []string{"q.io: m.io q.io n.io"}},
+		{name: "M5 two mirrors become one endpoint", sets: slices.Concat(idms("q.io/a m.io/a", "q.io/b m.io/b"), itms("q.io/c m.io/c")), want: []string{"q.io: m.io+t"}, findings: []string{widened}},
+		{name: "tags only", sets: itms("q.io m.io"), want: []string{"q.io: m.io+t"}, findings: []string{"info TagMirrorServesDigests"}},
+		{name: "M7 never", sets: idms("!q.io m.io n.io"), want: []string{"q.io: server=n.io m.io n.io"}},
+		{name: "never, for tags too", sets: slices.Concat(idms("!q.io m.io"), itms("!q.io m.io")), want: []string{"q.io: server=m.io+t m.io+t"}},
+		{name: "M8 never without mirrors is ignored", sets: idms("!q.io")},
+		{name: "M9 never on one of two parts", sets: idms("!q.io/a m.io/a", "q.io/b n.io/b"), want: []string{"q.io: server=n.io m.io n.io"}, findings: []string{widened, "warning NeverWidened"}},
+		{name: "M9 never on one of two parts, open", sets: idms("!q.io/a m.io/a", "q.io/b n.io/b"), open: true, want: []string{"q.io: m.io n.io"}, findings: []string{widened, "warning NeverNotKept"}},
+		{name: "never on the whole, a part allowed", sets: idms("!q.io m.io", "q.io/b n.io/b"), want: []string{"q.io: server=n.io m.io n.io"}, findings: []string{widened, "warning NeverWidened"}},
+		{name: "never, the source in the order of another part", sets: idms("!q.io/a m.io/a", "q.io/b n.io/b q.io/b o.io/b"), want: []string{"q.io: server=o.io m.io n.io o.io"}, findings: []string{widened, "warning NeverWidened"}},
+		{name: "never and no mirror that can be expressed", sets: idms("!q.io/a m.io/b"), want: []string{"q.io: server=q.io(push)"}, findings: []string{"warning NeverWidened", notRepresentable}},
+		{name: "M3 a wildcard", sets: idms("*.q.io m.io"), findings: []string{notRepresentable}},
+		{name: "M3 a wildcard, never", sets: idms("!*.q.io m.io"), findings: []string{notRepresentable, "warning NeverNotKept"}},
+		{name: "M10 Docker Hub", sets: idms("docker.io m.io", "localhost:5000 m.io"), want: []string{"docker.io: m.io", "localhost_5000_: m.io"}},
+		{name: "M10 Docker Hub as a mirror", sets: idms("q.io docker.io"), want: []string{"q.io: registry-1.docker.io"}},
+		{name: "M11 hosts that differ in case", sets: idms("Q.io m.io", "q.IO n.io"), want: []string{"q.io: m.io n.io"}},
+		{name: "M12 names of devices", sets: idms("con m.io", "nul.local m.io", "con:5000 m.io"), want: []string{"con_5000_: m.io"}, findings: []string{notRepresentable}},
+		{name: "M12 a dot at the end", sets: idms("q.io. m.io"), findings: []string{notRepresentable}},
+		{name: "M19 a host that begins with http", sets: idms("q.io httpbin.org"), want: []string{"q.io: httpbin.org"}},
+		{name: "orders that no list can have", sets: idms("q.io/a m.io/a n.io/a", "q.io/b n.io/b m.io/b"), want: []string{"q.io: m.io n.io"}, findings: []string{"warning MirrorOrderNotKept", widened}},
+		{name: "a blocked registry", scopes: Scopes{Blocked: []string{"q.io"}}, want: []string{"q.io: server=q.io(push)"}},
+		{name: "a blocked registry with mirrors", sets: idms("q.io m.io"), scopes: Scopes{Blocked: []string{"q.io"}}, want: []string{"q.io: server=m.io m.io"}},
+		{name: "a blocked part, a blocked wildcard", scopes: Scopes{Blocked: []string{"q.io/a", "*.q.io"}}, findings: []string{"warning BlockNotRepresentable"}},
+		{name: "a blocked mirror", sets: idms("q.io m.io n.io"), scopes: Scopes{Blocked: []string{"m.io"}}, want: []string{"m.io: server=m.io(push)", "q.io: n.io"}, findings: []string{"info MirrorBlocked"}},
+		{name: "M18 an insecure mirror", sets: idms("q.io m.io/x n.io"), scopes: Scopes{Insecure: []string{"m.io/x"}}, want: []string{"q.io: http://m.io/x~ n.io"}, findings: []string{"warning InsecureNotRepresentable"}},
+		{name: "an insecure registry", scopes: Scopes{Insecure: []string{"q.io:5000"}}, want: []string{"q.io_5000_: server=http://q.io:5000+t~"}},
+		{name: "an insecure registry with mirrors", sets: idms("q.io m.io"), scopes: Scopes{Insecure: []string{"q.io"}}, want: []string{"q.io: server=http://q.io+t~ m.io"}},
+		{name: "allowed registries", sets: idms("q.io m.io", "r.io m.io"), scopes: Scopes{Allowed: []string{"q.io", "s.io/part"}}, want: []string{"_default: server=blocked.invalid(push)", "q.io: m.io", "r.io: server=r.io(push)", "s.io:"}, findings: []string{"warning AllowWidened"}},
+		{name: "an allowed wildcard", sets: idms("a.q.io m.io"), scopes: Scopes{Allowed: []string{"*.q.io"}}, want: []string{"_default: server=blocked.invalid(push)", "a.q.io: server=a.q.io(push)"}, findings: []string{"warning AllowNotRepresentable"}},
+		{name: "an allowed wildcard, open", sets: idms("a.q.io m.io"), scopes: Scopes{Allowed: []string{"*.q.io"}}, open: true, want: []string{"a.q.io: m.io"}, findings: []string{"warning AllowNotRepresentable"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			partial := Closed
+			if test.open {
+				partial = Open
+			}
+			r := Build(Inputs{Sets: test.sets, Scopes: test.scopes}, partial)
+			if diff := cmp.Diff(test.want, show(r.Files)); diff != "" {
+				t.Errorf("files (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(test.findings, reasons(r.Findings)); diff != "" {
+				t.Errorf("findings (-want +got):\n%s\n%+v", diff, r.Findings)
+			}
+		})
+	}
+}
+
+func TestWhatTheMachineConfigOperatorRefuses(t *testing.T) {
+	tests := []struct {
+		name string
+		in   Inputs
+		want []string
+	}{
+		{"M6 two policies, one of them unset", Inputs{Sets: slices.Concat(idms("q.io m.io"), itms("!q.io m.io"))}, []string{
+			`conflicting mirrorSourcePolicy is set for the same source "q.io" in imagedigestmirrorsets, imagetagmirrorsets, or imagecontentsourcepolicies`,
+		}},
+		{"M7 never, with the source among the mirrors", Inputs{Sets: idms("!q.io m.io q.io")}, []string{`cannot set mirrorSourcePolicy: NeverContactSource if the source "q.io" is one of the mirrors`}},
+		{"M13 what the API would refuse", Inputs{Sets: idms("https://q.io m.io:tag", "docker://q.io m.io@sha256:abc", "q.io/UP *.m.io", "q.io m.io/")}, []string{
+			`invalid format for mirror "*.m.io"`, `invalid format for mirror "m.io/"`, `invalid format for mirror "m.io:tag"`, `invalid format for mirror "m.io@sha256:abc"`,
+			`invalid format for source "docker://q.io"`, `invalid format for source "https://q.io"`, `invalid format for source "q.io/UP"`,
+		}},
+		{"scopes of Image/cluster", Inputs{Scopes: Scopes{Insecure: []string{"*q.io"}, Blocked: []string{"q io"}}}, []string{`invalid entry for blocked registries "q io"`, `invalid entry for insecure registries "*q.io"`}},
+	}
+	for _, test := range tests {
+		r := Build(test.in, Closed)
+		var got []string
+		for _, f := range r.Findings {
+			got = appendNew(got, f.Message)
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(test.want, got); diff != "" || !r.Findings.Refused() || r.Files != nil {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestWhereAnImageIsLookedFor(t *testing.T) {
+	r := Build(Inputs{Sets: slices.Concat(idms("q.io m.io"), itms("!r.io n.io")), Scopes: Scopes{Blocked: []string{"b.io"}, Insecure: []string{"i.io"}}}, Closed)
+	const digest = "@sha256:0000000000000000000000000000000000000000000000000000000000000000"
+	tests := []Lookup{
+		{Image: "q.io/a:1", By: "tag", Mirrors: []string{}, Source: true},
+		{Image: "q.io/a" + digest, By: "digest", Mirrors: []string{"https://m.io/v2"}, Source: true},
+		{Image: "r.io/a:1", By: "tag", Mirrors: []string{"https://n.io/v2"}},
+		{Image: "b.io/a:1", By: "tag", Mirrors: []string{}},
+		{Image: "i.io/a:1", By: "tag", Mirrors: []string{}, Source: true},
+		{Image: "other.io/a:1", By: "tag", Mirrors: []string{}, Source: true},
+	}
+	for _, want := range tests {
+		if diff := cmp.Diff(want, r.Lookup(want.Image)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
+func FuzzBuild(f *testing.F) {
+	f.Add("q.io/a", "m.io/a", "n.io", "q.io", true)
+	f.Add("*.q.io", "m.io", "q.io/b", "*.m.io", false)
+	f.Fuzz(func(t *testing.T, source, first, second, scope string, never bool) {
+		s := Set{Kind: DigestSet, Ref: bundle.Ref{Name: "a"}, Source: source, Mirrors: []string{first, second}}
+		if never {
+			s.Policy = NeverContactSource
+		}
+		r := Build(Inputs{Sets: []Set{s}, Scopes: Scopes{Insecure: []string{scope}, Blocked: []string{second}}}, Closed)
+		for _, file := range r.Files {
+			if err := bundle.CheckName(file.Directory); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
