@@ -20,6 +20,7 @@ import (
 	"wmco/render"
 	"wmco/render/bundle"
 	"wmco/render/preview"
+	"wmco/render/review"
 )
 
 // CaseFile is the name of the file that makes a folder a case.
@@ -33,6 +34,14 @@ type Case struct {
 	Facts string `json:"facts,omitempty"`
 	// Nodes are names or addresses; empty means every Windows machine of the inputs.
 	Nodes []string `json:"nodes,omitempty"`
+}
+
+// WantDir is where the wanted output of a case stands.
+func WantDir(dir string) string { return filepath.Join(dir, "want") }
+
+// Wants tells whether the case is about the node.
+func (c Case) Wants(n render.Node) bool {
+	return len(c.Nodes) == 0 || slices.Contains(c.Nodes, n.ID()) || slices.Contains(c.Nodes, n.Address)
 }
 
 // ErrRefused says that the inputs have findings of severity error.
@@ -103,21 +112,28 @@ func relative(r gather.Result, dir string) gather.Result {
 	return r
 }
 
-// Tree renders the case: the files of every chosen node below a folder of its name. With findings of severity error
-// the error is ErrRefused, and the findings tell why.
-func (c Case) Tree(r gather.Result) (map[string][]byte, bundle.Findings, error) {
-	findings := r.Findings
-	fleet, more, err := render.NewFleet(r.Cluster, render.Options{})
+// Rendered is one node of a case.
+type Rendered struct {
+	Node   render.Node
+	Bundle render.Bundle
+	// Findings are those of the cluster and of the node.
+	Findings bundle.Findings
+}
+
+// Render renders the chosen nodes. With findings of severity error the error is ErrRefused, and the findings tell why.
+func (c Case) Render(r gather.Result) ([]Rendered, bundle.Findings, error) {
+	fleet, findings, err := render.NewFleet(r.Cluster, render.Options{})
 	if err != nil {
 		return nil, nil, err
 	}
-	findings = append(findings, more...).Sorted()
-	if findings.Refused() {
-		return nil, findings, ErrRefused
+	cluster := append(findings, r.Findings...).Sorted()
+	if cluster.Refused() {
+		return nil, cluster, ErrRefused
 	}
-	tree, all := map[string][]byte{}, slices.Clone(findings)
+	var list []Rendered
+	all := slices.Clone(cluster)
 	for _, n := range r.Nodes {
-		if len(c.Nodes) > 0 && !slices.Contains(c.Nodes, n.ID()) && !slices.Contains(c.Nodes, n.Address) {
+		if !c.Wants(n) {
 			continue
 		}
 		b, own, err := fleet.Node(n)
@@ -125,22 +141,36 @@ func (c Case) Tree(r gather.Result) (map[string][]byte, bundle.Findings, error) 
 			return nil, nil, err
 		}
 		all = append(all, own...)
-		if own.Refused() {
-			continue
-		}
-		files, err := preview.Tree(b, append(slices.Clone(findings), own...).Sorted(), preview.Options{})
+		list = append(list, Rendered{Node: n, Bundle: b, Findings: append(slices.Clone(cluster), own...).Sorted()})
+	}
+	if all.Refused() {
+		return nil, all.Sorted(), ErrRefused
+	}
+	return list, all.Sorted(), nil
+}
+
+// Tree is the files of every node below a folder of its name, as they are kept.
+func Tree(list []Rendered) (map[string][]byte, error) {
+	tree := map[string][]byte{}
+	for _, r := range list {
+		files, err := preview.Tree(r.Bundle, r.Findings, preview.Options{})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for _, f := range files {
-			tree[n.ID()+"/"+f.Path] = f.Data
+			tree[r.Node.ID()+"/"+f.Path] = f.Data
 		}
 	}
-	findings = all
-	if findings.Refused() {
-		return nil, findings.Sorted(), ErrRefused
+	return tree, nil
+}
+
+// Reviewed is the nodes as a comparison takes them.
+func Reviewed(list []Rendered) []review.Node {
+	nodes := make([]review.Node, len(list))
+	for i, r := range list {
+		nodes[i] = review.Node{Name: r.Node.ID(), Address: r.Node.Address, Bundle: r.Bundle.Bundle}
 	}
-	return tree, findings.Sorted(), nil
+	return nodes
 }
 
 // ReadTree reads a folder into a tree, by paths with forward slashes. A folder that is not there is an empty tree.

@@ -66,7 +66,11 @@ func checkExample(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tree, found, err := c.Tree(r)
+	list, found, err := c.Render(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := Tree(list)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -54,9 +54,13 @@ func loadCase(t testing.TB, dir string) (Case, gather.Result) {
 func renderCase(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	c, r := loadCase(t, dir)
-	tree, findings, err := c.Tree(r)
+	list, findings, err := c.Render(r)
 	if err != nil {
 		t.Fatalf("%v: %+v", err, findings)
+	}
+	tree, err := Tree(list)
+	if err != nil {
+		t.Fatal(err)
 	}
 	if len(tree) == 0 {
 		t.Fatal("the case has no Windows machine")
@@ -118,7 +122,7 @@ func TestRefusedInputsTellEveryError(t *testing.T) {
 	for _, dir := range caseDirs(t, "errors") {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			c, r := loadCase(t, dir)
-			_, findings, err := c.Tree(r)
+			_, findings, err := c.Render(r)
 			if !errors.Is(err, ErrRefused) {
 				t.Errorf("error %v, want ErrRefused", err)
 			}
@@ -127,6 +131,33 @@ func TestRefusedInputsTellEveryError(t *testing.T) {
 				t.Fatal(err)
 			}
 			compareTree(t, filepath.Join(dir, "want"), map[string][]byte{"findings.json": append(data, '\n')})
+		})
+	}
+}
+
+// TestTransitionsTellEachChange: what changes between two states of a cluster, what it costs and who caused it, in all
+// three formats, byte for byte.
+func TestTransitionsTellEachChange(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("transitions", "*", TransitionFile))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transitions: %v", err)
+	}
+	for _, file := range files {
+		dir := filepath.Dir(file)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			transition, err := LoadTransition(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := transition.Review(t.Context(), dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := json.MarshalIndent(r, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareTree(t, filepath.Join(dir, "want"), map[string][]byte{"diff.txt": []byte(r.Text()), "diff.md": []byte(r.Markdown()), "diff.json": append(data, '\n')})
 		})
 	}
 }
@@ -278,8 +309,12 @@ func addDocument(t *testing.T, docs map[string]string, doc string) {
 
 // secretTexts are what the example clusters mark as secret; none of it may stand in any golden.
 func TestNoGoldenHoldsASecret(t *testing.T) {
-	for _, kind := range []string{"cases", "errors"} {
-		for _, dir := range caseDirs(t, kind) {
+	for _, kind := range []string{"cases", "errors", "transitions", "machines"} {
+		dirs, err := filepath.Glob(filepath.Join(kind, "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, dir := range dirs {
 			tree, err := ReadTree(filepath.Join(dir, "want"))
 			if err != nil {
 				t.Fatal(err)

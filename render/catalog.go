@@ -223,7 +223,7 @@ func hostRows() []Row {
 	route.Platforms = []Platform{AWS}
 	endpoint := row(rowEndpoint, bundle.KindEndpoint, vipEndpoint, bundle.ImpactNone, "the source address of kube-proxy's load balancing")
 	endpoint.JoinedOnly = true
-	host := row(rowHostName, bundle.KindHostName, "<machine name>", bundle.ImpactReboot, "the machine is named like its Machine", FromMachine)
+	host := row(rowHostName, bundle.KindHostName, bundle.Computer, bundle.ImpactReboot, "the name of the computer is that of its Machine", FromMachine)
 	host.Layer, host.Platforms = bundle.LayerNode, []Platform{VSphere, Nutanix}
 	return []Row{
 		row(rowVariable, bundle.KindVariable, "<HTTP_PROXY, HTTPS_PROXY, NO_PROXY>", bundle.ImpactNone, "the proxy for people and programs on the machine", FromProxy, FromOperator),

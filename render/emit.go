@@ -54,7 +54,7 @@ func (e *emitter) cause(r Row, name string) {
 func (e *emitter) causedBy(r Row, name string, refs []bundle.Ref) {
 	id := r.Kind.ID(name)
 	for _, ref := range refs {
-		e.provenance[id] = append(e.provenance[id], bundle.Ref{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name})
+		e.provenance[id] = append(e.provenance[id], bundle.Ref{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Digest: ref.Digest})
 	}
 }
 
@@ -115,17 +115,9 @@ func (e *emitter) service(id RowID, s bundle.Service) {
 		return
 	}
 	s.Name, s.Description, s.Start, s.Impact = r.Name, descriptionPrefix+r.Name, bundle.StartAuto, r.Impact
-	s.Environment = e.environment()
+	s.Environment = proxyEnvironment
 	e.layer.Services = append(e.layer.Services, s)
 	e.cause(r, s.Name)
-}
-
-// environment is the name of the environment that services get: the proxy's, where there is one.
-func (e *emitter) environment() string {
-	if e.cluster.Proxy.IsZero() {
-		return ""
-	}
-	return proxyEnvironment
 }
 
 // variable returns one variable of the proxy, secret where the value holds a password.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/Masterminds/sprig/v3"
 
+	"wmco/render/bundle"
 	"wmco/templates"
 )
 
@@ -22,7 +23,7 @@ func sprigAllowed() []string {
 // functions are what templates may call: the allowed part of sprig and the quoting helpers. Every inserted value
 // passes a quoting helper of its target language.
 func functions() template.FuncMap {
-	funcs := template.FuncMap{"toml": quoteTOML, "json": quoteJSON, "yaml": quoteYAML}
+	funcs := template.FuncMap{"toml": quoteTOML, "json": quoteJSON, "yaml": quoteYAML, "ps": bundle.PowerShell}
 	all := sprig.HermeticTxtFuncMap()
 	for _, name := range sprigAllowed() {
 		funcs[name] = all[name]

@@ -64,7 +64,7 @@ func (e *emitter) hostEntries() {
 	if r, ok := e.wanted(rowHostName); ok {
 		if name := e.node.renamed(e.cluster.Platform); name != "" {
 			e.layer.HostName = bundle.HostName{Name: name, Impact: r.Impact}
-			e.cause(r, name)
+			e.cause(r, r.Name)
 		}
 	}
 }

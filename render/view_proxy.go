@@ -14,8 +14,11 @@ func (p Proxy) IsZero() bool { return p.HTTP.IsZero() && p.HTTPS.IsZero() }
 // proxyVariable is one variable with the text that people may see of it.
 type proxyVariable struct{ name, value, shown string }
 
-// variables are the names that Go's net/http/httpproxy, and with it every program that we start, reads.
+// variables are none without a proxy; their names are those that Go's net/http/httpproxy, and with it every program that we start, reads.
 func (p Proxy) variables() []proxyVariable {
+	if p.IsZero() {
+		return nil
+	}
 	noProxy := normalizeNoProxy(p.NoProxy)
 	var vars []proxyVariable
 	for _, v := range []proxyVariable{
@@ -101,12 +104,10 @@ func (p Proxy) check(ref bundle.Ref) bundle.Findings {
 // proxyEntries are the variables of the machine, for people and foreign programs, and the environment of our services.
 // Only the latter matters to a running node: the service manager hands services the machine's variables as they were
 // at boot (learn.microsoft.com/windows/win32/procthread/environment-variables), so each service has its own copy and a
-// change of the proxy restarts services instead of the machine.
+// change of the proxy restarts services instead of the machine. The environment is there, empty, without a proxy too:
+// setting one changes it and no service's definition.
 func (e *emitter) proxyEntries() {
-	if e.cluster.Proxy.IsZero() {
-		return
-	}
-	env := bundle.Environment{Name: proxyEnvironment}
+	env := bundle.Environment{Name: proxyEnvironment, Variables: []bundle.Variable{}}
 	for _, v := range e.cluster.Proxy.variables() {
 		if r, ok := e.wanted(rowVariable); ok {
 			e.layer.Variables = append(e.layer.Variables, e.variable(v.name, v.value, v.shown, r.Impact))

@@ -43,8 +43,10 @@ func commandDocs(root *cobra.Command) string {
 		if cmd.Hidden || cmd.Name() == "help" || cmd.Name() == "completion" {
 			continue
 		}
-		cmd.InitDefaultHelpFlag()
-		fmt.Fprintf(&out, "\n## wmco %s\n\n```\n%s\n\n%s```\n", cmd.Name(), cmd.Long, cmd.UsageString())
+		for _, c := range append([]*cobra.Command{cmd}, cmd.Commands()...) {
+			c.InitDefaultHelpFlag()
+			fmt.Fprintf(&out, "\n## %s\n\n```\n%s\n\n%s```\n", c.CommandPath(), firstNonEmpty(c.Long, c.Short), c.UsageString())
+		}
 	}
 	return out.String()
 }
@@ -112,7 +114,7 @@ func layoutRow(r render.Row) string {
 	if r.Secret {
 		what += " (secret)"
 	}
-	platforms := joinBy(r.Platforms, func(p render.Platform) string { return string(p) })
-	from := joinBy(r.Causes, func(o render.Origin) string { return string(o) })
+	platforms := joinBy(r.Platforms, func(p render.Platform) string { return string(p) }, ", ")
+	from := joinBy(r.Causes, func(o render.Origin) string { return string(o) }, ", ")
 	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, r.Layer, stage, r.Impact, firstNonEmpty(platforms, "all"), from)
 }

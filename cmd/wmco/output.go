@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -15,30 +16,43 @@ import (
 type format string
 
 const (
-	formatText format = "text"
-	formatJSON format = "json"
+	formatText     format = "text"
+	formatJSON     format = "json"
+	formatMarkdown format = "markdown"
 )
 
-// String, Set and Type make format a flag.
-func (f *format) String() string { return string(*f) }
+// formatFlag is -o, with the formats that a command knows.
+type formatFlag struct {
+	value *format
+	known []format
+}
+
+// String implements pflag.Value.
+func (f formatFlag) String() string { return string(*f.value) }
 
 // Set accepts the known formats.
-func (f *format) Set(s string) error {
-	switch format(s) {
-	case formatText, formatJSON:
-		*f = format(s)
-		return nil
+func (f formatFlag) Set(s string) error {
+	if !slices.Contains(f.known, format(s)) {
+		return fmt.Errorf("must be one of %s", f.Type())
 	}
-	return fmt.Errorf("must be text or json")
+	*f.value = format(s)
+	return nil
 }
 
 // Type is what help calls the value.
-func (f *format) Type() string { return "text|json" }
+func (f formatFlag) Type() string {
+	return joinBy(f.known, func(x format) string { return string(x) }, "|")
+}
 
-func addFormat(cmd *cobra.Command, f *format) {
+// addFormat adds -o text|json to a command.
+func addFormat(cmd *cobra.Command, f *format) { addFormats(cmd, f) }
+
+// addFormats adds -o with more formats than text and json.
+func addFormats(cmd *cobra.Command, f *format, more ...format) {
 	*f = formatText
-	cmd.Flags().VarP(f, "output", "o", "format of the answer")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	flag := formatFlag{value: f, known: append([]format{formatText, formatJSON}, more...)}
+	cmd.Flags().VarP(flag, "output", "o", "format of the answer")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(strings.Split(flag.Type(), "|"), cobra.ShellCompDirectiveNoFileComp))
 }
 
 func writeJSON(w io.Writer, v any) error {

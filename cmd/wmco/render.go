@@ -272,20 +272,20 @@ func printHost(w io.Writer, p palette, b render.Bundle) {
 	}
 	l := b.Cluster
 	line("host name", b.Node.HostName.Name)
-	line("features", joinBy(l.Features, func(f bundle.Feature) string { return f.Name }))
-	line("firewall", joinBy(l.Firewall, func(f bundle.FirewallRule) string { return fmt.Sprintf("%d/%s", f.Port, f.Protocol) }))
-	line("routes", joinBy(l.Routes, func(r bundle.Route) string { return r.Destination + " via " + r.Via }))
-	line("trusted CAs", joinBy(l.TrustedCAs, func(c bundle.TrustedCA) string { return c.Subject }))
-	line("variables", joinBy(l.Variables, func(v bundle.Variable) string { return v.Name }))
-	line("endpoints", joinBy(l.Endpoints, func(e bundle.Endpoint) string { return e.Name }))
+	line("features", joinBy(l.Features, func(f bundle.Feature) string { return f.Name }, ", "))
+	line("firewall", joinBy(l.Firewall, func(f bundle.FirewallRule) string { return fmt.Sprintf("%d/%s", f.Port, f.Protocol) }, ", "))
+	line("routes", joinBy(l.Routes, func(r bundle.Route) string { return r.Destination + " via " + r.Via }, ", "))
+	line("trusted CAs", joinBy(l.TrustedCAs, func(c bundle.TrustedCA) string { return c.Subject }, ", "))
+	line("variables", joinBy(l.Variables, func(v bundle.Variable) string { return v.Name }, ", "))
+	line("endpoints", joinBy(l.Endpoints, func(e bundle.Endpoint) string { return e.Name }, ", "))
 }
 
-func joinBy[E any](list []E, text func(E) string) string {
+func joinBy[E any](list []E, text func(E) string, separator string) string {
 	var parts []string
 	for _, e := range list {
 		parts = append(parts, text(e))
 	}
-	return strings.Join(parts, ", ")
+	return strings.Join(parts, separator)
 }
 
 func printPayload(w io.Writer, p palette, b render.Bundle) error {

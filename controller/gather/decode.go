@@ -11,6 +11,24 @@ import (
 	"wmco/render/bundle"
 )
 
+// contentDigest is of what an object says, without what the API server counts.
+func contentDigest(data []byte) bundle.Digest {
+	var object map[string]any
+	if json.Unmarshal(data, &object) != nil {
+		return bundle.Of(data)
+	}
+	if metadata, ok := object["metadata"].(map[string]any); ok {
+		for _, name := range []string{"resourceVersion", "generation", "uid", "creationTimestamp", "managedFields"} {
+			delete(metadata, name)
+		}
+	}
+	canonical, err := json.Marshal(object)
+	if err != nil {
+		return bundle.Of(data)
+	}
+	return bundle.Of(canonical)
+}
+
 // find returns the one object in that place, if it was found.
 func (g *gatherer) find(p place) (objects.Object, bool) {
 	for _, o := range g.objects {

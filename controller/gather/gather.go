@@ -49,6 +49,9 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	if err != nil {
 		return Result{}, fmt.Errorf("reading cluster: %w", err)
 	}
+	for i := range set.Objects {
+		set.Objects[i].Digest = contentDigest(set.Objects[i].JSON)
+	}
 	g := &gatherer{options: o, objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}, Copies: !o.Complete}}
 	g.infrastructure()
 	g.networks()

@@ -246,6 +246,9 @@ type Endpoint struct {
 	Impact      Impact `json:"impact"`
 }
 
+// Computer is what the one entry of a host name is called: another name is a change of it.
+const Computer = "computer"
+
 // HostName is the name of the machine, one entry at most.
 type HostName struct {
 	Name   string `json:"name"`

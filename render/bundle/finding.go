@@ -41,6 +41,9 @@ type Ref struct {
 	Source string `json:"source,omitempty"`
 	// Line is the first line of the object in Source, counted from 1; 0 where there are no lines.
 	Line int `json:"line,omitempty"`
+	// Digest is of the object's contents, where they are known. It tells which of an entry's causes changed, and never
+	// leaves the program: it may be of a Secret.
+	Digest Digest `json:"-"`
 }
 
 // String prints the object as people write it, Kind/namespace/name.

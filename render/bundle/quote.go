@@ -1,6 +1,9 @@
 package bundle
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // CommandLine joins argv into one command line that CommandLineToArgvW, and the C runtime and Go with it, splits into
 // the same arguments: quotes around what holds a blank or is empty, a backslash before quotes, and backslashes doubled
@@ -43,4 +46,16 @@ func quoteArg(a string) string {
 	out.WriteString(strings.Repeat(`\`, 2*backslashes))
 	out.WriteByte('"')
 	return out.String()
+}
+
+// PowerShell writes a single-quoted string of PowerShell, in which nothing has a meaning but the quote itself, doubled.
+// Windows PowerShell reads a script without a byte order mark in the machine's code page, where other bytes can be
+// quotation marks, so only printable ASCII is taken (learn.microsoft.com, about_Quoting_Rules and about_Character_Encoding).
+func PowerShell(s string) (string, error) {
+	for _, r := range s {
+		if r < ' ' || r > '~' {
+			return "", fmt.Errorf("quoting for PowerShell: %U is not a printable ASCII character", r)
+		}
+	}
+	return "'" + strings.ReplaceAll(s, "'", "''") + "'", nil
 }

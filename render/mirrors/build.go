@@ -44,6 +44,10 @@ type builder struct {
 	insecure, blocked, allowed []scope
 	// sources are all that have mirrors, and whether each must never be contacted.
 	sources map[string]bool
+	// neverBy are the same by what they mean: spellings of one source are one, and the stricter counts.
+	neverBy map[scope]bool
+	// refsOf are the objects that name a source, by kind.
+	refsOf map[pullKind]map[string][]bundle.Ref
 }
 
 // host is one registry.
@@ -81,16 +85,25 @@ func (b *builder) info(reason string, f bundle.Finding) {
 	b.findings = append(b.findings, f)
 }
 
+// parseScopes reads the lists of Image/cluster. OpenShift takes entries that are no scopes, such as one with a tag, and
+// so they must not hold up the rest; they stay as the zero scope, which covers nothing.
 func (b *builder) parseScopes() {
-	parse := func(texts []string) []scope {
-		var list []scope
-		for _, t := range texts {
-			s, _ := parseScope(t) // validated before
-			list = append(list, s)
+	parse := func(name, reason string, texts []string) []scope {
+		list := make([]scope, len(texts))
+		for i, text := range texts {
+			s, ok := parseScope(text)
+			list[i] = s
+			if !ok {
+				b.warn(reason, bundle.Finding{
+					Object: b.in.Scopes.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", name, i), Message: fmt.Sprintf("%q is left out on Windows nodes: it is no registry or part of one", text), Fix: fixScope,
+				})
+			}
 		}
 		return list
 	}
-	b.insecure, b.blocked, b.allowed = parse(b.in.Scopes.Insecure), parse(b.in.Scopes.Blocked), parse(b.in.Scopes.Allowed)
+	b.insecure = parse("insecureRegistries", "InsecureNotRepresentable", b.in.Scopes.Insecure)
+	b.blocked = parse("blockedRegistries", "BlockNotRepresentable", b.in.Scopes.Blocked)
+	b.allowed = parse("allowedRegistries", "AllowNotRepresentable", b.in.Scopes.Allowed)
 }
 
 func covered(list []scope, s scope) bool {
@@ -111,6 +124,11 @@ func (b *builder) addChains() {
 	b.sources = map[string]bool{}
 	for _, c := range slices.Concat(digestChains, tagChains) {
 		b.sources[c.Source] = b.sources[c.Source] || c.Never
+	}
+	b.neverBy = map[scope]bool{}
+	for text, never := range b.sources {
+		source, _ := parseScope(text) // validated before
+		b.neverBy[source] = b.neverBy[source] || never
 	}
 	for _, c := range digestChains {
 		b.addChain(c, kindDigest)
@@ -190,12 +208,17 @@ func appendNew[E comparable](list []E, e E) []E {
 
 // refs are the objects whose sets name the source.
 func (b *builder) refs(source string, kind pullKind) []bundle.Ref {
-	var refs []bundle.Ref
-	for _, s := range b.in.Sets {
-		if s.Source == source && (s.Kind == TagSet) == (kind == kindTag) {
-			refs = appendNew(refs, s.Ref)
+	if b.refsOf == nil {
+		b.refsOf = map[pullKind]map[string][]bundle.Ref{kindDigest: {}, kindTag: {}}
+		for _, s := range b.in.Sets {
+			k := kindDigest
+			if s.Kind == TagSet {
+				k = kindTag
+			}
+			b.refsOf[k][s.Source] = appendNew(b.refsOf[k][s.Source], s.Ref)
 		}
 	}
+	refs := b.refsOf[kind][source]
 	slices.SortFunc(refs, func(x, y bundle.Ref) int { return cmp.Compare(x.String(), y.String()) })
 	return refs
 }
@@ -228,19 +251,29 @@ func (b *builder) refused(mirror scope) bool {
 	if covered(b.blocked, mirror) {
 		return true
 	}
-	best, never := -1, false
-	for text, n := range b.sources {
-		s, _ := parseScope(text)
-		if length := len(s.String()); s.covers(mirror) && length > best {
-			best, never = length, n
+	for x := mirror; ; x = x.parent() {
+		if never, ok := b.neverBy[x]; ok {
+			return never
+		}
+		if x.path == "" {
+			break
 		}
 	}
-	return never
+	name, _, _ := strings.Cut(mirror.host, ":")
+	for i, c := range name {
+		if never, ok := b.neverBy[scope{host: "*" + name[i:], wildcard: true}]; ok && c == '.' {
+			return never
+		}
+	}
+	return false
 }
 
 // addScopes adds what Image/cluster says of whole hosts, and tells of what containerd cannot do with parts of them.
 func (b *builder) addScopes() {
 	for i, s := range b.blocked {
+		if s == (scope{}) {
+			continue
+		}
 		field := fmt.Sprintf("spec.registrySources.blockedRegistries[%d]", i)
 		if s.wildcard || s.path != "" || unrepresentable(s) != "" {
 			b.warn("BlockNotRepresentable", bundle.Finding{
@@ -253,9 +286,15 @@ func (b *builder) addScopes() {
 		h.causes = appendNew(h.causes, b.in.Scopes.Ref)
 	}
 	for i, s := range b.insecure {
+		if s == (scope{}) {
+			continue
+		}
 		b.addInsecure(s, fmt.Sprintf("spec.registrySources.insecureRegistries[%d]", i))
 	}
 	for i, s := range b.allowed {
+		if s == (scope{}) {
+			continue
+		}
 		b.addAllowed(s, fmt.Sprintf("spec.registrySources.allowedRegistries[%d]", i))
 	}
 }
@@ -461,4 +500,10 @@ func (b *builder) tellNever(h *host) {
 			Fix: "mirror everything that Windows nodes pull from " + h.name + ", or set mirrors.partialNever: Open in windows-machine-config",
 		})
 	}
+}
+
+// parent is the scope that s lies in, one element of the path up.
+func (s scope) parent() scope {
+	i := max(strings.LastIndexByte(s.path, '/'), 0)
+	return scope{host: s.host, path: s.path[:i]}
 }

@@ -106,12 +106,12 @@ func TestDecidedOutcomes(t *testing.T) {
 		{name: "M10 Docker Hub as a mirror", sets: idms("q.io docker.io"), want: []string{"q.io: registry-1.docker.io"}},
 		{name: "M11 hosts that differ in case", sets: idms("Q.io m.io", "q.IO n.io"), want: []string{"q.io: m.io n.io"}},
 		{name: "M12 names of devices", sets: idms("con m.io", "nul.local m.io", "con:5000 m.io"), want: []string{"con_5000_: m.io"}, findings: []string{notRepresentable}},
-		{name: "M12 a dot at the end", sets: idms("q.io. m.io"), findings: []string{notRepresentable}},
 		{name: "M19 a host that begins with http", sets: idms("q.io httpbin.org"), want: []string{"q.io: httpbin.org"}},
 		{name: "orders that no list can have", sets: idms("q.io/a m.io/a n.io/a", "q.io/b n.io/b m.io/b"), want: []string{"q.io: m.io n.io"}, findings: []string{"warning MirrorOrderNotKept", widened}},
 		{name: "a blocked registry", scopes: Scopes{Blocked: []string{"q.io"}}, want: []string{"q.io: server=q.io(push)"}},
 		{name: "a blocked registry with mirrors", sets: idms("q.io m.io"), scopes: Scopes{Blocked: []string{"q.io"}}, want: []string{"q.io: server=m.io m.io"}},
 		{name: "a blocked part, a blocked wildcard", scopes: Scopes{Blocked: []string{"q.io/a", "*.q.io"}}, findings: []string{"warning BlockNotRepresentable"}},
+		{name: "what is no scope", scopes: Scopes{Blocked: []string{"q.io/x:tag", "b.io"}, Insecure: []string{"[::1]:5000"}}, want: []string{"b.io: server=b.io(push)"}, findings: []string{"warning BlockNotRepresentable", "warning InsecureNotRepresentable"}},
 		{name: "a blocked mirror", sets: idms("q.io m.io n.io"), scopes: Scopes{Blocked: []string{"m.io"}}, want: []string{"m.io: server=m.io(push)", "q.io: n.io"}, findings: []string{"info MirrorBlocked"}},
 		{name: "M18 an insecure mirror", sets: idms("q.io m.io/x n.io"), scopes: Scopes{Insecure: []string{"m.io/x"}}, want: []string{"q.io: http://m.io/x~ n.io"}, findings: []string{"warning InsecureNotRepresentable"}},
 		{name: "an insecure registry", scopes: Scopes{Insecure: []string{"q.io:5000"}}, want: []string{"q.io_5000_: server=http://q.io:5000+t~"}},
@@ -147,11 +147,11 @@ func TestWhatTheMachineConfigOperatorRefuses(t *testing.T) {
 			`conflicting mirrorSourcePolicy is set for the same source "q.io" in imagedigestmirrorsets, imagetagmirrorsets, or imagecontentsourcepolicies`,
 		}},
 		{"M7 never, with the source among the mirrors", Inputs{Sets: idms("!q.io m.io q.io")}, []string{`cannot set mirrorSourcePolicy: NeverContactSource if the source "q.io" is one of the mirrors`}},
-		{"M13 what the API would refuse", Inputs{Sets: idms("https://q.io m.io:tag", "docker://q.io m.io@sha256:abc", "q.io/UP *.m.io", "q.io m.io/")}, []string{
+		{"M13 what the API would refuse", Inputs{Sets: idms("q.io. m.io", "https://q.io m.io:tag", "docker://q.io m.io@sha256:abc", "q.io/UP *.m.io", "q.io m.io/")}, []string{
 			`invalid format for mirror "*.m.io"`, `invalid format for mirror "m.io/"`, `invalid format for mirror "m.io:tag"`, `invalid format for mirror "m.io@sha256:abc"`,
-			`invalid format for source "docker://q.io"`, `invalid format for source "https://q.io"`, `invalid format for source "q.io/UP"`,
+			`invalid format for source "docker://q.io"`, `invalid format for source "https://q.io"`, `invalid format for source "q.io."`, `invalid format for source "q.io/UP"`,
 		}},
-		{"scopes of Image/cluster", Inputs{Scopes: Scopes{Insecure: []string{"*q.io"}, Blocked: []string{"q io"}}}, []string{`invalid entry for blocked registries "q io"`, `invalid entry for insecure registries "*q.io"`}},
+		{"scopes of Image/cluster", Inputs{Scopes: Scopes{Insecure: []string{"*q.io"}, Blocked: []string{"q.*"}}}, []string{`invalid entry for blocked registries "q.*"`, `invalid entry for insecure registries "*q.io"`}},
 	}
 	for _, test := range tests {
 		r := Build(test.in, Closed)

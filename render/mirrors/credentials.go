@@ -1,10 +1,12 @@
 package mirrors
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -39,7 +41,7 @@ func (in Inputs) credentials() ([]credential, bundle.Findings) {
 	}
 	var list []credential
 	var findings bundle.Findings
-	for _, key := range slices.Sorted(maps.Keys(file.Auths)) {
+	for _, key := range slices.SortedFunc(maps.Keys(file.Auths), compareKeys) {
 		header, problem := authorization(file.Auths[key])
 		if problem != "" {
 			findings = append(findings, in.badCredential(fmt.Sprintf("auths[%q]", key), problem+"; the entry is left out, the others are not affected"))
@@ -48,6 +50,13 @@ func (in Inputs) credentials() ([]credential, bundle.Findings) {
 		list = append(list, credential{key: credentialKey(key), header: header})
 	}
 	return list, findings
+}
+
+// compareKeys puts keys that are addresses behind the others: of two keys for one place the plain one counts, as for
+// containers/image (pkg/docker/config).
+func compareKeys(x, y string) int {
+	order := func(key string) int { return strings.Count(key, "://") }
+	return cmp.Or(cmp.Compare(order(x), order(y)), cmp.Compare(x, y))
 }
 
 func (in Inputs) badCredential(field, message string) bundle.Finding {
@@ -63,10 +72,7 @@ func authorization(raw json.RawMessage) (bundle.Secret, string) {
 	if json.Unmarshal(raw, &a) != nil {
 		return bundle.Secret{}, "is not an object of strings"
 	}
-	if a.Auth == "" && a.Username == "" {
-		if a.IdentityToken != "" {
-			return bundle.Secret{}, "holds an identity token only, which containerd cannot use for a mirror"
-		}
+	if a.Auth == "" && a.Username == "" && a.IdentityToken == "" {
 		return bundle.Secret{}, "holds no user"
 	}
 	user, password := a.Username, a.Password
@@ -79,6 +85,10 @@ func authorization(raw json.RawMessage) (bundle.Secret, string) {
 			return bundle.Secret{}, "auth is not base64 of user:password"
 		}
 	}
+	// Azure's registries write a user of zeros and no password beside the token.
+	if a.IdentityToken != "" && (user == "" || password == "") {
+		return bundle.Secret{}, "holds an identity token only, which containerd cannot use for a mirror"
+	}
 	return bundle.NewSecret("Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))), ""
 }
 
@@ -90,14 +100,18 @@ func decodeBase64(text string) (string, bool) {
 
 const dockerHub = "docker.io"
 
-// credentialKey writes a key as host[/path]: without scheme and API version, and with Docker Hub's one name.
+var apiVersion = regexp.MustCompile(`^v[12]/`)
+
+// credentialKey writes a key as host[/path]: without scheme and API version, and with Docker Hub's one name. A version
+// stands right behind the host, and a slash or a scheme tells it from a namespace (k8s.io/kubernetes
+// pkg/credentialprovider, DockerKeyring.Add).
 func credentialKey(key string) string {
-	key = strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
-	key = strings.TrimRight(key, "/")
-	for _, suffix := range []string{"/v1", "/v2"} {
-		key = strings.TrimSuffix(key, suffix)
+	plain := strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
+	host, path, _ := strings.Cut(plain, "/")
+	if plain != key {
+		path += "/"
 	}
-	host, path, _ := strings.Cut(key, "/")
+	path = strings.Trim(apiVersion.ReplaceAllString(path, ""), "/")
 	host = strings.ToLower(host)
 	if host == "index.docker.io" || host == "registry-1.docker.io" {
 		host = dockerHub

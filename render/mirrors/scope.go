@@ -17,7 +17,7 @@ type scope struct {
 // The forms of the API (openshift/api config/v1, ImageDigestMirrors): no scheme, tag or digest; only the host may have
 // upper case.
 const (
-	hostPattern = `([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(\.([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*\.?(:[0-9]{1,5})?`
+	hostPattern = `([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(\.([a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(:[0-9]+)?`
 	pathPattern = `(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*`
 )
 

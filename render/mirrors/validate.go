@@ -75,7 +75,7 @@ func (s Scopes) validate() bundle.Findings {
 		scopes []string
 	}{{"insecureRegistries", s.Insecure}, {"blockedRegistries", s.Blocked}, {"allowedRegistries", s.Allowed}} {
 		for i, text := range list.scopes {
-			if _, ok := parseScope(text); !ok {
+			if _, ok := parseScope(text); !ok && strings.Contains(text, "*") {
 				findings = append(findings, bundle.Finding{
 					Severity: bundle.SeverityError, Reason: "MirrorsRefused", Object: s.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", list.name, i),
 					Message: fmt.Sprintf("invalid entry for %s %q", strings.TrimSuffix(list.name, "Registries")+" registries", text), Fix: fixScope,
@@ -86,7 +86,7 @@ func (s Scopes) validate() bundle.Findings {
 	if len(s.Allowed) > 0 && len(s.Blocked) > 0 {
 		findings = append(findings, bundle.Finding{
 			Severity: bundle.SeverityError, Reason: "MirrorsRefused", Object: s.Ref, Field: "spec.registrySources",
-			Message: "only one of allowedRegistries and blockedRegistries may be set", Fix: "remove one of the two lists",
+			Message: "invalid images config: only one of AllowedRegistries or BlockedRegistries may be specified", Fix: "remove one of the two lists",
 		})
 	}
 	return findings

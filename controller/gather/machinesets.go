@@ -1,0 +1,82 @@
+package gather
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	configv1 "github.com/openshift/api/config/v1"
+
+	"wmco/controller/gather/objects"
+	"wmco/render"
+	"wmco/render/bundle"
+	"wmco/render/machines"
+)
+
+// WorkerMachineSets reads what a new MachineSet is made from: the MachineSets that there are, and what the cluster says
+// of its platform. A platform without a Machine API stays empty. The error is the source's.
+func WorkerMachineSets(ctx context.Context, r objects.Reader) (machines.Cluster, bundle.Findings, error) {
+	set, err := r.Read(ctx, []objects.Want{
+		{Group: groupConfig, Version: "v1", Kind: "Infrastructure", Names: []string{clusterName}},
+		{Group: groupMachineConfig, Version: "v1", Kind: "ControllerConfig", Names: []string{controllerConfigName}, Optional: true},
+		{Group: groupMachine, Version: "v1beta1", Kind: "MachineSet", Namespace: namespaceMachines, Optional: true},
+	})
+	if err != nil {
+		return machines.Cluster{}, nil, fmt.Errorf("reading MachineSets: %w", err)
+	}
+	g := &gatherer{objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}}}
+	g.infrastructure()
+	c := machines.Cluster{Platform: machines.Platform(g.cluster.Platform), InfrastructureName: g.cluster.InfrastructureName}
+	var infra configv1.Infrastructure
+	if o, ok := g.find(place{groupConfig, "Infrastructure", "", clusterName}); ok && g.decode(o, &infra) {
+		platformFacts(&c, infra)
+	}
+	for _, o := range g.all(groupMachine, "MachineSet") {
+		c.Sets = append(c.Sets, machines.Source{Ref: o.Ref, JSON: o.JSON})
+	}
+	return c, g.findings.Sorted(), nil
+}
+
+// platformFacts are those that only the object itself has, not the copy that stands in for it.
+func platformFacts(c *machines.Cluster, infra configv1.Infrastructure) {
+	if s := infra.Status.PlatformStatus; s != nil {
+		if s.AWS != nil {
+			c.Region = s.AWS.Region
+		}
+		if s.GCP != nil {
+			c.Region, c.Project = s.GCP.Region, s.GCP.ProjectID
+		}
+		if s.Azure != nil {
+			c.ResourceGroup, c.NetworkResourceGroup = s.Azure.ResourceGroupName, firstNonEmpty(s.Azure.NetworkResourceGroupName, s.Azure.ResourceGroupName)
+		}
+	}
+	if v := infra.Spec.PlatformSpec.VSphere; v != nil {
+		for _, f := range v.FailureDomains {
+			t := f.Topology
+			c.FailureDomains = append(c.FailureDomains, machines.FailureDomain{
+				Name: f.Name, Zone: f.Zone, Server: f.Server, Datacenter: t.Datacenter, Datastore: t.Datastore, Folder: t.Folder,
+				ResourcePool: t.ResourcePool, Networks: t.Networks,
+			})
+		}
+	}
+	if n := infra.Spec.PlatformSpec.Nutanix; n != nil {
+		for _, f := range n.FailureDomains {
+			domain := machines.FailureDomain{Name: f.Name, Element: identifier(f.Cluster)}
+			for _, s := range f.Subnets {
+				domain.Subnets = append(domain.Subnets, identifier(s))
+			}
+			c.FailureDomains = append(c.FailureDomains, domain)
+		}
+	}
+}
+
+// identifier reads one of the two names that Nutanix has for a thing.
+func identifier(r configv1.NutanixResourceIdentifier) machines.Identifier {
+	var i machines.Identifier
+	if r.UUID != nil && strings.EqualFold(string(r.Type), "uuid") {
+		i.UUID = *r.UUID
+	} else if r.Name != nil {
+		i.Name = *r.Name
+	}
+	return i
+}

@@ -1,0 +1,312 @@
+package bundle
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Action is what happens to an entry.
+type Action string
+
+const (
+	// ActionAdd is an entry that was not there.
+	ActionAdd Action = "add"
+	// ActionChange is an entry that is there with other contents or settings.
+	ActionChange Action = "change"
+	// ActionRemove is an entry that is no longer there.
+	ActionRemove Action = "remove"
+)
+
+// Change is the difference of one entry between two bundles.
+type Change struct {
+	Entry  EntryID `json:"entry"`
+	Action Action  `json:"action"`
+	// Impact is what the change costs.
+	Impact Impact `json:"impact"`
+	// Restarts are the services that the change restarts, by name.
+	Restarts []string `json:"restarts,omitempty"`
+	// Causes are the objects that made the change: of those that the entry comes from, the new, changed and removed ones
+	// where that is known, else all. A removal's are those of the old side.
+	Causes []Ref `json:"causes,omitempty"`
+	// Secret tells that Before and After show masked text.
+	Secret bool `json:"secret,omitempty"`
+
+	// Before and After are the entries as they stand in a layer, nil where there is none.
+	Before, After any `json:"-"`
+	// BeforeText and AfterText are what people may see of contents.
+	BeforeText, AfterText []byte `json:"-"`
+}
+
+// Kind is the kind of the entry.
+func (c Change) Kind() EntryKind {
+	kind, _, _ := strings.Cut(string(c.Entry), " ")
+	return EntryKind(kind)
+}
+
+// Name is the entry's name without its kind.
+func (c Change) Name() string {
+	_, name, _ := strings.Cut(string(c.Entry), " ")
+	return name
+}
+
+// Changes is all that differs between two bundles of one node.
+type Changes []Change
+
+// Impact is the highest of all.
+func (c Changes) Impact() Impact {
+	highest := ImpactNone
+	for _, x := range c {
+		if x.Impact.Rank() > highest.Rank() {
+			highest = x.Impact
+		}
+	}
+	return highest
+}
+
+// Restarts are all services that restart, by name.
+func (c Changes) Restarts() []string {
+	all := map[string]bool{}
+	for _, x := range c {
+		for _, s := range x.Restarts {
+			all[s] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// Diff compares two bundles entry by entry, the costliest changes first. Where an entry stands, in the cluster layer or
+// the node layer, does not matter.
+func Diff(before, after Bundle) Changes {
+	old, now := before.entries(), after.entries()
+	blame := blame{before: before.Provenance.objects(), after: after.Provenance.objects()}
+	var changes Changes
+	for id, a := range now {
+		b, had := old[id]
+		switch {
+		case !had:
+			changes = append(changes, after.change(id, ActionAdd, entry{}, a))
+		case !b.equal(a):
+			changes = append(changes, after.change(id, ActionChange, b, a))
+		}
+	}
+	for id, b := range old {
+		if _, has := now[id]; !has {
+			changes = append(changes, before.change(id, ActionRemove, b, entry{}))
+		}
+	}
+	for i, c := range changes {
+		changes[i].Causes = blame.causes(before.Provenance[c.Entry], after.Provenance[c.Entry])
+	}
+	slices.SortFunc(changes, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(b.Impact.Rank(), a.Impact.Rank()), cmp.Compare(a.Entry, b.Entry))
+	})
+	return changes
+}
+
+// name is what makes two references the same object.
+type name struct{ kind, namespace, name string }
+
+func (r Ref) name() name { return name{r.Kind, r.Namespace, r.Name} }
+
+// objects are the digests of all objects that a bundle comes from.
+func (p Provenance) objects() map[name]Digest {
+	all := map[name]Digest{}
+	for _, refs := range p {
+		for _, r := range refs {
+			all[r.name()] = r.Digest
+		}
+	}
+	return all
+}
+
+// blame knows which objects differ between the sides.
+type blame struct{ before, after map[name]Digest }
+
+// causes are the objects of an entry that are new, changed or gone. Where none is, as when the program itself is another,
+// all that the entry comes from.
+func (b blame) causes(before, after []Ref) []Ref {
+	var list, all []Ref
+	seen := map[name]bool{}
+	for _, r := range slices.Concat(after, before) {
+		if seen[r.name()] {
+			continue
+		}
+		seen[r.name()] = true
+		all = append(all, r)
+		old, had := b.before[r.name()]
+		now, has := b.after[r.name()]
+		if had != has || old != now {
+			list = append(list, r)
+		}
+	}
+	if len(list) == 0 {
+		return all
+	}
+	return list
+}
+
+// entry is one entry of a bundle with what its comparison needs.
+type entry struct {
+	// value is the entry without its contents.
+	value any
+	// content is nil for entries without any.
+	content *Content
+	impact  Impact
+}
+
+// equal compares what goes onto the node. Digests of secrets are left aside: previews mask them, and two keys give two
+// digests of one secret. Where one side knows only the preview, the previews are compared.
+func (e entry) equal(other entry) bool {
+	if !reflect.DeepEqual(e.value, other.value) {
+		return false
+	}
+	if e.content == nil || other.content == nil {
+		return e.content == other.content
+	}
+	if e.content.Data == nil || other.content.Data == nil {
+		return bytes.Equal(e.content.Shown(), other.content.Shown())
+	}
+	return bytes.Equal(e.content.Data, other.content.Data)
+}
+
+func (e entry) shown() []byte {
+	if e.content == nil {
+		return nil
+	}
+	return e.content.Shown()
+}
+
+func (b Bundle) change(id EntryID, action Action, before, after entry) Change {
+	c := Change{Entry: id, Action: action, Before: before.value, After: after.value, BeforeText: before.shown(), AfterText: after.shown()}
+	c.Impact = after.impact
+	if action == ActionRemove || before.impact.Rank() > after.impact.Rank() && before.value != nil {
+		c.Impact = before.impact
+	}
+	c.Secret = before.content != nil && before.content.Secret() || after.content != nil && after.content.Secret()
+	if !restartsService(before.value, after.value) {
+		c.Impact = ImpactNone
+	}
+	if c.Impact.Rank() >= ImpactRestart.Rank() {
+		c.Restarts = b.restarts(c)
+	}
+	return c
+}
+
+// restartsService tells whether a running service must go for the change of its definition: only another command or
+// environment needs that. Recovery, dependencies, probes and the bounds of logs that others rotate are read by those who
+// act on them. True for everything that is no service.
+func restartsService(before, after any) bool {
+	old, isService := before.(Service)
+	now, stays := after.(Service)
+	return !isService || !stays || !slices.Equal(old.Argv, now.Argv) || old.Environment != now.Environment
+}
+
+// restarts are the services that a change of an entry restarts: the service itself, those that read the file or
+// program, those that use the environment. A service that goes is stopped and not restarted.
+func (b Bundle) restarts(c Change) []string {
+	if c.Kind() == KindService && c.Action != ActionRemove {
+		return []string{c.Name()}
+	}
+	var names []string
+	for _, s := range b.Services() {
+		reads := (c.Kind() == KindFile || c.Kind() == KindPayload) && slices.Contains(s.Reads, c.Name())
+		if reads || c.Kind() == KindEnvironment && s.Environment == c.Name() {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// entries are all entries of both layers by ID.
+func (b Bundle) entries() map[EntryID]entry {
+	all := map[EntryID]entry{}
+	for _, l := range b.Layers() {
+		l.addEntries(all)
+	}
+	return all
+}
+
+func (l *Layer) addEntries(all map[EntryID]entry) {
+	for _, f := range l.Files {
+		content := f.Content
+		f.Content, f.Digest, f.Size = Content{}, "", 0
+		all[KindFile.ID(f.Path)] = entry{value: f, content: &content, impact: f.Impact}
+	}
+	for _, v := range l.Variables {
+		all[KindVariable.ID(v.Name)] = v.entry()
+	}
+	for _, e := range l.Environments {
+		all[KindEnvironment.ID(e.Name)] = e.entry()
+	}
+	for _, c := range l.TrustedCAs {
+		c.Content = Content{}
+		all[KindTrustedCA.ID(string(c.Digest))] = entry{value: c, impact: c.Impact}
+	}
+	for _, d := range l.Directories {
+		all[KindDirectory.ID(d.Path)] = entry{value: d, impact: ImpactNone}
+	}
+	for _, s := range l.State {
+		all[KindState.ID(s.Path+stateSuffix(s))] = entry{value: s, impact: ImpactNone}
+	}
+	for _, s := range l.Services {
+		all[KindService.ID(s.Name)] = entry{value: s, impact: s.Impact}
+	}
+	for _, p := range l.Payload {
+		all[KindPayload.ID(p.Path)] = entry{value: p, impact: p.Impact}
+	}
+	l.addHostEntries(all)
+}
+
+func (l *Layer) addHostEntries(all map[EntryID]entry) {
+	for _, r := range l.Routes {
+		all[KindRoute.ID(r.Destination)] = entry{value: r, impact: r.Impact}
+	}
+	for _, f := range l.Features {
+		all[KindFeature.ID(f.Name)] = entry{value: f, impact: f.Impact}
+	}
+	for _, f := range l.Firewall {
+		all[KindFirewall.ID(f.Name)] = entry{value: f, impact: f.Impact}
+	}
+	for _, x := range l.Exclusions {
+		all[KindExclusion.ID(x.Process)] = entry{value: x, impact: x.Impact}
+	}
+	for _, p := range l.Endpoints {
+		all[KindEndpoint.ID(p.Name)] = entry{value: p, impact: p.Impact}
+	}
+	for _, h := range hostNames(l.HostName) {
+		all[KindHostName.ID(Computer)] = entry{value: h, impact: h.Impact}
+	}
+}
+
+// entry takes the value of a variable as its content, so that a secret one is compared and shown like a secret file.
+func (v Variable) entry() entry {
+	content := v.Content
+	if !v.Secret() {
+		content = Content{Data: []byte(v.Value + "\n")}
+	}
+	return entry{value: Variable{Name: v.Name, Impact: v.Impact}, content: &content, impact: v.Impact}
+}
+
+// entry takes all variables of an environment as one content, a line each.
+func (e Environment) entry() entry {
+	content := Content{Data: []byte{}}
+	shown, known := []byte{}, true
+	for _, v := range e.Variables {
+		x := v.entry()
+		known = known && x.content.Data != nil
+		content.Data = fmt.Appendf(content.Data, "%s=%s\n", v.Name, bytes.TrimSuffix(x.content.Data, []byte("\n")))
+		shown = fmt.Appendf(shown, "%s=%s\n", v.Name, bytes.TrimSuffix(x.content.Shown(), []byte("\n")))
+	}
+	if slices.ContainsFunc(e.Variables, Variable.Secret) {
+		content.Preview = shown
+	}
+	if !known {
+		content.Data = nil
+	}
+	return entry{value: Environment{Name: e.Name}, content: &content, impact: ImpactRestart}
+}

@@ -1,0 +1,217 @@
+package machines
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// Labels of the Machine API.
+const (
+	labelCluster    = "machine.openshift.io/cluster-api-cluster"
+	labelMachineSet = "machine.openshift.io/cluster-api-machineset"
+	labelRole       = "machine.openshift.io/cluster-api-machine-role"
+	labelType       = "machine.openshift.io/cluster-api-machine-type"
+	labelOS         = "machine.openshift.io/os-id"
+	labelWorker     = "node-role.kubernetes.io/worker"
+	roleWorker      = "worker"
+	osWindows       = "Windows"
+)
+
+// Options say what MachineSet is wanted. What is empty comes from the model.
+type Options struct {
+	Platform Platform
+	Cluster  Cluster
+	Name     string
+	// Zone is an availability zone, or a failure domain of vSphere or Nutanix.
+	Zone string
+	// Image is what the platform calls a Windows image: an AMI, a Marketplace image or resource ID, an image, a template.
+	Image        string
+	InstanceType string
+	// Model is the name of the MachineSet to copy; empty chooses.
+	Model string
+	// Set are changes of the providerSpec, path=value each, that nothing else overrules.
+	Set []string
+}
+
+// Cluster is what a cluster says that bears on a MachineSet.
+type Cluster struct {
+	Platform Platform
+	// InfrastructureName is the cluster's identity, in labels and in names of what the installer made.
+	InfrastructureName string
+	// Region is AWS's or GCP's, Project GCP's, the resource groups are Azure's.
+	Region, Project, ResourceGroup, NetworkResourceGroup string
+	FailureDomains                                       []FailureDomain
+	// Sets are the MachineSets that exist.
+	Sets []Source
+}
+
+// FailureDomain is a zone that vSphere or Nutanix know only through Infrastructure/cluster.
+type FailureDomain struct {
+	Name, Zone string
+	// These are vSphere's.
+	Server, Datacenter, Datastore, Folder, ResourcePool string
+	Networks                                            []string
+	// These are Nutanix's.
+	Element Identifier
+	Subnets []Identifier
+}
+
+// Identifier names something of Nutanix, by one of the two.
+type Identifier struct{ UUID, Name string }
+
+func (i Identifier) object() object {
+	if i.UUID != "" {
+		return object{"type": "uuid", "uuid": i.UUID}
+	}
+	return object{"type": "name", "name": i.Name}
+}
+
+// Source is an object of the cluster as found.
+type Source struct {
+	Ref  bundle.Ref
+	JSON []byte
+}
+
+// MachineSet makes the manifest of a MachineSet of Windows machines. With findings of severity error there is none.
+func MachineSet(o Options) (Manifest, bundle.Findings) {
+	d := draft{options: o, ref: bundle.Ref{Kind: "MachineSet", Namespace: Namespace, Name: o.Name}}
+	if !d.checkPlatform() {
+		return Manifest{}, d.findings.Sorted()
+	}
+	d.checkName()
+	d.chooseModel()
+	d.provider = d.start()
+	d.forWindows()
+	d.put(at("userDataSecret.name"), UserDataSecret)
+	d.applySet()
+	d.checkNeeds()
+	if d.findings.Refused() {
+		return Manifest{}, d.findings.Sorted()
+	}
+	d.add(bundle.SeverityInfo, "ReplicasZero", "spec.replicas", "is 0, so that no machine starts before somebody has read the manifest", d.scaleCommand())
+	return Manifest{Object: d.object(), Comment: d.comment()}, d.findings.Sorted()
+}
+
+// draft is a MachineSet in the making.
+type draft struct {
+	options  Options
+	ref      bundle.Ref
+	model    model
+	provider object
+	findings bundle.Findings
+}
+
+func (d *draft) add(severity bundle.Severity, reason, field, message, fix string) {
+	d.findings = append(d.findings, bundle.Finding{Severity: severity, Reason: reason, Object: d.ref, Field: field, Message: message, Fix: fix})
+}
+
+func (d *draft) refuse(reason, field, message, fix string) {
+	d.add(bundle.SeverityError, reason, field, message, fix)
+}
+
+func (d *draft) checkPlatform() bool {
+	p, of := d.options.Platform, d.options.Cluster.Platform
+	switch {
+	case p == "" && of == "":
+		d.refuse("ValueMissing", "", "the platform is not known", "give --platform "+platformNames("|")+", or the cluster with --from")
+	case !slices.Contains(Platforms(), p):
+		d.refuse("PlatformUnsupported", "", fmt.Sprintf("%q has no Machine API for Windows machines", string(p)), "MachineSets are for "+platformNames(", ")+"; other machines join by the ConfigMap windows-instances")
+	case of != "" && p != of:
+		d.refuse("PlatformMismatch", "", fmt.Sprintf("--platform %s is asked for, but the cluster is on %s", p.Flag(), of), "leave --platform out, or read the right cluster")
+	default:
+		return true
+	}
+	return false
+}
+
+var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+func (d *draft) checkName() {
+	name, limit := d.options.Name, d.options.Platform.maxSetName()
+	const field = "metadata.name"
+	switch {
+	case name == "":
+		d.refuse("ValueMissing", field, "the MachineSet needs a name", "give --name")
+	case !label.MatchString(name):
+		d.refuse("NameInvalid", field, fmt.Sprintf("%q is not a DNS label", name), "use lower case letters, digits and hyphens, no hyphen first or last")
+	case d.options.Platform == GCP && (name[0] < 'a' || name[0] > 'z'):
+		d.refuse("NameInvalid", field, fmt.Sprintf("%q begins with no letter, as names of GCP instances must", name), "begin the name with a letter")
+	case len(name) > limit:
+		why := "a machine's name is this with 6 characters more, and has at most 63"
+		if limit == maxComputerName {
+			why = "a machine's name is this with 6 characters more; it becomes the computer's name, which Windows limits to 15"
+		}
+		d.refuse("NameTooLong", field, fmt.Sprintf("%q has %d characters: %s", name, len(name), why), fmt.Sprintf("use a name of at most %d characters", limit))
+	}
+	if name != "" && slices.ContainsFunc(d.options.Cluster.Sets, func(s Source) bool { return s.Ref.Name == name }) {
+		d.refuse("NameTaken", field, fmt.Sprintf("the cluster has a MachineSet %q; applying this one would scale it to 0", name), "choose another name, or change the existing one with oc edit")
+	}
+	if d.options.Cluster.InfrastructureName == "" {
+		d.refuse("ValueMissing", "metadata.labels", "the infrastructure name of the cluster is not known", "give --infrastructure-name, or the cluster with --from")
+	}
+}
+
+// put changes the providerSpec. A model that has something else where an object belongs is refused.
+func (d *draft) put(p path, value any) {
+	changed, err := p.put(d.provider, value)
+	if err != nil {
+		d.refuse("ModelInvalid", providerField+"."+p.String(), "cannot be set: "+err.Error(), "choose another model with --model")
+		return
+	}
+	d.provider, _ = changed.(object)
+}
+
+// providerField is where a MachineSet keeps what it wants of its cloud.
+const providerField = "spec.template.spec.providerSpec.value"
+
+func (d *draft) object() object {
+	cluster, name := d.options.Cluster.InfrastructureName, d.options.Name
+	return object{
+		"apiVersion": "machine.openshift.io/v1beta1",
+		"kind":       "MachineSet",
+		"metadata": object{
+			"name": name, "namespace": Namespace,
+			"labels": object{labelCluster: cluster},
+		},
+		"spec": object{
+			"replicas": 0,
+			"selector": object{"matchLabels": object{labelCluster: cluster, labelMachineSet: name}},
+			"template": object{
+				"metadata": object{"labels": object{
+					labelCluster: cluster, labelMachineSet: name, labelRole: roleWorker, labelType: roleWorker, labelOS: osWindows,
+				}},
+				"spec": object{
+					"metadata":     object{"labels": object{labelWorker: ""}},
+					"providerSpec": object{"value": d.provider},
+				},
+			},
+		},
+	}
+}
+
+func (d *draft) scaleCommand() string {
+	return fmt.Sprintf("oc scale machineset/%s -n %s --replicas=N", d.options.Name, Namespace)
+}
+
+func (d *draft) comment() []string {
+	from := "Made by wmco from flags alone."
+	if d.model.exists() {
+		from = "Made by wmco from " + d.model.ref.String() + "."
+	}
+	return []string{
+		from,
+		"replicas is 0, so that no machine starts before somebody has read this. When the Secret " + UserDataSecret + " is there:",
+		"  " + d.scaleCommand(),
+	}
+}
+
+func listed(names []string) string {
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,61 @@
+package machines
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// object is a JSON object as encoding/json decodes it, its numbers as json.Number.
+type object = map[string]any
+
+// Manifest is a Kubernetes object to be applied by a person or a pipeline.
+type Manifest struct {
+	// Object is the whole object.
+	Object map[string]any
+	// Comment stands before it in YAML, a line each.
+	Comment []string
+}
+
+// YAML is the manifest as people read it. The same manifest gives the same bytes.
+func (m Manifest) YAML() ([]byte, error) {
+	text, err := yaml.Marshal(m.Object)
+	if err != nil {
+		return nil, fmt.Errorf("writing a manifest: %w", err)
+	}
+	var out strings.Builder
+	for _, line := range m.Comment {
+		out.WriteString("# " + line + "\n")
+	}
+	out.Write(text)
+	return []byte(out.String()), nil
+}
+
+// decode reads JSON without losing digits.
+func decode(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
+// clone copies a JSON value, so that changes of the copy are its own.
+func clone(v any) any {
+	switch v := v.(type) {
+	case object:
+		out := make(object, len(v))
+		for key, value := range v {
+			out[key] = clone(value)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, value := range v {
+			out[i] = clone(value)
+		}
+		return out
+	}
+	return v
+}

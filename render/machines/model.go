@@ -1,0 +1,132 @@
+package machines
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// model is a MachineSet that exists. The zero value is none.
+type model struct {
+	ref      bundle.Ref
+	set      object
+	provider object
+	labels   object
+}
+
+var (
+	providerPath = at("spec.template.spec.providerSpec.value")
+	labelsPath   = at("spec.template.metadata.labels")
+	nodePath     = at("spec.template.spec.metadata.labels")
+	taintsPath   = at("spec.template.spec.taints")
+)
+
+func (m model) exists() bool { return m.provider != nil }
+
+func (m model) windows() bool { return m.labels[labelOS] == osWindows }
+
+// plain tells whether the machines are workers like any other: no taints, no role beside worker.
+func (m model) plain() bool {
+	role := m.labels[labelRole]
+	return (role == nil || role == roleWorker) && len(m.ownTaints()) == 0 && !slices.ContainsFunc(m.nodeLabels(), func(l string) bool {
+		return strings.HasPrefix(l, "node-role.kubernetes.io/")
+	})
+}
+
+func (m model) ownTaints() []any {
+	taints, _ := taintsPath.get(m.set).([]any)
+	return taints
+}
+
+// nodeLabels are the labels that the nodes get, worker aside.
+func (m model) nodeLabels() []string {
+	var names []string
+	labels, _ := nodePath.get(m.set).(object)
+	for name := range labels {
+		if name != labelWorker {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// chooseModel finds the MachineSet to copy: the named one, else one in the zone that is asked for, a Windows one before
+// others, the first by name. None is no error: everything may be given by flags.
+func (d *draft) chooseModel() {
+	var models []model
+	var names []string
+	kind := d.options.Platform.provider().kind
+	for _, source := range d.options.Cluster.Sets {
+		m, ok := d.read(source)
+		if !ok || at("kind").text(m.provider) != kind {
+			continue
+		}
+		models = append(models, m)
+		names = append(names, m.ref.Name)
+	}
+	slices.Sort(names)
+	if wanted := d.options.Model; wanted != "" {
+		i := slices.IndexFunc(models, func(m model) bool { return m.ref.Name == wanted })
+		if i < 0 {
+			d.refuse("ModelMissing", "", fmt.Sprintf("no MachineSet %q with a %s is in the inputs", wanted, kind), "choose one of: "+listed(names))
+			return
+		}
+		d.model = models[i]
+		return
+	}
+	models = slices.DeleteFunc(models, func(m model) bool { return !m.plain() && !m.windows() })
+	if len(models) == 0 {
+		return
+	}
+	d.model = slices.MinFunc(models, func(a, b model) int {
+		return cmp.Or(no(d.inZone(a))-no(d.inZone(b)), no(a.windows())-no(b.windows()), cmp.Compare(a.ref.Name, b.ref.Name))
+	})
+}
+
+// no orders what is so before what is not.
+func no(b bool) int {
+	if b {
+		return 0
+	}
+	return 1
+}
+
+func (d *draft) read(s Source) (model, bool) {
+	m := model{ref: s.Ref}
+	if err := decode(s.JSON, &m.set); err != nil {
+		d.findings = append(d.findings, bundle.Finding{
+			Severity: bundle.SeverityWarning, Reason: "ModelInvalid", Object: s.Ref, Message: "cannot be read: it is no model", Fix: "check where the object comes from",
+		})
+		return model{}, false
+	}
+	m.provider, _ = providerPath.get(m.set).(object)
+	m.labels, _ = labelsPath.get(m.set).(object)
+	return m, m.exists()
+}
+
+func (d *draft) inZone(m model) bool {
+	zone := d.options.Platform.provider().zone
+	return d.options.Zone != "" && zone != "" && at(zone).text(m.provider) == d.options.Zone
+}
+
+// start is the providerSpec to change: the model's, or what is the same on every cluster of the platform.
+func (d *draft) start() object {
+	if d.model.exists() {
+		if labels := d.model.nodeLabels(); len(labels) > 0 {
+			d.add(bundle.SeverityInfo, "LabelsLeftOut", "spec.template.spec.metadata.labels", fmt.Sprintf("%s gives its nodes %s; this MachineSet does not", d.model.ref, listed(labels)), "add the labels if the Windows nodes shall have them")
+		}
+		if len(d.model.ownTaints()) > 0 {
+			d.add(bundle.SeverityInfo, "TaintsLeftOut", "spec.template.spec.taints", fmt.Sprintf("%s gives its nodes taints; this MachineSet does not (the kubelet sets os=Windows:NoSchedule)", d.model.ref), "add the taints if the Windows nodes shall have them")
+		}
+		copied, _ := clone(d.model.provider).(object)
+		return copied
+	}
+	p := d.options.Platform.provider()
+	start, _ := clone(p.start).(object)
+	start["kind"], start["apiVersion"] = p.kind, p.apiVersion
+	return start
+}

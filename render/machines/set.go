@@ -1,0 +1,88 @@
+package machines
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// applySet makes the changes that the user typed. They have the last word.
+func (d *draft) applySet() {
+	for _, s := range d.options.Set {
+		name, text, ok := strings.Cut(s, "=")
+		field := providerField + "." + name
+		if !ok {
+			d.refuse("SetInvalid", "", fmt.Sprintf("--set %q has no value", s), "write --set PATH=VALUE")
+			continue
+		}
+		p, err := parsePath(name)
+		if err != nil {
+			d.refuse("SetInvalid", "", "--set: "+err.Error(), "write --set PATH=VALUE")
+			continue
+		}
+		value, err := d.typed(p, text)
+		if err != nil {
+			d.refuse("SetInvalid", field, "does not take this value: "+err.Error(), "see the fields of "+d.options.Platform.provider().kind+" in the documentation of the Machine API")
+			continue
+		}
+		changed, err := p.put(d.provider, value)
+		if err != nil {
+			d.refuse("SetInvalid", field, "cannot be set: "+err.Error(), "set the whole value that it is inside of")
+			continue
+		}
+		d.provider, _ = changed.(object)
+	}
+}
+
+// sets tells whether a --set touches what is at the path.
+func (d *draft) sets(p path) bool {
+	for _, s := range d.options.Set {
+		name, _, _ := strings.Cut(s, "=")
+		if q, err := parsePath(name); err == nil && (q.within(p) || p.within(q)) {
+			return true
+		}
+	}
+	return false
+}
+
+// typed reads a value as the YAML that it looks like, or as plain text where the field wants text. A field that the
+// platform does not know is refused: the cloud would not say a word.
+func (d *draft) typed(p path, text string) (any, error) {
+	var value any
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err == nil {
+		err = decode(data, &value)
+	}
+	if err == nil {
+		err = d.fits(p, value)
+	}
+	if err != nil && d.fits(p, text) == nil {
+		return text, nil
+	}
+	return value, err
+}
+
+// fits holds a value at a path, and nothing else, against the platform's type.
+func (d *draft) fits(p path, value any) error {
+	first := make(path, len(p))
+	for i, part := range p {
+		first[i] = part
+		if _, isIndex := part.(int); isIndex {
+			first[i] = 0
+		}
+	}
+	alone, err := first.put(nil, value)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(alone)
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(d.options.Platform.provider().value())
+}

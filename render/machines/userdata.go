@@ -1,0 +1,98 @@
+package machines
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/template"
+
+	"wmco/render/bundle"
+	"wmco/templates"
+)
+
+// Names of the Secret that MachineSets take user data from, as users of WMCO know it.
+const (
+	UserDataSecret = "windows-user-data"
+	UserDataKey    = "userData"
+	// Namespace of the Machine API, and of everything here.
+	Namespace = "openshift-machine-api"
+)
+
+const (
+	// administrator is the account that the operator signs in to where the cloud creates no other.
+	administrator = "Administrator"
+	// launchVersion is the first EC2Launch v2 whose add-routes knows --persistent.
+	launchVersion = "2.0.2107"
+	// launchInstaller is the latest one
+	// (docs.aws.amazon.com/AWSEC2/latest/UserGuide/ec2launch-v2-install.html).
+	launchInstaller = "https://s3.amazonaws.com/amazon-ec2launch-v2/windows/amd64/latest/AmazonEC2Launch.msi"
+)
+
+// Firewall is what has to be open before the operator's first contact, and right after: SSH, metrics, and logs and exec.
+// The rules are those of every bundle, so that the node finds them as it wants them (a test compares).
+func Firewall() []bundle.FirewallRule {
+	return []bundle.FirewallRule{
+		{Name: "wmco-ssh", Protocol: "TCP", Port: 22},
+		{Name: "wmco-windows-exporter", Protocol: "TCP", Port: 9182},
+		{Name: "wmco-kubelet", Protocol: "TCP", Port: 10250},
+	}
+}
+
+// userData is what the template sees.
+type userData struct {
+	// Tags tell the cloud's agent that the text is PowerShell and to run it at every start. GCP runs it as it is.
+	Tags      bool
+	PublicKey string
+	Firewall  []bundle.FirewallRule
+	// Administrator is empty where the cloud creates the account that the operator signs in to.
+	Administrator string
+	// MetadataRoutes asks EC2Launch to keep the routes to the metadata service.
+	MetadataRoutes  bool
+	LaunchVersion   string
+	LaunchInstaller string
+}
+
+// UserData is the script that a new Windows machine runs to let the holder of the key in. The key is the contents of a
+// public key file; what is wrong with it is an ErrPublicKey. The same platform and key give the same bytes.
+func UserData(p Platform, publicKey string) (string, error) {
+	if !slices.Contains(Platforms(), p) {
+		return "", fmt.Errorf("platform %q has no user data: it is none of %s", p, platformNames(", "))
+	}
+	key, err := PublicKey(publicKey)
+	if err != nil {
+		return "", err
+	}
+	view := userData{
+		Tags: p != GCP, PublicKey: key, Firewall: Firewall(), Administrator: administrator,
+		MetadataRoutes: p == AWS, LaunchVersion: launchVersion, LaunchInstaller: launchInstaller,
+	}
+	if p == Azure {
+		view.Administrator = "" // Azure creates capi
+	}
+	return view.script()
+}
+
+func (v userData) script() (string, error) {
+	const name = "userdata.ps1.tmpl"
+	funcs := template.FuncMap{"ps": bundle.PowerShell}
+	set, err := template.New(name).Option("missingkey=error").Funcs(funcs).ParseFS(templates.FS, name)
+	if err != nil {
+		return "", fmt.Errorf("parsing templates: %w", err)
+	}
+	var out strings.Builder
+	if err := set.Execute(&out, v); err != nil {
+		return "", fmt.Errorf("rendering user data: %w", err)
+	}
+	return out.String(), nil
+}
+
+// Secret is the Secret that MachineSets refer to, with the user data in it.
+func Secret(userData string) Manifest {
+	return Manifest{Object: object{
+		"apiVersion": "v1",
+		"kind":       "Secret",
+		"metadata":   object{"name": UserDataSecret, "namespace": Namespace},
+		"type":       "Opaque",
+		"stringData": object{UserDataKey: userData},
+	}}
+}

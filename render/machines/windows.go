@@ -1,0 +1,237 @@
+package machines
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// forWindows changes what a machine of Windows has otherwise than the model's.
+func (d *draft) forWindows() {
+	switch d.options.Platform {
+	case AWS:
+		d.aws()
+	case Azure:
+		d.azure()
+	case GCP:
+		d.gcp()
+	case VSphere:
+		d.vsphere()
+	case Nutanix:
+		d.nutanix()
+	}
+	d.instanceType()
+}
+
+// fallback puts a value that the cluster knows where the model has none.
+func (d *draft) fallback(p, value string) {
+	if at(p).text(d.provider) == "" && value != "" {
+		d.put(at(p), value)
+	}
+}
+
+// image puts the image where it belongs. A model of Linux machines lends everything but its image.
+func (d *draft) image(p string, value any) {
+	if d.options.Image != "" {
+		d.put(at(p), value)
+		return
+	}
+	if d.model.exists() && !d.model.windows() {
+		d.put(at(p), nil)
+	}
+}
+
+func (d *draft) imageInvalid(want string) {
+	d.refuse("ImageInvalid", "", fmt.Sprintf("--image %q is not %s", d.options.Image, want), "give "+d.options.Platform.provider().needs[0].flag)
+}
+
+// armAnnotation is where the cluster autoscaler learns the architecture of machines that do not exist yet.
+const armAnnotation = "capacity.cluster-autoscaler.kubernetes.io/labels"
+
+func (d *draft) instanceType() {
+	p := d.options.Platform.provider()
+	switch annotations, _ := at("metadata.annotations").get(d.model.set).(object); {
+	case d.options.InstanceType != "" && p.instanceType == "":
+		d.refuse("InstanceTypeUnknown", "", d.options.Platform.Flag()+" has no instance types", "leave --instance-type out, and give CPUs and memory: "+p.needs[1].flag+" "+p.needs[2].flag)
+	case d.options.InstanceType != "":
+		d.put(at(p.instanceType), d.options.InstanceType)
+	case p.instanceType != "" && strings.Contains(fmt.Sprint(annotations[armAnnotation]), "kubernetes.io/arch=arm64"):
+		d.refuse("InstanceTypeNotAMD64", providerField+"."+p.instanceType, fmt.Sprintf("the machines of %s are ARM; Windows nodes are x86-64", d.model.ref), "give --instance-type, or another --model")
+	}
+}
+
+var ami = regexp.MustCompile(`^ami-[0-9a-f]{8,17}$`)
+
+func (d *draft) aws() {
+	d.image("ami", object{"id": d.options.Image})
+	if d.options.Image != "" && !ami.MatchString(d.options.Image) {
+		d.imageInvalid("the ID of an AMI")
+	}
+	d.fallback("placement.region", d.options.Cluster.Region)
+	old, zone := at("placement.availabilityZone").text(d.provider), d.options.Zone
+	if zone == "" {
+		return
+	}
+	d.put(at("placement.availabilityZone"), zone)
+	if region := at("placement.region").text(d.provider); !strings.HasPrefix(zone, region) {
+		d.refuse("ZoneInvalid", providerField+".placement.availabilityZone", fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone")
+	}
+	if old != "" && old != zone && !d.sets(at("subnet")) {
+		d.otherSubnet(old, zone)
+	}
+}
+
+// otherSubnet: a subnet of AWS is in one zone, and the installer's are named after it.
+func (d *draft) otherSubnet(old, zone string) {
+	before := at("subnet").get(d.provider)
+	after, renamed := replaceText(before, old, zone)
+	if !renamed {
+		d.refuse("SubnetOfAnotherZone", providerField+".subnet", fmt.Sprintf("the subnet of %s is in %s, not in %s", d.model.ref, old, zone), `give --set subnet='{id: subnet-...}'`)
+		return
+	}
+	d.put(at("subnet"), after)
+	d.add(bundle.SeverityWarning, "SubnetRenamed", providerField+".subnet", fmt.Sprintf("%s is in %s; its subnet is looked for by name, with %s in the place of %[2]s", d.model.ref, old, zone), "check that there is such a subnet")
+}
+
+// replaceText replaces a word in every text of a value.
+func replaceText(v any, old, with string) (any, bool) {
+	switch v := v.(type) {
+	case string:
+		return strings.ReplaceAll(v, old, with), strings.Contains(v, old)
+	case object:
+		out, found := object{}, false
+		for key, value := range v {
+			replaced, ok := replaceText(value, old, with)
+			out[key], found = replaced, found || ok
+		}
+		return out, found
+	case []any:
+		out, found := []any{}, false
+		for _, value := range v {
+			replaced, ok := replaceText(value, old, with)
+			out, found = append(out, replaced), found || ok
+		}
+		return out, found
+	}
+	return v, false
+}
+
+// azureDisk is the size, in GB, of the disk of Microsoft's images that are not called smalldisk.
+const azureDisk = 127
+
+func (d *draft) azure() {
+	image := object{"publisher": "", "offer": "", "sku": "", "version": "", "resourceID": ""}
+	switch parts := strings.Split(d.options.Image, ":"); {
+	case d.options.Image == "":
+	case strings.HasPrefix(d.options.Image, "/") && len(parts) == 1:
+		image["resourceID"] = d.options.Image
+	case len(parts) == 4 && !slices.Contains(parts, ""):
+		image["publisher"], image["offer"], image["sku"], image["version"] = parts[0], parts[1], parts[2], parts[3]
+	default:
+		d.imageInvalid("PUBLISHER:OFFER:SKU:VERSION or a resource ID")
+	}
+	d.image("image", image)
+	d.put(at("osDisk.osType"), osWindows)
+	d.fallback("resourceGroup", d.options.Cluster.ResourceGroup)
+	d.fallback("networkResourceGroup", d.options.Cluster.NetworkResourceGroup)
+	if d.options.Zone != "" {
+		d.put(at("zone"), d.options.Zone)
+	}
+	size, _ := at("osDisk.diskSizeGB").get(d.provider).(json.Number)
+	n, err := size.Int64()
+	if err == nil && n < azureDisk && !d.sets(at("osDisk")) && !strings.Contains(at("image.sku").text(d.provider), "smalldisk") {
+		d.add(bundle.SeverityWarning, "DiskSmall", providerField+".osDisk.diskSizeGB", fmt.Sprintf("is %d; Windows images have %d GB unless they are called smalldisk", n, azureDisk), "give --set osDisk.diskSizeGB=128")
+	}
+}
+
+func (d *draft) gcp() {
+	boot := at(gcpBootImage)
+	disks, _ := at("disks").get(d.provider).([]any)
+	for i, disk := range disks {
+		if at("boot").get(disk) == true {
+			boot[1] = i
+			break
+		}
+	}
+	d.image(boot.String(), d.options.Image)
+	d.fallback("projectID", d.options.Cluster.Project)
+	d.fallback("region", d.options.Cluster.Region)
+	if zone := d.options.Zone; zone != "" {
+		d.put(at("zone"), zone)
+		d.fallback("region", zone[:max(0, strings.LastIndex(zone, "-"))])
+		if region := at("region").text(d.provider); !strings.HasPrefix(zone, region+"-") {
+			d.refuse("ZoneInvalid", providerField+".zone", fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone")
+		}
+	}
+}
+
+func (d *draft) vsphere() {
+	d.image("template", d.options.Image)
+	if d.model.exists() && !d.model.windows() {
+		d.put(at("snapshot"), "") // it is one of the other template
+	}
+	f, ok := d.failureDomain()
+	if !ok {
+		return
+	}
+	for p, value := range map[string]string{
+		"workspace.server": f.Server, "workspace.datacenter": f.Datacenter, "workspace.datastore": f.Datastore,
+		"workspace.folder": f.Folder, "workspace.resourcePool": f.ResourcePool,
+	} {
+		if value != "" {
+			d.put(at(p), value)
+		}
+	}
+	var devices []any
+	for _, name := range f.Networks {
+		devices = append(devices, object{"networkName": name})
+	}
+	if len(devices) > 0 {
+		d.put(at("network.devices"), devices)
+	}
+}
+
+var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+func (d *draft) nutanix() {
+	image := Identifier{Name: d.options.Image}
+	if uuid.MatchString(d.options.Image) {
+		image = Identifier{UUID: d.options.Image}
+	}
+	d.image("image", image.object())
+	f, ok := d.failureDomain()
+	if !ok {
+		return
+	}
+	d.put(at("failureDomain"), object{"name": f.Name})
+	d.put(at("cluster"), f.Element.object())
+	var subnets []any
+	for _, s := range f.Subnets {
+		subnets = append(subnets, s.object())
+	}
+	d.put(at("subnets"), subnets)
+}
+
+// failureDomain finds the zone that is asked for. Without a model, the only one there is serves.
+func (d *draft) failureDomain() (FailureDomain, bool) {
+	domains := d.options.Cluster.FailureDomains
+	if d.options.Zone == "" {
+		if len(domains) == 1 && !d.model.exists() {
+			return domains[0], true
+		}
+		return FailureDomain{}, false
+	}
+	var names []string
+	for _, f := range domains {
+		if d.options.Zone == f.Name || d.options.Zone == f.Zone {
+			return f, true
+		}
+		names = append(names, f.Name)
+	}
+	d.refuse("ZoneInvalid", "", fmt.Sprintf("the cluster has no failure domain %q", d.options.Zone), "choose one of: "+listed(names)+"; or leave --zone out")
+	return FailureDomain{}, false
+}

@@ -1,0 +1,210 @@
+package mirrors
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/render/bundle"
+)
+
+const odd = `p:"q\ü'€ #`
+
+func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
+
+// TestCredentials are faults A1 to A7: which user and password a mirror gets, and which entries are told to be bad.
+func TestCredentials(t *testing.T) {
+	for name, c := range map[string]struct {
+		secret string
+		mirror string
+		// want is user:password, empty for no header.
+		want string
+		// bad are the fields of the findings.
+		bad []string
+	}{
+		"A1 the host":        {auths("m.io", encoded("host:1")), "m.io/org/app", "host:1", nil},
+		"A1 the longest key": {auths("m.io", encoded("host:1"), "m.io/org", encoded("org:2"), "m.io/org/app", encoded("app:3")), "m.io/org/app", "app:3", nil},
+		"A1 the longest key that the mirror lies in":         {auths("m.io", encoded("host:1"), "m.io/org", encoded("org:2"), "m.io/org/other", encoded("other:3")), "m.io/org/app", "org:2", nil},
+		"A1 keys end at slashes":                             {auths("m.io/or", encoded("or:1")), "m.io/org", "", nil},
+		"A1 a key deeper than the mirror":                    {auths("m.io/org/app", encoded("app:1")), "m.io/org", "", nil},
+		"A1 a slash at the end of a key":                     {auths("m.io/org/", encoded("org:1")), "m.io/org", "org:1", nil},
+		"A1 ports are part of the host":                      {auths("m.io", encoded("host:1")), "m.io:5000/org", "", nil},
+		"A1 a host with a port":                              {auths("m.io:5000", encoded("host:1")), "m.io:5000/org", "host:1", nil},
+		"A1 hosts in any case":                               {auths("M.IO/org", encoded("org:1")), "m.Io/org", "org:1", nil},
+		"A1 a key written as an address":                     {auths("https://m.io", encoded("host:1")), "m.io/org", "host:1", nil},
+		"A1 an address with a path":                          {auths("https://m.io/org/", encoded("org:1")), "m.io/org/app", "org:1", nil},
+		"A1 an address with an API version":                  {auths("https://m.io/v2/", encoded("host:1")), "m.io/org", "host:1", nil},
+		"A1 an address with an API version and a path":       {auths("https://m.io/v2/org", encoded("org:1")), "m.io/org/app", "org:1", nil},
+		"A1 a path that ends like an API version":            {auths("m.io/org/v1", encoded("v1:1")), "m.io/org/app", "", nil},
+		"A1 a repository named like an API version":          {auths("m.io/org/v1", encoded("v1:1")), "m.io/org/v1", "v1:1", nil},
+		"A1 the host as it is before the host as an address": {auths("https://m.io", encoded("address:1"), "m.io", encoded("host:2")), "m.io/org", "host:2", nil},
+		"A2 Docker Hub's address":                            {auths("https://index.docker.io/v1/", encoded("hub:1")), "docker.io/library", "hub:1", nil},
+		"A2 without the slash":                               {auths("https://index.docker.io/v1", encoded("hub:1")), "docker.io/library", "hub:1", nil},
+		"A2 Docker Hub's other names":                        {auths("registry-1.docker.io", encoded("hub:1")), "docker.io/library", "hub:1", nil},
+		"A2 a mirror that is Docker Hub by another name":     {auths("docker.io", encoded("hub:1")), "registry-1.docker.io/library", "hub:1", nil},
+		"A3 not base64":                                      {auths("m.io", "%%%"), "m.io", "", []string{`auths["m.io"]`}},
+		"A3 no colon":                                        {auths("m.io", encoded("user")), "m.io", "", []string{`auths["m.io"]`}},
+		"A3 no user":                                         {auths("m.io", encoded(":password")), "m.io", "", []string{`auths["m.io"]`}},
+		"A3 padded":                                          {auths("m.io", "dXNlcjpwYQ=="), "m.io", "user:pa", nil},
+		"A3 not padded":                                      {auths("m.io", "dXNlcjpwYQ"), "m.io", "user:pa", nil},
+		"A3 a line break at the end":                         {auths("m.io", `dXNlcjpwYQ==\n`), "m.io", "user:pa", nil},
+		"A3 the other entries go on":                         {auths("a.io", "%%%", "m.io", encoded("host:1"), "z.io", encoded("z")), "m.io", "host:1", []string{`auths["a.io"]`, `auths["z.io"]`}},
+		"A3 a bad long key leaves the short one":             {auths("m.io", encoded("host:1"), "m.io/org", "%%%"), "m.io/org", "host:1", []string{`auths["m.io/org"]`}},
+		"A3 an entry of another type":                        {`{"auths": {"a.io": 7, "b.io": {"auth": 7}, "m.io": {"auth": "dTpw"}}}`, "m.io", "u:p", []string{`auths["a.io"]`, `auths["b.io"]`}},
+		"A4 user and password":                               {`{"auths": {"m.io": {"username": "user", "password": "pa"}}}`, "m.io", "user:pa", nil},
+		"A4 auth counts before them":                         {`{"auths": {"m.io": {"username": "user", "password": "pa", "auth": "dTpw"}}}`, "m.io", "u:p", nil},
+		"A4 a password alone":                                {`{"auths": {"m.io": {"password": "pa"}}}`, "m.io", "", []string{`auths["m.io"]`}},
+		"A5 an identity token":                               {`{"auths": {"m.io": {"identitytoken": "t"}}}`, "m.io", "", []string{`auths["m.io"]`}},
+		"A5 an identity token and a user":                    {`{"auths": {"m.io": {"auth": "` + encoded("0000:") + `", "identitytoken": "t"}}}`, "m.io", "", []string{`auths["m.io"]`}},
+		"A5 an identity token beside a password":             {`{"auths": {"m.io": {"auth": "dTpw", "identitytoken": "t"}}}`, "m.io", "u:p", nil},
+		"A5 an empty entry":                                  {`{"auths": {"m.io": {}}}`, "m.io", "", []string{`auths["m.io"]`}},
+		"A6 no secret":                                       {"", "m.io", "", nil},
+		"A6 an empty object":                                 {"{}", "m.io", "", nil},
+		"A6 blanks":                                          {" \n", "m.io", "", nil},
+		"A6 no auths":                                        {`{"auths": {}}`, "m.io", "", nil},
+		"A6 auths are null":                                  {`{"auths": null}`, "m.io", "", nil},
+		"A6 auths are a list":                                {`{"auths": []}`, "m.io", "", []string{`data[".dockerconfigjson"]`}},
+		"A6 not JSON":                                        {`auths: {}`, "m.io", "", []string{`data[".dockerconfigjson"]`}},
+		"A7 an odd password in auth":                         {auths("m.io", encoded("user:"+odd)), "m.io", "user:" + odd, nil},
+		"A7 an odd password in clear":                        {`{"auths": {"m.io": {"username": "user", "password": ` + quoted(odd) + `}}}`, "m.io", "user:" + odd, nil},
+		"A7 a password of colons":                            {auths("m.io", encoded("user:::")), "m.io", "user:::", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Build(mirrored(c.secret, c.mirror), Closed)
+			if len(r.Files) != 1 || len(r.Files[0].Hosts) != 1 {
+				t.Fatalf("files: %+v", r.Files)
+			}
+			want := ""
+			if c.want != "" {
+				want = "Basic " + encoded(c.want)
+			}
+			if got := r.Files[0].Hosts[0].Authorization.Reveal(); got != want {
+				t.Errorf("header %q, want %q", got, want)
+			}
+			if diff := cmp.Diff(c.bad, badFields(r.Findings)); diff != "" {
+				t.Errorf("bad entries (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestRotation is fault A8: a new password changes the files with that mirror and no others.
+func TestRotation(t *testing.T) {
+	build := func(password string) map[string]string {
+		in := mirrored(auths("m.io", encoded("user:"+password), "n.io", encoded("user:same")), "m.io/x")
+		in.Sets = append(in.Sets,
+			Set{Kind: TagSet, Source: "both.io", Mirrors: []string{"m.io/y", "n.io/y"}, Policy: NeverContactSource},
+			Set{Kind: TagSet, Source: "other.io", Mirrors: []string{"n.io/z"}}, Set{Kind: TagSet, Source: "open.io", Mirrors: []string{"open.example.com"}})
+		files := map[string]string{}
+		for _, f := range Build(in, Closed).Files {
+			for _, e := range append(f.Hosts, f.Server) {
+				files[f.Host] += e.URL + " " + e.Authorization.Reveal() + "\n"
+			}
+		}
+		return files
+	}
+	first, second := build("one"), build("two")
+	var changed []string
+	for host, text := range first {
+		if second[host] != text {
+			changed = append(changed, host)
+		}
+	}
+	slices.Sort(changed)
+	if diff := cmp.Diff([]string{"both.io", "s.io"}, changed); diff != "" || len(first) != 4 || len(second) != 4 {
+		t.Errorf("%d and %d files, changed (-want +got):\n%s", len(first), len(second), diff)
+	}
+}
+
+// FuzzCredentials: no text of a secret ends the program, and none of its values is in a finding (fault A9).
+func FuzzCredentials(f *testing.F) {
+	f.Add(auths("m.io", encoded("user:password")), "m.io", "user", "password", uint8(0))
+	f.Add(`{"auths": {"": null}}`, "https://index.docker.io/v1/", "", "", uint8(1))
+	f.Add(`[`, "m.io/v1/", "a:b", "\x00", uint8(2))
+	f.Add(`{"auths": 1}`, "*.io", "ü", `"\`, uint8(3))
+	f.Add(`{"auths": {"m.io": {"auth": 1}}}`, "//", "u", ":", uint8(4))
+	f.Fuzz(func(t *testing.T, text, key, user, password string, form uint8) {
+		// Any text at all: endpoints get a whole header or none.
+		for _, file := range Build(mirrored(text, "m.io/org/app"), Closed).Files {
+			for _, e := range file.Hosts {
+				checkHeader(t, e.Authorization)
+			}
+		}
+		// An entry whose values can be told from everything else.
+		const mark = "xyzzy"
+		if strings.Contains(key, mark) {
+			return
+		}
+		user, password = mark+user, password+mark
+		auth := encoded(user + ":" + password)
+		entry := map[string]any{
+			"auth": []any{auth, auth + "%", encoded(user + password), encoded(":" + mark + password), 7}[form%5], "username": user, "password": password, "identitytoken": password,
+		}
+		for i, name := range []string{"auth", "username", "password"} {
+			if form>>(5+i)&1 == 1 {
+				delete(entry, name)
+			}
+		}
+		data, err := json.Marshal(map[string]any{"auths": map[string]any{key: entry}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Build(mirrored(string(data), "m.io/org/app"), Closed)
+		told := fmt.Sprintf("%+v %q", r.Findings, r.Findings)
+		for _, secret := range []string{mark, auth, encoded(mark)[:6]} {
+			if strings.Contains(told, secret) {
+				t.Fatalf("%q of %s in findings %s", secret, data, told)
+			}
+		}
+	})
+}
+
+// checkHeader wants a header that containerd can send: user and password, not empty, in one line.
+func checkHeader(t *testing.T, header bundle.Secret) {
+	t.Helper()
+	if header.IsZero() {
+		return
+	}
+	text, basic := strings.CutPrefix(header.Reveal(), "Basic ")
+	decoded, err := base64.StdEncoding.DecodeString(text)
+	if user, _, ok := strings.Cut(string(decoded), ":"); !basic || err != nil || !ok || user == "" || strings.ContainsAny(text, "\r\n") {
+		t.Fatalf("header %q", header.Reveal())
+	}
+}
+
+// auths writes a secret of keys and their auth fields, which are put between quotes as they are.
+func auths(pairs ...string) string {
+	var list []string
+	for i := 0; i < len(pairs); i += 2 {
+		list = append(list, fmt.Sprintf(`"%s": {"auth": "%s"}`, pairs[i], pairs[i+1]))
+	}
+	return `{"auths": {` + strings.Join(list, ", ") + `}}`
+}
+
+func quoted(text string) string {
+	data, _ := json.Marshal(text)
+	return string(data)
+}
+
+// mirrored are inputs with the one source s.io.
+func mirrored(secret, mirror string) Inputs {
+	return Inputs{
+		Sets:       []Set{{Kind: DigestSet, Source: "s.io", Mirrors: []string{mirror}}},
+		PullSecret: bundle.NewSecret(secret), PullSecretRef: bundle.Ref{Kind: "Secret", Namespace: "openshift-config", Name: "pull-secret"},
+	}
+}
+
+func badFields(findings bundle.Findings) []string {
+	var fields []string
+	for _, f := range findings {
+		if f.Reason == "PullSecretEntryInvalid" {
+			fields = append(fields, f.Field)
+		}
+	}
+	return fields
+}

@@ -1,0 +1,89 @@
+package review
+
+import (
+	"fmt"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// Markdown is the review as a comment of a pull request.
+func (r Review) Markdown() string {
+	var out strings.Builder
+	out.WriteString("### Windows nodes\n\n")
+	if !r.Differs() {
+		fmt.Fprintf(&out, "No change on %s.\n", plural(len(r.Same), "node"))
+		return out.String()
+	}
+	out.WriteString(r.summary())
+	for _, g := range r.Groups {
+		out.WriteString(g.markdown())
+	}
+	return out.String()
+}
+
+// summary is one line per group: how many nodes, what it costs.
+func (r Review) summary() string {
+	var out strings.Builder
+	out.WriteString("| nodes | changes | cost |\n|---|---|---|\n")
+	for _, g := range r.Groups {
+		fmt.Fprintf(&out, "| %s | %d | %s |\n", few(g.Nodes), len(g.Changes), g.cost())
+	}
+	for _, line := range []struct {
+		nodes []string
+		text  string
+	}{{r.Added, "new"}, {r.Removed, "gone"}, {r.Same, "no change"}} {
+		if len(line.nodes) > 0 {
+			fmt.Fprintf(&out, "| %s | | %s |\n", few(line.nodes), line.text)
+		}
+	}
+	return out.String()
+}
+
+// few names up to three nodes.
+func few(nodes []string) string {
+	const most = 3
+	shown := nodes[:min(most, len(nodes))]
+	text := "`" + strings.Join(shown, "`, `") + "`"
+	if len(nodes) > most {
+		text += fmt.Sprintf(" and %d more", len(nodes)-most)
+	}
+	return text
+}
+
+func (g Group) markdown() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "\n#### %s\n\n", few(g.Nodes))
+	for _, c := range g.Changes {
+		fmt.Fprintf(&out, "<details><summary>%s <code>%s</code>: %s%s</summary>\n\n%s\n</details>\n", verb(c.Action), html(string(c.Entry)), cost(c.Impact, c.Restarts), html(because(c.Causes)), fence(Unified(c)))
+	}
+	return out.String()
+}
+
+func verb(a bundle.Action) string {
+	switch a {
+	case bundle.ActionAdd:
+		return "new"
+	case bundle.ActionChange:
+		return "changed"
+	case bundle.ActionRemove:
+		return "removed"
+	}
+	return string(a)
+}
+
+func html(text string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(text)
+}
+
+// fence is a code block that nothing in the text can close.
+func fence(text string) string {
+	mark := "```"
+	for strings.Contains(text, mark) {
+		mark += "`"
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return mark + "diff\n" + text + mark + "\n"
+}

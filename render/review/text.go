@@ -1,0 +1,141 @@
+package review
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/rogpeppe/go-internal/diff"
+	"sigs.k8s.io/yaml"
+
+	"wmco/render/bundle"
+)
+
+// sign is how an action is written before an entry.
+func sign(a bundle.Action) string {
+	switch a {
+	case bundle.ActionAdd:
+		return "+"
+	case bundle.ActionChange:
+		return "~"
+	case bundle.ActionRemove:
+		return "-"
+	}
+	return "?"
+}
+
+// Text is the review for a terminal.
+func (r Review) Text() string {
+	var out strings.Builder
+	for i, g := range r.Groups {
+		if i > 0 {
+			out.WriteString("\n")
+		}
+		fmt.Fprintf(&out, "%s\n%s: %s\n", strings.Join(g.Nodes, ", "), plural(len(g.Changes), "change"), g.cost())
+		for _, c := range g.Changes {
+			fmt.Fprintf(&out, "\n  %s %s  [%s]%s\n", sign(c.Action), c.Entry, cost(c.Impact, c.Restarts), because(c.Causes))
+			out.WriteString(indent(Unified(c), "      "))
+		}
+	}
+	out.WriteString(r.rest("\n"))
+	return out.String()
+}
+
+// rest tells of the nodes that are on one side only, and of those that stay as they are.
+func (r Review) rest(before string) string {
+	var out strings.Builder
+	for _, line := range []struct {
+		nodes []string
+		text  string
+	}{{r.Added, "new"}, {r.Removed, "gone"}, {r.Same, "no change"}} {
+		if len(line.nodes) > 0 {
+			fmt.Fprintf(&out, "%s: %s\n", line.text, strings.Join(line.nodes, ", "))
+		}
+	}
+	if out.Len() == 0 || len(r.Groups) == 0 {
+		before = ""
+	}
+	return before + out.String()
+}
+
+func (g Group) cost() string { return cost(g.Impact, g.Restarts) }
+
+// cost is an impact in words.
+func cost(i bundle.Impact, restarts []string) string {
+	services := strings.Join(restarts, ", ")
+	switch i {
+	case bundle.ImpactNone:
+		return "no restart"
+	case bundle.ImpactRestart:
+		if services == "" {
+			return "restart"
+		}
+		return "restarts " + services
+	case bundle.ImpactDrain:
+		if services == "" {
+			return "drains the node"
+		}
+		return "drains the node, restarts " + services
+	case bundle.ImpactReboot:
+		return "drains and reboots the node"
+	}
+	return string(i)
+}
+
+func because(causes []bundle.Ref) string {
+	if len(causes) == 0 {
+		return ""
+	}
+	return "  from " + join(causes)
+}
+
+func join(refs []bundle.Ref) string {
+	names := make([]string, len(refs))
+	for i, r := range refs {
+		names[i] = r.String()
+	}
+	return strings.Join(names, ", ")
+}
+
+func plural(n int, word string) string {
+	if n == 1 {
+		return "1 " + word
+	}
+	return fmt.Sprintf("%d %ss", n, word)
+}
+
+// Unified is the difference of a change line by line: of the text for files and environments, of the definition for
+// everything else. Of a secret whose visible text is the same on both sides it says only that it differs.
+func Unified(c bundle.Change) string {
+	before, after := sideText(c.Before, c.BeforeText), sideText(c.After, c.AfterText)
+	if c.Secret && bytes.Equal(before, after) {
+		return "(secret, masked)\n"
+	}
+	text := diff.Diff("before", before, "after", after)
+	// The first three lines name the sides, which the reader knows.
+	lines := strings.SplitAfterN(string(text), "\n", 4)
+	return lines[len(lines)-1]
+}
+
+// sideText is one side of a change: its contents if it has any, else its definition.
+func sideText(value any, text []byte) []byte {
+	if text != nil || value == nil {
+		return text
+	}
+	data, err := yaml.Marshal(value)
+	if err != nil {
+		return fmt.Appendf(nil, "%+v\n", value)
+	}
+	return data
+}
+
+func indent(text, prefix string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		out.WriteString(prefix + line)
+	}
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		out.WriteString("\n")
+	}
+	return out.String()
+}
