@@ -117,7 +117,7 @@ const (
 )
 
 // DecodeSettings reads config.yaml strictly over the defaults. Every problem is a finding with its field path; a text
-// with problems is refused as a whole by them. A ref with an empty name stands for an absent ConfigMap.
+// with problems is refused as a whole, and the defaults come back with the findings. A ref with an empty name stands for an absent ConfigMap.
 func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 	s := DefaultSettings()
 	if ref.Name == "" || strings.TrimSpace(text) == "" {
@@ -135,7 +135,10 @@ func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 	for _, err := range strict {
 		findings = append(findings, settingsFinding(ref, strictField(err), "is not a setting"))
 	}
-	return s, append(findings, s.check(ref)...)
+	if findings = append(findings, s.check(ref)...); findings.Refused() {
+		return DefaultSettings(), findings
+	}
+	return s, nil
 }
 
 // OperatorEnvironment applies the operator's environment variables over the settings.

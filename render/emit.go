@@ -54,7 +54,7 @@ func (e *emitter) cause(r Row, name string) {
 func (e *emitter) causedBy(r Row, name string, refs []bundle.Ref) {
 	id := r.Kind.ID(name)
 	for _, ref := range refs {
-		e.provenance[id] = append(e.provenance[id], bundle.Ref{Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Digest: ref.Digest})
+		e.provenance[id] = append(e.provenance[id], bundle.Ref{Group: ref.Group, Kind: ref.Kind, Namespace: ref.Namespace, Name: ref.Name, Digest: ref.Digest})
 	}
 }
 

@@ -31,14 +31,19 @@ type inputFlags struct {
 const clusterSource = "cluster"
 
 func (f *inputFlags) add(cmd *cobra.Command) {
+	f.addFrom(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.from, "from", nil, "where the objects are: a file or folder (a must-gather too), - for stdin, or cluster[:CONTEXT]; repeatable, a later one wins for an object of the same name")
 	flags.StringVar(&f.namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
 	flags.StringVar(&f.facts, "facts", "", "JSON of what machines say of themselves, as 'wmco-node facts' prints it (- for stdin)")
 	flags.StringVar(&f.node, "node", "", "the Windows node of this name")
 	flags.StringVar(&f.instance, "instance", "", "the Windows machine at this address, a node or not")
 	flags.BoolVar(&f.all, "all", false, "every Windows machine of the inputs")
 	cmd.MarkFlagsMutuallyExclusive("node", "instance", "all")
+}
+
+// addFrom adds the one flag of commands that choose no node.
+func (f *inputFlags) addFrom(cmd *cobra.Command) {
+	cmd.Flags().StringArrayVar(&f.from, "from", nil, "where the objects are: a file or folder (a must-gather too), - for stdin, or cluster[:CONTEXT]; repeatable, a later one wins for an object of the same name")
 }
 
 // gather reads the inputs that the flags name.

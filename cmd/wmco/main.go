@@ -102,7 +102,7 @@ stdout is the answer, stderr is for people; -o json gives programs the same answ
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.AddCommand(renderCommand(a), validateCommand(a), diffCommand(a), goldenCommand(a), versionCommand(a), docsCommand(root))
+	root.AddCommand(renderCommand(a), validateCommand(a), diffCommand(a), goldenCommand(a), machineSetCommand(a), userDataCommand(a), versionCommand(a), docsCommand(root))
 	return root
 }
 

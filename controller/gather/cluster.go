@@ -15,19 +15,21 @@ import (
 	"wmco/render/bundle"
 )
 
-func (g *gatherer) infrastructure() {
+// infrastructure reads what the cluster says of itself, and returns all of it.
+func (g *gatherer) infrastructure() configv1.Infrastructure {
 	var infra configv1.Infrastructure
 	if !g.read(render.FromInfrastructure, place{groupConfig, "Infrastructure", "", clusterName}, &infra) && !g.embeddedInfrastructure(&infra) {
-		return
+		return infra
 	}
 	g.cluster.InfrastructureName = infra.Status.InfrastructureName
 	g.cluster.APIServerInternalURL = infra.Status.APIServerInternalURL
 	if s := infra.Status.PlatformStatus; s != nil && s.Type != "" {
 		g.cluster.Platform = render.Platform(s.Type)
-		return
+		return infra
 	}
 	// Clusters of before 4.2 and some dumps have only the old field.
 	g.cluster.Platform = render.Platform(infra.Status.Platform) //nolint:staticcheck // read for old objects only
+	return infra
 }
 
 // embeddedInfrastructure takes the copy that the machine-config-operator keeps in its ControllerConfig, for inputs

@@ -50,7 +50,8 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 		return Result{}, fmt.Errorf("reading cluster: %w", err)
 	}
 	for i := range set.Objects {
-		set.Objects[i].Digest = contentDigest(set.Objects[i].JSON)
+		o := &set.Objects[i]
+		o.Ref.Group, o.Digest = o.Group, contentDigest(o.JSON)
 	}
 	g := &gatherer{options: o, objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}, Copies: !o.Complete}}
 	g.infrastructure()

@@ -105,6 +105,7 @@ func digests(t *testing.T, r gather.Result) map[string][3]bundle.Digest {
 
 // TestALiveClusterGivesWhatItsFilesGive holds for every case whose files are those of a whole cluster.
 func TestALiveClusterGivesWhatItsFilesGive(t *testing.T) {
+	server.Config(t)
 	notWhole := map[string]string{
 		"aws-must-gather":            "a must-gather holds no Secrets",
 		"none-elided-secrets":        "its Secrets hold no values",
@@ -125,6 +126,7 @@ func TestALiveClusterGivesWhatItsFilesGive(t *testing.T) {
 
 // TestAServerAcceptsTheExamplesThatNoCaseLoads: a server refuses what no cluster could hold.
 func TestAServerAcceptsTheExamplesThatNoCaseLoads(t *testing.T) {
+	server.Config(t)
 	for name, paths := range map[string][]string{
 		"mirrors":     files("clusters/common", "clusters/none", "clusters/traits/mirrors"),
 		"must-gather": files("clusters/mustgather"),

@@ -25,11 +25,11 @@ func WorkerMachineSets(ctx context.Context, r objects.Reader) (machines.Cluster,
 		return machines.Cluster{}, nil, fmt.Errorf("reading MachineSets: %w", err)
 	}
 	g := &gatherer{objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}}}
-	g.infrastructure()
+	infra := g.infrastructure()
 	c := machines.Cluster{Platform: machines.Platform(g.cluster.Platform), InfrastructureName: g.cluster.InfrastructureName}
-	var infra configv1.Infrastructure
-	if o, ok := g.find(place{groupConfig, "Infrastructure", "", clusterName}); ok && g.decode(o, &infra) {
-		platformFacts(&c, infra)
+	c.FailureDomains = failureDomains(infra.Spec.PlatformSpec)
+	if infra.Status.PlatformStatus != nil {
+		platformFacts(&c, *infra.Status.PlatformStatus)
 	}
 	for _, o := range g.all(groupMachine, "MachineSet") {
 		c.Sets = append(c.Sets, machines.Source{Ref: o.Ref, JSON: o.JSON})
@@ -37,37 +37,39 @@ func WorkerMachineSets(ctx context.Context, r objects.Reader) (machines.Cluster,
 	return c, g.findings.Sorted(), nil
 }
 
-// platformFacts are those that only the object itself has, not the copy that stands in for it.
-func platformFacts(c *machines.Cluster, infra configv1.Infrastructure) {
-	if s := infra.Status.PlatformStatus; s != nil {
-		if s.AWS != nil {
-			c.Region = s.AWS.Region
-		}
-		if s.GCP != nil {
-			c.Region, c.Project = s.GCP.Region, s.GCP.ProjectID
-		}
-		if s.Azure != nil {
-			c.ResourceGroup, c.NetworkResourceGroup = s.Azure.ResourceGroupName, firstNonEmpty(s.Azure.NetworkResourceGroupName, s.Azure.ResourceGroupName)
-		}
+func platformFacts(c *machines.Cluster, s configv1.PlatformStatus) {
+	if s.AWS != nil {
+		c.Region = s.AWS.Region
 	}
-	if v := infra.Spec.PlatformSpec.VSphere; v != nil {
-		for _, f := range v.FailureDomains {
+	if s.GCP != nil {
+		c.Region, c.Project = s.GCP.Region, s.GCP.ProjectID
+	}
+	if s.Azure != nil {
+		c.ResourceGroup, c.NetworkResourceGroup = s.Azure.ResourceGroupName, firstNonEmpty(s.Azure.NetworkResourceGroupName, s.Azure.ResourceGroupName)
+	}
+}
+
+func failureDomains(s configv1.PlatformSpec) []machines.FailureDomain {
+	var list []machines.FailureDomain
+	if s.VSphere != nil {
+		for _, f := range s.VSphere.FailureDomains {
 			t := f.Topology
-			c.FailureDomains = append(c.FailureDomains, machines.FailureDomain{
+			list = append(list, machines.FailureDomain{
 				Name: f.Name, Zone: f.Zone, Server: f.Server, Datacenter: t.Datacenter, Datastore: t.Datastore, Folder: t.Folder,
 				ResourcePool: t.ResourcePool, Networks: t.Networks,
 			})
 		}
 	}
-	if n := infra.Spec.PlatformSpec.Nutanix; n != nil {
-		for _, f := range n.FailureDomains {
+	if s.Nutanix != nil {
+		for _, f := range s.Nutanix.FailureDomains {
 			domain := machines.FailureDomain{Name: f.Name, Element: identifier(f.Cluster)}
-			for _, s := range f.Subnets {
-				domain.Subnets = append(domain.Subnets, identifier(s))
+			for _, subnet := range f.Subnets {
+				domain.Subnets = append(domain.Subnets, identifier(subnet))
 			}
-			c.FailureDomains = append(c.FailureDomains, domain)
+			list = append(list, domain)
 		}
 	}
+	return list
 }
 
 // identifier reads one of the two names that Nutanix has for a thing.

@@ -109,9 +109,9 @@ func Diff(before, after Bundle) Changes {
 }
 
 // name is what makes two references the same object.
-type name struct{ kind, namespace, name string }
+type name struct{ group, kind, namespace, name string }
 
-func (r Ref) name() name { return name{r.Kind, r.Namespace, r.Name} }
+func (r Ref) name() name { return name{r.Group, r.Kind, r.Namespace, r.Name} }
 
 // objects are the digests of all objects that a bundle comes from.
 func (p Provenance) objects() map[name]Digest {

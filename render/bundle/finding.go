@@ -34,6 +34,8 @@ func (s Severity) rank() int {
 // Ref names the input that a finding or an entry comes from: an object of the cluster, a file, or both.
 // Source and Line never enter a digest.
 type Ref struct {
+	// Group is the API group, empty for the core group. Two kinds have one name in two groups: Network.
+	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name,omitempty"`

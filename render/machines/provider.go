@@ -112,7 +112,7 @@ func gcpProvider() provider {
 	}
 }
 
-// gcpBootImage is the first disk's; a model whose boot disk is another one has that one's image changed.
+// gcpBootImage is where the image of a boot disk stands that is the first of the disks.
 const gcpBootImage = "disks[0].image"
 
 func vsphereProvider() provider {
@@ -160,8 +160,12 @@ func nutanixProvider() provider {
 // checkNeeds lists everything that is missing, at once.
 func (d *draft) checkNeeds() {
 	for _, n := range d.options.Platform.provider().needs {
-		if !filled(at(n.path).get(d.provider)) {
-			d.refuse("ValueMissing", providerField+"."+n.path, fmt.Sprintf("%s is not known", n.what), "give "+n.flag)
+		p := at(n.path)
+		if n.path == gcpBootImage {
+			p = d.bootImage()
+		}
+		if !filled(p.get(d.provider)) {
+			d.refuse("ValueMissing", providerField+"."+p.String(), fmt.Sprintf("%s is not known", n.what), "give "+n.flag)
 		}
 	}
 }

@@ -148,16 +148,18 @@ func (d *draft) azure() {
 	}
 }
 
-func (d *draft) gcp() {
-	boot := at(gcpBootImage)
+// bootImage leads to the image of GCP's boot disk.
+func (d *draft) bootImage() path {
+	p := at(gcpBootImage)
 	disks, _ := at("disks").get(d.provider).([]any)
-	for i, disk := range disks {
-		if at("boot").get(disk) == true {
-			boot[1] = i
-			break
-		}
+	if i := slices.IndexFunc(disks, func(disk any) bool { return at("boot").get(disk) == true }); i > 0 {
+		p[1] = i
 	}
-	d.image(boot.String(), d.options.Image)
+	return p
+}
+
+func (d *draft) gcp() {
+	d.image(d.bootImage().String(), d.options.Image)
 	d.fallback("projectID", d.options.Cluster.Project)
 	d.fallback("region", d.options.Cluster.Region)
 	if zone := d.options.Zone; zone != "" {

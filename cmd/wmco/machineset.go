@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"wmco/controller/gather"
+	"wmco/render/bundle"
+	"wmco/render/machines"
+)
+
+// machineSetFlags are those of `wmco machineset`.
+type machineSetFlags struct {
+	inputFlags
+	platform           platformFlag
+	infrastructureName string
+	options            machines.Options
+	format             format
+}
+
+// platformFlag is --platform.
+type platformFlag machines.Platform
+
+// String implements pflag.Value.
+func (p *platformFlag) String() string { return machines.Platform(*p).Flag() }
+
+// Set accepts the platforms that have a Machine API.
+func (p *platformFlag) Set(s string) error {
+	parsed, err := machines.ParsePlatform(s)
+	*p = platformFlag(parsed)
+	return err
+}
+
+// Type is what help calls the value.
+func (p *platformFlag) Type() string { return strings.Join(platformNames(), "|") }
+
+func platformNames() []string {
+	var names []string
+	for _, p := range machines.Platforms() {
+		names = append(names, p.Flag())
+	}
+	return names
+}
+
+func addPlatform(cmd *cobra.Command, p *platformFlag, usage string) {
+	cmd.Flags().Var(p, "platform", usage)
+	_ = cmd.RegisterFlagCompletionFunc("platform", cobra.FixedCompletions(platformNames(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// machineSetAnswer is the answer of `wmco machineset -o json`. There is no MachineSet where findings refuse it.
+type machineSetAnswer struct {
+	MachineSet map[string]any  `json:"machineSet,omitempty"`
+	Findings   bundle.Findings `json:"findings"`
+}
+
+func machineSetCommand(a app) *cobra.Command {
+	var f machineSetFlags
+	cmd := &cobra.Command{
+		Use:   "machineset --name NAME [--platform PLATFORM] [--from PATH|-|cluster[:CONTEXT]] [--zone ZONE] [--image IMAGE]",
+		Short: "Write the manifest of a MachineSet of Windows machines",
+		Long: `Write the manifest of a MachineSet of Windows machines to stdout. Nothing is applied, and it has no replicas yet.
+
+It is a worker MachineSet of the cluster with what Windows needs changed: name, labels, image, user data. Without a
+cluster, or in one without worker MachineSets, every value is given by flags; all that are missing are listed at once.
+
+The image is an AMI (aws), PUBLISHER:OFFER:SKU:VERSION or a resource ID (azure), an image (gcp), a template (vsphere),
+an image's name or UUID (nutanix). A model that is of Windows already lends its own.` +
+			exitHelp("0  done", "2  usage, or findings of severity error: no manifest is written", "3  the cluster cannot be reached", "130  interrupted"),
+		Example: `  wmco machineset --from cluster --name winworker --zone eu-central-1a --image ami-0823a3180dad3c9c3 | oc apply -f -
+  wmco machineset --from must-gather.local.123 --name winw --model example-7k2vd-worker-westeurope1 \
+    --image MicrosoftWindowsServer:WindowsServer:2022-datacenter:latest --set osDisk.diskSizeGB=256`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
+	}
+	f.addFrom(cmd)
+	addPlatform(cmd, &f.platform, "where the machines run; the cluster's, where it is read")
+	flags := cmd.Flags()
+	flags.StringVar(&f.options.Name, "name", "", "name of the MachineSet (at most 9 characters on azure, vsphere and nutanix)")
+	flags.StringVar(&f.options.Zone, "zone", "", "availability zone, or failure domain of vsphere and nutanix; the model's, where there is one")
+	flags.StringVar(&f.options.Image, "image", "", "Windows image")
+	flags.StringVar(&f.options.InstanceType, "instance-type", "", "instance type; the model's, where there is one")
+	flags.StringVar(&f.options.Model, "model", "", "name of the MachineSet to copy; else one of the zone, of Windows if there is one")
+	flags.StringVar(&f.infrastructureName, "infrastructure-name", "", "infrastructure name of the cluster, where it is not read")
+	flags.StringArrayVar(&f.options.Set, "set", nil, "change the providerSpec: PATH=VALUE such as placement.region=eu-central-1; repeatable, the last word")
+	addFormat(cmd, &f.format)
+	return cmd
+}
+
+func (f *machineSetFlags) run(ctx context.Context, a app) error {
+	var findings bundle.Findings
+	o := f.options
+	if len(f.from) > 0 {
+		reader, _, err := f.reader(a)
+		if err != nil {
+			return err
+		}
+		if o.Cluster, findings, err = gather.WorkerMachineSets(ctx, reader); err != nil {
+			return &exitError{exitUnreachable, err}
+		}
+	}
+	o.Platform = machines.Platform(firstNonEmpty(string(f.platform), string(o.Cluster.Platform)))
+	o.Cluster.InfrastructureName = firstNonEmpty(f.infrastructureName, o.Cluster.InfrastructureName)
+	manifest, more := machines.MachineSet(o)
+	return f.answer(a, manifest, append(findings, more...).Sorted())
+}
+
+func (f *machineSetFlags) answer(a app, manifest machines.Manifest, findings bundle.Findings) error {
+	refused := findings.Refused()
+	if refused {
+		manifest = machines.Manifest{}
+	}
+	if f.format == formatJSON {
+		if err := writeJSON(a.stdout, machineSetAnswer{MachineSet: manifest.Object, Findings: append(bundle.Findings{}, findings...)}); err != nil {
+			return err
+		}
+	} else {
+		printFindings(a.stderr, palette{}, findings)
+	}
+	if refused {
+		return &exitError{exitUsage, fmt.Errorf("no MachineSet is written: %s", count(findings))}
+	}
+	if f.format == formatJSON {
+		return nil
+	}
+	return writeManifest(a, manifest)
+}
+
+func writeManifest(a app, m machines.Manifest) error {
+	text, err := m.YAML()
+	if err != nil {
+		return err
+	}
+	_, err = a.stdout.Write(text)
+	return err
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"wmco/render/machines"
+)
+
+// userDataAnswer is the answer of `wmco userdata -o json`.
+type userDataAnswer struct {
+	UserData string `json:"userData"`
+}
+
+// userDataFlags are those of `wmco userdata`.
+type userDataFlags struct {
+	platform  platformFlag
+	publicKey string
+	secret    bool
+	format    format
+}
+
+// maxPublicKey is more than any public key has.
+const maxPublicKey = 1 << 20
+
+func userDataCommand(a app) *cobra.Command {
+	var f userDataFlags
+	cmd := &cobra.Command{
+		Use:   "userdata --platform PLATFORM --public-key FILE|- [--secret]",
+		Short: "Write the user data that lets the operator reach new Windows machines",
+		Long: `Write the PowerShell that a new Windows machine runs: it starts the OpenSSH server, opens the ports that the operator
+and the cluster need, and lets in nobody but the holder of the key. The operator keeps it in the Secret
+openshift-machine-api/windows-user-data; --secret writes that.
+
+The same platform and key give the same text. The key's comment is left out.` +
+			exitHelp("0  done", "2  usage, or not a public key"),
+		Example: `  ssh-keygen -y -f private-key.pem | wmco userdata --platform aws --public-key -
+  wmco userdata --platform vsphere --public-key id_ed25519.pub --secret | oc apply -f -`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return f.run(a) },
+	}
+	addPlatform(cmd, &f.platform, "where the machines run")
+	cmd.Flags().StringVar(&f.publicKey, "public-key", "", "file with the SSH public key of the operator's private key (- for stdin)")
+	cmd.Flags().BoolVar(&f.secret, "secret", false, "write the Secret windows-user-data with the user data in it")
+	_ = cmd.MarkFlagRequired("platform")
+	_ = cmd.MarkFlagRequired("public-key")
+	addFormat(cmd, &f.format)
+	return cmd
+}
+
+func (f *userDataFlags) run(a app) error {
+	key, err := readPublicKey(a, f.publicKey)
+	if err != nil {
+		return err
+	}
+	text, err := machines.UserData(machines.Platform(f.platform), key)
+	if err != nil {
+		return usageError("%s: %w", f.publicKey, err)
+	}
+	switch {
+	case f.secret && f.format == formatJSON:
+		return writeJSON(a.stdout, machines.Secret(text).Object)
+	case f.secret:
+		return writeManifest(a, machines.Secret(text))
+	case f.format == formatJSON:
+		return writeJSON(a.stdout, userDataAnswer{UserData: text})
+	}
+	_, err = io.WriteString(a.stdout, text)
+	return err
+}
+
+func readPublicKey(a app, name string) (string, error) {
+	in := a.stdin
+	if name != "-" {
+		file, err := os.Open(name)
+		if err != nil {
+			return "", usageError("reading the public key: %w", err)
+		}
+		defer file.Close() //nolint:errcheck // only read from
+		in = file
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxPublicKey))
+	if err != nil {
+		return "", fmt.Errorf("reading the public key: %w", err)
+	}
+	return string(text), nil
+}
