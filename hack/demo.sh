@@ -35,3 +35,11 @@ for file in "$out"/mirrors/C/k/containerd/registries/*/hosts.toml; do
 	printf '\n# %s\n' "${file#"$out"/mirrors/}"
 	cat "$file"
 done
+
+echo
+echo 'Review: two changes of the example cluster, as a reader of a pull request sees them.'
+before="--against $clusters/common --against $clusters/none"
+show bin/wmco diff --from $clusters/common --from $clusters/none --from $clusters/traits/mirrors $before \
+	--facts golden/facts/none.json -o markdown || [ $? -eq 1 ]
+show bin/wmco diff --from $clusters/common --from $clusters/none --from golden/transitions/kubelet-override/settings.yaml $before \
+	--facts golden/facts/none.json --node win-a || [ $? -eq 1 ]

@@ -13,7 +13,7 @@ testenv: setup $(ETCD) $(KUBE_APISERVER) ## bin/testenv: etcd and kube-apiserver
 
 $(ETCD): tools/etcd/go.mod tools/etcd/go.sum
 	@hack/need go
-	@$(STEP) "building etcd (a minute the first time)" go -C tools/etcd build -trimpath -ldflags '-s -w' \
+	@$(STEP) "building etcd (half a minute the first time)" go -C tools/etcd build -trimpath -ldflags '-s -w' \
 		-o $(CURDIR)/$@ go.etcd.io/etcd/server/v3
 	@touch $@
 
@@ -23,7 +23,7 @@ KUBE_VERSION_PACKAGE := k8s.io/component-base/version
 $(KUBE_APISERVER): tools/kube-apiserver/go.mod tools/kube-apiserver/go.sum
 	@hack/need go
 	@version=$(KUBE_VERSION); IFS=. read -r major minor _ <<<"$${version#v}"; \
-	$(STEP) "building kube-apiserver $$version (ten minutes the first time)" go -C tools/kube-apiserver build -trimpath \
+	$(STEP) "building kube-apiserver $$version (six minutes the first time)" go -C tools/kube-apiserver build -trimpath \
 		-ldflags "-s -w -X $(KUBE_VERSION_PACKAGE).gitVersion=$$version -X $(KUBE_VERSION_PACKAGE).gitMajor=$$major -X $(KUBE_VERSION_PACKAGE).gitMinor=$$minor" \
 		-o $(CURDIR)/$@ k8s.io/kubernetes/cmd/kube-apiserver
 	@touch $@

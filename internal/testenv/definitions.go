@@ -1,15 +1,20 @@
 package testenv
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // crdFiles are the definitions that the server serves, as github.com/openshift/api lays them out: those of a cluster
@@ -19,6 +24,7 @@ var crdFiles = []struct {
 	files  []string
 }{
 	{"config/v1", []string{
+		"0000_00_cluster-version-operator_01_clusteroperators",
 		"0000_00_cluster-version-operator_01_clusterversions-Default",
 		"0000_03_config-operator_01_proxies",
 		"0000_10_config-operator_01_apiservers-Default",
@@ -52,49 +58,96 @@ func definitions(openshift string) []string {
 	return paths
 }
 
-// Without takes kinds away until the end of the test, with all their objects: those of the named definitions, such as
-// "machines.machine.openshift.io", or every one that Kubernetes itself does not have when none is named.
+// Without hides kinds until the end of the test, as if nobody had ever defined them: those of the named definitions, such
+// as "machines.machine.openshift.io", or every one that Kubernetes itself does not have when none is named.
 func (e *Environment) Without(t testing.TB, names ...string) {
 	t.Helper()
-	c := e.Client(t)
-	var gone []*apiextensionsv1.CustomResourceDefinition
-	for _, crd := range e.crds {
+	e.Config(t)
+	var hidden []*apiextensionsv1.CustomResourceDefinition
+	for _, crd := range e.server.CRDs {
 		if len(names) == 0 || slices.Contains(names, crd.Name) {
-			gone = append(gone, crd.DeepCopy())
+			hidden = append(hidden, crd)
 		}
 	}
-	if len(names) > 0 && len(gone) != len(names) {
-		t.Fatalf("of %q, only %d are definitions", names, len(gone))
+	if len(names) > 0 && len(hidden) != len(names) {
+		t.Fatalf("of %q, only %d are definitions", names, len(hidden))
 	}
-	t.Cleanup(func() { e.serve(t, gone) })
-	for _, crd := range gone {
-		if err := c.Delete(t.Context(), crd); err != nil {
-			t.Fatalf("deleting definition %s: %v", crd.Name, err)
+	t.Cleanup(func() {
+		if err := e.serve(context.Background(), hidden); err != nil {
+			t.Errorf("bringing kinds back: %v", err)
+		}
+	})
+	if err := e.hide(t.Context(), hidden); err != nil {
+		t.Fatalf("hiding kinds: %v", err)
+	}
+}
+
+// hide is quick and can be taken back, unlike deleting a definition.
+func (e *Environment) hide(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	for _, crd := range crds {
+		if err := e.patch(ctx, crd, unserved(crd)); err != nil {
+			return err
 		}
 	}
-	for _, crd := range gone {
-		eventually(t, "no definition "+crd.Name, func() bool {
-			return apierrors.IsNotFound(c.Get(t.Context(), client.ObjectKeyFromObject(crd), &apiextensionsv1.CustomResourceDefinition{}))
+	return e.await(ctx, crds, meta.IsNoMatchError)
+}
+
+func (e *Environment) serve(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
+	for _, crd := range crds {
+		if err := e.patch(ctx, unserved(crd), crd.DeepCopy()); err != nil {
+			return err
+		}
+	}
+	return e.await(ctx, crds, func(err error) bool { return err == nil })
+}
+
+func (e *Environment) patch(ctx context.Context, from, to *apiextensionsv1.CustomResourceDefinition) error {
+	c, err := client.New(e.server.Config, client.Options{})
+	if err != nil {
+		return err
+	}
+	return c.Patch(ctx, to, client.MergeFrom(from))
+}
+
+func unserved(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinition {
+	crd = crd.DeepCopy()
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Served = false
+	}
+	return crd
+}
+
+// await asks for the kinds until the answer for each is as wanted. It asks for all at once, as the server lets the first
+// who asks for a kind wait a second.
+func (e *Environment) await(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition, wanted func(error) bool) error {
+	answers := make([]error, len(crds))
+	var group sync.WaitGroup
+	for i, crd := range crds {
+		group.Go(func() {
+			answers[i] = eventually(ctx, "the answer for "+crd.Name, func() bool { return wanted(e.ask(ctx, crd)) })
 		})
 	}
+	group.Wait()
+	return errors.Join(answers...)
 }
 
-// serve brings definitions back.
-func (e *Environment) serve(t testing.TB, crds []*apiextensionsv1.CustomResourceDefinition) {
-	for _, crd := range crds {
-		crd.ResourceVersion = ""
+// ask lists the objects of a kind for a client that knows nothing yet.
+func (e *Environment) ask(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
+	c, err := client.New(e.server.Config, client.Options{})
+	if err != nil {
+		return err
 	}
-	if _, err := envtest.InstallCRDs(e.server.Config, envtest.CRDInstallOptions{CRDs: crds, MaxTime: patience}); err != nil {
-		t.Errorf("bringing definitions back: %v", err)
-	}
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(crd.Spec.Group + "/" + crd.Spec.Versions[0].Name)
+	list.SetKind(crd.Spec.Names.ListKind)
+	return c.List(ctx, list)
 }
 
-// eventually waits until the server says so.
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("waited %s for %s", patience, what)
-		}
+// eventually waits until it is done, for a while.
+func eventually(ctx context.Context, what string, done func() bool) error {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(context.Context) (bool, error) { return done(), nil })
+	if err != nil {
+		return fmt.Errorf("waiting for %s: %w", what, err)
 	}
+	return nil
 }

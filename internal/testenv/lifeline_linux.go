@@ -1,10 +1,12 @@
 package testenv
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"syscall"
 )
 
@@ -13,11 +15,11 @@ const reaper = `read -r _; folder=$1; shift; kill -KILL "$@"; sleep 1; rm -rf "$
 
 // newLifeline watches over the processes that this program has started so far, and the folder that they write into.
 func newLifeline(folder string) (*lifeline, error) {
-	pids, err := children()
+	pids, err := children(os.Getpid())
 	if err != nil {
 		return nil, fmt.Errorf("finding what was started: %w", err)
 	}
-	l := &lifeline{shell: exec.Command("sh", append([]string{"-c", reaper, "lifeline", folder}, pids...)...)}
+	l := &lifeline{shell: exec.CommandContext(context.Background(), "sh", append([]string{"-c", reaper, "lifeline", folder}, pids...)...)}
 	// A group of its own: an interrupt on the terminal reaches only this program.
 	l.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if l.pipe, err = l.shell.StdinPipe(); err != nil {
@@ -26,8 +28,8 @@ func newLifeline(folder string) (*lifeline, error) {
 	return l, l.shell.Start()
 }
 
-// children are the programs of ours that run below this one.
-func children() ([]string, error) {
+// children are the programs that a process has started through an Environment.
+func children(of int) ([]string, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return nil, err
@@ -42,7 +44,7 @@ func children() ([]string, error) {
 		if _, err := fmt.Sscan(string(text), &pid, &name, &state, &parent); err != nil {
 			continue // its name is not one of ours
 		}
-		if parent == fmt.Sprint(os.Getpid()) && (name == "("+etcd+")" || name == "("+apiServer+")") {
+		if parent == strconv.Itoa(of) && (name == "("+etcd+")" || name == "("+apiServer+")") {
 			pids = append(pids, pid)
 		}
 	}

@@ -15,10 +15,13 @@ import (
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -55,20 +58,23 @@ func (e *Environment) Load(t testing.TB, paths ...string) {
 		}
 	}
 	e.loadNamespaces(t, list)
-	c := client.WithFieldValidation(e.Client(t), metav1.FieldValidationStrict)
+	// The server warns of what every cluster has, such as finalizers without a slash.
+	quiet := rest.CopyConfig(e.Config(t))
+	quiet.WarningHandler = rest.NoWarnings{}
+	c := client.WithFieldValidation(NewClient(t, quiet), metav1.FieldValidationStrict)
 	for _, m := range list {
 		if m.GetKind() == "Namespace" {
 			continue
 		}
-		if err := create(t.Context(), c, m); err != nil {
-			t.Errorf("%s: %v", m, err)
-			continue
-		}
+		// Before it is there: its status may be refused when the rest was not.
 		t.Cleanup(func() {
 			if err := remove(context.Background(), c, m); err != nil {
 				t.Errorf("removing %s: %v", m, err)
 			}
 		})
+		if err := create(t.Context(), c, m); err != nil {
+			t.Errorf("%s: %v", m, err)
+		}
 	}
 }
 
@@ -110,15 +116,20 @@ func create(ctx context.Context, c client.Client, m manifest) error {
 	return c.Status().Update(ctx, sent)
 }
 
-// remove deletes an object at once: nobody is there to do what its finalizers wait for.
-func remove(ctx context.Context, c client.Client, m manifest) error {
+// remove deletes an object at once: nobody is there to do what its finalizers wait for. One that is not there is no
+// error.
+func remove(ctx context.Context, c client.Client, m manifest) (err error) {
 	if len(m.GetFinalizers()) > 0 {
-		none := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
-		if err := c.Patch(ctx, m.DeepCopy(), none); err != nil {
-			return client.IgnoreNotFound(err)
-		}
+		none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		err = c.Patch(ctx, m.DeepCopy(), none)
 	}
-	return client.IgnoreNotFound(c.Delete(ctx, m.DeepCopy()))
+	if err == nil {
+		err = c.Delete(ctx, m.DeepCopy())
+	}
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	return err
 }
 
 // readManifests reads the objects of a file or of all YAML files below a folder, those in lists too.
@@ -153,6 +164,9 @@ func parseManifests(path string, text []byte) ([]manifest, error) {
 		json, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, err)
+		}
+		if string(json) == "null" {
+			continue // nothing but comments
 		}
 		u := &unstructured.Unstructured{}
 		if err := u.UnmarshalJSON(json); err != nil {

@@ -21,7 +21,6 @@ import (
 	"testing"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -45,7 +44,6 @@ const patience = 2 * time.Minute
 type Environment struct {
 	once     sync.Once
 	server   *envtest.Environment
-	crds     []*apiextensionsv1.CustomResourceDefinition
 	folder   string
 	lifeline *lifeline
 	// missing names what this machine lacks.
@@ -98,16 +96,23 @@ func (e *Environment) findAndStart() error {
 		return err
 	}
 	programs := cmp.Or(os.Getenv(Variable), filepath.Join(modules.own, "bin", "testenv"))
-	for _, name := range []string{etcd, apiServer} {
-		if _, err := os.Stat(filepath.Join(programs, name)); err != nil {
-			e.missing = name
-			return nil
-		}
+	if e.missing = missing(programs); e.missing != "" {
+		return nil
 	}
 	if err := e.start(programs, modules.openshift); err != nil {
 		return fmt.Errorf("starting the API server: %w", err)
 	}
 	return nil
+}
+
+// missing is the first program that the folder does not hold.
+func missing(folder string) string {
+	for _, name := range []string{apiServer, etcd} {
+		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+			return name
+		}
+	}
+	return ""
 }
 
 func (e *Environment) start(programs, openshift string) error {
@@ -130,15 +135,22 @@ func (e *Environment) start(programs, openshift string) error {
 	e.server.ControlPlane.Etcd = &envtest.Etcd{Path: filepath.Join(programs, etcd), DataDir: folders.data, Err: logs}
 	api := e.server.ControlPlane.GetAPIServer()
 	api.Path, api.CertDir, api.Err = filepath.Join(programs, apiServer), folders.certificates, logs
-	if _, err = e.server.Start(); err == nil {
-		e.crds = e.server.CRDs
-		e.lifeline, err = newLifeline(folders.root)
-	}
-	if err != nil {
+	if err := e.launch(); err != nil {
 		err = fmt.Errorf("%w; the end of its log:\n%s", err, lastLines(folders.log))
 		return errors.Join(err, e.stop())
 	}
 	return nil
+}
+
+// launch returns when every kind is served.
+func (e *Environment) launch() (err error) {
+	if _, err = e.server.Start(); err != nil {
+		return err
+	}
+	if e.lifeline, err = newLifeline(e.folder); err != nil {
+		return err
+	}
+	return e.await(context.Background(), e.server.CRDs, func(err error) bool { return err == nil })
 }
 
 // stop ends what was started, and may be called when nothing was.

@@ -45,7 +45,9 @@ func (e *Environment) User(t testing.TB, name string, rules ...Rule) *rest.Confi
 	}
 	for _, r := range rules {
 		for _, review := range reviews(name, r) {
-			eventually(t, "rule "+r.String(), func() bool { return allowed(t, admin, review) })
+			if err := eventually(t.Context(), "rule "+r.String(), func() bool { return allowed(t, admin, review) }); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	return user.Config()

@@ -1,0 +1,219 @@
+package testenv
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	configv1 "github.com/openshift/api/config/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var server Environment
+
+// orphanVariable makes the test program one that starts a server, says where, and waits to be killed.
+const orphanVariable = "WMCO_TESTENV_ORPHAN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(orphanVariable) != "" {
+		var e Environment
+		if err := e.findAndStart(); err != nil {
+			fmt.Println("error", err)
+		}
+		fmt.Println(e.folder)
+		select {}
+	}
+	os.Exit(server.Main(m))
+}
+
+// told is a test whose outcome is looked at.
+type told struct {
+	testing.TB
+	errors  []string
+	skipped string
+}
+
+func (t *told) Errorf(format string, args ...any) {
+	t.errors = append(t.errors, fmt.Sprintf(format, args...))
+}
+
+func (t *told) Skipf(format string, args ...any) {
+	t.skipped = fmt.Sprintf(format, args...)
+	runtime.Goexit()
+}
+
+// run runs a part of a test that may end early.
+func (t *told) run(part func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		part()
+	}()
+	<-done
+}
+
+func TestWithoutTheProgramsTestsAreSkipped(t *testing.T) {
+	t.Setenv(Variable, t.TempDir())
+	var nothing Environment
+	for range 2 {
+		outer := &told{TB: t}
+		outer.run(func() { nothing.Config(outer) })
+		if want := "no kube-apiserver: make testenv"; outer.skipped != want {
+			t.Errorf("skipped with %q, want %q", outer.skipped, want)
+		}
+	}
+	if err := nothing.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAProgramThatDoesNotStartShowsItsLog(t *testing.T) {
+	folder := t.TempDir()
+	for _, name := range []string{etcd, apiServer} {
+		script := "#!/bin/sh\necho out of order >&2\nexit 1\n"
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv(Variable, folder)
+	var broken Environment
+	err := broken.findAndStart()
+	if err == nil || !strings.Contains(err.Error(), "out of order") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat(broken.folder); err == nil {
+		t.Errorf("%s is still there", broken.folder)
+	}
+}
+
+// write makes a file of manifests and returns its path.
+func write(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "manifests.yaml")
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const version = `
+apiVersion: config.openshift.io/v1
+kind: ClusterVersion
+metadata: {name: version, resourceVersion: "12", uid: 6f4e4c0a-58c8-4f0c-9e9c-2f3f8b5a4a31}
+spec: {clusterID: 3f0a5c9e-1d8b-4f53-9c3c-5a1f1a0e7d11}
+status: {availableUpdates: null, desired: {image: example.com/a, version: 5.0.1}, observedGeneration: 1, versionHash: x}
+`
+
+const machine = `
+# Nothing but a comment.
+---
+apiVersion: v1
+kind: List
+items:
+- apiVersion: machine.openshift.io/v1beta1
+  kind: Machine
+  metadata: {name: a, namespace: openshift-machine-api, finalizers: [machine.machine.openshift.io]}
+  spec: {}
+  status: {phase: Running}
+`
+
+func TestLoadStoresObjectsWithTheirStatusUntilTheEnd(t *testing.T) {
+	c := server.Client(t)
+	key := client.ObjectKey{Name: "version"}
+	stored := &unstructured.Unstructured{}
+	stored.SetAPIVersion(configv1.GroupVersion.String())
+	stored.SetKind("ClusterVersion")
+	// Twice, so that the first leaves nothing behind.
+	for range 2 {
+		t.Run("loaded", func(t *testing.T) {
+			server.Load(t, write(t, strings.ReplaceAll(version, "5.0.1", "5.0.0")+"---"+machine), write(t, version))
+			if err := c.Get(t.Context(), key, stored); err != nil {
+				t.Fatal(err)
+			}
+			got, _, _ := unstructured.NestedString(stored.Object, "status", "desired", "version")
+			if got != "5.0.1" {
+				t.Errorf("version %q, want the later one", got)
+			}
+		})
+		if err := c.Get(t.Context(), key, stored); !apierrors.IsNotFound(err) {
+			t.Errorf("after the test: %v", err)
+		}
+	}
+}
+
+func TestLoadTellsWhatTheServerRefuses(t *testing.T) {
+	mirror := `
+apiVersion: config.openshift.io/v1
+kind: ImageDigestMirrorSet
+metadata: {name: a}
+spec: {imageDigestMirrors: [{source: "SOURCE", mirrors: [example.com/a]}]}
+`
+	for name, test := range map[string]struct{ text, want string }{
+		"a value that the schema refuses":    {strings.ReplaceAll(mirror, "SOURCE", "not a source"), "spec.imageDigestMirrors[0].source"},
+		"a field that nobody knows":          {strings.ReplaceAll(mirror, "source:", "sauce: a, source:"), "sauce"},
+		"a status that the schema refuses":   {strings.ReplaceAll(version, ", versionHash: x", ""), "status.versionHash"},
+		"a kind that nobody knows":           {"apiVersion: example.com/v1\nkind: Unheard\nmetadata: {name: a}\n", "Unheard"},
+		"a kind of Kubernetes, unknown part": {"apiVersion: v1\nkind: Node\nmetadata: {name: a}\nspec: {color: red}\n", "color"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server.Config(t)
+			inner := &told{TB: t}
+			inner.run(func() { server.Load(inner, write(t, test.text)) })
+			if len(inner.errors) != 1 || !strings.Contains(inner.errors[0], test.want) {
+				t.Errorf("told %q, want one error about %s", inner.errors, test.want)
+			}
+		})
+	}
+}
+
+func TestWithoutHidesKindsUntilTheEnd(t *testing.T) {
+	server.Load(t, write(t, version))
+	find := func() error {
+		object := &unstructured.Unstructured{}
+		object.SetAPIVersion(configv1.GroupVersion.String())
+		object.SetKind("ClusterVersion")
+		return server.Client(t).Get(t.Context(), client.ObjectKey{Name: "version"}, object)
+	}
+	t.Run("hidden", func(t *testing.T) {
+		server.Without(t, "clusterversions.config.openshift.io")
+		if err := find(); !meta.IsNoMatchError(err) {
+			t.Errorf("error %v, want no match", err)
+		}
+	})
+	if err := find(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAUserMayDoWhatTheRulesSayAndNoMore(t *testing.T) {
+	server.Load(t, write(t, machine))
+	config := server.User(t, "somebody",
+		Rule{"openshift-machine-api", rbacv1.PolicyRule{APIGroups: []string{"machine.openshift.io"}, Resources: []string{"machines"}, Verbs: []string{"get"}, ResourceNames: []string{"a"}}},
+		Rule{"", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}},
+	)
+	c := NewClient(t, config)
+	object := &unstructured.Unstructured{}
+	object.SetAPIVersion("machine.openshift.io/v1beta1")
+	object.SetKind("Machine")
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "openshift-machine-api", Name: "a"}, object); err != nil {
+		t.Error(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: "openshift-machine-api", Name: "b"}, object); !apierrors.IsForbidden(err) {
+		t.Errorf("another name: %v", err)
+	}
+	list := &unstructured.UnstructuredList{}
+	for kind, forbidden := range map[string]bool{"NodeList": false, "SecretList": true} {
+		list.SetAPIVersion("v1")
+		list.SetKind(kind)
+		if err := c.List(t.Context(), list); apierrors.IsForbidden(err) != forbidden {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+}
