@@ -149,12 +149,19 @@ func (a *api) answerObjects(w http.ResponseWriter, r *http.Request, resource sch
 }
 
 func answerError(w http.ResponseWriter, err *apierrors.StatusError) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(int(err.ErrStatus.Code))
-	json.NewEncoder(w).Encode(err.ErrStatus)
+	send(w, int(err.ErrStatus.Code), err.ErrStatus)
 }
 
 func answer(w http.ResponseWriter, value any) {
+	send(w, http.StatusOK, value)
+}
+
+func send(w http.ResponseWriter, status int, value any) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(value)
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // a client that is gone needs no answer
 }

@@ -170,6 +170,14 @@ func readQuoted(text []byte) (inner, rest []byte, ok bool) {
 	return inner, rest, true
 }
 
+// scalar reads the value of an entry if it stands as plain or quoted text on the line of its key, and nowhere else.
+func (e entry) scalar(text []byte) (value []byte, ok bool) {
+	if contentStart(text[:e.to], e.from) < e.to {
+		return nil, false
+	}
+	return readScalar(e.value)
+}
+
 // readScalar reads a value that stands on the line of its key as plain or quoted text.
 func readScalar(value []byte) (text []byte, ok bool) {
 	if isValueBelow(value) {
@@ -197,9 +205,9 @@ func lookAtBlock(s segment) head {
 	h.sure = readBlockMapping(s.text, s.start, func(e entry) {
 		switch string(e.key) {
 		case "kind":
-			h.kind.add(readScalar(e.value))
+			h.kind.add(e.scalar(s.text))
 		case "apiVersion":
-			h.apiVersion.add(readScalar(e.value))
+			h.apiVersion.add(e.scalar(s.text))
 		case "metadata":
 			h.lookAtBlockMetadata(s.text, e)
 		case "items":
@@ -217,12 +225,12 @@ func (h *head) lookAtBlockMetadata(text []byte, e entry) {
 		return
 	}
 	var name, namespace guess
-	sure := isValueBelow(e.value) && readBlockMapping(body, first, func(e entry) {
+	sure := isValueBelow(e.value) && !isUnfinished(body) && readBlockMapping(body, first, func(e entry) {
 		switch string(e.key) {
 		case "name":
-			name.add(readScalar(e.value))
+			name.add(e.scalar(body))
 		case "namespace":
-			namespace.add(readScalar(e.value))
+			namespace.add(e.scalar(body))
 		}
 	})
 	h.name.merge(name, sure)

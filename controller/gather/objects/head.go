@@ -21,7 +21,7 @@ const maxGuesses = 8
 // add notes a value of the field.
 func (g *guess) add(value []byte, certain bool) {
 	switch {
-	case !certain || len(g.values) == maxGuesses:
+	case !certain || len(value) == 0 || len(g.values) == maxGuesses:
 		g.any = true
 	case !slices.ContainsFunc(g.values, func(v []byte) bool { return bytes.Equal(v, value) }):
 		g.values = append(g.values, value)
@@ -62,6 +62,8 @@ type head struct {
 	sure bool
 	// items is the value of the key of that name.
 	items items
+	// inherited is what the object may leave out because its list says it.
+	inherited typeMeta
 }
 
 // items is where the items of a list stand.
@@ -88,12 +90,12 @@ const (
 // inherit fills in what an item of a typed list may leave out: a ProxyList holds Proxies of its own apiVersion. A plain
 // List says nothing about its items.
 func (h head) inherit(list head) head {
-	t := list.typeMeta().item()
-	if t.kind != "" && h.kind.isAbsent() {
-		h.kind.add([]byte(t.kind), true)
+	h.inherited = list.typeMeta().item()
+	if h.inherited.kind != "" && h.kind.isAbsent() {
+		h.kind.add([]byte(h.inherited.kind), true)
 	}
-	if t.apiVersion != "" && h.apiVersion.isAbsent() {
-		h.apiVersion.add([]byte(t.apiVersion), true)
+	if h.inherited.apiVersion != "" && h.apiVersion.isAbsent() {
+		h.apiVersion.add([]byte(h.inherited.apiVersion), true)
 	}
 	return h
 }
@@ -124,7 +126,7 @@ func (h head) mayMatch(w Want) bool {
 
 // mayBeIn tells whether the namespace of the object may be one that the want is for.
 func (h head) mayBeIn(w Want) bool {
-	return w.Namespace == "" || h.namespace.admits(func(ns []byte) bool { return w.Namespace == string(ns) })
+	return w.Namespace == "" || h.namespace.isAbsent() || h.namespace.admits(func(ns []byte) bool { return w.Namespace == string(ns) })
 }
 
 // ref names the object, as far as it is certain who it is.

@@ -88,8 +88,10 @@ func endOfJSONKey(text []byte, at int) (end int, ok bool) {
 	if at, ok = endOfJSONString(text, at); !ok {
 		return at, false
 	}
-	at = jsonSpace(text, at)
-	return at + 1, at < len(text) && text[at] == ':'
+	if at = jsonSpace(text, at); at == len(text) || text[at] != ':' {
+		return at, false
+	}
+	return at + 1, true
 }
 
 // endOfJSONString passes over the string that begins at the quote at.

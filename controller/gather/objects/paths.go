@@ -81,7 +81,7 @@ func (v *visit) path(ctx context.Context, name string) error {
 		v.reject(unreadable(source, reasonOf(err)))
 		return nil
 	}
-	defer file.Close()
+	defer closeQuietly(file)
 	return v.named(ctx, source, file, sizeOf(info))
 }
 
@@ -104,7 +104,7 @@ func isBinary(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 }
 // proves tells whether a document of the file is YAML or JSON with something inside.
 func (r *reading) proves(text []byte) bool {
 	for s := range documents(text) {
-		if _, bad := r.whole(s); bad != nil || r.recognized {
+		if _, bad := r.whole(s, typeMeta{}); bad != nil || r.recognized {
 			break
 		}
 	}
@@ -119,7 +119,7 @@ func (v *visit) folder(ctx context.Context, name string) error {
 		v.reject(unreadable(filepath.ToSlash(name), reasonOf(err)))
 		return nil
 	}
-	defer root.Close()
+	defer closeQuietly(root)
 	return fs.WalkDir(root.FS(), ".", func(rel string, entry fs.DirEntry, err error) error {
 		switch {
 		case ctx.Err() != nil:
@@ -150,14 +150,14 @@ func isManifestName(name string) bool {
 func (v *visit) member(ctx context.Context, root *os.Root, rel, source string) error {
 	info, err := root.Stat(rel)
 	if err != nil || !info.Mode().IsRegular() {
-		return nil //nolint:nilerr // a link that leads nowhere or out of the folder, or a file that is gone
+		return nil // a link that leads nowhere or out of the folder, or a file that is gone
 	}
 	file, err := root.Open(rel)
 	if err != nil {
 		v.reject(unreadable(source, reasonOf(err)))
 		return nil
 	}
-	defer file.Close()
+	defer closeQuietly(file)
 	text, ok := v.load(source, file, info.Size())
 	if !ok {
 		return nil
@@ -191,6 +191,9 @@ func (v *visit) text(ctx context.Context, source string, text []byte) (*reading,
 }
 
 func (v *visit) reject(f bundle.Finding) { v.findings = append(v.findings, f) }
+
+// closeQuietly closes what was only read: there is nothing left to lose.
+func closeQuietly(c io.Closer) { _ = c.Close() }
 
 // reasonOf is what the system says, without the path: the finding names it.
 func reasonOf(err error) error {

@@ -58,6 +58,7 @@ func TestForms(t *testing.T) {
 		{"JSON objects after each other", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}{"apiVersion":"v1","kind":"Pod"}` + "\n" + `{"apiVersion":"v1","kind":"Node","metadata":{"name":"b"}}`, []string{"Node/a at f.yaml:1", "Node/b at f.yaml:2"}},
 		{"JSON and YAML in one file", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}` + "\n---\n" + proxy, []string{"Node/a at f.yaml:1", "Proxy/cluster at f.yaml:3"}},
 		{"a line separator inside text", "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\n  annotations:\n    x: \"\u2028y\u0085z\"\n", []string{"Node/a at f.yaml:1"}},
+		{"a word of many quotes", "apiVersion: v1\nkind: Node\nmetadata:\n  x: " + strings.Repeat(`x"'`, 1<<18) + "\n  name: a\n", []string{"Node/a at f.yaml:1"}},
 		{"no object at all", "- a\n- b\n", []string{}},
 		{"a list of objects that is no Kubernetes list", "- " + strings.ReplaceAll(node, "\n", "\n  ") + "\n", []string{}},
 	} {
@@ -89,6 +90,7 @@ func TestLists(t *testing.T) {
 		{"items are indented or not", list + "items:\n  - apiVersion: v1\n    kind: Node\n    metadata:\n      name: a\n  -   apiVersion: v1\n      kind: Node\n      metadata:\n        name: b\n", []string{"Node/a at f.yaml:4", "Node/b at f.yaml:8"}},
 		{"a dash alone on its line", list + "items:\n-\n  apiVersion: v1\n  kind: Node\n  metadata:\n    name: a\n- # comment\n  kind: Node\n  apiVersion: v1\n  metadata: {name: b}\n-\n", []string{"Node/a at f.yaml:4", "Node/b at f.yaml:9"}},
 		{"items take what they lack from the list", "apiVersion: v1\nitems:\n- metadata: {name: a}\n- metadata:\n    name: b\nkind: NodeList\n", []string{"Node/a at f.yaml:3", "Node/b at f.yaml:4"}},
+		{"items in flow style take it too", "items:\n- {metadata: {name: a}}\n- {metadata: {name: b}\napiVersion: v1\nkind: NodeList\n", []string{"Node/a at f.yaml:2", "error ObjectMalformed at f.yaml:3"}},
 		{"items of a plain list take nothing from it", list + "items:\n- metadata: {name: a}\n- kind: Node\n  metadata: {name: b}\n", []string{"error ObjectMalformed at f.yaml:5 Node/b apiVersion"}},
 		{"text in an item that looks like items", list + "items:\n- apiVersion: v1\n  kind: Pod\n  text: |\n    items:\n    - apiVersion: v1\n      kind: Node\n- apiVersion: v1\n  kind: Node\n  metadata: {name: a}\n", []string{"Node/a at f.yaml:10"}},
 		{"text at the margin that looks like items", list + "items:\n- apiVersion: v1\n  kind: ConfigMap\n  text: \"\n- kind: Node\n  x\"\n- apiVersion: v1\n  kind: Node\n  metadata: {name: a}\n", []string{"Node/a at f.yaml:1"}},
@@ -151,9 +153,10 @@ func TestMalformed(t *testing.T) {
 		{"an item over 4 MiB", "kind: NodeList\napiVersion: v1\nitems:\n- metadata: {name: a}\n  x: " + strings.Repeat("y", 4<<20) + "\n- metadata: {name: b}\n", []string{"Node/b at f.yaml:6", "error ObjectTooLarge at f.yaml:4 Node"}},
 		{"a large list that cannot be read in parts", "{kind: NodeList, apiVersion: v1, x: " + strings.Repeat("y", 4<<20) + ", items: [{kind: Node}]}", []string{"error ObjectMalformed at f.yaml:1"}},
 		{"a large JSON list that breaks off", `{"kind": "List", "x": "` + strings.Repeat("y", 4<<20) + `", "items": [{"kind": "Node"},`, []string{"error ObjectMalformed at f.yaml:1"}},
+		{"a large JSON object that breaks off behind a key", `{"kind": "Node", "x": "` + strings.Repeat("y", 4<<20) + `", "z"`, []string{"error ObjectMalformed at f.yaml:1"}},
 		{"a large text of one line that is nothing", strings.Repeat("{kind: Pod, ", 1<<20), []string{}},
 		{"a bomb of aliases", bomb("a"), []string{"error ObjectMalformed at f.yaml:1 Node"}},
-		{"a bomb of long aliases", node + "x: &x " + strings.Repeat("y", 1<<20) + "\ny: [" + strings.Repeat("*x, ", 1<<17) + "]\n", []string{"error ObjectMalformed at f.yaml:1 Node/a"}},
+		{"a bomb of long aliases", node + "x: &x " + strings.Repeat("y", 1<<20) + "\ny: [" + strings.Repeat("*x, ", 1<<13) + "]\n", []string{"error ObjectMalformed at f.yaml:1 Node/a"}},
 		{"deep nesting in flow style", node + "x: " + strings.Repeat("[", 1<<20) + "\n", []string{"error ObjectMalformed at f.yaml:1 Node/a"}},
 		{"deep nesting in JSON", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"},"x":` + strings.Repeat("[", 1<<20), []string{"error ObjectMalformed at f.yaml:1"}},
 		{"deep nesting in JSON that ends", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"},"x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + "}", []string{"error ObjectMalformed at f.yaml:1"}},
@@ -347,16 +350,18 @@ func TestContents(t *testing.T) {
 // TestUnreadable needs a user whom permissions stop.
 func TestUnreadable(t *testing.T) {
 	dir := folder(t, map[string]string{"d/a.yaml": proxy, "d/b/c.yaml": node})
-	for _, name := range []string{"d/a.yaml", "d/b"} {
-		if err := os.Chmod(filepath.Join(dir, name), 0); err != nil {
-			t.Fatal(err)
+	allow := func(mode os.FileMode) {
+		for _, name := range []string{"d/a.yaml", "d/b"} {
+			if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
-	if file, err := os.Open(filepath.Join(dir, "d/a.yaml")); err == nil {
-		file.Close()
+	allow(0)
+	defer allow(0o755)
+	if _, err := os.ReadFile(filepath.Join(dir, "d/a.yaml")); err == nil {
 		t.Skip("this user reads files whatever their permissions")
 	}
-	defer os.Chmod(filepath.Join(dir, "d/b"), 0o755)
 	want := []string{"error InputUnreadable at d/a.yaml:0", "error InputUnreadable at d/b:0"}
 	if diff := cmp.Diff(want, printed(read(t, dir, []string{"d"}, nil, someWants()))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -16,11 +16,14 @@ const maxListDepth = 8
 type batch struct {
 	objects  []parsed
 	findings bundle.Findings
+	// isDoubtful says that a list may have been divided where it should not.
+	isDoubtful bool
 }
 
 func (b *batch) add(more batch) {
 	b.objects = append(b.objects, more.objects...)
 	b.findings = append(b.findings, more.findings...)
+	b.isDoubtful = b.isDoubtful || more.isDoubtful
 }
 
 // reading looks for wanted objects in one file.
@@ -28,6 +31,8 @@ type reading struct {
 	wants  []Want
 	words  vocabulary
 	source string
+	// isSmall says that the document at hand can be parsed whole if it cannot be divided.
+	isSmall bool
 	// recognized is set once any document proves to be YAML or JSON with something inside.
 	recognized bool
 }
@@ -78,18 +83,19 @@ func hasRareLineBreak(text []byte) bool {
 	}
 }
 
-// oneDocument reads what the head tells of. Items of a list that cannot be read one by one, because they share anchors
-// or break their lines in rare ways, are read again with the document around them.
+// oneDocument reads what the head tells of. A list that cannot be divided for sure, because its items share anchors or
+// break their lines at odd columns, is parsed whole if it is small enough.
 func (r *reading) oneDocument(s segment, h head) batch {
+	r.isSmall = len(s.text) <= maxObject
 	found, ok := r.node(s, h, 0)
-	if ok {
+	if ok && !found.isDoubtful {
 		return found
 	}
-	whole, bad := r.whole(s)
+	whole, bad := r.whole(s, typeMeta{})
 	if bad == nil {
 		return whole
 	}
-	if len(found.findings) == 0 && r.words.names(s.text) {
+	if !ok && len(found.findings) == 0 && r.words.names(s.text) {
 		found.findings = append(found.findings, r.malformed(s, head{}, *bad))
 	}
 	return found
@@ -100,7 +106,7 @@ func (r *reading) oneDocument(s segment, h head) batch {
 func (r *reading) node(s segment, h head, depth int) (batch, bool) {
 	switch {
 	case !h.sure || h.isUnclearList():
-		return r.unclear(s, depth)
+		return r.unclear(s, h, depth)
 	case r.mayNeed(h):
 		return r.single(s, h)
 	case h.isList():
@@ -112,17 +118,18 @@ func (r *reading) node(s segment, h head, depth int) (batch, bool) {
 // mayNeed tells whether anybody wants the object.
 func (r *reading) mayNeed(h head) bool { return slices.ContainsFunc(r.wants, h.mayMatch) }
 
-// unclear reads text whose keys are not understood, if a wanted kind occurs in it.
-func (r *reading) unclear(s segment, depth int) (batch, bool) {
+// unclear reads text whose keys are not understood, if a wanted kind occurs in it or in its list.
+func (r *reading) unclear(s segment, h head, depth int) (batch, bool) {
 	isAlias := depth > 0 && bytes.IndexByte(s.text, '*') >= 0
-	if !isAlias && !r.words.mayName(s.text) {
+	ofWantedList := r.words.has(h.inherited.kind)
+	switch {
+	case !isAlias && !ofWantedList && !r.words.mayName(s.text):
 		return batch{}, true
-	}
-	if depth == 0 {
+	case depth == 0:
 		return batch{}, false // oneDocument reads the whole
 	}
-	found, bad := r.whole(s)
-	if bad != nil && r.words.names(s.text) {
+	found, bad := r.whole(s, h.inherited)
+	if bad != nil && (ofWantedList || r.words.names(s.text)) {
 		found.findings = append(found.findings, r.malformed(s, head{}, *bad))
 	}
 	return found, bad == nil
@@ -137,7 +144,7 @@ func (r *reading) single(s segment, h head) (batch, bool) {
 	if bad != nil {
 		return batch{findings: bundle.Findings{r.malformed(s, h, *bad)}}, false
 	}
-	return r.value(value, s, h.typeMeta(), 0), true
+	return r.value(value, s, h.inherited, 0), true
 }
 
 // list reads the items of a list one by one.
@@ -147,7 +154,7 @@ func (r *reading) list(s segment, h head, depth int) (batch, bool) {
 	case noItems:
 		return batch{}, true
 	case otherItems:
-		return r.unclear(s, depth)
+		return r.unclear(s, h, depth)
 	case blockItems:
 		each = blockItemsOf(s, h.items)
 	case jsonItems:
@@ -164,22 +171,30 @@ func (r *reading) list(s segment, h head, depth int) (batch, bool) {
 			found, read = r.item(item, h, depth+1)
 		}
 		all.add(found)
+		all.isDoubtful = all.isDoubtful || r.doubts(item, h)
 		complete = complete && read
 	}
 	return all, complete
 }
 
+// doubts tells whether an item may not end where it seems to. Where nothing else could be done, there is no doubt.
+func (r *reading) doubts(item segment, list head) bool {
+	return r.isSmall && list.items.form == blockItems && isUnfinished(item.text)
+}
+
 // item reads an item of the list.
 func (r *reading) item(s segment, list head, depth int) (batch, bool) {
 	h, end := look(s)
-	if contentStart(s.text, end) < len(s.text) {
+	if contentStart(s.text, end) == len(s.text) {
+		s = s.upTo(end)
+	} else {
 		h.sure = false
 	}
 	return r.node(s, h.inherit(list), depth)
 }
 
 // whole parses a stretch of text, list or not, if it is small enough.
-func (r *reading) whole(s segment) (batch, *problem) {
+func (r *reading) whole(s segment, inherited typeMeta) (batch, *problem) {
 	if len(s.text)-s.start > maxObject {
 		return batch{}, indivisible(s)
 	}
@@ -188,7 +203,7 @@ func (r *reading) whole(s segment) (batch, *problem) {
 		return batch{}, bad
 	}
 	r.recognize(value)
-	return r.value(value, s, typeMeta{}, 0), nil
+	return r.value(value, s, inherited, 0), nil
 }
 
 // indivisible is why a text is not read that is too large to be parsed whole and could not be read in parts.
@@ -282,7 +297,7 @@ func (r *reading) judge(p parsed, bad *flaw, object map[string]any, s segment) b
 // mayWant tells whether somebody may want an object that could not be identified in full.
 func (r *reading) mayWant(p parsed, bad *flaw, s segment) bool {
 	if bad.field == "kind" {
-		return r.words.names(s.text)
+		return r.words.has(p.Kind) || r.words.names(s.text)
 	}
 	return slices.ContainsFunc(r.wants, func(w Want) bool {
 		return w.Kind == p.Kind &&

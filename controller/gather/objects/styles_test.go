@@ -253,6 +253,52 @@ func (w *stylist) flowList() {
 	w.text.WriteString("]}\n")
 }
 
+// FuzzBentStyles breaks some of what FuzzStyles writes, and looks for objects that a parser of the whole file finds
+// and the reader does not.
+func FuzzBentStyles(f *testing.F) {
+	for seed := range uint64(500) {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, seed uint64) {
+		w := &stylist{Rand: rand.New(rand.NewPCG(seed, 2))}
+		for range 1 + w.IntN(3) {
+			w.document()
+		}
+		text := w.text.String()
+		for range 1 + w.IntN(3) {
+			text = w.bend(text)
+		}
+		checkNothingIsPassedOver(t, readBytes(t, []byte(text)), []byte(text))
+	})
+}
+
+// bend changes the text in one place.
+func (w *stylist) bend(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	a, b, at := w.IntN(len(lines)), w.IntN(len(lines)), w.IntN(len(text)+1)
+	switch w.IntN(5) {
+	case 0:
+		return text[:at] + w.splinter() + text[at:]
+	case 1:
+		return text[:at] + text[min(len(text), at+1+w.IntN(4)):]
+	case 2:
+		lines[a] = w.splinter() + lines[a]
+	case 3:
+		lines[a], lines[b] = lines[b], lines[a]
+	case 4:
+		lines[a] = strings.TrimPrefix(lines[a], w.one(" ", "  ", "    "))
+	}
+	return strings.Join(lines, "")
+}
+
+// splinter is a piece of YAML.
+func (w *stylist) splinter() string {
+	return w.one("\n", " ", "  ", "- ", "\n- ", ": ", "kind: Node", "\nkind: Node", `"`, "'", "{", "}", "[", "]", ",", "#", " # ", "&a ",
+		"*a", "<<: *a", "|", ">", "\t", "? ", "!!str ", "---\n", "\n---\n", "...\n", "items:\n", "metadata:\n  name: z\n",
+		"apiVersion: v1\n", "kind: NodeList\n", "kind: List\n", `\`, "\r", "null", "~", `"kind": "Node"`, "\u2028", "name: q", "@", "`",
+		"%", "-", "\n  ", "\n    ")
+}
+
 // TestTheOrderOfFilesDoesNotMatter puts the same documents into files of other names and order.
 func TestTheOrderOfFilesDoesNotMatter(t *testing.T) {
 	version := func(uid, resourceVersion string) string {

@@ -36,8 +36,8 @@ func (v vocabulary) mayName(text []byte) bool {
 var escapedLetter = regexp.MustCompile(`\\(?:[\n\x{85}\x{2028}\x{2029}]|x[3-7]|u003[0-9]|u00[4-7]|U0000003[0-9]|U000000[4-7])`)
 
 // names tells whether the text looks as if it held an object of a wanted kind: the word kind, a colon and the kind,
-// with nothing but blanks, quotes and brackets between them. It decides whether text that no parser understands is
-// worth a finding.
+// with nothing but blanks, quotes, brackets, anchors and tags between them. It decides whether text that no parser
+// understands is worth a finding.
 func (v vocabulary) names(text []byte) bool {
 	word := []byte("kind")
 	for {
@@ -46,13 +46,24 @@ func (v vocabulary) names(text []byte) bool {
 			return false
 		}
 		text = text[n+len(word):]
-		rest := bytes.TrimLeft(text, "\"' \t\r\n")
-		if len(rest) == 0 || rest[0] != ':' {
-			continue
-		}
-		if v.begins(bytes.TrimLeft(rest[1:], "\"' \t\r\n[{-")) {
+		if rest, ok := bytes.CutPrefix(bytes.TrimLeft(text, "\"' \t\n"), []byte(":")); ok && v.begins(valueOf(rest)) {
 			return true
 		}
+	}
+}
+
+// valueOf passes over what may stand between a colon and a word.
+func valueOf(text []byte) []byte {
+	for {
+		text = bytes.TrimLeft(text, "\"' \t\n[{->|")
+		if len(text) == 0 || text[0] != '&' && text[0] != '!' {
+			return text
+		}
+		n := bytes.IndexAny(text, " \t\n")
+		if n < 0 {
+			return nil
+		}
+		text = text[n:]
 	}
 }
 
