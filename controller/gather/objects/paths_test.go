@@ -349,6 +349,9 @@ func TestContents(t *testing.T) {
 
 // TestUnreadable needs a user whom permissions stop.
 func TestUnreadable(t *testing.T) {
+	if asNobody(t) {
+		return
+	}
 	dir := folder(t, map[string]string{"d/a.yaml": proxy, "d/b/c.yaml": node})
 	allow := func(mode os.FileMode) {
 		for _, name := range []string{"d/a.yaml", "d/b"} {
@@ -359,9 +362,6 @@ func TestUnreadable(t *testing.T) {
 	}
 	allow(0)
 	defer allow(0o755)
-	if _, err := os.ReadFile(filepath.Join(dir, "d/a.yaml")); err == nil {
-		t.Skip("this user reads files whatever their permissions")
-	}
 	want := []string{"error InputUnreadable at d/a.yaml:0", "error InputUnreadable at d/b:0"}
 	if diff := cmp.Diff(want, printed(read(t, dir, []string{"d"}, nil, someWants()))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
