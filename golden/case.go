@@ -76,40 +76,7 @@ func (c Case) Gather(ctx context.Context, dir string) (gather.Result, error) {
 			return gather.Result{}, fmt.Errorf("reading %q: %w", c.Facts, err)
 		}
 	}
-	paths := make([]string, len(c.From))
-	for i, p := range c.From {
-		paths[i] = filepath.Join(dir, p)
-	}
-	result, err := gather.Gather(ctx, objects.Paths(paths, nil), gather.Options{Facts: facts})
-	return relative(result, dir), err
-}
-
-// relative names sources relative to the case's folder, so that goldens do not depend on where the repository is.
-func relative(r gather.Result, dir string) gather.Result {
-	rel := func(ref bundle.Ref) bundle.Ref {
-		if path, err := filepath.Rel(dir, ref.Source); ref.Source != "" && err == nil {
-			ref.Source = filepath.ToSlash(path)
-		}
-		return ref
-	}
-	r.Findings = slices.Clone(r.Findings)
-	for i := range r.Findings {
-		r.Findings[i].Object = rel(r.Findings[i].Object)
-	}
-	for origin, ref := range r.Cluster.Origins {
-		r.Cluster.Origins[origin] = rel(ref)
-	}
-	for i := range r.Cluster.Mirrors.Sets {
-		r.Cluster.Mirrors.Sets[i].Ref = rel(r.Cluster.Mirrors.Sets[i].Ref)
-	}
-	r.Cluster.Mirrors.Scopes.Ref = rel(r.Cluster.Mirrors.Scopes.Ref)
-	r.Cluster.Mirrors.PullSecretRef = rel(r.Cluster.Mirrors.PullSecretRef)
-	for _, n := range r.Nodes {
-		for origin, ref := range n.Origins {
-			n.Origins[origin] = rel(ref)
-		}
-	}
-	return r
+	return gather.Gather(ctx, objects.PathsIn(dir, c.From), gather.Options{Facts: facts})
 }
 
 // Rendered is one node of a case.

@@ -69,8 +69,13 @@ var documents = regexp.MustCompile(`(?m)^---\n`)
 
 // TestClusterObjects holds every example object against the types a cluster of that version would hold it against.
 func TestClusterObjects(t *testing.T) {
+	checkObjects(t, clusterObjects(t, "clusters"))
+}
+
+func checkObjects(t *testing.T, objects []clusterObject) {
+	t.Helper()
 	schemas := schemas{root: moduleDir(t, "github.com/openshift/api"), loaded: map[string][]crd{}}
-	for _, o := range clusterObjects(t, "clusters") {
+	for _, o := range objects {
 		id := o.GetAPIVersion() + " " + o.GetKind()
 		if empty, ok := kubernetesKinds[id]; ok {
 			if err := decodeStrict(empty, o.Object); err != nil {
@@ -92,11 +97,16 @@ func TestClusterObjects(t *testing.T) {
 
 // TestMachineProviders decodes the part of Machines and MachineSets that their schemas leave open.
 func TestMachineProviders(t *testing.T) {
+	checkProviders(t, clusterObjects(t, "clusters"))
+}
+
+func checkProviders(t *testing.T, objects []clusterObject) {
+	t.Helper()
 	paths := map[string][]string{
 		"Machine":    {"spec", "providerSpec", "value"},
 		"MachineSet": {"spec", "template", "spec", "providerSpec", "value"},
 	}
-	for _, o := range clusterObjects(t, "clusters") {
+	for _, o := range objects {
 		path, ok := paths[o.GetKind()]
 		if !ok {
 			continue

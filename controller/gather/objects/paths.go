@@ -28,9 +28,24 @@ func Paths(paths []string, stdin io.Reader) Reader {
 	return &pathsReader{paths: paths, stdin: stdin}
 }
 
+// PathsIn is Paths for paths that are relative to a folder. Findings name them as they are given, wherever the program
+// runs.
+func PathsIn(dir string, paths []string) Reader {
+	return &pathsReader{dir: dir, paths: paths, stdin: strings.NewReader("")}
+}
+
 type pathsReader struct {
+	dir   string
 	paths []string
 	stdin io.Reader
+}
+
+// place is where a path is opened.
+func (p *pathsReader) place(name string) string {
+	if p.dir == "" || filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(p.dir, name)
 }
 
 // Read implements Reader. It returns an error only when the context ends.
@@ -39,7 +54,7 @@ func (p *pathsReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	var findings bundle.Findings
 	buffer := &buffer{}
 	for _, name := range p.paths {
-		visit := &visit{wants: wants, words: newVocabulary(wants), buffer: buffer, stdin: p.stdin}
+		visit := &visit{wants: wants, words: newVocabulary(wants), buffer: buffer, stdin: p.stdin, place: p.place}
 		if err := visit.path(ctx, name); err != nil {
 			return Set{}, err
 		}
@@ -57,6 +72,8 @@ type visit struct {
 	words  vocabulary
 	buffer *buffer
 	stdin  io.Reader
+	// place is where a path is opened.
+	place func(string) string
 }
 
 // path reads a file, a folder or standard input.
@@ -68,7 +85,7 @@ func (v *visit) path(ctx context.Context, name string) error {
 		return v.named(ctx, name, v.stdin, 0)
 	}
 	source := filepath.ToSlash(name)
-	info, err := os.Stat(name)
+	info, err := os.Stat(v.place(name))
 	if err != nil {
 		v.reject(unreadable(source, reasonOf(err)))
 		return nil
@@ -76,7 +93,7 @@ func (v *visit) path(ctx context.Context, name string) error {
 	if info.IsDir() {
 		return v.folder(ctx, name)
 	}
-	file, err := os.Open(name)
+	file, err := os.Open(v.place(name))
 	if err != nil {
 		v.reject(unreadable(source, reasonOf(err)))
 		return nil
@@ -114,7 +131,7 @@ func (r *reading) proves(text []byte) bool {
 // folder reads the manifests of a folder.
 func (v *visit) folder(ctx context.Context, name string) error {
 	source := strings.TrimRight(filepath.ToSlash(name), "/") + "/"
-	root, err := os.OpenRoot(name)
+	root, err := os.OpenRoot(v.place(name))
 	if err != nil {
 		v.reject(unreadable(filepath.ToSlash(name), reasonOf(err)))
 		return nil
