@@ -30,6 +30,8 @@ type Row struct {
 	Causes    []Origin
 	// Doc is one sentence for the documentation of the node's layout.
 	Doc string
+	// Removal is what a reviewer should know when the entry goes; empty where that says all.
+	Removal string
 }
 
 // applies tells whether the row is for a platform and stage.
@@ -161,6 +163,7 @@ func clusterFileRows() []Row {
 	secret := func(r Row) Row { r.Secret, r.Access = true, bundle.AccessAdmins; return r }
 	joined := func(r Row) Row { r.JoinedOnly = true; return r }
 	only := func(r Row, p ...Platform) Row { r.Platforms = p; return r }
+	removal := func(r Row, warning string) Row { r.Removal = warning; return r }
 	return []Row{
 		file(rowKubeletConf, fileKubeletConf, bundle.ImpactRestart, "configuration of the kubelet", FromSettings, FromClusterNetwork, FromAPIServer),
 		// The kubelet reloads its client CA (k8s.io/apiserver dynamiccertificates), so a rotation restarts nothing.
@@ -169,7 +172,8 @@ func clusterFileRows() []Row {
 		file(rowBootstrapCA, fileBootstrapCA, bundle.ImpactNone, "CA of the API server", FromBootstrap),
 		secret(file(rowBootstrapKubeconfig, fileBootstrapKubeconfig, bundle.ImpactNone, "identity of a machine that is not a node yet", FromInfrastructure, FromBootstrap)),
 		file(rowContainerdConf, fileContainerdConf, bundle.ImpactRestart, "configuration of containerd", FromSettings),
-		secret(file(rowHosts, dirRegistries+`\<registry>\hosts.toml`, bundle.ImpactNone, "mirrors of a registry, with their credentials; read on every pull", FromMirrors, FromImage, FromPullSecret)),
+		removal(secret(file(rowHosts, dirRegistries+`\<registry>\hosts.toml`, bundle.ImpactNone, "mirrors of a registry, with their credentials; read on every pull", FromMirrors, FromImage, FromPullSecret)),
+			"images of this registry are pulled from the registry itself then, which a disconnected cluster cannot reach"),
 		file(rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA, FromControllers),
 		only(file(rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart, "configuration of the ECR credential provider", FromMachineConfig), AWS),
 		secret(file(rowCloudConf, fileCloudConf, bundle.ImpactNone, "the cloud provider's configuration, where the cluster has one", FromMachineConfig)),

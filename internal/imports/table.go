@@ -68,6 +68,16 @@ var table = []rule{
 		never:   join(cluster, remote),
 	},
 	{
+		pkg:     "render/review",
+		imports: []string{"render", "render/bundle"},
+		never:   join(cluster, remote),
+	},
+	{
+		pkg:     "render/machines",
+		imports: []string{"render/bundle", "templates"},
+		never:   join(cluster, remote),
+	},
+	{
 		pkg:     "applier",
 		imports: []string{"render/bundle", "render/bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
@@ -99,7 +109,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/gather",
-		imports: []string{"render", "render/bundle", "render/mirrors"},
+		imports: []string{"render", "render/bundle", "render/machines", "render/mirrors"},
 		never:   []string{"applier/..."},
 	},
 	{

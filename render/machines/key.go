@@ -78,7 +78,7 @@ func checkKey(algorithm string, blob []byte) error {
 	if string(w.next()) != algorithm {
 		return refuse("the key is not of the algorithm that stands before it")
 	}
-	ok := false
+	var ok bool
 	switch algorithm {
 	case "ssh-ed25519":
 		ok = len(w.next()) == ed25519.PublicKeySize

@@ -83,7 +83,9 @@ func MachineSet(o Options) (Manifest, bundle.Findings) {
 		return Manifest{}, d.findings.Sorted()
 	}
 	d.checkName()
-	d.chooseModel()
+	if !d.chooseModel() {
+		return Manifest{}, d.findings.Sorted()
+	}
 	d.provider = d.start()
 	d.forWindows()
 	d.put(at("userDataSecret.name"), UserDataSecret)
@@ -164,9 +166,6 @@ func (d *draft) put(p path, value any) {
 	}
 	d.provider, _ = changed.(object)
 }
-
-// providerField is where a MachineSet keeps what it wants of its cloud.
-const providerField = "spec.template.spec.providerSpec.value"
 
 func (d *draft) object() object {
 	cluster, name := d.options.Cluster.InfrastructureName, d.options.Name

@@ -17,11 +17,12 @@ type model struct {
 	labels   object
 }
 
-var (
-	providerPath = at("spec.template.spec.providerSpec.value")
-	labelsPath   = at("spec.template.metadata.labels")
-	nodePath     = at("spec.template.spec.metadata.labels")
-	taintsPath   = at("spec.template.spec.taints")
+// Where a MachineSet keeps what is read of it.
+const (
+	providerField   = "spec.template.spec.providerSpec.value"
+	labelsField     = "spec.template.metadata.labels"
+	nodeLabelsField = "spec.template.spec.metadata.labels"
+	taintsField     = "spec.template.spec.taints"
 )
 
 func (m model) exists() bool { return m.provider != nil }
@@ -37,14 +38,14 @@ func (m model) plain() bool {
 }
 
 func (m model) ownTaints() []any {
-	taints, _ := taintsPath.get(m.set).([]any)
+	taints, _ := at(taintsField).get(m.set).([]any)
 	return taints
 }
 
 // nodeLabels are the labels that the nodes get, worker aside.
 func (m model) nodeLabels() []string {
 	var names []string
-	labels, _ := nodePath.get(m.set).(object)
+	labels, _ := at(nodeLabelsField).get(m.set).(object)
 	for name := range labels {
 		if name != labelWorker {
 			names = append(names, name)
@@ -55,8 +56,8 @@ func (m model) nodeLabels() []string {
 }
 
 // chooseModel finds the MachineSet to copy: the named one, else one in the zone that is asked for, a Windows one before
-// others, the first by name. None is no error: everything may be given by flags.
-func (d *draft) chooseModel() {
+// others, the first by name. None is no error, unless it was named: everything may be given by flags.
+func (d *draft) chooseModel() bool {
 	var models []model
 	var names []string
 	kind := d.options.Platform.provider().kind
@@ -73,26 +74,31 @@ func (d *draft) chooseModel() {
 		i := slices.IndexFunc(models, func(m model) bool { return m.ref.Name == wanted })
 		if i < 0 {
 			d.refuse("ModelMissing", "", fmt.Sprintf("no MachineSet %q with a %s is in the inputs", wanted, kind), "choose one of: "+listed(names))
-			return
+			return false
 		}
 		d.model = models[i]
-		return
+		return true
 	}
 	models = slices.DeleteFunc(models, func(m model) bool { return !m.plain() && !m.windows() })
 	if len(models) == 0 {
-		return
+		return true
 	}
 	d.model = slices.MinFunc(models, func(a, b model) int {
-		return cmp.Or(no(d.inZone(a))-no(d.inZone(b)), no(a.windows())-no(b.windows()), cmp.Compare(a.ref.Name, b.ref.Name))
+		return cmp.Or(cmp.Compare(d.rank(a), d.rank(b)), cmp.Compare(a.ref.Name, b.ref.Name))
 	})
+	return true
 }
 
-// no orders what is so before what is not.
-func no(b bool) int {
-	if b {
-		return 0
+// rank orders models from the best down.
+func (d *draft) rank(m model) int {
+	rank := 0
+	if !d.inZone(m) {
+		rank += 2
 	}
-	return 1
+	if !m.windows() {
+		rank++
+	}
+	return rank
 }
 
 func (d *draft) read(s Source) (model, bool) {
@@ -103,8 +109,8 @@ func (d *draft) read(s Source) (model, bool) {
 		})
 		return model{}, false
 	}
-	m.provider, _ = providerPath.get(m.set).(object)
-	m.labels, _ = labelsPath.get(m.set).(object)
+	m.provider, _ = at(providerField).get(m.set).(object)
+	m.labels, _ = at(labelsField).get(m.set).(object)
 	return m, m.exists()
 }
 
@@ -117,10 +123,10 @@ func (d *draft) inZone(m model) bool {
 func (d *draft) start() object {
 	if d.model.exists() {
 		if labels := d.model.nodeLabels(); len(labels) > 0 {
-			d.add(bundle.SeverityInfo, "LabelsLeftOut", "spec.template.spec.metadata.labels", fmt.Sprintf("%s gives its nodes %s; this MachineSet does not", d.model.ref, listed(labels)), "add the labels if the Windows nodes shall have them")
+			d.add(bundle.SeverityInfo, "LabelsLeftOut", nodeLabelsField, fmt.Sprintf("%s gives its nodes %s; this MachineSet does not", d.model.ref, listed(labels)), "add the labels if the Windows nodes shall have them")
 		}
 		if len(d.model.ownTaints()) > 0 {
-			d.add(bundle.SeverityInfo, "TaintsLeftOut", "spec.template.spec.taints", fmt.Sprintf("%s gives its nodes taints; this MachineSet does not (the kubelet sets os=Windows:NoSchedule)", d.model.ref), "add the taints if the Windows nodes shall have them")
+			d.add(bundle.SeverityInfo, "TaintsLeftOut", taintsField, fmt.Sprintf("%s gives its nodes taints; this MachineSet does not (the kubelet sets os=Windows:NoSchedule)", d.model.ref), "add the taints if the Windows nodes shall have them")
 		}
 		copied, _ := clone(d.model.provider).(object)
 		return copied

@@ -141,6 +141,9 @@ func (d *draft) azure() {
 	if d.options.Zone != "" {
 		d.put(at("zone"), d.options.Zone)
 	}
+	if security := at("securityProfile.settings.securityType").text(d.provider); security != "" {
+		d.add(bundle.SeverityInfo, "SecurityKept", providerField+".securityProfile", fmt.Sprintf("the model asks for %s, which needs an image of generation 2", security), "choose such an image, such as one whose SKU ends in -g2")
+	}
 	size, _ := at("osDisk.diskSizeGB").get(d.provider).(json.Number)
 	n, err := size.Int64()
 	if err == nil && n < azureDisk && !d.sets(at("osDisk")) && !strings.Contains(at("image.sku").text(d.provider), "smalldisk") {
@@ -152,7 +155,11 @@ func (d *draft) azure() {
 func (d *draft) bootImage() path {
 	p := at(gcpBootImage)
 	disks, _ := at("disks").get(d.provider).([]any)
-	if i := slices.IndexFunc(disks, func(disk any) bool { return at("boot").get(disk) == true }); i > 0 {
+	boots := func(disk any) bool {
+		boot, _ := at("boot").get(disk).(bool)
+		return boot
+	}
+	if i := slices.IndexFunc(disks, boots); i > 0 {
 		p[1] = i
 	}
 	return p

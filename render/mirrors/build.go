@@ -268,73 +268,6 @@ func (b *builder) refused(mirror scope) bool {
 	return false
 }
 
-// addScopes adds what Image/cluster says of whole hosts, and tells of what containerd cannot do with parts of them.
-func (b *builder) addScopes() {
-	for i, s := range b.blocked {
-		if s == (scope{}) {
-			continue
-		}
-		field := fmt.Sprintf("spec.registrySources.blockedRegistries[%d]", i)
-		if s.wildcard || s.path != "" || unrepresentable(s) != "" {
-			b.warn("BlockNotRepresentable", bundle.Finding{
-				Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s is not blocked on Windows nodes: containerd can block whole registries by name only", s), Fix: "block the whole registry, or each registry by its name",
-			})
-			continue
-		}
-		h := b.host(s.host)
-		h.blocked = true
-		h.causes = appendNew(h.causes, b.in.Scopes.Ref)
-	}
-	for i, s := range b.insecure {
-		if s == (scope{}) {
-			continue
-		}
-		b.addInsecure(s, fmt.Sprintf("spec.registrySources.insecureRegistries[%d]", i))
-	}
-	for i, s := range b.allowed {
-		if s == (scope{}) {
-			continue
-		}
-		b.addAllowed(s, fmt.Sprintf("spec.registrySources.allowedRegistries[%d]", i))
-	}
-}
-
-func (b *builder) addInsecure(s scope, field string) {
-	if s.wildcard || s.path != "" || unrepresentable(s) != "" {
-		b.warn("InsecureNotRepresentable", bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s is insecure for mirrors in it only: containerd can do without TLS for whole registries by name only", s), Fix: "name the whole registry, or install its CA",
-		})
-		return
-	}
-	h := b.host(s.host)
-	h.insecure = true
-	h.causes = appendNew(h.causes, b.in.Scopes.Ref)
-}
-
-func (b *builder) addAllowed(s scope, field string) {
-	switch {
-	case s.wildcard || unrepresentable(s) != "":
-		b.warn("AllowNotRepresentable", bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s cannot be allowed as such on Windows nodes: %s", s, b.wildcardOutcome()), Fix: "name each allowed registry",
-		})
-		return
-	case s.path != "":
-		b.warn("AllowWidened", bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("all of %s is allowed on Windows nodes, not only %s: containerd knows whole registries only", s.host, s), Fix: "nothing, if the rest of the registry may be used",
-		})
-	}
-	h := b.host(s.host)
-	h.permitted = true
-	h.causes = appendNew(h.causes, b.in.Scopes.Ref)
-}
-
-func (b *builder) wildcardOutcome() string {
-	if b.partial == Open {
-		return "registries without an entry of their own stay open"
-	}
-	return "registries that only it allows are blocked"
-}
-
 // files makes the file of each host, in the order of their names.
 func (b *builder) files() []HostsFile {
 	var files []HostsFile
@@ -427,22 +360,6 @@ func (b *builder) endpoint(h *host, x scope) Endpoint {
 	return e
 }
 
-// tellOrder says when the sources of one host want an order that no one list can have.
-func (b *builder) tellOrder(h *host, list, order []string) {
-	at := -1
-	for _, name := range list {
-		i := slices.Index(order, name)
-		if i >= 0 && i < at {
-			b.warn("MirrorOrderNotKept", bundle.Finding{
-				Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("the sources on %s want their mirrors in different orders; containerd has one order per registry: %s", h.name, strings.Join(order, ", ")),
-				Fix: "give the sources on one registry the same order of mirrors",
-			})
-			return
-		}
-		at = max(at, i)
-	}
-}
-
 // closes tells whether the registry itself must not be asked.
 func (b *builder) closes(h *host) bool {
 	if h.blocked {
@@ -450,60 +367,4 @@ func (b *builder) closes(h *host) bool {
 	}
 	whole := slices.ContainsFunc(h.never, func(s scope) bool { return s.path == "" })
 	return whole || len(h.never) > 0 && b.partial == Closed
-}
-
-// tellWidened says where containerd asks more than was meant.
-func (b *builder) tellWidened(h *host) {
-	parts := partsOf(slices.Concat(h.never, h.allow))
-	if len(parts) > 0 {
-		b.warn("MirrorScopeWidened", bundle.Finding{
-			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("the mirrors for %s are asked for every image of %s: containerd knows whole registries only", strings.Join(parts, ", "), h.name),
-			Fix: "pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can give another image",
-		})
-	}
-	for x := range h.tagged {
-		if !h.digested[x] {
-			b.info("TagMirrorServesDigests", bundle.Finding{
-				Object: h.causes[0], Field: h.name, Message: "mirrors for tags are asked for digests as well: containerd cannot tell them apart", Fix: "nothing: a digest is checked wherever the image comes from",
-			})
-			break
-		}
-	}
-}
-
-func partsOf(list []scope) []string {
-	var parts []string
-	for _, s := range list {
-		if s.path != "" {
-			parts = appendNew(parts, s.String())
-		}
-	}
-	slices.Sort(parts)
-	return parts
-}
-
-// tellNever says where a policy reaches further than it was meant, or is not kept.
-func (b *builder) tellNever(h *host) {
-	parts := partsOf(h.never)
-	whole := slices.ContainsFunc(h.never, func(s scope) bool { return s.path == "" })
-	switch {
-	case len(h.never) == 0 || h.blocked:
-		return
-	case !whole && b.partial == Open:
-		b.warn("NeverNotKept", bundle.Finding{
-			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("NeverContactSource is not kept for %s: containerd knows whole registries only, and mirrors.partialNever is Open", strings.Join(parts, ", ")),
-			Fix: "set the policy for all of " + h.name + ", or mirrors.partialNever: Closed",
-		})
-	case !whole || len(h.allow) > 0:
-		b.warn("NeverWidened", bundle.Finding{
-			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("all of %s is never contacted, although NeverContactSource is set for a part of it only: containerd knows whole registries only", h.name),
-			Fix: "mirror everything that Windows nodes pull from " + h.name + ", or set mirrors.partialNever: Open in windows-machine-config",
-		})
-	}
-}
-
-// parent is the scope that s lies in, one element of the path up.
-func (s scope) parent() scope {
-	i := max(strings.LastIndexByte(s.path, '/'), 0)
-	return scope{host: s.host, path: s.path[:i]}
 }

@@ -108,6 +108,8 @@ func (r *Review) add(name string, changes bundle.Changes) {
 type changeJSON struct {
 	bundle.Change
 	Diff string `json:"diff"`
+	// Mind is what a reviewer should know of a removal.
+	Mind string `json:"mind,omitempty"`
 }
 
 // groupJSON is a group as programs read it.
@@ -122,7 +124,7 @@ type groupJSON struct {
 func (g Group) MarshalJSON() ([]byte, error) {
 	out := groupJSON{Nodes: g.Nodes, Impact: g.Impact, Restarts: append([]string{}, g.Restarts...), Changes: []changeJSON{}}
 	for _, c := range g.Changes {
-		out.Changes = append(out.Changes, changeJSON{Change: c, Diff: Unified(c)})
+		out.Changes = append(out.Changes, changeJSON{Change: c, Diff: Unified(c), Mind: warning(c)})
 	}
 	data, err := json.Marshal(out)
 	if err != nil {

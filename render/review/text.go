@@ -8,6 +8,7 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"sigs.k8s.io/yaml"
 
+	"wmco/render"
 	"wmco/render/bundle"
 )
 
@@ -34,11 +35,23 @@ func (r Review) Text() string {
 		fmt.Fprintf(&out, "%s\n%s: %s\n", strings.Join(g.Nodes, ", "), plural(len(g.Changes), "change"), g.cost())
 		for _, c := range g.Changes {
 			fmt.Fprintf(&out, "\n  %s %s  [%s]%s\n", sign(c.Action), c.Entry, cost(c.Impact, c.Restarts), because(c.Causes))
+			if note := warning(c); note != "" {
+				fmt.Fprintf(&out, "      mind: %s\n", note)
+			}
 			out.WriteString(indent(Unified(c), "      "))
 		}
 	}
 	out.WriteString(r.rest("\n"))
 	return out.String()
+}
+
+// warning is what a reviewer should know of a removal.
+func warning(c bundle.Change) string {
+	if c.Action != bundle.ActionRemove {
+		return ""
+	}
+	row, _ := render.FindRow(c.Entry)
+	return row.Removal
 }
 
 // rest tells of the nodes that are on one side only, and of those that stay as they are.

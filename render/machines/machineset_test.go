@@ -1,0 +1,223 @@
+package machines
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/render/bundle"
+)
+
+// source is a MachineSet in as few words as a test needs.
+func source(name string, change func(set object)) Source {
+	set := object{
+		"metadata": object{"name": name, "namespace": Namespace},
+		"spec": object{"template": object{
+			"metadata": object{"labels": object{labelRole: roleWorker}},
+			"spec": object{
+				"metadata": object{},
+				"providerSpec": object{"value": object{
+					"kind": "AWSMachineProviderConfig", "apiVersion": "machine.openshift.io/v1beta1",
+					"ami": object{"id": "ami-00000000"}, "instanceType": "m6i.xlarge",
+					"placement": object{"region": "eu-central-1", "availabilityZone": "eu-central-1a"},
+					"subnet":    object{"id": "subnet-1"}, "securityGroups": []any{object{"id": "sg-1"}},
+					"iamInstanceProfile": object{"id": "worker"}, "newField": object{"deep": []any{1, "two"}},
+				}},
+			},
+		}},
+	}
+	if change != nil {
+		change(set)
+	}
+	text, err := json.Marshal(set)
+	if err != nil {
+		panic(err)
+	}
+	return Source{Ref: bundle.Ref{Kind: "MachineSet", Namespace: Namespace, Name: name}, JSON: text}
+}
+
+// with sets one value of a MachineSet.
+func with(p string, value any) func(object) {
+	return func(set object) {
+		if _, err := at(p).put(set, value); err != nil {
+			panic(err)
+		}
+	}
+}
+
+const provider1 = "spec.template.spec.providerSpec.value."
+
+func aws(change func(*Options), sets ...Source) Options {
+	o := Options{
+		Platform: AWS, Name: "winworker", Image: "ami-11111111",
+		Cluster: Cluster{Platform: AWS, InfrastructureName: "example-7k2vd", Sets: append([]Source{source("worker-a", nil)}, sets...)},
+	}
+	if change != nil {
+		change(&o)
+	}
+	return o
+}
+
+// short is a finding in one line.
+func short(findings bundle.Findings) []string {
+	var lines []string
+	for _, f := range findings {
+		if f.Reason != "ReplicasZero" {
+			lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %s", f.Severity, f.Reason, strings.TrimPrefix(f.Field, provider1))))
+		}
+	}
+	return lines
+}
+
+func TestFindings(t *testing.T) {
+	long := strings.Repeat("a", 58)
+	for name, c := range map[string]struct {
+		options Options
+		want    []string
+	}{
+		"nothing to say":               {aws(nil), nil},
+		"a name as long as can be":     {aws(func(o *Options) { o.Name = long[:57] }), nil},
+		"no platform":                  {aws(func(o *Options) { o.Platform, o.Cluster.Platform = "", "" }), []string{"error ValueMissing"}},
+		"a platform of no machines":    {aws(func(o *Options) { o.Platform, o.Cluster.Platform = "None", "None" }), []string{"error PlatformUnsupported"}},
+		"a cluster elsewhere":          {aws(func(o *Options) { o.Platform = GCP }), []string{"error PlatformMismatch"}},
+		"a name too long":              {aws(func(o *Options) { o.Name = long }), []string{"error NameTooLong metadata.name"}},
+		"a name with a dot":            {aws(func(o *Options) { o.Name = "win.worker" }), []string{"error NameInvalid metadata.name"}},
+		"a name in capitals":           {aws(func(o *Options) { o.Name = "Win" }), []string{"error NameInvalid metadata.name"}},
+		"a name that is taken":         {aws(func(o *Options) { o.Name = "worker-a" }), []string{"error NameTaken metadata.name"}},
+		"no image for Windows":         {aws(func(o *Options) { o.Image = "" }), []string{"error ValueMissing ami"}},
+		"no image and no cluster":      {aws(func(o *Options) { o.Image, o.Cluster.InfrastructureName = "", "" }), []string{"error ValueMissing metadata.labels", "error ValueMissing ami"}},
+		"an image of another cloud":    {aws(func(o *Options) { o.Image = "windows-2022" }), []string{"error ImageInvalid"}},
+		"a model that is not there":    {aws(func(o *Options) { o.Model = "nobody" }), []string{"error ModelMissing"}},
+		"a zone of another region":     {aws(func(o *Options) { o.Zone = "us-east-1a" }), []string{"error ZoneInvalid placement.availabilityZone", "error SubnetOfAnotherZone subnet"}},
+		"a zone without a subnet":      {aws(func(o *Options) { o.Zone = "eu-central-1b" }), []string{"error SubnetOfAnotherZone subnet"}},
+		"a zone with a subnet":         {aws(func(o *Options) { o.Zone, o.Set = "eu-central-1b", []string{"subnet.id=subnet-2"} }), nil},
+		"a zone with a subnet by name": {aws(func(o *Options) { o.Zone = "eu-central-1b" }, source("worker-0", with(provider1+"subnet", object{"filters": []any{object{"name": "tag:Name", "values": []any{"private-eu-central-1a"}}}}))), []string{"warning SubnetRenamed subnet"}},
+		"ARM":                          {aws(func(o *Options) { o.Model = "arm" }, source("arm", with("metadata.annotations", object{armAnnotation: "kubernetes.io/arch=arm64"}))), []string{"error InstanceTypeNotAMD64 instanceType"}},
+		"ARM with another type":        {aws(func(o *Options) { o.Model, o.InstanceType = "arm", "m6i.large" }, source("arm", with("metadata.annotations", object{armAnnotation: "kubernetes.io/arch=arm64"}))), nil},
+		"labels and taints of a model": {aws(func(o *Options) { o.Model = "infra" }, source("infra", func(set object) {
+			with("spec.template.spec.metadata.labels", object{"node-role.kubernetes.io/infra": "", "team": "a"})(set)
+			with("spec.template.spec.taints", []any{object{"key": "infra"}})(set)
+		})), []string{"info LabelsLeftOut spec.template.spec.metadata.labels", "info TaintsLeftOut spec.template.spec.taints"}},
+		"a --set without a value":      {aws(func(o *Options) { o.Set = []string{"subnet"} }), []string{"error SetInvalid"}},
+		"a --set of no path":           {aws(func(o *Options) { o.Set = []string{"a..b=1", "=", "[0]=1"} }), []string{"error SetInvalid", "error SetInvalid", "error SetInvalid"}},
+		"a --set of an unknown field":  {aws(func(o *Options) { o.Set = []string{"subnets.id=1"} }), []string{"error SetInvalid subnets.id"}},
+		"a --set of the wrong type":    {aws(func(o *Options) { o.Set = []string{"deviceIndex=first"} }), []string{"error SetInvalid deviceIndex"}},
+		"a --set beyond the end":       {aws(func(o *Options) { o.Set = []string{"securityGroups[2].id=sg-2"} }), []string{"error SetInvalid securityGroups[2].id"}},
+		"a --set that empties a need":  {aws(func(o *Options) { o.Set = []string{"subnet={}"} }), []string{"error ValueMissing subnet"}},
+		"a model of something else":    {aws(nil, source("worker-0", with(provider1+"userDataSecret", "worker"))), []string{"error ModelInvalid userDataSecret.name"}},
+		"9 characters on vSphere":      {Options{Platform: VSphere, Name: "winworker", Cluster: Cluster{InfrastructureName: "x"}}, []string{"error ValueMissing memoryMiB", "error ValueMissing network.devices[0].networkName", "error ValueMissing numCPUs", "error ValueMissing template", "error ValueMissing workspace.datacenter", "error ValueMissing workspace.datastore", "error ValueMissing workspace.resourcePool", "error ValueMissing workspace.server"}},
+		"the one failure domain":       {Options{Platform: VSphere, Name: "winworker", Image: "win", Set: []string{"numCPUs=4", "memoryMiB=16384"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Server: "s", Datacenter: "d", Datastore: "e", ResourcePool: "r", Networks: []string{"n"}}}}}, nil},
+		"a failure domain that is not": {Options{Platform: Nutanix, Name: "winworker", Image: "win", Zone: "b", Set: []string{"vcpuSockets=4", "memorySize=16Gi", "cluster.name=a", "subnets[0].name=b"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a"}}}}, []string{"error ZoneInvalid"}},
+		"a failure domain of Nutanix":  {Options{Platform: Nutanix, Name: "winworker", Image: "win", Zone: "a", Set: []string{"vcpuSockets=4", "memorySize=16Gi"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Element: Identifier{Name: "pe"}, Subnets: []Identifier{{UUID: "u"}}}}}}, nil},
+		"no instance types on vSphere": {Options{Platform: VSphere, Name: "win", InstanceType: "large", Image: "w", Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Server: "s", Datacenter: "d", Datastore: "e", ResourcePool: "r", Networks: []string{"n"}}}}, Set: []string{"numCPUs=4", "memoryMiB=1"}}, []string{"error InstanceTypeUnknown"}},
+		"an image of Azure in 3 parts": {Options{Platform: Azure, Name: "win", InstanceType: "s", Image: "a:b:c", Cluster: Cluster{InfrastructureName: "x", ResourceGroup: "g", NetworkResourceGroup: "g"}, Set: []string{"location=l", "vnet=v", "subnet=s"}}, []string{"error ImageInvalid", "error ValueMissing image"}},
+		"a name of digits on GCP":      {Options{Platform: GCP, Name: "1win", InstanceType: "s", Image: "i", Zone: "r-a", Cluster: Cluster{InfrastructureName: "x", Project: "p"}, Set: []string{"networkInterfaces[0].network=n", "networkInterfaces[0].subnetwork=s", "serviceAccounts=[{email: e}]"}}, []string{"error NameInvalid metadata.name"}},
+		"a zone of GCP elsewhere":      {Options{Platform: GCP, Name: "win", InstanceType: "s", Image: "i", Zone: "r2-a", Cluster: Cluster{InfrastructureName: "x", Project: "p", Region: "r"}, Set: []string{"networkInterfaces[0].network=n", "networkInterfaces[0].subnetwork=s", "serviceAccounts=[{email: e}]"}}, []string{"error ZoneInvalid zone"}},
+		"10 characters on Azure":       {Options{Platform: Azure, Name: "winworker1", InstanceType: "s", Image: "a:b:c:d", Cluster: Cluster{InfrastructureName: "x", ResourceGroup: "g", NetworkResourceGroup: "g"}, Set: []string{"location=l", "vnet=v", "subnet=s"}}, []string{"error NameTooLong metadata.name"}},
+	} {
+		m, findings := MachineSet(c.options)
+		if diff := cmp.Diff(c.want, short(findings)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if (m.Object == nil) != findings.Refused() {
+			t.Errorf("%s: refused %t, but the manifest is %v", name, findings.Refused(), m.Object)
+		}
+	}
+}
+
+func TestTheModelIsChosenByZoneThenWindowsThenName(t *testing.T) {
+	zone := func(z string) func(object) { return with(provider1+"placement.availabilityZone", z) }
+	windows := func(set object) { with("spec.template.metadata.labels", object{labelOS: osWindows})(set) }
+	both := func(set object) { windows(set); zone("eu-central-1b")(set) }
+	tainted := func(set object) { with("spec.template.spec.taints", []any{object{"key": "x"}})(set) }
+	other := func(set object) { with(provider1+"kind", "GCPMachineProviderSpec")(set) }
+	sets := []Source{
+		source("z-win-b", both), source("y-b", zone("eu-central-1b")), source("x-win-a", windows), source("a-tainted", tainted), source("a-other", other),
+		{Ref: bundle.Ref{Name: "broken"}, JSON: []byte("{")},
+	}
+	for _, c := range []struct{ zone, model, want string }{
+		{"", "", "x-win-a"},
+		{"eu-central-1a", "", "x-win-a"},
+		{"eu-central-1b", "", "z-win-b"},
+		{"eu-central-1b", "y-b", "y-b"},
+		{"", "a-tainted", "a-tainted"},
+		{"eu-central-1c", "", "x-win-a"},
+	} {
+		d := draft{options: aws(func(o *Options) { o.Zone, o.Model = c.zone, c.model }, sets...)}
+		d.chooseModel()
+		if d.model.ref.Name != c.want {
+			t.Errorf("zone %q, model %q: %q, want %q", c.zone, c.model, d.model.ref.Name, c.want)
+		}
+	}
+}
+
+// TestTheModelStaysAsItIs: what nobody here has heard of comes along, and nothing of the input is changed.
+func TestTheModelStaysAsItIs(t *testing.T) {
+	o := aws(nil)
+	before := string(o.Cluster.Sets[0].JSON)
+	m, findings := MachineSet(o)
+	if findings.Refused() {
+		t.Fatal(findings)
+	}
+	got := at("spec.template.spec.providerSpec.value.newField").get(m.Object)
+	if diff := cmp.Diff(any(object{"deep": []any{json.Number("1"), "two"}}), got); diff != "" {
+		t.Error(diff)
+	}
+	if after := string(o.Cluster.Sets[0].JSON); after != before {
+		t.Errorf("the model was changed: %s", after)
+	}
+}
+
+func TestSetReadsWhatTheFieldWants(t *testing.T) {
+	for _, c := range []struct {
+		platform  Platform
+		path, raw string
+		want      any
+	}{
+		{Azure, "zone", "1", "1"},
+		{Azure, "osDisk.diskSizeGB", "256", json.Number("256")},
+		{AWS, "blockDevices[0].ebs.encrypted", "true", true},
+		{AWS, "blockDevices[3].ebs.volumeSize", "100", json.Number("100")},
+		{AWS, "subnet", "{id: subnet-1}", object{"id": "subnet-1"}},
+		{GCP, "tags", "[a, b]", []any{"a", "b"}},
+		{GCP, "projectID", "yes", "yes"},
+		{VSphere, "template", "a: b: c", "a: b: c"},
+		{Nutanix, "memorySize", "16Gi", "16Gi"},
+	} {
+		p, err := parsePath(c.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := draft{options: Options{Platform: c.platform}}
+		got, err := d.typed(p, c.raw)
+		if diff := cmp.Diff(c.want, got); err != nil || diff != "" {
+			t.Errorf("%s=%s: %v\n%s", c.path, c.raw, err, diff)
+		}
+	}
+}
+
+// FuzzSet: whatever is typed, the answer is a manifest or findings.
+func FuzzSet(f *testing.F) {
+	for _, s := range []string{"a=b", "subnet.id=x", "blockDevices[0].ebs={}", "securityGroups[1]=null", "placement=[", "deviceIndex=1e400", "ami=&a [*a]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		m, findings := MachineSet(aws(func(o *Options) { o.Set = []string{s} }))
+		if (m.Object == nil) != findings.Refused() {
+			t.Errorf("%q: %+v", s, findings)
+		}
+		if m.Object == nil {
+			return
+		}
+		if _, err := m.YAML(); err != nil {
+			t.Errorf("%q: %v", s, err)
+		}
+		first, _, _ := strings.Cut(s, "=")
+		if p, err := parsePath(first); err != nil || !strings.HasPrefix(p.String(), first[:1]) {
+			t.Errorf("%q was taken", s)
+		}
+	})
+}
