@@ -72,4 +72,3 @@ func (b *builder) wildcardOutcome() string {
 	}
 	return "registries that only it allows are blocked"
 }
-
