@@ -8,7 +8,7 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # Debian packages that the build or the tests need; installed when missing and root, named otherwise.
-DEBIAN_PACKAGES :=
+DEBIAN_PACKAGES := docker-registry
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # How long each fuzz target runs.
@@ -22,8 +22,14 @@ export GOFLAGS := -buildvcs=false $(filter-out -buildvcs=%,$(GOFLAGS))
 
 STEP := hack/step
 
+# Modules of their own whose tests hold ours to the programs and libraries that we must not link. Before the lint, their
+# tests compile what both need.
+TEST_MODULES := internal/consumers internal/registriesconf internal/resolvers
+
 include make/tools.mk
 include make/testenv.mk
+include make/wine.mk
+include make/powershell.mk
 
 .PHONY: help
 help: ## this list
@@ -41,9 +47,11 @@ build: setup ## bin/wmco for this machine
 .PHONY: test
 test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and their consumers included
 	@$(STEP) "testing" go test ./...
-	@# -count=1: go test's cache does not see files outside the nested module, such as the goldens.
-	@$(STEP) "testing rendered files with the programs that read them" \
-		env WMCO_CONTAINERD="$$(ls -d $(CURDIR)/$(CONTAINERD) 2>/dev/null || true)" go -C internal/consumers test -count=1 ./...
+	@# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
+	@for module in $(TEST_MODULES); do \
+		$(STEP) "testing $$module" \
+			env WMCO_CONTAINERD="$$(ls -d $(CURDIR)/$(CONTAINERD) 2>/dev/null || true)" go -C "$$module" test -count=1 ./...; \
+	done
 
 .PHONY: golden
 golden: setup ## rewrite the goldens, then check them and show what changed
@@ -53,9 +61,11 @@ golden: setup ## rewrite the goldens, then check them and show what changed
 	@git status --short -- golden
 
 .PHONY: lint
-lint: setup $(GOLANGCI_LINT) ## golangci-lint over this module and internal/consumers
+lint: setup $(GOLANGCI_LINT) ## golangci-lint over this module and the test modules
 	@$(STEP) "linting" $(GOLANGCI_LINT) run ./...
-	@cd internal/consumers && ../../$(STEP) "linting internal/consumers" $(CURDIR)/$(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...
+	@for module in $(TEST_MODULES); do \
+		(cd "$$module" && $(CURDIR)/$(STEP) "linting $$module" $(CURDIR)/$(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); \
+	done
 
 .PHONY: fmt-check
 fmt-check: setup ## every Go file is as gofmt -s writes it
@@ -84,7 +94,9 @@ race: setup testenv-if-possible ## the tests under the race detector
 
 .PHONY: fuzz
 fuzz: setup ## every fuzz target for FUZZTIME each (default 30s)
-	@$(STEP) "fuzzing, $(FUZZTIME) each" hack/fuzz $(FUZZTIME)
+	@for module in . $(TEST_MODULES); do \
+		(cd "$$module" && $(CURDIR)/$(STEP) "fuzzing $$module, $(FUZZTIME) each" $(CURDIR)/hack/fuzz $(FUZZTIME)); \
+	done
 
 .PHONY: bench
 bench: setup ## every benchmark

@@ -32,6 +32,7 @@ func WorkerMachineSets(ctx context.Context, r objects.Reader) (machines.Cluster,
 		platformFacts(&c, *infra.Status.PlatformStatus)
 	}
 	for _, o := range g.all(groupMachine, "MachineSet") {
+		o.Ref.Group = o.Group
 		c.Sets = append(c.Sets, machines.Source{Ref: o.Ref, JSON: o.JSON})
 	}
 	return c, g.findings.Sorted(), nil

@@ -78,7 +78,7 @@ type Source struct {
 
 // MachineSet makes the manifest of a MachineSet of Windows machines. With findings of severity error there is none.
 func MachineSet(o Options) (Manifest, bundle.Findings) {
-	d := draft{options: o, ref: bundle.Ref{Kind: "MachineSet", Namespace: Namespace, Name: o.Name}}
+	d := draft{options: o, ref: bundle.Ref{Group: "machine.openshift.io", Kind: "MachineSet", Namespace: Namespace, Name: o.Name}}
 	if !d.checkPlatform() {
 		return Manifest{}, d.findings.Sorted()
 	}

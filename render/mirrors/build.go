@@ -46,6 +46,8 @@ type builder struct {
 	sources map[string]bool
 	// neverBy are the same by what they mean: spellings of one source are one, and the stricter counts.
 	neverBy map[scope]bool
+	// neverOn are the sources that must never be contacted, by host.
+	neverOn map[string][]scope
 	// refsOf are the objects that name a source, by kind.
 	refsOf map[pullKind]map[string][]bundle.Ref
 }
@@ -57,7 +59,8 @@ type host struct {
 	chains [][]scope
 	// tagged are the endpoints that tags may be resolved at, digested those that some source pulls digests from.
 	tagged, digested map[scope]bool
-	mirrors          map[scope]scope
+	// mirrors are those that an endpoint stands for, the first one first.
+	mirrors map[scope][]scope
 	// never and allow are the sources on this host by policy; blocked tells that Image/cluster blocks the whole host.
 	never, allow []scope
 	blocked      bool
@@ -69,7 +72,7 @@ type host struct {
 func (b *builder) host(name string) *host {
 	h := b.hosts[name]
 	if h == nil {
-		h = &host{name: name, tagged: map[scope]bool{}, digested: map[scope]bool{}, mirrors: map[scope]scope{}}
+		h = &host{name: name, tagged: map[scope]bool{}, digested: map[scope]bool{}, mirrors: map[scope][]scope{}}
 		b.hosts[name] = h
 	}
 	return h
@@ -125,10 +128,13 @@ func (b *builder) addChains() {
 	for _, c := range slices.Concat(digestChains, tagChains) {
 		b.sources[c.Source] = b.sources[c.Source] || c.Never
 	}
-	b.neverBy = map[scope]bool{}
+	b.neverBy, b.neverOn = map[scope]bool{}, map[string][]scope{}
 	for text, never := range b.sources {
 		source, _ := parseScope(text) // validated before
 		b.neverBy[source] = b.neverBy[source] || never
+		if never {
+			b.neverOn[source.host] = append(b.neverOn[source.host], source)
+		}
 	}
 	for _, c := range digestChains {
 		b.addChain(c, kindDigest)
@@ -158,7 +164,7 @@ func (b *builder) addChain(c Chain, kind pullKind) {
 	for _, m := range c.Mirrors {
 		mirror, _ := parseScope(m)
 		if b.refused(mirror) {
-			b.info("MirrorBlocked", bundle.Finding{Object: refs[0], Message: fmt.Sprintf("mirror %s of %s is blocked itself, so it is left out", m, c.Source), Fix: "unblock the mirror's registry, or remove the mirror"})
+			b.info("MirrorBlocked", bundle.Finding{Object: refs[0], Field: c.Source, Message: fmt.Sprintf("mirror %s of %s is blocked itself, so it is left out", m, c.Source), Fix: "unblock the mirror's registry, or remove the mirror"})
 			continue
 		}
 		x, ok := mirror.without(source.path)
@@ -169,10 +175,9 @@ func (b *builder) addChain(c Chain, kind pullKind) {
 			})
 			continue
 		}
-		endpoints = append(endpoints, x)
-		if _, known := h.mirrors[x]; !known {
-			h.mirrors[x] = mirror
-		}
+		endpoints = appendNew(endpoints, x)
+		h.mirrors[x] = appendNew(h.mirrors[x], mirror)
+		b.tellNeverInside(mirror, refs[0], c.Source)
 	}
 	h.addEndpoints(endpoints, kind)
 	if b.sources[c.Source] {
@@ -347,15 +352,25 @@ func (b *builder) endpoints(h *host) []Endpoint {
 }
 
 func (b *builder) endpoint(h *host, x scope) Endpoint {
-	mirror := h.mirrors[x]
-	e := Endpoint{Capabilities: []Capability{Pull}, Authorization: headerFor(b.credentials, mirror)}
+	mirrors := h.mirrors[x]
+	e := Endpoint{Capabilities: []Capability{Pull}, Authorization: headerFor(b.credentials, mirrors[0]).header}
 	if h.tagged[x] {
 		e.Capabilities = []Capability{Pull, Resolve}
 	}
 	t := transportTLS
-	if covered(b.insecure, mirror) {
-		t, e.SkipVerify = transportAny, true
+	insecure := 0
+	for _, m := range mirrors {
+		if covered(b.insecure, m) {
+			insecure++
+		}
 	}
+	switch {
+	case insecure == len(mirrors):
+		t, e.SkipVerify = transportAny, true
+	case insecure > 0:
+		b.tellMixedTransport(x)
+	}
+	b.tellCredentials(x, mirrors)
 	e.URL = endpointURL(x, t)
 	return e
 }

@@ -123,7 +123,7 @@ func credentialKey(key string) string {
 }
 
 // headerFor finds the credentials for a mirror: those of the longest key that it lies in.
-func headerFor(list []credential, mirror scope) bundle.Secret {
+func headerFor(list []credential, mirror scope) credential {
 	best := credential{}
 	for _, c := range list {
 		host, path, _ := strings.Cut(c.key, "/")
@@ -132,7 +132,7 @@ func headerFor(list []credential, mirror scope) bundle.Secret {
 			best = c
 		}
 	}
-	return best.header
+	return best
 }
 
 func hubName(host string) string {

@@ -13,7 +13,10 @@ func (b *builder) tellOrder(h *host, list, order []string) {
 	at := -1
 	for _, name := range list {
 		i := slices.Index(order, name)
-		if i >= 0 && i < at {
+		if i < 0 {
+			i = len(order) // the source, which comes last where it is not named
+		}
+		if i < at {
 			b.warn("MirrorOrderNotKept", bundle.Finding{
 				Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("the sources on %s want their mirrors in different orders; containerd has one order per registry: %s", h.name, strings.Join(order, ", ")),
 				Fix: "give the sources on one registry the same order of mirrors",
@@ -78,4 +81,46 @@ func (b *builder) tellNever(h *host) {
 func (s scope) parent() scope {
 	i := max(strings.LastIndexByte(s.path, '/'), 0)
 	return scope{host: s.host, path: s.path[:i]}
+}
+
+// tellNeverInside: a mirror that holds, as one of its parts, a source that must never be contacted. OpenShift asks the
+// mirror for everything but that part; containerd asks it for all.
+func (b *builder) tellNeverInside(mirror scope, ref bundle.Ref, source string) {
+	for _, never := range b.neverOn[mirror.host] {
+		if never != mirror && mirror.covers(never) {
+			b.warn("NeverNotKept", bundle.Finding{
+				Object: ref, Field: never.String(), Message: fmt.Sprintf("NeverContactSource is not kept for %s where it is reached as a part of the mirror %s of %s", never, mirror, source),
+				Fix: "mirror to another place, or set the policy for all of " + mirror.String(),
+			})
+		}
+	}
+}
+
+// tellMixedTransport: one endpoint stands for several mirrors, of which some are insecure.
+func (b *builder) tellMixedTransport(x scope) {
+	b.warn("InsecureNotRepresentable", bundle.Finding{
+		Object: b.in.Scopes.Ref, Field: x.String(), Message: fmt.Sprintf("TLS is demanded of %s, although a mirror in it is insecure: containerd has one way to speak to it, and another mirror in it is not", x),
+		Fix: "name all of " + x.host + " as insecure, or install its CA",
+	})
+}
+
+// tellCredentials: an endpoint has one Authorization header, so entries of the pull secret for other parts of it are not
+// used.
+func (b *builder) tellCredentials(x scope, mirrors []scope) {
+	used := headerFor(b.credentials, mirrors[0])
+	for _, c := range b.credentials {
+		key, ok := parseScope(c.key)
+		if !ok || c.header == used.header {
+			continue
+		}
+		wanted := slices.ContainsFunc(mirrors, func(m scope) bool {
+			return m.covers(key) && m != key || headerFor(b.credentials, m).key == c.key
+		})
+		if wanted {
+			b.warn("CredentialsNotUsed", bundle.Finding{
+				Object: b.in.PullSecretRef, Field: fmt.Sprintf("auths[%q]", c.key), Message: fmt.Sprintf("is not used on Windows nodes: containerd has one set of credentials for all of %s", x),
+				Fix: "give the mirrors in " + x.String() + " one account that may read all of them",
+			})
+		}
+	}
 }

@@ -1,0 +1,291 @@
+package resolvers
+
+import (
+	stdcmp "cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/render/bundle"
+	"wmco/render/mirrors"
+)
+
+const (
+	idms = mirrors.DigestSet
+	itms = mirrors.TagSet
+	icsp = mirrors.ContentSourcePolicy
+
+	allow = mirrors.AllowContactingSource
+	never = mirrors.NeverContactSource
+)
+
+func set(kind mirrors.SetKind, source string, policy mirrors.Policy, list ...string) mirrors.Set {
+	return mirrors.Set{Kind: kind, Source: source, Policy: policy, Mirrors: list}
+}
+
+// inputs puts every set into an object of its own.
+func inputs(sets ...mirrors.Set) mirrors.Inputs {
+	in := mirrors.Inputs{Sets: sets, Scopes: mirrors.Scopes{Ref: bundle.Ref{Kind: "Image", Name: "cluster"}}}
+	for i := range in.Sets {
+		in.Sets[i].Ref, in.Sets[i].Field = bundle.Ref{Kind: string(in.Sets[i].Kind), Name: fmt.Sprintf("set-%d", i)}, "spec.mirrors[0]"
+	}
+	return in
+}
+
+func scoped(in mirrors.Inputs, insecure, blocked, allowed []string) mirrors.Inputs {
+	in.Scopes.Insecure, in.Scopes.Blocked, in.Scopes.Allowed = insecure, blocked, allowed
+	return in
+}
+
+// decided is one outcome that was decided on: what pulls try, and which findings say that something is not as asked.
+type decided struct {
+	name string
+	in   mirrors.Inputs
+	// partial is Closed where it is empty.
+	partial mirrors.PartialNever
+	// tries are the hosts and paths by "digest image" or "tag image", behind https:// where nothing else is said.
+	tries map[string]string
+	// reasons are those of the mirrors' warnings and errors.
+	reasons string
+	// absent are the directories that must not be there.
+	absent []string
+}
+
+// TestDecidedOutcomes are the decided outcomes and the test vectors M1 to M20, as far as they are about where an image is
+// looked for.
+func TestDecidedOutcomes(t *testing.T) {
+	list := func(s ...string) []string { return s }
+	tests := []decided{
+		// M1: the vectors of the merge, as far as MCO takes them.
+		{name: "M1 two lists that overlap", in: inputs(set(idms, "s.io", "", "a.io", "b.io", "c.io"), set(idms, "s.io", "", "c.io", "d.io", "e.io")),
+			tries: map[string]string{"digest s.io/x": "a.io/x b.io/x c.io/x d.io/x e.io/x s.io/x", "tag s.io/x": "s.io/x"}},
+		{name: "M1 two lists that overlap, the other way round", in: inputs(set(idms, "s.io", "", "c.io", "d.io", "e.io"), set(idms, "s.io", "", "a.io", "b.io", "c.io")),
+			tries: map[string]string{"digest s.io/x": "a.io/x b.io/x c.io/x d.io/x e.io/x s.io/x"}},
+		{name: "M1 the order of one list is kept", in: inputs(set(idms, "s.io", "", "z.io", "m.io", "a.io")),
+			tries: map[string]string{"digest s.io/x": "z.io/x m.io/x a.io/x s.io/x"}},
+		{name: "M1 two lists side by side", in: inputs(set(idms, "s.io", "", "z1.io", "z2.io"), set(idms, "s.io", "", "a1.io", "a2.io")),
+			tries: map[string]string{"digest s.io/x": "a1.io/x z1.io/x a2.io/x z2.io/x s.io/x"}},
+		{name: "M1 Example of upstream", in: inputs(set(idms, "vendor2.io", "", "r1.io", "r2.io"), set(idms, "vendor2.io", "", "local.io", "r2.io", "r1.io")),
+			tries: map[string]string{"digest vendor2.io/x": "local.io/x r1.io/x r2.io/x vendor2.io/x"}},
+		{name: "M1 a path, and a path below it", in: inputs(set(idms, "q.io/lib", "", "m.io/lib"), set(idms, "q.io/lib/busybox", "", "n.io/bb")),
+			tries: map[string]string{
+				"digest q.io/lib/x": "m.io/lib/x q.io/lib/x", "digest q.io/lib/busybox": "m.io/lib/busybox q.io/lib/busybox", "tag q.io/lib/x": "q.io/lib/x",
+			}, reasons: "MirrorNotRepresentable MirrorScopeWidened"},
+		{name: "M2 ports everywhere", in: inputs(set(itms, "s.io:5000", "", "m.io:6000/o")),
+			tries: map[string]string{"tag s.io:5000/x": "m.io:6000/o/x s.io:5000/x", "tag s.io/x": "s.io/x", "tag s.io:50/x": "s.io:50/x"}},
+		{name: "M3 a wildcard", in: inputs(set(idms, "*.s.io", "", "m.io")),
+			tries: map[string]string{"digest a.s.io/x": "a.s.io/x"}, reasons: "MirrorNotRepresentable"},
+		{name: "M3 a wildcard never to be contacted", in: inputs(set(idms, "*.s.io", never, "m.io")),
+			tries: map[string]string{"digest a.s.io/x": "a.s.io/x"}, reasons: "MirrorNotRepresentable NeverNotKept"},
+		{name: "M4 another last segment", in: inputs(set(idms, "s.io/o/a", "", "m.io/o/b")),
+			tries: map[string]string{"digest s.io/o/a": "s.io/o/a"}, reasons: "MirrorNotRepresentable", absent: list("s.io")},
+		{name: "M4 without the organisation", in: inputs(set(idms, "s.io/o/a", "", "m.io/a")),
+			tries: map[string]string{"digest s.io/o/a": "s.io/o/a"}, reasons: "MirrorNotRepresentable"},
+		{name: "M4 deeper", in: inputs(set(idms, "s.io/o/a", "", "m.io/x/y/o/a")),
+			tries: map[string]string{"digest s.io/o/a": "m.io/x/y/o/a s.io/o/a"}, reasons: "MirrorScopeWidened"},
+		{name: "M4 a part of a segment is none", in: inputs(set(idms, "s.io/a", "", "m.io/aa")),
+			tries: map[string]string{"digest s.io/a": "s.io/a"}, reasons: "MirrorNotRepresentable"},
+		{name: "M4 the mirror is the source", in: inputs(set(idms, "s.io", "", "s.io")), tries: map[string]string{"digest s.io/x": "s.io/x"}, absent: list("s.io")},
+		{name: "M4 the source in the middle", in: inputs(set(idms, "s.io", "", "a.io", "s.io", "b.io")),
+			tries: map[string]string{"digest s.io/x": "a.io/x s.io/x b.io/x s.io/x"}},
+		{name: "M5 one endpoint out of two paths", in: inputs(set(idms, "s.io/a", "", "m.io/o/a"), set(itms, "s.io/b", "", "m.io/o/b")),
+			tries: map[string]string{"digest s.io/a/x": "m.io/o/a/x s.io/a/x", "tag s.io/b/x": "m.io/o/b/x s.io/b/x"}, reasons: "MirrorScopeWidened"},
+		{name: "M5 the same mirror for digests and tags", in: inputs(set(idms, "s.io", "", "m.io"), set(itms, "s.io", "", "m.io")),
+			tries: map[string]string{"digest s.io/x": "m.io/x s.io/x", "tag s.io/x": "m.io/x s.io/x"}},
+		{name: "M5 mirrors for digests, others for tags", in: inputs(set(idms, "s.io", "", "d.io"), set(itms, "s.io", "", "t.io")),
+			tries: map[string]string{"digest s.io/x": "d.io/x t.io/x s.io/x", "tag s.io/x": "t.io/x s.io/x"}},
+		{name: "M5 other orders for digests and tags", in: inputs(set(idms, "s.io", "", "a.io", "b.io"), set(itms, "s.io", "", "b.io", "a.io")),
+			tries: map[string]string{"digest s.io/x": "a.io/x b.io/x s.io/x", "tag s.io/x": "a.io/x b.io/x s.io/x"}, reasons: "MirrorOrderNotKept"},
+		{name: "M6 two policies", in: inputs(set(idms, "s.io", allow, "m.io"), set(itms, "s.io", never, "n.io")), reasons: "MirrorsRefused"},
+		{name: "M6 no policy is Allow", in: inputs(set(idms, "s.io", "", "m.io"), set(idms, "s.io", never, "n.io")), reasons: "MirrorsRefused"},
+		{name: "M6 no policy and Allow agree", in: inputs(set(idms, "s.io", "", "m.io"), set(icsp, "s.io", "", "n.io"), set(itms, "s.io", allow, "m.io")),
+			tries: map[string]string{"digest s.io/x": "m.io/x n.io/x s.io/x", "tag s.io/x": "m.io/x s.io/x"}},
+		{name: "M7 Never with the source as mirror", in: inputs(set(idms, "s.io", never, "m.io", "s.io")), reasons: "MirrorsRefused"},
+		{name: "M8 Never without mirrors", in: inputs(set(idms, "s.io", never)), tries: map[string]string{"digest s.io/x": "s.io/x"}, absent: list("s.io")},
+		{name: "M9 Never on a part", in: inputs(set(idms, "s.io", allow, "m.io"), set(idms, "s.io/a", never, "n.io/a")),
+			tries: map[string]string{"digest s.io/a/x": "m.io/a/x n.io/a/x", "digest s.io/x": "m.io/x n.io/x", "tag s.io/x": ""}, reasons: "MirrorScopeWidened NeverWidened"},
+		{name: "M9 Never on a part, left open", partial: mirrors.Open, in: inputs(set(idms, "s.io", allow, "m.io"), set(idms, "s.io/a", never, "n.io/a")),
+			tries: map[string]string{"digest s.io/a/x": "m.io/a/x n.io/a/x s.io/a/x", "tag s.io/x": "s.io/x"}, reasons: "MirrorScopeWidened NeverNotKept"},
+		{name: "M9 Never on all but a part", in: inputs(set(idms, "s.io", never, "m.io"), set(idms, "s.io/a", allow, "n.io/a")),
+			tries: map[string]string{"digest s.io/a/x": "m.io/a/x n.io/a/x"}, reasons: "MirrorScopeWidened NeverWidened"},
+		{name: "M10 docker.io", in: inputs(set(itms, "docker.io", "", "m.io/hub")),
+			tries: map[string]string{"tag docker.io/library/x": "m.io/hub/library/x registry-1.docker.io/library/x"}},
+		{name: "M10 docker.io never", in: inputs(set(itms, "docker.io", never, "m.io/hub")), tries: map[string]string{"tag docker.io/library/x": "m.io/hub/library/x"}},
+		{name: "M10 docker.io as a mirror", in: inputs(set(itms, "s.io", "", "docker.io/o")), tries: map[string]string{"tag s.io/x": "registry-1.docker.io/o/x s.io/x"}},
+		{name: "M10 a part of docker.io", in: inputs(set(itms, "docker.io/library", "", "m.io/library")),
+			tries: map[string]string{"tag docker.io/library/x": "m.io/library/x registry-1.docker.io/library/x"}, reasons: "MirrorScopeWidened"},
+		{name: "M10 localhost", in: inputs(set(itms, "localhost:5000", "", "m.io")), tries: map[string]string{"tag localhost:5000/x": "m.io/x any://localhost:5000/x"}},
+		{name: "M11 hosts that differ in case are one", in: inputs(set(itms, "S.io", "", "M.io"), set(itms, "s.io", "", "n.io")),
+			tries: map[string]string{"tag s.io/x": "m.io/x n.io/x s.io/x"}},
+		{name: "M11 mirrors that differ in case are one", in: inputs(set(itms, "s.io", "", "z.io", "M.io", "m.io", "c.io")),
+			tries: map[string]string{"tag s.io/x": "z.io/x m.io/x c.io/x s.io/x"}},
+		{name: "M11 the source in another case is the source", in: inputs(set(itms, "s.io", never, "S.io", "m.io")), tries: map[string]string{"tag s.io/x": "m.io/x"}},
+		{name: "M12 names of devices", in: inputs(set(itms, "con", "", "m.io"), set(itms, "nul.local", never, "m.io"), set(itms, "con:5000", "", "m.io")),
+			tries: map[string]string{"tag con:5000/x": "m.io/x con:5000/x"}, reasons: "MirrorNotRepresentable MirrorNotRepresentable NeverNotKept", absent: list("con", "nul.local")},
+		{name: "M12 a dot at the end", in: inputs(set(itms, "dot.", "", "m.io")), reasons: "MirrorsRefused"},
+		{name: "M13 a scheme in the source", in: inputs(set(itms, "docker://s.io", "", "m.io")), reasons: "MirrorsRefused"},
+		{name: "M13 a scheme in a mirror", in: inputs(set(itms, "s.io", "", "https://m.io")), reasons: "MirrorsRefused"},
+		{name: "M13 a tag", in: inputs(set(itms, "s.io/x:1", "", "m.io")), reasons: "MirrorsRefused"},
+		{name: "M13 a wildcard as mirror", in: inputs(set(itms, "s.io", "", "*.m.io")), reasons: "MirrorsRefused"},
+		{name: "M17 the older kind", in: inputs(set(icsp, "s.io", "", "m.io")), tries: map[string]string{"digest s.io/x": "m.io/x s.io/x", "tag s.io/x": "s.io/x"}},
+		{name: "M18 an insecure mirror", in: scoped(inputs(set(itms, "s.io", "", "m.io:5000", "n.io")), list("m.io:5000"), nil, nil),
+			tries: map[string]string{"tag s.io/x": "any://m.io:5000/x n.io/x s.io/x", "tag m.io:5000/x": "any://m.io:5000/x"}},
+		{name: "M18 an insecure mirror on port 80, in a closed host", in: scoped(inputs(set(itms, "s.io", never, "m.io:80")), list("m.io:80"), nil, nil),
+			tries: map[string]string{"tag s.io/x": "http://m.io:80/x"}},
+		{name: "M18 mirrors in an insecure wildcard", in: scoped(inputs(set(itms, "s.io", "", "a.m.io")), list("*.m.io"), nil, nil),
+			tries: map[string]string{"tag s.io/x": "any://a.m.io/x s.io/x", "tag a.m.io/x": "a.m.io/x"}, reasons: "InsecureNotRepresentable"},
+		{name: "M19 a name that begins with http", in: inputs(set(itms, "httpbin.io", never, "https.io")), tries: map[string]string{"tag httpbin.io/x": "https.io/x"}},
+
+		{name: "Never keeps digests at the mirrors and gives no tags", in: inputs(set(idms, "s.io", never, "a.io", "b.io")),
+			tries: map[string]string{"digest s.io/x": "a.io/x b.io/x", "tag s.io/x": ""}},
+		{name: "Never with no mirror left", in: inputs(set(idms, "s.io/a", never, "m.io/b")), tries: map[string]string{"digest s.io/a/x": "", "tag s.io/x": ""}, reasons: "MirrorNotRepresentable NeverWidened"},
+		{name: "a blocked registry", in: scoped(inputs(), nil, list("s.io"), nil), tries: map[string]string{"digest s.io/x": "", "tag s.io/x": "", "tag t.io/x": "t.io/x"}},
+		{name: "a blocked registry with mirrors", in: scoped(inputs(set(itms, "s.io", "", "m.io")), nil, list("s.io"), nil), tries: map[string]string{"tag s.io/x": "m.io/x"}},
+		{name: "a blocked mirror", in: scoped(inputs(set(itms, "s.io", "", "m.io", "n.io")), nil, list("m.io"), nil), tries: map[string]string{"tag s.io/x": "n.io/x s.io/x"}},
+		{name: "a blocked part", in: scoped(inputs(), nil, list("s.io/a"), nil), tries: map[string]string{"tag s.io/a/x": "s.io/a/x"}, reasons: "BlockNotRepresentable", absent: list("s.io")},
+		{name: "a blocked wildcard", in: scoped(inputs(), nil, list("*.s.io"), nil), tries: map[string]string{"tag a.s.io/x": "a.s.io/x"}, reasons: "BlockNotRepresentable"},
+		{name: "allowed registries", in: scoped(inputs(set(itms, "s.io", "", "m.io"), set(itms, "t.io", "", "m.io")), nil, nil, list("s.io", "u.io:5000", "docker.io")),
+			tries: map[string]string{
+				"tag s.io/x": "m.io/x s.io/x", "tag t.io/x": "", "tag u.io:5000/x": "u.io:5000/x", "tag other.io/x": "", "tag docker.io/library/x": "registry-1.docker.io/library/x",
+			}},
+		{name: "allowed with a port means that port", in: scoped(inputs(), nil, nil, list("s.io:5000")), tries: map[string]string{"tag s.io:5000/x": "s.io:5000/x", "tag s.io/x": ""}},
+		{name: "Never on a part of a mirror", in: inputs(set(idms, "m.io/a", never, "n.io/a"), set(idms, "s.io", "", "m.io")),
+			tries: map[string]string{"digest s.io/x": "m.io/x s.io/x"}, reasons: "MirrorScopeWidened NeverNotKept NeverWidened"},
+		{name: "the source in front, for a part", in: inputs(set(idms, "x.io/a", "", "x.io/a", "m.io/a"), set(idms, "x.io/b", "", "m.io/b")),
+			tries: map[string]string{"digest x.io/a/i": "m.io/a/i x.io/a/i"}, reasons: "MirrorOrderNotKept MirrorScopeWidened"},
+		{name: "an allowed part", in: scoped(inputs(), nil, nil, list("s.io/a")), tries: map[string]string{"tag s.io/b/x": "s.io/b/x", "tag t.io/x": ""}, reasons: "AllowWidened"},
+		{name: "an allowed wildcard", in: scoped(inputs(), nil, nil, list("*.s.io")), tries: map[string]string{"tag a.s.io/x": ""}, reasons: "AllowNotRepresentable"},
+		{name: "an allowed wildcard, left open", partial: mirrors.Open, in: scoped(inputs(), nil, nil, list("*.s.io")), tries: map[string]string{"tag a.s.io/x": "a.s.io/x", "tag t.io/x": "t.io/x"}, reasons: "AllowNotRepresentable"},
+		{name: "allowed and insecure", in: scoped(inputs(), list("s.io"), nil, list("s.io")), tries: map[string]string{"tag s.io/x": "any://s.io/x"}},
+		{name: "allowed and blocked", in: scoped(inputs(), nil, list("s.io"), list("t.io")), reasons: "MirrorsRefused"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) { checkDecided(t, test) })
+	}
+}
+
+func checkDecided(t *testing.T, test decided) {
+	files, findings, err := Render(test.in, stdcmp.Or(test.partial, mirrors.Closed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(strings.Fields(test.reasons), reasons(findings)); diff != "" {
+		t.Errorf("reasons (-want +got):\n%s%+v", diff, findings)
+	}
+	for _, directory := range test.absent {
+		if text, found := files[directory]; found {
+			t.Errorf("there is a file %s:\n%s", directory, text)
+		}
+	}
+	root := t.TempDir()
+	if err := files.Write(root); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range slices.Sorted(maps.Keys(test.tries)) {
+		by, image, _ := strings.Cut(key, " ")
+		host, repository, _ := strings.Cut(image, "/")
+		want := []string{}
+		for _, place := range strings.Fields(test.tries[key]) {
+			scheme, rest, found := strings.Cut(place, "://")
+			if !found {
+				scheme, rest = "https", place
+			}
+			want = append(want, scheme+"://"+strings.Replace(rest, "/", "/v2/", 1))
+		}
+		for _, e := range Engines() {
+			hosts, err := e.Hosts(Client{Root: root}, host)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, slices.Compact(URLs(hosts, repository, By(by)))); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", e.Version, key, diff)
+			}
+		}
+	}
+	complaints.take() // TestPullsGoWhereOpenShiftMeans is about these
+}
+
+// reasons are those of the warnings and errors about mirrors, sorted.
+func reasons(findings bundle.Findings) []string {
+	list := []string{}
+	for _, f := range findings {
+		if f.Severity != bundle.SeverityInfo && !strings.HasPrefix(f.Reason, "NodeImage") {
+			list = append(list, f.Reason)
+		}
+	}
+	slices.Sort(list)
+	if len(list) > 0 && list[0] == "MirrorsRefused" {
+		return list[:1] // one for each object that takes part
+	}
+	return list
+}
+
+// M14: many entries take no time to speak of.
+func TestManySources(t *testing.T) {
+	var sets []mirrors.Set
+	for i := range 3000 {
+		sets = append(sets, set(idms, fmt.Sprintf("s%d.io/a", i%1000), "", fmt.Sprintf("m%d.io/a", i%7), fmt.Sprintf("n%d.io:5000/o/a", i%3)))
+	}
+	start := time.Now()
+	files, findings, err := Render(inputs(sets...), mirrors.Closed)
+	if err != nil || findings.Refused() || len(files) != 1000 {
+		t.Fatalf("%d files, %v, %d findings", len(files), err, len(findings))
+	}
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("rendering 3000 entries took %s", took)
+	}
+}
+
+// M15: the order in which objects come does not matter, not even where two of them are as specific as each other.
+func TestOrderOfObjectsDoesNotMatter(t *testing.T) {
+	cases := map[string]mirrors.Inputs{
+		"plain": inputs(set(idms, "s.io", "", "z.io", "m.io"), set(idms, "s.io", "", "a.io"), set(itms, "s.io/a", never, "n.io/a"), set(icsp, "t.io", "", "s.io/b")),
+		// A name of one letter is as long as the wildcard.
+		"name and wildcard":   inputs(set(itms, "*.example.com", never, "m.io"), set(itms, "x.example.com", "", "n.io"), set(itms, "s.io", "", "x.example.com")),
+		"upper and lower":     inputs(set(itms, "Q.io", never, "m.io"), set(itms, "q.io", "", "n.io"), set(itms, "s.io", "", "q.io")),
+		"mirrors of one case": inputs(set(itms, "s.io", "", "z.io", "M.io", "m.io", "c.io")),
+	}
+	for name, in := range cases {
+		t.Run(name, func(t *testing.T) {
+			first, findings, err := Render(in, mirrors.Closed)
+			if err != nil || findings.Refused() {
+				t.Fatalf("%v %+v", err, findings)
+			}
+			for range 30 {
+				in.Sets = append(in.Sets[1:len(in.Sets):len(in.Sets)], in.Sets[0])
+				files, _, err := Render(in, mirrors.Closed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(first, files); diff != "" {
+					t.Fatalf("(-first +later):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// M16: with the last set of a registry, its directory goes.
+func TestLastSetTakesTheDirectoryWithIt(t *testing.T) {
+	two, _, err := Render(inputs(set(idms, "s.io", "", "m.io"), set(idms, "t.io", "", "m.io")), mirrors.Closed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, _, err := Render(inputs(set(idms, "t.io", "", "m.io")), mirrors.Closed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	none, _, err := Render(inputs(), mirrors.Closed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := [][]string{slices.Sorted(maps.Keys(two)), slices.Sorted(maps.Keys(one)), slices.Sorted(maps.Keys(none))}
+	if diff := cmp.Diff([][]string{{"s.io", "t.io"}, {"t.io"}, nil}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,385 @@
+package resolvers
+
+import (
+	"bufio"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// authority signs certificates.
+type authority struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+}
+
+func newAuthority(name string) (authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return authority{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return authority{}, err
+	}
+	cert, err := x509.ParseCertificate(der)
+	return authority{key: key, cert: cert}, err
+}
+
+func (a authority) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
+}
+
+// server makes a certificate for the names of registries and returns it with its key, in PEM.
+func (a authority) server(t *testing.T, names ...string) (cert, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: names[0]}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: names,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
+}
+
+// storage is a directory that registries keep images in; several may share it.
+type storage struct {
+	directory string
+	// plain is the address of the registry without authentication, which images are pushed to.
+	plain string
+}
+
+var listening = regexp.MustCompile(`listening on (127\.0\.0\.\d+:\d+)`)
+
+// registry starts Debian's docker-registry over a directory and returns its address. more is the rest of its
+// configuration.
+func registry(t *testing.T, directory, more string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "config.yml")
+	if !strings.Contains(more, "http:") {
+		more += "http:\n  addr: 127.0.0.1:0\n"
+	}
+	text := "version: 0.1\nlog:\n  level: info\n  accesslog:\n    disabled: true\nstorage:\n  filesystem:\n    rootdirectory: " + directory + "\n" + more
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, "docker-registry", "serve", file)
+	cmd.Env = append(os.Environ(), "OTEL_TRACES_EXPORTER=none")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); _ = cmd.Wait() })
+	var said []string
+	lines := bufio.NewScanner(stderr)
+	for lines.Scan() {
+		if match := listening.FindStringSubmatch(lines.Text()); match != nil {
+			go func() { _, _ = io.Copy(io.Discard, stderr) }()
+			return match[1]
+		}
+		said = append(said, lines.Text())
+	}
+	t.Fatalf("docker-registry did not start:\n%s", strings.Join(said, "\n"))
+	return ""
+}
+
+func newStorage(t *testing.T) storage {
+	t.Helper()
+	directory := t.TempDir()
+	return storage{directory: directory, plain: registry(t, directory, "")}
+}
+
+// push puts an image into the storage and returns its digest. Images of one label are the same.
+func (s storage) push(t *testing.T, repository, label string) string {
+	t.Helper()
+	i, err := NewImage(label)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Push(t.Context(), Client{Root: t.TempDir()}, s.plain+"/"+repository+":1", i); err != nil {
+		t.Fatalf("pushing %s: %v", repository, err)
+	}
+	return i.Digest().String()
+}
+
+// network is what the names of registries lead to, and the record of all that went there.
+type network struct {
+	t         *testing.T
+	addresses map[string]string
+	ca, other authority
+
+	mu     sync.Mutex
+	record []request
+}
+
+// request is one that reached a registry or a token server.
+type request struct {
+	name, method, path, query string
+	authorization             []string
+	status                    int
+	// user is the one in a form, which is how containerd asks a token server when it has credentials.
+	user string
+}
+
+// transport is how a front is spoken to.
+type transport string
+
+const (
+	plainHTTP transport = "plain HTTP"
+	trusted   transport = "TLS with a certificate of a CA in the machine's store"
+	untrusted transport = "TLS with a certificate of another CA"
+)
+
+func newNetwork(t *testing.T) *network {
+	return &network{t: t, addresses: map[string]string{}, ca: machineCA, other: otherCA}
+}
+
+// serve puts a handler behind a name and counts what reaches it: connections as well as requests.
+func (n *network) serve(name string, how transport, handler http.Handler) {
+	n.t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		status := &statusWriter{ResponseWriter: w, status: http.StatusOK}
+		got := request{name: name, method: r.Method, path: r.URL.Path, query: r.URL.RawQuery, authorization: r.Header["Authorization"]}
+		handler.ServeHTTP(status, r)
+		got.status, got.user = status.status, r.PostForm.Get("username")
+		n.add(got)
+	}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			n.add(request{name: name, method: "CONNECT"})
+		}
+	}
+	if ip, _, err := net.SplitHostPort(name); err == nil && net.ParseIP(ip) != nil {
+		listener, err := net.Listen("tcp", name)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		_ = server.Listener.Close()
+		server.Listener = listener
+	}
+	if how == plainHTTP {
+		server.Start()
+	} else {
+		signer := n.ca
+		if how == untrusted {
+			signer = n.other
+		}
+		host, _, _ := strings.Cut(name, ":")
+		cert, key := signer.server(n.t, host)
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			n.t.Fatal(err)
+		}
+		server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		server.StartTLS()
+	}
+	n.t.Cleanup(server.Close)
+	n.addresses[withPort(name)] = server.Listener.Addr().String()
+}
+
+// registry puts a counting proxy in front of a registry.
+func (n *network) registry(name string, how transport, address string) {
+	n.t.Helper()
+	n.serve(name, how, &httputil.ReverseProxy{
+		Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: address}) },
+		ErrorLog: log.New(io.Discard, "", 0),
+	})
+}
+
+// down is a name where nobody listens.
+func (n *network) down(name string) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	n.addresses[withPort(name)] = listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// withPort adds the port of HTTPS where there is none.
+func withPort(name string) string {
+	if strings.Contains(name, ":") {
+		return name
+	}
+	return name + ":443"
+}
+
+func (n *network) add(r request) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.record = append(n.record, r)
+}
+
+// take returns the record since the last call.
+func (n *network) take() record {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := n.record
+	n.record = nil
+	return r
+}
+
+// client is containerd on a node with these hosts files, on this network and no other.
+func (n *network) client(files Files) Client {
+	n.t.Helper()
+	root := n.t.TempDir()
+	if err := files.Write(root); err != nil {
+		n.t.Fatal(err)
+	}
+	return Client{Root: root, Update: func(c *http.Client) error {
+		if t, ok := c.Transport.(*http.Transport); ok {
+			t.Proxy, t.DialContext = nil, n.dial
+		}
+		return nil
+	}}
+}
+
+func (n *network) dial(ctx context.Context, network, name string) (net.Conn, error) {
+	address, found := n.addresses[name]
+	if !found {
+		n.add(request{name: name, method: "CONNECT"})
+		return nil, fmt.Errorf("dialing %s: nobody has that name here", name)
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
+}
+
+type statusWriter struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *statusWriter) WriteHeader(status int) {
+	w.status = status
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// record is what happened on a network.
+type record []request
+
+// contacted are the names that anything reached, even if only a connection, in the order of the first time.
+func (r record) contacted() string {
+	var names []string
+	for _, x := range r {
+		if !slices.Contains(names, x.name) {
+			names = append(names, x.name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// served are the names that gave manifests or blobs, sorted.
+func (r record) served() string {
+	var names []string
+	for _, x := range r {
+		if x.method == http.MethodGet && x.status == http.StatusOK && !slices.Contains(names, x.name) {
+			names = append(names, x.name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// authorizations are the distinct Authorization headers that a name got, "" for none.
+func (r record) authorizations(name string) []string {
+	var list []string
+	for _, x := range r {
+		if x.name == name && x.method != "CONNECT" {
+			list = append(list, strings.Join(x.authorization, " and "))
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// tokens is a token server that knows one user: the others get a token that allows nothing, as registries do.
+type tokens struct {
+	signer         authority
+	user, password string
+}
+
+func (s tokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_ = r.ParseForm()
+	user, password, _ := r.BasicAuth()
+	access := []map[string]any{}
+	if user == s.user && password == s.password {
+		for _, scope := range strings.Fields(strings.Join(r.Form["scope"], " ")) {
+			if part := strings.Split(scope, ":"); len(part) == 3 {
+				access = append(access, map[string]any{"type": part[0], "name": part[1], "actions": []string{"pull"}})
+			}
+		}
+	}
+	now := time.Now().Unix()
+	token, err := s.sign(map[string]any{
+		"iss": "issuer.test", "aud": "registry.test", "sub": user, "jti": "1", "access": access, "iat": now, "nbf": now - 60, "exp": now + 600,
+	})
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"token": token, "access_token": token})
+}
+
+// sign makes a JSON web token as docker-registry takes it.
+func (s tokens) sign(claims map[string]any) (string, error) {
+	header, err := json.Marshal(map[string]any{"typ": "JWT", "alg": "ES256", "x5c": []string{base64.StdEncoding.EncodeToString(s.signer.cert.Raw)}})
+	if err != nil {
+		return "", err
+	}
+	payload, err := json.Marshal(claims)
+	if err != nil {
+		return "", err
+	}
+	text := base64.RawURLEncoding.EncodeToString(header) + "." + base64.RawURLEncoding.EncodeToString(payload)
+	sum := sha256.Sum256([]byte(text))
+	x, y, err := ecdsa.Sign(rand.Reader, s.signer.key, sum[:])
+	if err != nil {
+		return "", err
+	}
+	return text + "." + base64.RawURLEncoding.EncodeToString(append(x.FillBytes(make([]byte, 32)), y.FillBytes(make([]byte, 32))...)), nil
+}

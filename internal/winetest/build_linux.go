@@ -1,0 +1,89 @@
+package winetest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// Build builds a program of the module in dir for Windows.
+func (p *Prefix) Build(t testing.TB, windows, dir, pkg string) {
+	t.Helper()
+	p.mkdir(t, windows)
+	touch(t, dir, pkg)
+	golang(t, dir, pkg, "build", "-o", p.Path(windows))
+}
+
+// Test builds the tests of a package of the module in dir for Windows, without what is in testdata, and runs them. It
+// returns how each of them ended, subtests too: pass, fail or skip.
+func (p *Prefix) Test(t testing.TB, dir, pkg string) map[string]string {
+	t.Helper()
+	const exe = `C:\k\package.test.exe`
+	p.mkdir(t, exe)
+	touch(t, dir, pkg)
+	golang(t, dir, pkg, "test", "-c", "-o", p.Path(exe))
+	r := p.Run(t, Command{Path: exe, Args: []string{"-test.v=test2json"}, Dir: `C:\k`})
+	results := ended(t, r.Stdout)
+	if r.ExitCode != 0 {
+		t.Errorf("exit code %d:\n%s%s", r.ExitCode, r.Stdout, r.Stderr)
+	}
+	return results
+}
+
+// ended reads what go test prints.
+func ended(t testing.TB, printed string) map[string]string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "tool", "test2json")
+	cmd.Stdin = strings.NewReader(printed)
+	events, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("reading what the tests printed: %v", err)
+	}
+	results := map[string]string{}
+	for decoder := json.NewDecoder(bytes.NewReader(events)); ; {
+		var e struct{ Action, Test string }
+		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
+			return results
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		switch e.Action {
+		case "pass", "fail", "skip":
+			if e.Test != "" {
+				results[e.Test] = e.Action
+			}
+		}
+	}
+}
+
+// golang runs the go command of this machine for a package, for Windows.
+func golang(t testing.TB, dir, pkg string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", append(args, pkg)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "CGO_ENABLED=0")
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go %s %s: %v\n%s%s", strings.Join(args, " "), pkg, err, out, complaints.String())
+	}
+	return string(out)
+}
+
+// touch opens the folders of a package and of what it links of its module. The cache of go test sees what a test opens,
+// and nothing that the compiler of a test does: without this, a test of a changed package would not run again.
+func touch(t testing.TB, dir, pkg string) {
+	t.Helper()
+	folders := golang(t, dir, pkg, "list", "-deps", "-test", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}")
+	for _, folder := range append(strings.Fields(folders), dir) {
+		if _, err := os.ReadDir(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package winetest
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+)
+
+// The places inside a machine, and whom its programs run as: nobody. Wine checks no file permissions for root.
+const (
+	program = "/usr/bin/wine"
+	prefix  = "/mnt"
+	user    = 65534
+)
+
+// boot is the first process of a machine. When everything is in place it tells its process id, as this program sees it
+// (read while /proc is still that of the host), then waits for its input to close. The mounts and every process of the
+// machine end with it. What Wine leaves behind is reaped by the kernel, as its children are ignored.
+const boot = `set -eu
+root=$1 folder=$2
+mount --bind "$folder" "$root` + prefix + `"
+mount -t tmpfs -o mode=1777 tmpfs "$root/tmp"
+mount --rbind /dev "$root/dev"
+read -r id rest </proc/self/stat
+mount -t proc proc "$root/proc"
+hostname windows
+exec chroot "$root" sh -c 'echo "$0"; exec env --ignore-signal=CHLD cat' "$id"`
+
+// keeper runs the machine and removes the folder when it has ended, also when this program did not live to see that.
+const keeper = `unshare --mount --pid --uts --fork --kill-child sh -c "$1" boot "$2" "$3"; rm -rf "$3"`
+
+// machine is a running set of namespaces in which Wine sees the Debian as /, and a prefix.
+type machine struct {
+	keeper *exec.Cmd
+	stdin  io.Closer
+	// id is the process id of boot.
+	id      string
+	windows *windows // nil: it has not booted
+}
+
+// start boots a machine for the prefix in the folder, which goes away with it.
+func start(root, folder string) (*machine, error) {
+	m := &machine{keeper: exec.Command("sh", "-c", keeper, "keeper", boot, root, folder)} //nolint:noctx // it ends when its input closes
+	// A group of its own: an interrupt on the terminal reaches only this program.
+	m.keeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	m.keeper.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
+	var complaints strings.Builder
+	m.keeper.Stderr = &complaints
+	stdin, err := m.keeper.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	m.stdin = stdin
+	stdout, err := m.keeper.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := m.keeper.Start(); err != nil {
+		return nil, err
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		err = errors.Join(err, m.stop())
+		return nil, fmt.Errorf("starting a machine for Wine: %w\n%s", err, complaints.String())
+	}
+	m.id = strings.TrimSpace(line)
+	return m, nil
+}
+
+// stop ends every process of the machine and removes its folder.
+func (m *machine) stop() error {
+	return errors.Join(m.stdin.Close(), m.keeper.Wait(), m.windowsEnded())
+}

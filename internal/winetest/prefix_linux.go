@@ -1,0 +1,121 @@
+package winetest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Variable names the folder of the Debian that has Wine in the environment.
+const Variable = "WMCO_WINE"
+
+// Prefix is the Windows of one test.
+type Prefix struct {
+	folder  string
+	machine *machine
+}
+
+// New is a fresh Windows Server 2022 (10.0.20348) without any program of ours, which ends with the test. The test is
+// skipped where there is no Wine.
+func New(t testing.TB) *Prefix {
+	t.Helper()
+	root := os.Getenv(Variable)
+	if root != "" && os.Geteuid() != 0 {
+		t.Skip("not root: Wine runs in a folder of its own")
+	}
+	// The program is a link that leads somewhere only inside.
+	if _, err := os.Lstat(filepath.Join(root, program)); root == "" || err != nil {
+		t.Skip("no Wine 10: make wine")
+	}
+	p, err := newPrefix(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.machine.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func newPrefix(ctx context.Context, root string) (*Prefix, error) {
+	from, err := template(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp(filepath.Dir(from), "clone-")
+	if err != nil {
+		return nil, err
+	}
+	if err := clone(from, folder); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	m, err := start(root, folder)
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	if err := m.bootWindows(ctx); err != nil {
+		return nil, errors.Join(err, m.stop())
+	}
+	return &Prefix{folder: folder, machine: m}, nil
+}
+
+// Path is where this machine has a file of the drive C:, such as C:\k\kubelet.exe. Windows does not tell upper from lower
+// case, this machine does: Wine's own files are in lower case.
+func (p *Prefix) Path(windows string) string {
+	rest, ok := strings.CutPrefix(windows, `C:\`)
+	if !ok {
+		panic("not a path on C:\\: " + windows)
+	}
+	return filepath.Join(p.folder, "drive_c", strings.ReplaceAll(rest, `\`, "/"))
+}
+
+// WriteFile writes a file that the programs may change or remove, and the folders above it.
+func (p *Prefix) WriteFile(t testing.TB, windows string, data []byte) {
+	t.Helper()
+	p.mkdir(t, windows)
+	path := p.Path(windows)
+	// The file that is there may be shared with other tests.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Lchown(path, user, user); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ReadFile is what a file holds.
+func (p *Prefix) ReadFile(t testing.TB, windows string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(p.Path(windows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// mkdir makes the folders above a file.
+func (p *Prefix) mkdir(t testing.TB, windows string) {
+	t.Helper()
+	parts := strings.Split(windows, `\`)
+	for i := 2; i < len(parts); i++ {
+		folder := p.Path(strings.Join(parts[:i], `\`))
+		err := os.Mkdir(folder, 0o755)
+		if errors.Is(err, os.ErrExist) {
+			continue
+		}
+		if err == nil {
+			err = os.Lchown(folder, user, user)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package winetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long a program may run on a machine that is busy with other tests.
+const patience = 3 * time.Minute
+
+// Command is a Windows program to run.
+type Command struct {
+	// Path is the program's on the drive C:, such as C:\k\kubelet.exe, or the name of one that Wine has.
+	Path string
+	Args []string
+	// Dir is the folder that it runs in, as it is spelled on the disk; by default C:\.
+	Dir string
+	// Env has lines NAME=value, beside what Windows sets. Of the latter, PATH, PATHEXT, TEMP, TMP, HOME and what tells
+	// folders and names of users cannot be set here.
+	Env   []string
+	Stdin string
+}
+
+// Result is what a program left. Wine keeps the lowest eight bits of an exit code.
+type Result struct {
+	Stdout, Stderr string
+	ExitCode       int
+}
+
+// Run runs a program to its end. Its children may outlive it.
+func (p *Prefix) Run(t testing.TB, c Command) Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	r, err := p.machine.run(ctx, c)
+	if err != nil {
+		t.Fatalf("running %s: %v", c.Path, err)
+	}
+	return r
+}
+
+// Reboot ends every program, writes the registry to the disk and boots Windows again.
+func (p *Prefix) Reboot(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := p.machine.shutdown(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.machine.bootWindows(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m *machine) run(ctx context.Context, c Command) (Result, error) {
+	rest := strings.ReplaceAll(strings.TrimPrefix(c.Dir, `C:\`), `\`, "/")
+	return m.enter(ctx, job{
+		dir:   path.Join(prefix, "drive_c", rest),
+		env:   c.Env,
+		argv:  append([]string{program, c.Path}, c.Args...),
+		stdin: c.Stdin,
+	})
+}
+
+// environment is what Wine needs. TMPDIR must not be in it: Debian's Wine 10 aborts at once.
+func environment() []string {
+	return []string{
+		"PATH=/usr/bin:/bin", "HOME=" + prefix, "USER=nobody", "LC_ALL=C.UTF-8", "XDG_RUNTIME_DIR=/tmp",
+		"WINEPREFIX=" + prefix, "WINEARCH=win64", "WINEDEBUG=-all", "WINEDLLOVERRIDES=winemenubuilder.exe,winedbg.exe,mscoree,mshtml=",
+	}
+}
+
+// job is a Linux program in a machine.
+type job struct {
+	dir       string
+	env, argv []string
+	stdin     string
+}
+
+// enter runs a Linux program in the machine to its end. What it prints goes through files: a pipe would stay open in what
+// it leaves behind.
+func (m *machine) enter(ctx context.Context, j job) (Result, error) {
+	streams, err := newStreams(j.stdin)
+	if err != nil {
+		return Result{}, err
+	}
+	defer streams.close()
+	cmd := m.command(ctx, j)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = streams.in, streams.out, streams.err
+	return streams.result(cmd.Run())
+}
+
+// command is ready to start. With the context, the program ends too: it is a child of nsenter, of the same group.
+func (m *machine) command(ctx context.Context, j job) *exec.Cmd {
+	args := slices.Concat(
+		[]string{"--target", m.id, "--mount", "--pid", "--uts", "--root", "--setuid", fmt.Sprint(user), "--setgid", fmt.Sprint(user)},
+		[]string{"--", "/usr/bin/env", "--ignore-environment", "--chdir", j.dir}, environment(), j.env, j.argv,
+	)
+	cmd := exec.CommandContext(ctx, "nsenter", args...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
+}
+
+// streams are the files that a program reads and writes. They have no name.
+type streams struct{ in, out, err *os.File }
+
+func newStreams(stdin string) (*streams, error) {
+	s := &streams{}
+	for _, f := range []**os.File{&s.in, &s.out, &s.err} {
+		file, err := os.CreateTemp("", "winetest-")
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+		*f = file
+		if err := os.Remove(file.Name()); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	_, err := s.in.WriteString(stdin)
+	if err == nil {
+		_, err = s.in.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *streams) close() {
+	for _, f := range []*os.File{s.in, s.out, s.err} {
+		_ = f.Close() // nothing is kept
+	}
+}
+
+// result is what is in the files after a program has ended.
+func (s *streams) result(ended error) (Result, error) {
+	stdout, err := all(s.out)
+	if err != nil {
+		return Result{}, err
+	}
+	stderr, err := all(s.err)
+	if err != nil {
+		return Result{}, err
+	}
+	r := Result{Stdout: stdout, Stderr: stderr}
+	var exit *exec.ExitError
+	if errors.As(ended, &exit) && exit.Exited() {
+		r.ExitCode = exit.ExitCode()
+		return r, nil
+	}
+	if ended != nil {
+		return r, fmt.Errorf("%w; it printed:\n%s%s", ended, stdout, stderr)
+	}
+	return r, nil
+}
+
+func all(f *os.File) (string, error) {
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	data, err := io.ReadAll(f)
+	return string(data), err
+}

@@ -1,0 +1,78 @@
+package winetest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+)
+
+// windows is a Windows that runs on a machine. It lasts as long as one of its programs does, services aside: this is one
+// that waits.
+type windows struct {
+	waiting *exec.Cmd
+	stdin   io.Closer
+}
+
+// bootWindows returns when Windows has booted. Its services print where its first program does, which is here and not
+// into a Result.
+func (m *machine) bootWindows(ctx context.Context) error {
+	const booted = "booted"
+	// It outlives the context, which is for the boot.
+	cmd := m.command(context.WithoutCancel(ctx), job{dir: prefix, argv: []string{program, "cmd", "/d", "/k", "echo " + booted}})
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	m.windows = &windows{waiting: cmd, stdin: stdin}
+	defer context.AfterFunc(ctx, func() { _ = cmd.Cancel() })()
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		if strings.TrimSpace(lines.Text()) == booted {
+			return nil
+		}
+	}
+	_ = cmd.Cancel() // it may have ended
+	return fmt.Errorf("booting Windows: %w", errors.Join(lines.Err(), ctx.Err(), m.windowsEnded()))
+}
+
+// windowsEnded waits for the end of a Windows that something else ends.
+func (m *machine) windowsEnded() error {
+	if m.windows == nil {
+		return nil
+	}
+	w := m.windows
+	m.windows = nil
+	_ = w.stdin.Close() // it may have ended
+	err := w.waiting.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return nil
+	}
+	return err
+}
+
+// shutdown returns when the server has ended, which writes the registry.
+func (m *machine) shutdown(ctx context.Context) error {
+	for _, option := range []string{"--kill", "--wait"} {
+		r, err := m.enter(ctx, job{dir: prefix, argv: []string{"/usr/bin/wineserver", option}})
+		if err != nil {
+			return fmt.Errorf("stopping Wine: %w", err)
+		}
+		// 1: there was none.
+		if r.ExitCode > 1 {
+			return fmt.Errorf("stopping Wine: exit code %d: %s", r.ExitCode, r.Stderr)
+		}
+	}
+	return m.windowsEnded()
+}

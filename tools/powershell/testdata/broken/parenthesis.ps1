@@ -1,0 +1,3 @@
+if (-not ($true) {
+    Get-Service
+}
