@@ -3,7 +3,6 @@ package render
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,7 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
@@ -312,94 +310,6 @@ func (c ContainerdSettings) check() bundle.Findings {
 	}
 	if d, err := time.ParseDuration(c.ImagePullProgressTimeout); err != nil || d < 0 {
 		findings = append(findings, invalid("containerd.imagePullProgressTimeout", "%q is not a duration such as 30m", c.ImagePullProgressTimeout))
-	}
-	return findings
-}
-
-// ownedKubeletFields are what the bundle itself depends on; overriding one would break the node.
-func ownedKubeletFields() []string {
-	return []string{
-		"apiVersion", "authentication", "authorization", "clusterDNS", "clusterDomain", "containerRuntimeEndpoint", "enforceNodeAllocatable",
-		"healthzBindAddress", "healthzPort", "kind", "port", "readOnlyPort", "registerNode", "registerWithTaints", "resolvConf", "rotateCertificates",
-		"serverTLSBootstrap", "staticPodPath", "tlsCertFile", "tlsPrivateKeyFile",
-	}
-}
-
-// linuxKubeletFields exist in the type and stop a kubelet on Windows, or do nothing there.
-func linuxKubeletFields() []string {
-	return []string{
-		"cgroupDriver", "cgroupRoot", "cgroupsPerQOS", "cpuManagerPolicy", "failSwapOn", "kernelMemcgNotification", "kubeReservedCgroup", "kubeletCgroups",
-		"makeIPTablesUtilChains", "memorySwap", "memoryThrottlingFactor", "protectKernelDefaults", "reservedSystemCPUs", "seccompDefault", "systemCgroups",
-		"systemReservedCgroup", "userNamespaces",
-	}
-}
-
-// checkKubeletOverride decodes the override into Kubernetes' own type and applies the short list of named rules. The
-// kubelet's own validation is not repeated.
-func checkKubeletOverride(raw json.RawMessage) bundle.Findings {
-	if len(raw) == 0 {
-		return nil
-	}
-	var config kubeletv1beta1.KubeletConfiguration
-	strict, err := kjson.UnmarshalStrict(raw, &config)
-	if err != nil {
-		return bundle.Findings{invalid(strings.TrimSuffix("kubelet."+typeErrorField(err), "."), "%s", wrongType(err))}
-	}
-	var findings bundle.Findings
-	for _, err := range strict {
-		findings = append(findings, invalid("kubelet."+strictField(err), "is not a field of KubeletConfiguration"))
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &fields); err != nil {
-		return append(findings, invalid("kubelet", "is not a mapping"))
-	}
-	for _, name := range ownedKubeletFields() {
-		if _, ok := fields[name]; ok {
-			findings = append(findings, invalid("kubelet."+name, "belongs to the operator: a node would not work with another value"))
-		}
-	}
-	for _, name := range linuxKubeletFields() {
-		if _, ok := fields[name]; ok {
-			findings = append(findings, invalid("kubelet."+name, "is for Linux only"))
-		}
-	}
-	for name, path := range map[string]string{"podLogsDir": config.PodLogsDir, "volumePluginDir": config.VolumePluginDir} {
-		if err := bundle.CheckPath(path); path != "" && err != nil {
-			findings = append(findings, invalid("kubelet."+name, "%v", err))
-		}
-	}
-	return append(findings, checkGates(config.FeatureGates)...)
-}
-
-// checkGates applies the kubelet's own rules for feature gates: it does not start with one that it does not know, one that
-// is locked to the other value, or one that is on while a gate that it needs is off.
-func checkGates(gates map[string]bool) bundle.Findings {
-	var findings bundle.Findings
-	bad := func(name, format string, args ...any) {
-		findings = append(findings, invalid("kubelet.featureGates."+name, format+": the kubelet would not start", args...))
-	}
-	for _, name := range slices.Sorted(maps.Keys(gates)) {
-		switch gate, known := kubeletGates[name]; {
-		case !known:
-			bad(name, "is not a feature gate of kubelet %s", kubeletVersion)
-		case name == "AllAlpha" || name == "AllBeta":
-			findings = append(findings, invalid("kubelet.featureGates."+name, "turns on gates that nobody has named: name each"))
-		case gate.Locked && gate.Default != gates[name]:
-			bad(name, "is locked to %t", gate.Default)
-		}
-	}
-	on := func(name string) bool {
-		if value, given := gates[name]; given {
-			return value
-		}
-		return kubeletGates[name].Default
-	}
-	for _, name := range slices.Sorted(maps.Keys(kubeletGates)) {
-		for _, needed := range kubeletGates[name].Needs {
-			if on(name) && !on(needed) {
-				bad(name, "is on and needs %s, which is off", needed)
-			}
-		}
 	}
 	return findings
 }

@@ -310,6 +310,30 @@ func TestPlainKubernetesIsToldWhatItLacks(t *testing.T) {
 	}
 }
 
+// TestAKindThatGoesIsToldToAClientThatKnewIt: the client asks a path that is gone, which is not an object that is absent.
+func TestAKindThatGoesIsToldToAClientThatKnewIt(t *testing.T) {
+	reader := objects.Cluster(testenv.NewClient(t, server.Config(t)))
+	wants := []objects.Want{{Group: "config.openshift.io", Version: "v1", Kind: "Proxy", Names: []string{"cluster"}}}
+	reasons := func() []string {
+		set, err := reader.Read(t.Context(), wants)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := []string{}
+		for _, f := range set.Findings {
+			list = append(list, f.Reason)
+		}
+		return list
+	}
+	if diff := gocmp.Diff([]string{}, reasons()); diff != "" {
+		t.Errorf("an absent object (-want +got):\n%s", diff)
+	}
+	server.Without(t, "proxies.config.openshift.io")
+	if diff := gocmp.Diff([]string{objects.ReasonNotServed}, reasons()); diff != "" {
+		t.Errorf("a kind that is gone (-want +got):\n%s", diff)
+	}
+}
+
 func TestAnUnreachableClusterIsAnError(t *testing.T) {
 	r := objects.Cluster(testenv.NewClient(t, &rest.Config{Host: "https://127.0.0.1:1"}))
 	if _, err := gather.Gather(t.Context(), r, gather.Options{Complete: true}); err == nil {

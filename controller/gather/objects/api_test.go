@@ -149,7 +149,9 @@ func (a *api) answerObjects(w http.ResponseWriter, r *http.Request, resource sch
 }
 
 func answerError(w http.ResponseWriter, err *apierrors.StatusError) {
-	send(w, int(err.ErrStatus.Code), err.ErrStatus)
+	status := err.ErrStatus
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	send(w, int(status.Code), status)
 }
 
 func answer(w http.ResponseWriter, value any) {

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -115,9 +116,18 @@ func (c *clusterReader) get(ctx context.Context, w Want) ([]unstructured.Unstruc
 			forbidden = &requestError{"get", err}
 		case !apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
 			return nil, &requestError{"get", err}
+		case kindIsGone(err):
+			return nil, errNotServed
 		}
 	}
 	return items, forbidden
+}
+
+// kindIsGone tells a path that the server does not have from an object that it does not have: only for the latter does
+// the server answer with a Status; client-go makes one up for a bare 404 and says so in its cause. A client that has known
+// the kind asks for it after it is gone.
+func kindIsGone(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 // list asks for all objects of the kind, in the namespace and with the labels of the want.
