@@ -69,7 +69,7 @@ func TestEntriesOfWindowsInstances(t *testing.T) {
 			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "username=", "username", "Username=x", "user=name=x", "username=a\nusername=b", "username=a\nport=22", `username=a\b\c`, "username=a/b", "username=a;b", "username= \n"} {
+	for _, text := range []string{"", "username=", "username", "Username=x", "user=name=x", "username=a\nusername=b", "username=a\nport=22", `username=a\b\c`, "username=a/b", "username=a;b", "username=\x00", "username=a\x07b", "username= \n"} {
 		if got, err := parseInstance("10.0.0.5", text); err == nil {
 			t.Errorf("%q is accepted as %q", text, got)
 		}

@@ -44,7 +44,7 @@ func (g *gatherer) instances() []instance {
 
 // accountName is what Windows allows as a local account, or one of a domain before a backslash
 // (learn.microsoft.com/windows/win32/api/lmaccess/ns-lmaccess-user_info_1).
-var accountName = regexp.MustCompile(`^([^"/\\\[\]:;|=,+*?<>@\s]+\\)?[^"/\\\[\]:;|=,+*?<>@\s]([^"/\\\[\]:;|=,+*?<>@\r\n\t]*[^"/\\\[\]:;|=,+*?<>@\s])?$`)
+var accountName = regexp.MustCompile(`^([^"/\\\[\]:;|=,+*?<>@\s[:cntrl:]]+\\)?[^"/\\\[\]:;|=,+*?<>@\s[:cntrl:]]([^"/\\\[\]:;|=,+*?<>@[:cntrl:]]*[^"/\\\[\]:;|=,+*?<>@\s[:cntrl:]])?$`)
 
 // parseInstance checks one entry and returns its user. Blanks and CRLF around the text do not matter.
 func parseInstance(address, text string) (string, error) {
