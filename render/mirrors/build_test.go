@@ -108,6 +108,7 @@ func TestDecidedOutcomes(t *testing.T) {
 		{name: "M12 names of devices", sets: idms("con m.io", "nul.local m.io", "con:5000 m.io"), want: []string{"con_5000_: m.io"}, findings: []string{notRepresentable}},
 		{name: "M19 a host that begins with http", sets: idms("q.io httpbin.org"), want: []string{"q.io: httpbin.org"}},
 		{name: "orders that no list can have", sets: idms("q.io/a m.io/a n.io/a", "q.io/b n.io/b m.io/b"), want: []string{"q.io: m.io n.io"}, findings: []string{"warning MirrorOrderNotKept", widened}},
+		{name: "the source first for tags, last for digests", sets: slices.Concat(idms("a.io m.io"), itms("a.io a.io m.io")), want: []string{"a.io: a.io+t m.io+t"}, findings: []string{"warning MirrorOrderNotKept", "info TagMirrorServesDigests"}},
 		{name: "a blocked registry", scopes: Scopes{Blocked: []string{"q.io"}}, want: []string{"q.io: server=q.io(push)"}},
 		{name: "a blocked registry with mirrors", sets: idms("q.io m.io"), scopes: Scopes{Blocked: []string{"q.io"}}, want: []string{"q.io: server=m.io m.io"}},
 		{name: "a blocked part, a blocked wildcard", scopes: Scopes{Blocked: []string{"q.io/a", "*.q.io"}}, findings: []string{"warning BlockNotRepresentable"}},

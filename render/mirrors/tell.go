@@ -10,6 +10,9 @@ import (
 
 // tellOrder says when the sources of one host want an order that no one list can have.
 func (b *builder) tellOrder(h *host, list, order []string) {
+	if !b.closes(h) && !slices.Contains(list, h.name) {
+		list = append(slices.Clone(list), h.name) // the source comes last where a list does not name it
+	}
 	at := -1
 	for _, name := range list {
 		i := slices.Index(order, name)
