@@ -185,6 +185,14 @@ func TestWhereAnImageIsLookedFor(t *testing.T) {
 	}
 }
 
+func TestKeysOfThePullSecretHideAPassword(t *testing.T) {
+	secret := bundle.NewSecret(`{"auths":{"https://user:hunter2@reg.io/a":{"auth":"!"},"user:hunter2@reg.io":{"auth":"!"}}}`)
+	r := Build(Inputs{PullSecret: secret}, Closed)
+	if len(r.Findings) != 2 || strings.Contains(fmt.Sprint(r.Findings), "hunter2") {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
 func FuzzBuild(f *testing.F) {
 	f.Add("q.io/a", "m.io/a", "n.io", "q.io", true)
 	f.Add("*.q.io", "m.io", "q.io/b", "*.m.io", false)

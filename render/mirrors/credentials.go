@@ -44,7 +44,7 @@ func (in Inputs) credentials() ([]credential, bundle.Findings) {
 	for _, key := range slices.SortedFunc(maps.Keys(file.Auths), compareKeys) {
 		header, problem := authorization(file.Auths[key])
 		if problem != "" {
-			findings = append(findings, in.badCredential(fmt.Sprintf("auths[%q]", key), problem+"; the entry is left out, the others are not affected"))
+			findings = append(findings, in.badCredential(fmt.Sprintf("auths[%q]", shownKey(key)), problem+"; the entry is left out, the others are not affected"))
 			continue
 		}
 		list = append(list, credential{key: credentialKey(key), header: header})
@@ -90,6 +90,18 @@ func authorization(raw json.RawMessage) (bundle.Secret, string) {
 		return bundle.Secret{}, "holds an identity token only, which containerd cannot use for a mirror"
 	}
 	return bundle.NewSecret("Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))), ""
+}
+
+// shownKey hides a user and password that somebody wrote into the address.
+func shownKey(key string) string {
+	host, path, found := strings.Cut(key, "@")
+	if !found {
+		return key
+	}
+	if i := strings.Index(host, "://"); i >= 0 {
+		return host[:i+3] + bundle.MaskedText + "@" + path
+	}
+	return bundle.MaskedText + "@" + path
 }
 
 // decodeBase64 takes padded and unpadded text.
