@@ -1,0 +1,237 @@
+package applier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"wmco/render/bundle"
+)
+
+// Host is a machine that a bundle can be applied to. Every operation can run twice and leaves, when it is cut, either the
+// old or the new state; what else may stay behind is a file with a name that Leftover recognizes. The contract that all
+// hosts pass is applier/hosttest.
+//
+// Paths are Windows paths that bundle.CheckPath allows, compared without regard to case.
+type Host interface {
+	Reader
+	Writer
+	Services
+	Machine
+	// Lock makes owner the only one who changes the host, until release. Another one's lock is a *LockedError; that of a
+	// process that has ended is taken over.
+	Lock(ctx context.Context, owner string) (release func() error, err error)
+}
+
+// Reader is what a host tells of its files.
+type Reader interface {
+	// Stat tells what stands at each of the paths, in their order.
+	Stat(ctx context.Context, paths []string) ([]FileInfo, error)
+	// List tells what stands in a folder, by name, without what is in folders in it. A folder that is not there is empty.
+	List(ctx context.Context, directory string) ([]FileInfo, error)
+	// Open reads a file. While it is open the file can be replaced and removed. A file that is not there is fs.ErrNotExist.
+	Open(ctx context.Context, path string) (io.ReadCloser, error)
+}
+
+// Writer is what a host lets be done to its files. What fails for good, such as a full disk, a denied access or a file that
+// somebody keeps locked, is a *FileError.
+type Writer interface {
+	// Write makes the file hold what content yields up to io.EOF. It is written beside, flushed to the disk, and then takes
+	// the place of the old one; when content fails, nothing has changed. The folder must be there. It gets the access at its
+	// creation, not afterwards. A read-only file is replaced, and so is a program that runs: that one is moved aside.
+	Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error
+	// MakeDirectory makes a folder in one that is there. One that is there already gets the access.
+	MakeDirectory(ctx context.Context, path string, access bundle.Access) error
+	// Link gives a file a second name (a hard link), by which its contents stay when the first is replaced or removed. A
+	// second name that is there already is replaced.
+	Link(ctx context.Context, path, second string) error
+	// Remove removes a file or an empty folder. What is not there is no error. A program that runs is moved aside.
+	Remove(ctx context.Context, path string) error
+	// CopyTruncate copies a file that a program keeps open for appending to another name and empties it.
+	CopyTruncate(ctx context.Context, path, to string) error
+}
+
+// Services is the service control manager.
+type Services interface {
+	// Services tells what each of the services is, in the order of names.
+	Services(ctx context.Context, names []string) ([]ServiceState, error)
+	// PutService creates a service or gives it exactly this configuration. A running one goes on as it is.
+	PutService(ctx context.Context, config ServiceConfig) error
+	// DeleteService removes a stopped service; its name is free when it returns. What is not there is no error.
+	DeleteService(ctx context.Context, name string) error
+	// StartService returns when the service runs, or a *ServiceError when it does not come up. One that runs is no error.
+	StartService(ctx context.Context, name string) error
+	// StopService returns when the service has stopped and its processes are gone; after a limit they are killed. A service
+	// that is not there or does not run is no error. Services that depend on it must have been stopped before.
+	StopService(ctx context.Context, name string) error
+}
+
+// Machine is what belongs to the machine as a whole.
+type Machine interface {
+	// Settings tells what each of the settings, named by Kind and Name, is on the machine, in their order.
+	Settings(ctx context.Context, names []Setting) ([]Setting, error)
+	// Set makes a setting Present with its Value, or absent.
+	Set(ctx context.Context, setting Setting) error
+	// Probe asks once whether the probe holds. ProbeRunning is not asked of the machine but of Services.
+	Probe(ctx context.Context, probe bundle.Probe) error
+	// Facts tells what the machine says of itself.
+	Facts(ctx context.Context) (bundle.Facts, error)
+	// Reboot asks for a restart of the machine and returns at once. The reason is for the machine's event log.
+	Reboot(ctx context.Context, reason string) error
+}
+
+// FileKind is what stands at a path.
+type FileKind string
+
+const (
+	// FileAbsent is nothing at all.
+	FileAbsent FileKind = ""
+	// FileRegular is a file.
+	FileRegular FileKind = "file"
+	// FileDirectory is a folder.
+	FileDirectory FileKind = "directory"
+	// FileOther is a link, a junction or a device. It is never followed and never written through.
+	FileOther FileKind = "other"
+)
+
+// FileInfo is what a host tells of a path without reading the file.
+type FileInfo struct {
+	Path string
+	Kind FileKind
+	// Size is in bytes.
+	Size int64
+	// Modified is when the contents were last written, as the file system says.
+	Modified time.Time
+	// ID changes when another file takes the path: volume and file index (BY_HANDLE_FILE_INFORMATION), or device and inode.
+	ID string
+	// Access is empty where the host cannot tell, AccessOther where it is none of ours.
+	Access bundle.Access
+}
+
+// AccessOther is what a file has that others than the bundle's two accesses were given to.
+const AccessOther bundle.Access = "other"
+
+// ServiceConfig is a service as the service control manager keeps it.
+type ServiceConfig struct {
+	Name        string           `json:"name"`
+	Description string           `json:"description"`
+	Start       bundle.StartType `json:"start"`
+	// CommandLine is quoted as bundle.CommandLine does.
+	CommandLine  string   `json:"commandLine"`
+	Dependencies []string `json:"dependencies,omitempty"`
+	// Environment is NAME=value, sorted. It may hold secrets.
+	Environment []string        `json:"environment,omitempty"`
+	Recovery    bundle.Recovery `json:"recovery"`
+}
+
+// Start types that a bundle never asks for and a machine may show.
+const (
+	StartManual   bundle.StartType = "manual"
+	StartDisabled bundle.StartType = "disabled"
+)
+
+// ServiceStatus is what a service does.
+type ServiceStatus string
+
+const (
+	// ServiceAbsent is no service of that name.
+	ServiceAbsent ServiceStatus = ""
+	// ServiceStopped does not run.
+	ServiceStopped ServiceStatus = "stopped"
+	// ServiceRunning runs.
+	ServiceRunning ServiceStatus = "running"
+	// ServicePending is on its way from one to the other.
+	ServicePending ServiceStatus = "pending"
+	// ServiceDeleting is marked for deletion: it goes when it has stopped and the last handle to it is closed.
+	ServiceDeleting ServiceStatus = "deleting"
+)
+
+// ServiceState is a service on a machine.
+type ServiceState struct {
+	ServiceConfig
+	Status ServiceStatus
+	// Process is the process id of a running one.
+	Process int
+	// Dependents are the services that run and depend on it, by name.
+	Dependents []string
+}
+
+// Setting is one thing of the machine that is neither a file nor a service. Value is canonical, so that equal settings are
+// equal strings:
+//
+//	kind        name                    value
+//	variable    its name                its value; a secret may be in it
+//	trusted-ca  digest of the DER       the DER bytes
+//	route       destination (CIDR)      address of the next hop, or bundle.ViaDefault where the route goes there
+//	feature     its name                -
+//	firewall    its name                protocol/port, as in TCP/10250
+//	exclusion   path of the program     -
+//	endpoint    its name                HNS network/compartment
+//	network     HNS network             -   (programs make them; we only remove them)
+//	host-name   bundle.Computer         the name
+type Setting struct {
+	Kind    bundle.EntryKind
+	Name    string
+	Value   string
+	Present bool
+	// Pending tells that the value comes into force with the next boot.
+	Pending bool
+}
+
+// KindNetwork is an HNS network that programs of the bundle make.
+const KindNetwork bundle.EntryKind = "network"
+
+// ID names the setting as the bundle names its entry.
+func (s Setting) ID() bundle.EntryID { return s.Kind.ID(s.Name) }
+
+// LockedError says that somebody else is changing the host.
+type LockedError struct {
+	// Owner is what the other one called itself.
+	Owner string
+}
+
+func (e *LockedError) Error() string { return "locked by " + e.Owner }
+
+// FileError says why a file could not be written or removed.
+type FileError struct {
+	Path   string
+	Reason FileReason
+	Err    error
+}
+
+// FileReason is why, in a form that programs may branch on.
+type FileReason string
+
+const (
+	// FileDiskFull: no space is left (ERROR_DISK_FULL, ENOSPC).
+	FileDiskFull FileReason = "disk full"
+	// FileDenied: the security of the file or folder forbids it (ERROR_ACCESS_DENIED, EACCES).
+	FileDenied FileReason = "access denied"
+	// FileLocked: somebody has it open and shares it with nobody (ERROR_SHARING_VIOLATION).
+	FileLocked FileReason = "locked by another program"
+	// FileBroken is anything else.
+	FileBroken FileReason = "input/output"
+)
+
+func (e *FileError) Error() string { return fmt.Sprintf("%s: %s: %v", e.Path, e.Reason, e.Err) }
+
+func (e *FileError) Unwrap() error { return e.Err }
+
+// ServiceError says that a service did not do as it was told.
+type ServiceError struct {
+	Name string
+	// Doing is what was asked of it, such as "starting".
+	Doing string
+	Err   error
+}
+
+func (e *ServiceError) Error() string {
+	return fmt.Sprintf("%s service %s: %v", e.Doing, e.Name, e.Err)
+}
+
+func (e *ServiceError) Unwrap() error { return e.Err }
+
+// ErrNoSetting says that a kind of setting does not exist on this host, such as Defender's exclusions without Defender.
+var ErrNoSetting = errors.New("this machine has no such setting")

@@ -1,0 +1,195 @@
+package applier
+
+import (
+	"time"
+
+	"wmco/render/bundle"
+)
+
+// Schema is the version of what the node program prints. Fields are only added within one version; a reader that knows a
+// version reads all older ones and ignores fields that it does not know.
+const Schema = 1
+
+// Observation is the answer of `wmco-node observe` and `verify`: how a machine compares with a manifest.
+type Observation struct {
+	Schema int `json:"schema"`
+	// Program is the version of the node program.
+	Program string `json:"program"`
+	// Bundle is the digest of the manifest that was asked about.
+	Bundle bundle.Digest `json:"bundle"`
+	// Applied is the digest that was last applied whole, empty on a machine that has none.
+	Applied bundle.Digest `json:"applied,omitempty"`
+	// InSync tells that nothing differs. Foreign files, Missing contents of files that are right, and a reboot that is
+	// pending do not count.
+	InSync bool `json:"inSync"`
+	// Impact is the highest of Actions.
+	Impact bundle.Impact `json:"impact"`
+	// Actions are what apply would do, in its order.
+	Actions []Action `json:"actions"`
+	// Restarts are the services that would be stopped and started, by name.
+	Restarts []string `json:"restarts,omitempty"`
+	// Missing are the contents that apply needs and the machine lacks.
+	Missing []Missing `json:"missing,omitempty"`
+	// Foreign are files in our folders that are not ours. They are left alone.
+	Foreign []string `json:"foreign,omitempty"`
+	// Adopt are entries that are as they should be and that we did not put there. Applying makes them ours.
+	Adopt []bundle.EntryID `json:"adopt,omitempty"`
+	// RebootPending are the settings that come into force with the next boot.
+	RebootPending []bundle.EntryID `json:"rebootPending,omitempty"`
+	// Unhealthy are services that run and whose probe does not hold, with the reason. Only verify asks.
+	Unhealthy []Unhealthy `json:"unhealthy,omitempty"`
+	// Interrupted is the digest of a bundle whose application was cut and not taken up since.
+	Interrupted bundle.Digest `json:"interrupted,omitempty"`
+	// Notes are what a person should know, such as a damaged ledger.
+	Notes []string     `json:"notes,omitempty"`
+	Facts bundle.Facts `json:"facts"`
+}
+
+// Missing is a content that a machine lacks.
+type Missing struct {
+	Digest bundle.Digest `json:"digest"`
+	// Parts are the numbers of its parts (archive.Parts) that are there already, for one that was cut on its way.
+	Parts []int `json:"parts,omitempty"`
+}
+
+// Unhealthy is a service whose probe does not hold.
+type Unhealthy struct {
+	Service string `json:"service"`
+	Reason  string `json:"reason"`
+}
+
+// Verb is what an action does.
+type Verb string
+
+// What actions do. Their order here is roughly that of a plan.
+const (
+	VerbClear   Verb = "clear"   // remove state that belongs to another cluster
+	VerbMake    Verb = "make"    // make a folder, or give it its access
+	VerbSet     Verb = "set"     // make a setting of the machine what it should be
+	VerbUnset   Verb = "unset"   // take a setting away
+	VerbWrite   Verb = "write"   // write a file
+	VerbStop    Verb = "stop"    // stop a service
+	VerbPut     Verb = "put"     // create or configure a service
+	VerbDelete  Verb = "delete"  // delete a service
+	VerbRemove  Verb = "remove"  // remove a file or folder
+	VerbStart   Verb = "start"   // start a service
+	VerbRestore Verb = "restore" // put a kept file back
+)
+
+// Reason is why an action is in a plan.
+type Reason string
+
+const (
+	// ReasonAbsent: it is wanted and not there.
+	ReasonAbsent Reason = "absent"
+	// ReasonDiffers: contents or settings differ.
+	ReasonDiffers Reason = "differs"
+	// ReasonAccess: contents are right, others than intended may read or write them.
+	ReasonAccess Reason = "access"
+	// ReasonUnwanted: we own it and it is no longer wanted.
+	ReasonUnwanted Reason = "unwanted"
+	// ReasonUnknown: it stands in a folder that holds nothing but what the bundle names.
+	ReasonUnknown Reason = "unknown"
+	// ReasonStale: it belongs to another cluster.
+	ReasonStale Reason = "stale"
+	// ReasonNotRunning: a service should run.
+	ReasonNotRunning Reason = "not running"
+	// ReasonRestart: a service reads something that changes.
+	ReasonRestart Reason = "restart"
+	// ReasonDependency: a service depends on one that stops.
+	ReasonDependency Reason = "dependency"
+	// ReasonInWay: something of another kind stands at the path.
+	ReasonInWay Reason = "in the way"
+)
+
+// Action is one step of a plan.
+type Action struct {
+	Verb   Verb           `json:"verb"`
+	Entry  bundle.EntryID `json:"entry"`
+	Reason Reason         `json:"reason"`
+	Impact bundle.Impact  `json:"impact"`
+	// Size is how many bytes are written.
+	Size int64 `json:"size,omitempty"`
+}
+
+// EventKind is what an event tells.
+type EventKind string
+
+const (
+	// EventReceived: a content arrived and is kept.
+	EventReceived EventKind = "received"
+	// EventPlan: the plan is made; Actions says how many there are, Impact what they cost.
+	EventPlan EventKind = "plan"
+	// EventAction: an action is done.
+	EventAction EventKind = "action"
+	// EventProbe: a service is healthy, or still not.
+	EventProbe EventKind = "probe"
+	// EventConfirm: everything is healthy, the caller's confirmation is awaited.
+	EventConfirm EventKind = "confirm"
+	// EventNote: something that a person should know.
+	EventNote EventKind = "note"
+	// EventRollback: what was done is being undone, Message says why.
+	EventRollback EventKind = "rollback"
+	// EventResult is the last one.
+	EventResult EventKind = "result"
+)
+
+// Result is how an application ended.
+type Result string
+
+const (
+	// ResultSame: nothing differed, nothing was written.
+	ResultSame Result = "same"
+	// ResultApplied: the machine is as the bundle says.
+	ResultApplied Result = "applied"
+	// ResultPlanned: a dry run ended before the first write.
+	ResultPlanned Result = "planned"
+	// ResultRolledBack: the bundle did not work; the machine is as it was.
+	ResultRolledBack Result = "rolled back"
+	// ResultPartial: neither; the next run takes it up.
+	ResultPartial Result = "partial"
+	// ResultRefused: nothing was done, the reason lies in what was asked.
+	ResultRefused Result = "refused"
+)
+
+// Event is one line of what `wmco-node apply` prints.
+type Event struct {
+	Schema int       `json:"schema"`
+	Time   time.Time `json:"time"`
+	Event  EventKind `json:"event"`
+	// Bundle is the digest of the bundle, in EventPlan and EventResult.
+	Bundle bundle.Digest `json:"bundle,omitempty"`
+	// Action is what was done, in EventAction; Done of Total are.
+	Action *Action `json:"action,omitempty"`
+	Done   int     `json:"done,omitempty"`
+	Total  int     `json:"total,omitempty"`
+	// Content is what arrived, in EventReceived.
+	Content bundle.Digest `json:"content,omitempty"`
+	// Service is the one that a probe asks about.
+	Service string        `json:"service,omitempty"`
+	Impact  bundle.Impact `json:"impact,omitempty"`
+	// Message is for people. It holds no secret.
+	Message string `json:"message,omitempty"`
+	Result  Result `json:"result,omitempty"`
+	// Written and Restarted count files written and services started, in EventResult.
+	Written   int `json:"written"`
+	Restarted int `json:"restarted"`
+	// RebootPending: settings come into force with the next boot, in EventResult.
+	RebootPending []bundle.EntryID `json:"rebootPending,omitempty"`
+	// Missing: contents that were needed and had not come, in a refused EventResult.
+	Missing []Missing `json:"missing,omitempty"`
+}
+
+// DecodeObservation reads what observe and verify print. A newer schema is a *bundle.SchemaError.
+func DecodeObservation(data []byte) (Observation, error) {
+	var o Observation
+	err := decodeAnswer(data, "observation", &o)
+	return o, err
+}
+
+// DecodeEvent reads one line of what apply prints. A newer schema is a *bundle.SchemaError.
+func DecodeEvent(line []byte) (Event, error) {
+	var e Event
+	err := decodeAnswer(line, "event", &e)
+	return e, err
+}
