@@ -205,11 +205,11 @@ type FileError struct {
 type FileReason string
 
 const (
-	// FileDiskFull: no space is left (ERROR_DISK_FULL, ENOSPC).
+	// FileDiskFull means that no space is left (ERROR_DISK_FULL, ENOSPC).
 	FileDiskFull FileReason = "disk full"
-	// FileDenied: the security of the file or folder forbids it (ERROR_ACCESS_DENIED, EACCES).
+	// FileDenied means that the security of the file or folder forbids it (ERROR_ACCESS_DENIED, EACCES).
 	FileDenied FileReason = "access denied"
-	// FileLocked: somebody has it open and shares it with nobody (ERROR_SHARING_VIOLATION).
+	// FileLocked means that somebody has it open and shares it with nobody (ERROR_SHARING_VIOLATION).
 	FileLocked FileReason = "locked by another program"
 	// FileBroken is anything else.
 	FileBroken FileReason = "input/output"

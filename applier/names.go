@@ -1,6 +1,8 @@
 package applier
 
 import (
+	"path"
+	"strconv"
 	"strings"
 
 	"wmco/render/bundle"
@@ -41,4 +43,12 @@ func AsideName(path, serial string) string { return path + asideMark + serial }
 func Leftover(path string) bool {
 	name := bundle.FoldPath(bundle.Base(path))
 	return strings.HasSuffix(name, newMark) || strings.Contains(name, asideMark)
+}
+
+func joinNumber(text string, number int) string { return text + "/" + strconv.Itoa(number) }
+
+// matches tells whether the last element of a Windows path matches a pattern of path.Match, without regard to case.
+func matches(pattern, windows string) bool {
+	ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(bundle.Base(windows)))
+	return ok && err == nil
 }

@@ -80,25 +80,25 @@ const (
 type Reason string
 
 const (
-	// ReasonAbsent: it is wanted and not there.
+	// ReasonAbsent means that it is wanted and not there.
 	ReasonAbsent Reason = "absent"
-	// ReasonDiffers: contents or settings differ.
+	// ReasonDiffers means that contents or settings differ.
 	ReasonDiffers Reason = "differs"
-	// ReasonAccess: contents are right, others than intended may read or write them.
+	// ReasonAccess means that contents are right, others than intended may read or write them.
 	ReasonAccess Reason = "access"
-	// ReasonUnwanted: we own it and it is no longer wanted.
+	// ReasonUnwanted means that we own it and it is no longer wanted.
 	ReasonUnwanted Reason = "unwanted"
-	// ReasonUnknown: it stands in a folder that holds nothing but what the bundle names.
+	// ReasonUnknown means that it stands in a folder that holds nothing but what the bundle names.
 	ReasonUnknown Reason = "unknown"
-	// ReasonStale: it belongs to another cluster.
+	// ReasonStale means that it belongs to another cluster.
 	ReasonStale Reason = "stale"
-	// ReasonNotRunning: a service should run.
+	// ReasonNotRunning means that a service should run.
 	ReasonNotRunning Reason = "not running"
-	// ReasonRestart: a service reads something that changes.
+	// ReasonRestart means that a service reads something that changes.
 	ReasonRestart Reason = "restart"
-	// ReasonDependency: a service depends on one that stops.
+	// ReasonDependency means that a service depends on one that stops.
 	ReasonDependency Reason = "dependency"
-	// ReasonInWay: something of another kind stands at the path.
+	// ReasonInWay means that something of another kind stands at the path.
 	ReasonInWay Reason = "in the way"
 )
 
@@ -116,19 +116,19 @@ type Action struct {
 type EventKind string
 
 const (
-	// EventReceived: a content arrived and is kept.
+	// EventReceived means that a content arrived and is kept.
 	EventReceived EventKind = "received"
-	// EventPlan: the plan is made; Actions says how many there are, Impact what they cost.
+	// EventPlan means that the plan is made; Actions says how many there are, Impact what they cost.
 	EventPlan EventKind = "plan"
-	// EventAction: an action is done.
+	// EventAction means that an action is done.
 	EventAction EventKind = "action"
-	// EventProbe: a service is healthy, or still not.
+	// EventProbe means that a service is healthy, or still not.
 	EventProbe EventKind = "probe"
-	// EventConfirm: everything is healthy, the caller's confirmation is awaited.
+	// EventConfirm means that everything is healthy and that the caller's confirmation is awaited.
 	EventConfirm EventKind = "confirm"
-	// EventNote: something that a person should know.
+	// EventNote tells what a person should know.
 	EventNote EventKind = "note"
-	// EventRollback: what was done is being undone, Message says why.
+	// EventRollback means that what was done is being undone, Message says why.
 	EventRollback EventKind = "rollback"
 	// EventResult is the last one.
 	EventResult EventKind = "result"
@@ -138,17 +138,19 @@ const (
 type Result string
 
 const (
-	// ResultSame: nothing differed, nothing was written.
+	// ResultSame means that nothing differed, nothing was written.
 	ResultSame Result = "same"
-	// ResultApplied: the machine is as the bundle says.
+	// ResultApplied means that the machine is as the bundle says.
 	ResultApplied Result = "applied"
-	// ResultPlanned: a dry run ended before the first write.
+	// ResultPlanned means that a dry run ended before the first write.
 	ResultPlanned Result = "planned"
-	// ResultRolledBack: the bundle did not work; the machine is as it was.
+	// ResultReboot means that the rest waits for the next boot of the machine; the run after it takes it up.
+	ResultReboot Result = "reboot"
+	// ResultRolledBack means that the bundle did not work; the machine is as it was.
 	ResultRolledBack Result = "rolled back"
-	// ResultPartial: neither; the next run takes it up.
+	// ResultPartial means that the machine is neither as it was nor as the bundle says; the next run takes it up.
 	ResultPartial Result = "partial"
-	// ResultRefused: nothing was done, the reason lies in what was asked.
+	// ResultRefused means that nothing was done; Message says why.
 	ResultRefused Result = "refused"
 )
 

@@ -1,0 +1,337 @@
+package applier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"wmco/render/bundle"
+	"wmco/render/bundle/archive"
+)
+
+// RefusedError says that nothing was done because of what was asked.
+type RefusedError struct {
+	Why     string
+	Missing []Missing
+}
+
+func (e *RefusedError) Error() string { return e.Why }
+
+// RolledBackError says that the bundle did not work and that the host is as it was.
+type RolledBackError struct{ Err error }
+
+func (e *RolledBackError) Error() string { return "rolled back: " + e.Err.Error() }
+
+func (e *RolledBackError) Unwrap() error { return e.Err }
+
+// PartialError says that an application was left in the middle. The next run takes it up.
+type PartialError struct{ Err error }
+
+func (e *PartialError) Error() string { return "applied in part: " + e.Err.Error() }
+
+func (e *PartialError) Unwrap() error { return e.Err }
+
+// Apply brings the host to the bundle that the archive holds. The error is a *LockedError, a *RefusedError, a
+// *bundle.SchemaError, a *RolledBackError or a *PartialError, or what kept the engine from starting at all; the outcome's
+// event is sent as well.
+func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outcome, error) {
+	run := &run{Engine: e, options: o}
+	if o.DryRun {
+		return run.ends(r.Manifest.Digest, run.dry(ctx, r))
+	}
+	release, err := e.lock(ctx, o.LockWait)
+	if err != nil {
+		return run.ends(r.Manifest.Digest, err)
+	}
+	err = run.receive(ctx, r)
+	if err == nil {
+		err = run.converge(ctx, bundleRecord{Manifest: r.Manifest, Contents: r.Contents})
+	}
+	return run.ends(r.Manifest.Digest, errors.Join(err, release()))
+}
+
+// run is one application.
+type run struct {
+	*Engine
+	options Options
+	s       *situation
+	// seen is what was observed before the first action.
+	seen observed
+	// shadows are the variables that services get as empty.
+	shadows []string
+	// applying tells that the journal is written: from here on an end without result is a cut.
+	applying bool
+
+	total, done, written, restarted int
+	result                          Result
+	pending                         []bundle.EntryID
+	restartSelf                     bool
+}
+
+func (r *run) emit(event Event) {
+	event.Schema, event.Time = Schema, r.Clock.Now()
+	if r.Emit != nil {
+		r.Emit(event)
+	}
+}
+
+func (r *run) note(message string) { r.emit(Event{Event: EventNote, Message: message}) }
+
+// ends turns an error into the last event.
+func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
+	event := Event{
+		Event: EventResult, Bundle: d, Result: r.result, Done: r.done, Total: r.total, Written: r.written, Restarted: r.restarted,
+		RebootPending: r.pending,
+	}
+	var refused *RefusedError
+	var back *RolledBackError
+	var partial *PartialError
+	switch {
+	case err == nil:
+	case errors.As(err, &back):
+		event.Result = ResultRolledBack
+	case errors.As(err, &partial) || r.applying:
+		event.Result = ResultPartial
+		if partial == nil {
+			err = &PartialError{Err: err}
+		}
+	default:
+		event.Result = ResultRefused
+		if errors.As(err, &refused) {
+			event.Missing = refused.Missing
+		}
+	}
+	if err != nil {
+		event.Message = err.Error()
+	}
+	r.emit(event)
+	return Outcome{Event: event, RestartSelf: r.restartSelf}, err
+}
+
+// dry plans and says so.
+func (r *run) dry(ctx context.Context, a *archive.Reader) error {
+	var err error
+	if r.s, err = r.load(ctx); err != nil {
+		return err
+	}
+	return r.preview(ctx, bundleRecord{Manifest: a.Manifest, Contents: a.Contents})
+}
+
+// preview is converge, stopped before the first write.
+func (r *run) preview(ctx context.Context, record bundleRecord) error {
+	_, p, err := r.look(ctx, r.s, r.s.want(record), record, r.options.Full)
+	if err != nil {
+		return err
+	}
+	r.result, r.pending = ResultPlanned, p.pending
+	r.announce(p, record)
+	for _, s := range p.steps {
+		r.emit(Event{Event: EventAction, Action: &s.Action, Total: r.total})
+	}
+	return r.allowed(p)
+}
+
+func (r *run) announce(p plan, record bundleRecord) {
+	r.total = len(p.steps)
+	for _, n := range r.s.notes {
+		r.note(n)
+	}
+	r.emit(Event{Event: EventPlan, Bundle: record.Manifest.Digest, Total: r.total, Impact: p.impact(), Message: p.summary()})
+}
+
+func (p plan) summary() string {
+	text := fmt.Sprintf("%d actions, impact %s", len(p.steps), p.impact())
+	if names := p.restarts(); len(names) > 0 {
+		text += ", restarts " + strings.Join(names, ", ")
+	}
+	return text
+}
+
+// receive keeps the contents that came.
+func (r *run) receive(ctx context.Context, a *archive.Reader) error {
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	var err error
+	if r.s, err = r.load(ctx); err != nil {
+		return err
+	}
+	digests := map[string]bundle.Digest{}
+	for _, c := range a.Contents {
+		digests[c.SHA256] = c.Digest
+	}
+	for {
+		part, data, err := a.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("receiving contents: %w", err)
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.s.store.put(ctx, part, data); err != nil {
+			return fmt.Errorf("keeping a content: %w", err)
+		}
+		if r.s.store.whole(part.SHA256) {
+			r.emit(Event{Event: EventReceived, Content: digests[part.SHA256]})
+		}
+	}
+}
+
+// prepare makes the folders of our own.
+func (e *Engine) prepare(ctx context.Context) error {
+	wanted := []struct {
+		path   string
+		access bundle.Access
+	}{
+		{bundle.Dir(StateFolder), bundle.AccessUsers},
+		{StateFolder, bundle.AccessAdmins},
+		{dirContents, bundle.AccessAdmins},
+		{dirPrevious, bundle.AccessAdmins},
+	}
+	var paths []string
+	for _, w := range wanted {
+		paths = append(paths, w.path)
+	}
+	have, err := e.Host.Stat(ctx, paths)
+	if err != nil {
+		return fmt.Errorf("observing %s: %w", StateFolder, err)
+	}
+	for i, w := range wanted {
+		ours := have[i].Kind == FileDirectory && (i == 0 || have[i].Access == "" || have[i].Access == w.access)
+		if ours {
+			continue
+		}
+		if err := e.Host.MakeDirectory(ctx, w.path, w.access); err != nil {
+			return fmt.Errorf("making %s: %w", w.path, err)
+		}
+	}
+	return nil
+}
+
+// allowed refuses a plan that costs more than it may or that lacks contents.
+func (r *run) allowed(p plan) error {
+	if limit := r.options.MaxImpact; limit != "" && p.impact().Rank() > limit.Rank() {
+		return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, allowed is %s", p.impact(), limit)}
+	}
+	if len(p.missing) > 0 && !r.options.DryRun {
+		return &RefusedError{Why: fmt.Sprintf("%d contents have not come, the first is %s: send them", len(p.missing), p.missing[0].Digest), Missing: p.missing}
+	}
+	return nil
+}
+
+// converge brings the host to a bundle whose contents are in the store.
+func (r *run) converge(ctx context.Context, record bundleRecord) error {
+	t := r.s.want(record)
+	seen, p, err := r.look(ctx, r.s, t, record, r.options.Full)
+	if err != nil {
+		return err
+	}
+	r.announce(p, record)
+	if err := r.allowed(p); err != nil {
+		return err
+	}
+	if err := r.rotten(ctx, p); err != nil {
+		return err
+	}
+	r.sweepLeftovers(ctx, p)
+	r.pending, r.seen = p.pending, seen
+	if len(p.steps) == 0 && !r.s.cut {
+		r.result = ResultSame
+		if err := r.record(ctx, record, p, t); err != nil {
+			return err
+		}
+		return r.reboot(ctx)
+	}
+	resumed := r.s.cut
+	if err := r.begin(ctx, record, p, seen, t); err != nil {
+		return err
+	}
+	if err := r.carryOut(ctx, p); err != nil {
+		return r.undo(ctx, err)
+	}
+	if p.reboot {
+		return r.awaitBoot(ctx)
+	}
+	if err := r.healthy(ctx, t, p, resumed); err != nil {
+		return r.undo(ctx, err)
+	}
+	if err := r.confirm(ctx); err != nil {
+		return r.undo(ctx, err)
+	}
+	r.result = ResultApplied
+	return r.record(ctx, record, p, t)
+}
+
+// rotten reads the contents that steps need and that were kept earlier, before anything stops. What has rotted is removed
+// and asked for.
+func (r *run) rotten(ctx context.Context, p plan) error {
+	var bad []Missing
+	for _, s := range p.steps {
+		if s.Verb != VerbWrite || r.s.store.fresh[s.file.content.SHA256] {
+			continue
+		}
+		err := r.s.store.check(ctx, s.file.content)
+		var corrupt *archive.CorruptError
+		switch {
+		case err == nil:
+		case errors.As(err, &corrupt):
+			if err := r.s.store.discard(ctx, s.file.content.SHA256); err != nil {
+				return err
+			}
+			bad = append(bad, Missing{Digest: s.file.digest})
+		default:
+			return fmt.Errorf("reading content of %s: %w", s.Entry, err)
+		}
+	}
+	if len(bad) > 0 {
+		return &RefusedError{Why: fmt.Sprintf("%d kept contents have rotted, the first is %s: send them again", len(bad), bad[0].Digest), Missing: bad}
+	}
+	return nil
+}
+
+// sweepLeftovers removes what cuts left behind. A program that still runs stays until another time.
+func (r *run) sweepLeftovers(ctx context.Context, p plan) {
+	for _, path := range p.leftovers {
+		_ = r.Host.Remove(ctx, path)
+	}
+}
+
+// carryOut does the steps in order.
+func (r *run) carryOut(ctx context.Context, p plan) error {
+	for _, s := range p.steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := r.do(ctx, s); err != nil {
+			return fmt.Errorf("%s %s: %w", s.Verb, s.Entry, err)
+		}
+		r.done++
+		r.emit(Event{Event: EventAction, Action: &s.Action, Done: r.done, Total: r.total})
+	}
+	return nil
+}
+
+// awaitBoot leaves the rest to the run after the next boot of the machine.
+func (r *run) awaitBoot(ctx context.Context) error {
+	j := r.s.journal
+	j.Phase = phaseReboot
+	if err := r.enter(ctx, j); err != nil {
+		return err
+	}
+	r.result, r.applying = ResultReboot, false
+	return r.reboot(ctx)
+}
+
+// reboot reboots the machine where something waits for it and the caller allows it.
+func (r *run) reboot(ctx context.Context) error {
+	if len(r.pending) == 0 || !r.options.Reboot {
+		return nil
+	}
+	r.note("rebooting the machine")
+	return r.Host.Reboot(ctx, fmt.Sprintf("%s comes into force with a boot", r.pending[0]))
+}

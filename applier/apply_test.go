@@ -1,0 +1,253 @@
+package applier_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/applier"
+	"wmco/applier/simulation"
+	"wmco/render/bundle"
+)
+
+func TestApplyMakesAnEmptyMachineTheNode(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	o := m.mustApply(t, n)
+	if o.Result != applier.ResultApplied {
+		t.Errorf("result %s", o.Result)
+	}
+	seen := m.Snapshot()
+	for path, text := range n.files {
+		if got, ok := m.Contents(path); !ok || got != text {
+			t.Errorf("%s holds %q", path, got)
+		}
+	}
+	for _, name := range []string{"containerd", "kubelet"} {
+		if s := seen.Services[name]; s.Status != applier.ServiceRunning {
+			t.Errorf("service %s is %s", name, s.Status)
+		}
+	}
+	want := []string{"HTTP_PROXY=http://user:sesame-proxy@proxy:3128", "NO_PROXY=.svc"}
+	if diff := cmp.Diff(want, seen.Services["kubelet"].Delivered); diff != "" {
+		t.Errorf("environment (-want +got):\n%s", diff)
+	}
+	if again := m.observe(t, n); !again.InSync || len(again.Missing) > 0 {
+		t.Errorf("afterwards: %+v", again)
+	}
+}
+
+func TestASecondApplyWritesNothing(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	m.clock.Jump(100e9)
+	m.mustApply(t, n) // the cache, now that files have settled
+	steps := m.Steps()
+	o := m.mustApply(t, n)
+	if o.Result != applier.ResultSame || o.Written+o.Restarted > 0 {
+		t.Errorf("%+v", o)
+	}
+	if m.Steps() != steps {
+		t.Errorf("%d steps: %v", m.Steps()-steps, m.Log()[len(m.Log())-(m.Steps()-steps):])
+	}
+}
+
+// drift is what others do to a machine.
+var drift = []struct {
+	name string
+	do   func(*machine)
+	// restarts are the services that the repair starts anew.
+	restarts []string
+}{
+	{"a file has other line ends", func(m *machine) {
+		m.Place(`C:\k\kubelet.conf`, bundle.AccessUsers, "kind: KubeletConfiguration\r\n")
+	}, []string{"kubelet"}},
+	{"a file has a byte order mark", func(m *machine) {
+		m.Place(`C:\k\containerd\registries\a.io\hosts.toml`, bundle.AccessUsers, "\ufeffserver = \"https://a.io\"\n")
+	}, nil},
+	{"a file is empty", func(m *machine) { m.Place(`C:\k\containerd\containerd_conf.toml`, bundle.AccessUsers, "") }, []string{"containerd", "kubelet"}},
+	{"a file is gone", func(m *machine) { m.Discard(`C:\k\kubelet.conf`) }, []string{"kubelet"}},
+	{"a file is a folder", func(m *machine) {
+		m.Discard(`C:\k\kubelet.conf`)
+		m.Place(`C:\k\kubelet.conf\x\y`, bundle.AccessUsers, "z")
+	}, []string{"kubelet"}},
+	{"a file is a link", func(m *machine) {
+		m.Discard(`C:\k\kubelet.conf`)
+		m.PlaceLink(`C:\k\kubelet.conf`)
+	}, []string{"kubelet"}},
+	{"a folder is a file", func(m *machine) {
+		m.Discard(`C:\k\containerd\registries`)
+		m.Place(`C:\k\containerd\registries`, bundle.AccessUsers, "z")
+	}, nil},
+	{"everybody reads a secret", func(m *machine) { m.SetAccess(`C:\k\bootstrap-kubeconfig`, applier.AccessOther) }, nil},
+	{"more is in an exclusive folder", func(m *machine) {
+		m.Place(`C:\k\containerd\registries\evil.io\hosts.toml`, bundle.AccessUsers, "server = \"https://evil.io\"\n")
+	}, nil},
+	{"a program was replaced", func(m *machine) { m.Place(`C:\k\kubelet.exe`, bundle.AccessUsers, "another") }, []string{"kubelet"}},
+	{"a variable is another", func(m *machine) {
+		m.Edit(context.Background(), func(s *simulation.State) {
+			s.Put(applier.Setting{Kind: bundle.KindVariable, Name: "NO_PROXY", Value: "x", Present: true})
+		})
+	}, nil},
+	{"a CA is gone", func(m *machine) {
+		m.Edit(context.Background(), func(s *simulation.State) {
+			delete(s.Settings, simulation.SettingKey(bundle.KindTrustedCA, string(bundle.Of([]byte("first CA")))))
+		})
+	}, nil},
+	{"a service is stopped", func(m *machine) {
+		editService(m, "kubelet", func(s *simulation.Service) { s.Status, s.Processes = applier.ServiceStopped, nil })
+	}, []string{"kubelet"}},
+	{"a service is disabled", func(m *machine) {
+		editService(m, "kubelet", func(s *simulation.Service) { s.Start = applier.StartDisabled })
+	}, nil},
+	{"a service has other arguments", func(m *machine) { editService(m, "kubelet", func(s *simulation.Service) { s.CommandLine += " --v=9" }) }, []string{"kubelet"}},
+	{"a service is gone", func(m *machine) {
+		m.Edit(context.Background(), func(s *simulation.State) { delete(s.Services, simulation.Key("kubelet")) })
+	}, []string{"kubelet"}},
+}
+
+func editService(m *machine, name string, change func(*simulation.Service)) {
+	m.Edit(context.Background(), func(s *simulation.State) {
+		x := s.Services[simulation.Key(name)]
+		change(&x)
+		s.Services[simulation.Key(name)] = x
+	})
+}
+
+func TestDriftIsRepairedFromWhatTheMachineKeeps(t *testing.T) {
+	t.Parallel()
+	for _, tt := range drift {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m, n := newMachine(), newNode()
+			m.mustApply(t, n)
+			m.clock.Jump(100e9)
+			m.mustApply(t, n)
+			want := m.place()
+			tt.do(m)
+			m.clock.Jump(1e9)
+			if o := m.observe(t, n); o.InSync {
+				t.Error("nothing differs")
+			}
+			if _, err := m.repair(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if diff := differs(want, m.place()); diff != "" {
+				t.Errorf("after the repair (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.restarts, m.started()); diff != "" {
+				t.Errorf("started (-want +got):\n%s", diff)
+			}
+			if o := m.observe(t, n); !o.InSync {
+				t.Errorf("still differs: %+v", o.Actions)
+			}
+		})
+	}
+}
+
+// started are the services that the last run started, by name; each once.
+func (m *machine) started() []string {
+	var names []string
+	for _, e := range m.events {
+		if e.Event == applier.EventAction && e.Action.Verb == applier.VerbStart {
+			names = append(names, string(e.Action.Entry)[len("service "):])
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// changes are bundles after newNode.
+var changes = []struct {
+	name     string
+	change   func(*node)
+	impact   bundle.Impact
+	restarts []string
+}{
+	{"a mirror changes", func(n *node) { n.files[`C:\k\containerd\registries\a.io\hosts.toml`] = "server = \"https://b.io\"\n" }, bundle.ImpactNone, nil},
+	{"a mirror goes", func(n *node) { delete(n.files, `C:\k\containerd\registries\a.io\hosts.toml`) }, bundle.ImpactNone, nil},
+	{"the kubelet's configuration changes", func(n *node) { n.files[`C:\k\kubelet.conf`] = "maxPods: 9\n" }, bundle.ImpactRestart, []string{"kubelet"}},
+	{"containerd's configuration changes", func(n *node) { n.files[`C:\k\containerd\containerd_conf.toml`] = "version = 5\n" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
+	{"the proxy changes", func(n *node) { n.secretVar = "http://user:sesame-other@proxy:1" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
+	{"the proxy goes", func(n *node) { n.secretVar, n.proxy = "", nil }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
+	{"a secret changes", func(n *node) { n.secrets[`C:\k\bootstrap-kubeconfig`] = "token: sesame-new\n" }, bundle.ImpactNone, nil},
+	{"a CA comes and one goes", func(n *node) { n.cas = []string{"second CA", "third CA"} }, bundle.ImpactNone, nil},
+	{"a service goes", func(n *node) { n.services = n.services[:1] }, bundle.ImpactRestart, nil},
+	{"a service comes", func(n *node) {
+		n.services = append(n.services, service("csi-proxy", []string{`C:\k\csi-proxy.exe`}, nil))
+		n.programs[`C:\k\csi-proxy.exe`] = "csi"
+	}, bundle.ImpactRestart, nil},
+	{"a program is upgraded", func(n *node) { n.programs[`C:\k\containerd\containerd.exe`] = "containerd 3" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
+	{"everything", func(n *node) {
+		n.files = map[string]string{`C:\k\kubelet.conf`: "new", `C:\k\other\x`: "y"}
+		n.programs = map[string]string{`C:\k\kubelet.exe`: "new kubelet"}
+		n.services = []bundle.Service{service("kubelet", []string{`C:\k\kubelet.exe`}, nil, `C:\k\kubelet.conf`, `C:\k\kubelet.exe`)}
+		n.cas, n.exclusive, n.secrets, n.routes = nil, nil, nil, nil
+	}, bundle.ImpactRestart, []string{"kubelet"}},
+}
+
+func (n node) changed(change func(*node)) node {
+	n.files, n.secrets, n.programs = maps.Clone(n.files), maps.Clone(n.secrets), maps.Clone(n.programs)
+	n.services, n.proxy = slices.Clone(n.services), maps.Clone(n.proxy)
+	change(&n)
+	return n
+}
+
+func TestAChangeTouchesWhatItMust(t *testing.T) {
+	t.Parallel()
+	for _, tt := range changes {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m, before := newMachine(), newNode()
+			m.mustApply(t, before)
+			after := before.changed(tt.change)
+			o := m.observe(t, after)
+			if o.Impact != tt.impact {
+				t.Errorf("impact %s, want %s", o.Impact, tt.impact)
+			}
+			if diff := cmp.Diff(tt.restarts, o.Restarts); diff != "" {
+				t.Errorf("restarts (-want +got):\n%s", diff)
+			}
+			m.mustApply(t, after)
+			fresh := newMachine()
+			fresh.mustApply(t, after)
+			if diff := differs(fresh.place(), m.withoutShadows()); diff != "" {
+				t.Errorf("not as a fresh machine (-want +got):\n%s", diff)
+			}
+			if o := m.observe(t, after); !o.InSync {
+				t.Errorf("still differs: %+v", o.Actions)
+			}
+			for _, e := range m.events {
+				if e.Event == applier.EventAction && e.Action.Verb == applier.VerbStop && countStops(m, e.Action.Entry) > 1 {
+					t.Errorf("%s stopped more than once", e.Action.Entry)
+				}
+			}
+		})
+	}
+}
+
+func countStops(m *machine, id bundle.EntryID) int {
+	n := 0
+	for _, e := range m.events {
+		if e.Event == applier.EventAction && e.Action.Verb == applier.VerbStop && e.Action.Entry == id {
+			n++
+		}
+	}
+	return n
+}
+
+// withoutShadows is place without the empty variables that hide those of the last boot.
+func (m *machine) withoutShadows() simulation.Snapshot {
+	s := m.place()
+	hidden := func(line string) bool { return line[len(line)-1] == '=' }
+	for name, x := range s.Services {
+		x.Environment = slices.DeleteFunc(slices.Clone(x.Environment), hidden)
+		x.Delivered = slices.DeleteFunc(slices.Clone(x.Delivered), hidden)
+		s.Services[name] = x
+	}
+	return s
+}

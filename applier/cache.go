@@ -1,0 +1,82 @@
+package applier
+
+import (
+	"context"
+	"time"
+
+	"wmco/render/bundle"
+)
+
+// cache remembers what files held, so that a host whose files have not been touched need not read 400 MB of them. It is
+// believed as long as size, time of writing and identity of the file are the same; a full observation asks the files.
+type cache struct {
+	Schema int                   `json:"schema"`
+	Files  map[string]cachedFile `json:"files"`
+	dirty  bool
+}
+
+type cachedFile struct {
+	Size     int64     `json:"size"`
+	Modified time.Time `json:"modified"`
+	ID       string    `json:"id"`
+	SHA256   string    `json:"sha256"`
+}
+
+// settled is how long before it was hashed a file must have been written for the hash to be remembered: one written again
+// within the resolution of the file system's clock would keep its time. FAT resolves 2 s, NTFS 100 ns
+// (learn.microsoft.com/windows/win32/sysinfo/file-times); the margin also covers clocks that step.
+const settled = 3 * time.Second
+
+func readCache(ctx context.Context, r records) *cache {
+	c := &cache{Schema: Schema}
+	// Damaged, newer or not there: everything is read once.
+	if err := r.read(ctx, fileCache, "cache", c); err != nil || c.Schema != Schema || c.Files == nil {
+		return &cache{Schema: Schema, Files: map[string]cachedFile{}}
+	}
+	return c
+}
+
+// lookup returns the sha256 of a file, empty if it is not known.
+func (c *cache) lookup(f FileInfo) string {
+	have, ok := c.Files[bundle.FoldPath(f.Path)]
+	if !ok || f.ID == "" || have.Size != f.Size || have.ID != f.ID || !have.Modified.Equal(f.Modified) {
+		return ""
+	}
+	return have.SHA256
+}
+
+func (c *cache) store(f FileInfo, sum string, now time.Time) {
+	key := bundle.FoldPath(f.Path)
+	if f.ID == "" || now.Sub(f.Modified) < settled {
+		if _, had := c.Files[key]; had {
+			delete(c.Files, key)
+			c.dirty = true
+		}
+		return
+	}
+	entry := cachedFile{Size: f.Size, Modified: f.Modified, ID: f.ID, SHA256: sum}
+	if c.Files[key] != entry {
+		c.Files[key] = entry
+		c.dirty = true
+	}
+}
+
+// keep forgets all files but these.
+func (c *cache) keep(paths map[string]bool) {
+	for path := range c.Files {
+		if !paths[path] {
+			delete(c.Files, path)
+			c.dirty = true
+		}
+	}
+}
+
+// save writes the cache if it has changed. Losing it costs time and nothing else.
+func (c *cache) save(ctx context.Context, r records) {
+	if !c.dirty {
+		return
+	}
+	if r.write(ctx, fileCache, c) == nil {
+		c.dirty = false
+	}
+}

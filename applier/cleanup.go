@@ -1,0 +1,107 @@
+package applier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+)
+
+// Cleanup removes everything that is ours: services, files, folders that are empty then, settings that we made, what
+// programs of the bundle wrote, and at last our own records. Logs stay, and so do features and the host name. A run that
+// is cut is done again from the start.
+func (e *Engine) Cleanup(ctx context.Context, o Options) (Outcome, error) {
+	r := &run{Engine: e, options: o}
+	release, err := e.lock(ctx, o.LockWait)
+	if err != nil {
+		return r.ends("", err)
+	}
+	return r.ends("", errors.Join(r.cleanup(ctx), release()))
+}
+
+func (r *run) cleanup(ctx context.Context) error {
+	var err error
+	if r.s, err = r.load(ctx); err != nil {
+		return err
+	}
+	t := &target{exclusive: map[string]bool{}, logs: map[string]bool{}}
+	t.drop(r.s.bundles(), r.s.found(), r.s.ledger.Folders)
+	for _, b := range r.s.bundles() {
+		old := aim(b, nil)
+		for dir := range old.exclusive {
+			t.exclusive[dir] = true
+		}
+	}
+	o := observer{host: r.Host, cache: r.s.cache, now: r.Clock.Now()}
+	seen, err := o.observe(ctx, t)
+	if err != nil {
+		return err
+	}
+	stale, err := r.allState(ctx)
+	if err != nil {
+		return err
+	}
+	p := makePlan(t, seen, circumstances{owned: map[string]bool{}, stale: stale, self: r.Self})
+	r.announce(p, bundleRecord{})
+	if r.options.DryRun {
+		r.result = ResultPlanned
+		return nil
+	}
+	r.result = ResultApplied
+	if err := r.cleanupSteps(ctx, p); err != nil {
+		return &PartialError{Err: err}
+	}
+	r.sweepLeftovers(ctx, p)
+	return r.removeRecords(ctx)
+}
+
+// cleanupSteps does what it can and returns what it could not, so that one file that somebody keeps open holds nothing up.
+func (r *run) cleanupSteps(ctx context.Context, p plan) error {
+	var errs []error
+	for _, s := range p.steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		do := r.do
+		if s.Verb == VerbClear {
+			do = func(ctx context.Context, s step) error { return r.removeTree(ctx, s.file.path) }
+		}
+		if err := do(ctx, s); err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", s.Verb, s.Entry, err))
+			continue
+		}
+		r.done++
+		r.emit(Event{Event: EventAction, Action: &s.Action, Done: r.done, Total: r.total})
+	}
+	return errors.Join(errs...)
+}
+
+// allState are the paths that programs of our bundles wrote.
+func (r *run) allState(ctx context.Context) ([]string, error) {
+	var paths []string
+	for _, b := range r.s.bundles() {
+		for _, l := range b.Layers() {
+			for _, state := range l.State {
+				there, err := r.statePaths(ctx, state)
+				if err != nil {
+					return nil, err
+				}
+				paths = append(paths, there...)
+			}
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths), nil
+}
+
+// removeRecords removes what we keep, the ledger last but for the folders.
+func (r *run) removeRecords(ctx context.Context) error {
+	for _, path := range []string{dirContents, dirPrevious, fileCache, fileConfirm, fileJournal, fileLedger} {
+		if err := r.removeTree(ctx, path); err != nil {
+			return fmt.Errorf("removing %s: %w", path, err)
+		}
+	}
+	return nil
+}
+

@@ -1,0 +1,129 @@
+package applier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// do carries out one step. Every one can be done twice.
+func (r *run) do(ctx context.Context, s step) error {
+	switch s.Verb {
+	case VerbMake:
+		access := s.file.access
+		if access == "" || access == AccessOther {
+			access = bundle.AccessUsers
+		}
+		return r.Host.MakeDirectory(ctx, s.file.path, access)
+	case VerbWrite, VerbRestore:
+		return r.write(ctx, s.file)
+	case VerbRemove:
+		return r.Host.Remove(ctx, s.file.path)
+	case VerbClear:
+		return r.clear(ctx, s.file.path)
+	case VerbSet, VerbUnset:
+		return r.set(ctx, s)
+	case VerbPut:
+		return r.put(ctx, s.service)
+	case VerbDelete:
+		return r.Host.DeleteService(ctx, s.service.config.Name)
+	case VerbStop:
+		return r.Host.StopService(ctx, s.service.config.Name)
+	case VerbStart:
+		r.restarted++
+		return r.Host.StartService(ctx, s.service.config.Name)
+	}
+	return fmt.Errorf("unknown verb %q", s.Verb)
+}
+
+// write puts a content into its place. A file that was kept aside whole goes back as it was, with its own security.
+func (r *run) write(ctx context.Context, f fileItem) error {
+	sum := f.content.SHA256
+	r.written++
+	if r.s.store.previous[sum] && !r.s.store.whole(sum) {
+		if err := r.Host.Link(ctx, previousPath(sum), f.path); err == nil {
+			return nil
+		}
+		// The program in its place runs, or the file system has no links.
+	}
+	data, err := r.s.store.open(ctx, f.content)
+	if err != nil {
+		return err
+	}
+	access := f.access
+	if access == "" || access == AccessOther {
+		access = bundle.AccessAdmins
+	}
+	return errors.Join(r.Host.Write(ctx, f.path, access, data), data.Close())
+}
+
+// clear removes state of another cluster and notes that it is done.
+func (r *run) clear(ctx context.Context, path string) error {
+	if err := r.removeTree(ctx, path); err != nil {
+		return err
+	}
+	r.s.journal.Stale = slices.DeleteFunc(r.s.journal.Stale, func(p string) bool { return p == path })
+	return r.s.records.write(ctx, fileJournal, r.s.journal)
+}
+
+// set makes a setting what it should be. What this machine cannot have is told and is no failure: an endpoint whose
+// network is not there yet, an exclusion without Defender.
+func (r *run) set(ctx context.Context, s step) error {
+	setting := s.setting.Setting
+	if setting.Present {
+		text, err := r.text(ctx, s.setting.value)
+		if err != nil {
+			return err
+		}
+		setting.Value = text
+	}
+	err := r.Host.Set(ctx, setting)
+	if errors.Is(err, ErrNoSetting) {
+		r.note(fmt.Sprintf("%s: %v", s.Entry, err))
+		return nil
+	}
+	if err == nil && setting.Present && s.Impact == bundle.ImpactReboot {
+		r.pending = append(r.pending, s.Entry)
+	}
+	return err
+}
+
+// maxText bounds the contents that become settings, in bytes: certificates and variables.
+const maxText = 1 << 20
+
+// text is a value that may be in the store.
+func (r *run) text(ctx context.Context, v value) (string, error) {
+	if v.known {
+		return v.text, nil
+	}
+	f, err := r.s.store.open(ctx, v.content)
+	if err != nil {
+		return "", err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxText))
+	return string(data), errors.Join(err, f.Close())
+}
+
+// put configures a service.
+func (r *run) put(ctx context.Context, s serviceItem) error {
+	config := s.config
+	config.Environment = nil
+	for _, v := range s.variables {
+		text, err := r.text(ctx, v.value)
+		if err != nil {
+			return err
+		}
+		config.Environment = append(config.Environment, v.name+"="+text)
+	}
+	config.Environment = append(config.Environment, s.hidden(r.shadows)...)
+	slices.Sort(config.Environment)
+	if strings.EqualFold(config.Name, r.Self) {
+		r.restartSelf = true
+	}
+	return r.Host.PutService(ctx, config)
+}

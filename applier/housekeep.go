@@ -1,0 +1,103 @@
+package applier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"wmco/render/bundle"
+)
+
+// Housekeep bounds what piles up on a host, by the rules of the bundle that was applied last: logs in size, number and age,
+// and files that programs write anew again and again. It writes nothing of the bundle and needs no lock.
+func (e *Engine) Housekeep(ctx context.Context) error {
+	var l ledger
+	if err := (records{e.Host}).read(ctx, fileLedger, "ledger", &l); err != nil {
+		return err
+	}
+	b := l.Bundle.bundle()
+	var errs []error
+	for _, s := range b.Services() {
+		for _, log := range s.Logs {
+			errs = append(errs, e.boundLog(ctx, log))
+		}
+	}
+	for _, layer := range b.Layers() {
+		for _, state := range layer.State {
+			errs = append(errs, e.boundState(ctx, state))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// boundLog rotates a log that its program does not, and removes the rotated ones that are too many or too old.
+func (e *Engine) boundLog(ctx context.Context, l bundle.Log) error {
+	if l.Rotation == bundle.RotationAgent && l.SizeBytes > 0 {
+		if err := e.rotate(ctx, l); err != nil {
+			return fmt.Errorf("rotating %s: %w", l.Path, err)
+		}
+	}
+	if l.Rotation != bundle.RotationAgent && l.Rotation != bundle.RotationWrapper || l.Pattern == "" {
+		return nil
+	}
+	oldest := time.Time{}
+	if l.AgeSeconds > 0 {
+		oldest = e.Clock.Now().Add(-time.Duration(l.AgeSeconds) * time.Second)
+	}
+	return e.bound(ctx, bundle.Dir(l.Path), pile{pattern: l.Pattern, keep: l.Files, oldest: oldest})
+}
+
+func (e *Engine) rotate(ctx context.Context, l bundle.Log) error {
+	infos, err := e.Host.Stat(ctx, []string{l.Path})
+	if err != nil || infos[0].Kind != FileRegular || infos[0].Size < l.SizeBytes {
+		return err
+	}
+	return e.Host.CopyTruncate(ctx, l.Path, RotatedName(l, e.Clock.Now()))
+}
+
+// RotatedName is where a log that is rotated at a time goes, such as containerd-20261120-083009.log: the time takes the
+// place of the star in the pattern.
+func RotatedName(l bundle.Log, at time.Time) string {
+	stamp := at.UTC().Format("20060102-150405")
+	return bundle.Dir(l.Path) + `\` + strings.Replace(l.Pattern, "*", stamp, 1)
+}
+
+func (e *Engine) boundState(ctx context.Context, s bundle.State) error {
+	if s.Pattern == "" || s.Keep == 0 {
+		return nil
+	}
+	return e.bound(ctx, s.Path, pile{pattern: s.Pattern, keep: s.Keep})
+}
+
+// pile are files that pile up.
+type pile struct {
+	pattern string
+	// keep is how many of the newest stay, 0 for all.
+	keep int
+	// oldest is when those that stay were written at the earliest.
+	oldest time.Time
+}
+
+// bound removes the oldest of the files in a folder.
+func (e *Engine) bound(ctx context.Context, dir string, p pile) error {
+	if _, err := path.Match(p.pattern, ""); err != nil {
+		return fmt.Errorf("pattern %q: %w", p.pattern, err)
+	}
+	infos, err := e.Host.List(ctx, dir)
+	if err != nil {
+		return err
+	}
+	infos = slices.DeleteFunc(infos, func(f FileInfo) bool { return f.Kind != FileRegular || !matches(p.pattern, f.Path) })
+	slices.SortFunc(infos, func(a, b FileInfo) int { return b.Modified.Compare(a.Modified) })
+	var errs []error
+	for i, f := range infos {
+		if p.keep > 0 && i >= p.keep || f.Modified.Before(p.oldest) {
+			errs = append(errs, e.Host.Remove(ctx, f.Path))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,352 @@
+package applier
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// plan is what brings a host from what was observed to a target, in order, and nothing else.
+//
+//	folders, settings, files that no stopped service reads      while everything runs
+//	stop          services that change, that read what changes, that depend on those: dependents first
+//	delete, clear, remove, write, put
+//	start         in the order of dependencies, each service once
+//	endpoints, folders that are empty now
+type plan struct {
+	steps []step
+	// adopt are entries that are right and that we did not own.
+	adopt []bundle.EntryID
+	// pending are settings that come into force with the next boot.
+	pending []bundle.EntryID
+	// reboot tells that services wait for the boot: they are not started before it.
+	reboot bool
+	// missing are contents that steps need and nobody knows or has.
+	missing []Missing
+	// foreign are files that are left alone, leftovers what cuts left behind.
+	foreign, leftovers []string
+}
+
+// step is an action with what it needs.
+type step struct {
+	Action
+	file    fileItem
+	setting settingItem
+	service serviceItem
+}
+
+// circumstances are what a plan depends on besides target and observation.
+type circumstances struct {
+	// owned tells which entries are ours already.
+	owned map[string]bool
+	// restart are services that must be started anew though nothing of theirs differs: an earlier run was cut.
+	restart []string
+	// stale are paths with state of another cluster.
+	stale []string
+	// shadows are variables that services get as empty.
+	shadows []string
+	// self is the service that this program runs as: it is configured, and neither stopped nor started.
+	self string
+	// waitsForBoot tells that the machine is about to boot: services start with it.
+	waitsForBoot bool
+}
+
+// planner collects the steps of one plan.
+type planner struct {
+	target *target
+	seen   observed
+	c      circumstances
+
+	early, removes, inWay, late, after []step
+	// changed are the paths that steps write or remove, folded, with their impact.
+	changed map[string]bundle.Impact
+	stop    map[string]cause // services to stop, by name in lower case
+	put     []step
+	plan    plan
+}
+
+// cause is why a service restarts.
+type cause struct {
+	reason Reason
+	impact bundle.Impact
+}
+
+func makePlan(wanted *target, seen observed, c circumstances) plan {
+	t := *wanted
+	t.services = slices.Clone(t.services)
+	seen.services = maps.Clone(seen.services)
+	p := &planner{target: &t, seen: seen, c: c, changed: map[string]bundle.Impact{}, stop: map[string]cause{}}
+	p.settings()
+	p.folders()
+	p.contents()
+	p.unknown()
+	p.removals()
+	p.services()
+	p.order()
+	p.plan.foreign, p.plan.leftovers = seen.foreign(wanted)
+	return p.plan
+}
+
+func (p *planner) adopt(id bundle.EntryID, name string) {
+	if !p.c.owned[name] {
+		p.plan.adopt = append(p.plan.adopt, id)
+	}
+}
+
+func (p *planner) settings() {
+	for _, s := range p.target.settings {
+		have := p.seen.settings[s.ID()]
+		same := have.Present == s.Present && (!s.Present || s.value.is(have.Value))
+		switch {
+		case same && s.Present && have.Pending:
+			p.plan.pending = append(p.plan.pending, s.ID())
+			p.plan.reboot = true
+		case same && s.Present:
+			p.adopt(s.ID(), string(s.ID()))
+		case same:
+		default:
+			p.set(s, have)
+		}
+	}
+}
+
+func (p *planner) set(s settingItem, have Setting) {
+	a := Action{Verb: VerbSet, Entry: s.ID(), Reason: ReasonAbsent, Impact: s.impact}
+	switch {
+	case !s.Present:
+		a.Verb, a.Reason = VerbUnset, ReasonUnwanted
+	case have.Present:
+		a.Reason = ReasonDiffers
+	}
+	if s.Present && !s.value.known && s.value.content.SHA256 == "" {
+		p.plan.missing = append(p.plan.missing, Missing{Digest: s.value.digest})
+	}
+	if s.Present && s.impact == bundle.ImpactReboot {
+		p.plan.reboot = true
+	}
+	// An endpoint needs its network, which a service of ours makes.
+	if s.Kind == bundle.KindEndpoint && s.Present {
+		p.after = append(p.after, step{Action: a, setting: s})
+		return
+	}
+	p.early = append(p.early, step{Action: a, setting: s})
+}
+
+// folders makes them, the outer ones first; the target has them in this order.
+func (p *planner) folders() {
+	for _, f := range p.target.files {
+		if f.kind != FileDirectory {
+			continue
+		}
+		have := p.seen.file(f.path)
+		a := Action{Verb: VerbMake, Entry: f.id, Reason: ReasonAbsent, Impact: f.impact}
+		switch have.Kind {
+		case FileDirectory:
+			if !wrongAccess(f, have) {
+				p.adopt(f.id, fileName(f.path))
+				continue
+			}
+			a.Reason = ReasonAccess
+		case FileAbsent:
+		case FileRegular, FileOther:
+			p.clearWay(have.FileInfo)
+			a.Reason = ReasonInWay
+		}
+		p.early = append(p.early, step{Action: a, file: f})
+	}
+}
+
+func wrongAccess(f fileItem, have fileSeen) bool {
+	return f.access != "" && have.Access != "" && f.access != have.Access
+}
+
+func (p *planner) contents() {
+	for _, f := range p.target.files {
+		if f.kind != FileRegular {
+			continue
+		}
+		if f.digest == "" {
+			continue // a payload that is only referred to: nobody knows what it should be
+		}
+		have := p.seen.file(f.path)
+		a := Action{Verb: VerbWrite, Entry: f.id, Reason: ReasonAbsent, Impact: f.impact, Size: max(f.content.Size, 0)}
+		switch have.Kind {
+		case FileRegular:
+			same := f.content.SHA256 != "" && f.content.SHA256 == have.sha256
+			if same && !wrongAccess(f, have) {
+				p.adopt(f.id, fileName(f.path))
+				continue
+			}
+			a.Reason = ReasonDiffers
+			if same {
+				a.Reason, a.Impact = ReasonAccess, bundle.ImpactNone
+			}
+		case FileAbsent:
+		case FileDirectory, FileOther:
+			p.clearWay(have.FileInfo)
+			a.Reason = ReasonInWay
+		}
+		if f.content.SHA256 == "" {
+			p.plan.missing = append(p.plan.missing, Missing{Digest: f.digest})
+		}
+		p.changed[bundle.FoldPath(f.path)] = a.Impact
+		p.late = append(p.late, step{Action: a, file: f})
+	}
+}
+
+// clearWay removes what stands where something else is wanted, with all that is in it.
+func (p *planner) clearWay(f FileInfo) {
+	for _, child := range p.seen.folders[bundle.FoldPath(f.Path)] {
+		p.clearWay(child)
+	}
+	p.inWay = append(p.inWay, removal(f, ReasonInWay))
+}
+
+func removal(f FileInfo, why Reason) step {
+	kind := bundle.KindFile
+	if f.Kind == FileDirectory {
+		kind = bundle.KindDirectory
+	}
+	item := fileItem{id: kind.ID(f.Path), path: f.Path, kind: FileAbsent, reason: why}
+	return step{Action: Action{Verb: VerbRemove, Entry: item.id, Reason: why, Impact: bundle.ImpactNone}, file: item}
+}
+
+// unknown removes what stands in exclusive folders and is not of the bundle.
+func (p *planner) unknown() {
+	wanted := p.target.names()
+	for _, folder := range slices.Sorted(maps.Keys(p.seen.folders)) {
+		if !p.target.exclusive[folder] && !p.target.insideExclusive(folder) {
+			continue
+		}
+		for _, f := range p.seen.folders[folder] {
+			if !wanted[fileName(f.Path)] {
+				why := ReasonUnknown
+				if p.c.owned[fileName(f.Path)] {
+					why = ReasonUnwanted
+				}
+				p.removes = append(p.removes, removal(f, why))
+			}
+		}
+	}
+}
+
+// removals removes what we own and nobody wants any more. A folder goes if nothing else is in it.
+func (p *planner) removals() {
+	going := map[string]bool{}
+	for _, s := range p.removes {
+		going[bundle.FoldPath(s.file.path)] = true
+	}
+	items := slices.Clone(p.target.files)
+	slices.SortStableFunc(items, func(a, b fileItem) int { return cmp.Compare(len(b.path), len(a.path)) })
+	for _, f := range items {
+		key := bundle.FoldPath(f.path)
+		have := p.seen.files[key]
+		if f.kind != FileAbsent || have.Kind == FileAbsent || going[key] {
+			continue
+		}
+		if have.Kind == FileDirectory && !p.emptied(key, going) {
+			continue
+		}
+		going[key] = true
+		s := removal(have.FileInfo, f.reason)
+		s.Entry, s.file.id, s.Impact = f.id, f.id, cmp.Or(f.impact, bundle.ImpactNone)
+		p.changed[key] = s.Impact
+		p.removes = append(p.removes, s)
+	}
+	slices.SortStableFunc(p.removes, func(a, b step) int { return cmp.Compare(len(b.file.path), len(a.file.path)) })
+}
+
+func (p *planner) emptied(folder string, going map[string]bool) bool {
+	return !slices.ContainsFunc(p.seen.folders[folder], func(f FileInfo) bool { return !going[bundle.FoldPath(f.Path)] })
+}
+
+// order puts the steps into theirs.
+func (p *planner) order() {
+	read := p.readByStopped()
+	var quiet, late []step
+	for _, s := range p.late {
+		if read[bundle.FoldPath(s.file.path)] {
+			late = append(late, s)
+		} else {
+			quiet = append(quiet, s)
+		}
+	}
+	deletes, puts := partition(p.put, func(s step) bool { return s.Verb == VerbDelete })
+	files, folders := partition(p.removes, func(s step) bool { return s.file.id != bundle.KindDirectory.ID(s.file.path) })
+	p.plan.steps = slices.Concat(
+		p.inWay, p.early, quiet, p.stops(), deletes, p.clears(), files, late, puts, p.starts(), p.after, folders)
+}
+
+func partition(steps []step, first func(step) bool) (a, b []step) {
+	for _, s := range steps {
+		if first(s) {
+			a = append(a, s)
+		} else {
+			b = append(b, s)
+		}
+	}
+	return a, b
+}
+
+func (p *planner) clears() []step {
+	var list []step
+	for _, path := range p.c.stale {
+		list = append(list, step{
+			Action: Action{Verb: VerbClear, Entry: bundle.KindState.ID(path), Reason: ReasonStale, Impact: bundle.ImpactNone},
+			file:   fileItem{path: path},
+		})
+	}
+	return list
+}
+
+// readByStopped are the paths that services read that stop, folded. They change while nobody reads them.
+func (p *planner) readByStopped() map[string]bool {
+	read := map[string]bool{}
+	for _, s := range p.target.services {
+		if _, stops := p.stop[strings.ToLower(s.config.Name)]; !stops {
+			continue
+		}
+		for _, path := range s.reads {
+			read[bundle.FoldPath(path)] = true
+		}
+	}
+	return read
+}
+
+// actions are what the plan shows.
+func (p plan) actions() []Action {
+	list := []Action{}
+	for _, s := range p.steps {
+		list = append(list, s.Action)
+	}
+	return list
+}
+
+// impact is the highest of all steps.
+func (p plan) impact() bundle.Impact {
+	highest := bundle.ImpactNone
+	for _, s := range p.steps {
+		if s.Impact.Rank() > highest.Rank() {
+			highest = s.Impact
+		}
+	}
+	return highest
+}
+
+// restarts are the services that stop and start again, by name.
+func (p plan) restarts() []string {
+	stopped := map[string]bool{}
+	var list []string
+	for _, s := range p.steps {
+		switch {
+		case s.Verb == VerbStop:
+			stopped[s.service.config.Name] = true
+		case s.Verb == VerbStart && stopped[s.service.config.Name]:
+			list = append(list, s.service.config.Name)
+		}
+	}
+	return slices.Sorted(slices.Values(list))
+}

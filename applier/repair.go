@@ -1,0 +1,107 @@
+package applier
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// Repair brings the host back to the bundle that was applied last, from the contents that it keeps, and takes up or undoes
+// an application that was cut. On a host without a bundle it does nothing. A dry run only tells.
+func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
+	r := &run{Engine: e, options: o}
+	release, err := e.lock(ctx, o.LockWait)
+	if err != nil {
+		return r.ends("", err)
+	}
+	digest := bundle.Digest("")
+	if r.s, err = e.load(ctx); err == nil {
+		digest = r.s.ledger.applied()
+		if r.s.cut {
+			digest = r.s.journal.Bundle.Manifest.Digest
+		}
+		err = r.repair(ctx)
+	}
+	return r.ends(digest, errors.Join(err, release()))
+}
+
+func (r *run) repair(ctx context.Context) error {
+	if !r.s.cut && r.s.ledger.applied() == "" {
+		r.result = ResultSame
+		return nil
+	}
+	switch {
+	case r.options.DryRun && r.s.cut:
+		return r.preview(ctx, r.s.journal.Bundle)
+	case r.options.DryRun:
+		return r.preview(ctx, r.s.ledger.Bundle)
+	case !r.s.cut:
+		return r.converge(ctx, r.s.ledger.Bundle)
+	}
+	switch j := r.s.journal; j.Phase {
+	case phaseRollback:
+		return r.undo(ctx, errors.New("an earlier run was rolling back"))
+	case phaseConfirming:
+		return r.repairUnconfirmed(ctx)
+	case phaseApplying, phaseReboot:
+		err := r.converge(ctx, j.Bundle)
+		var refused *RefusedError
+		if errors.As(err, &refused) {
+			return r.undo(ctx, err)
+		}
+		return err
+	}
+	return r.converge(ctx, r.s.journal.Bundle)
+}
+
+// repairUnconfirmed ends an application whose run ended while it waited for the caller.
+func (r *run) repairUnconfirmed(ctx context.Context) error {
+	j := r.s.journal
+	confirmed, err := r.confirmed(ctx)
+	switch {
+	case err != nil:
+		return err
+	case confirmed == j.Bundle.Manifest.Digest:
+		return r.converge(ctx, j.Bundle)
+	case r.Clock.Now().After(j.Deadline):
+		return r.undo(ctx, errUnconfirmed)
+	}
+	r.result = ResultPartial
+	r.note("waiting for confirmation")
+	return nil
+}
+
+// confirmed is the digest that the caller confirmed, by Confirm in another process.
+func (e *Engine) confirmed(ctx context.Context) (bundle.Digest, error) {
+	data, err := readAll(ctx, e.Host, fileConfirm)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return bundle.Digest(data), err
+}
+
+// Confirm says that the application of a bundle, by another process, is as the caller wants it.
+func (e *Engine) Confirm(ctx context.Context, d bundle.Digest) error {
+	if err := d.Validate(); err != nil {
+		return err
+	}
+	return e.Host.Write(ctx, fileConfirm, bundle.AccessAdmins, strings.NewReader(string(d)))
+}
+
+// AwaitConfirm waits until another process calls Confirm for the bundle.
+func (e *Engine) AwaitConfirm(ctx context.Context, d bundle.Digest) error {
+	for {
+		have, err := e.confirmed(ctx)
+		if err != nil || have == d {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-e.Clock.After(lockPause):
+		}
+	}
+}

@@ -1,0 +1,256 @@
+package applier
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"slices"
+
+	"wmco/render/bundle"
+	"wmco/render/bundle/archive"
+)
+
+// store keeps contents on the host: those of bundles in the parts and the form in which they travelled, and whole files
+// that were there before us.
+//
+//	contents\<sha256>-000of002, ...-001of002      zstd, in parts
+//	previous\<sha256>                             a second name of a file that is about to be replaced
+type store struct {
+	host Host
+	// parts are those that are there, by sha256, and sizes how many bytes each has.
+	parts map[string][]archive.Part
+	sizes map[archive.Part]int64
+	// previous are the sha256 of files kept aside.
+	previous map[string]bool
+	// fresh came in this run: what a reader checked on its way cannot have rotted.
+	fresh map[string]bool
+}
+
+func openStore(ctx context.Context, host Host) (*store, error) {
+	s := &store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, fresh: map[string]bool{}}
+	files, err := host.List(ctx, dirContents)
+	if err != nil {
+		return nil, fmt.Errorf("listing contents: %w", err)
+	}
+	for _, f := range files {
+		if p, err := archive.ParsePart(bundle.Base(f.Path)); err == nil && f.Kind == FileRegular {
+			s.parts[p.SHA256] = append(s.parts[p.SHA256], p)
+			s.sizes[p] = f.Size
+		}
+	}
+	kept, err := host.List(ctx, dirPrevious)
+	if err != nil {
+		return nil, fmt.Errorf("listing kept files: %w", err)
+	}
+	for _, f := range kept {
+		if f.Kind == FileRegular {
+			s.previous[bundle.Base(f.Path)] = true
+		}
+	}
+	return s, nil
+}
+
+// has tells whether a content is there whole.
+func (s *store) has(sum string) bool { return s.previous[sum] || s.whole(sum) }
+
+func (s *store) whole(sum string) bool {
+	parts := s.parts[sum]
+	return len(parts) > 0 && len(parts) == parts[0].Of
+}
+
+// indexes are the numbers of the parts that are there.
+func (s *store) indexes(sum string) []int {
+	var list []int
+	for _, p := range s.parts[sum] {
+		list = append(list, p.Index)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// put keeps one part. One that is there is left as it is.
+func (s *store) put(ctx context.Context, p archive.Part, data io.Reader) error {
+	have := s.parts[p.SHA256]
+	if slices.Contains(have, p) {
+		_, err := io.Copy(io.Discard, data)
+		return err
+	}
+	if len(have) > 0 && have[0].Of != p.Of {
+		// Compressed otherwise than what came before a cut: parts of two forms do not fit.
+		if err := s.discard(ctx, p.SHA256); err != nil {
+			return err
+		}
+	}
+	counted := &countingReader{Reader: data}
+	if err := s.host.Write(ctx, partPath(p), bundle.AccessAdmins, counted); err != nil {
+		return err
+	}
+	s.sizes[p] = counted.n
+	s.parts[p.SHA256] = append(s.parts[p.SHA256], p)
+	s.fresh[p.SHA256] = true
+	return nil
+}
+
+func partPath(p archive.Part) string { return dirContents + `\` + p.Name() }
+
+func previousPath(sum string) string { return dirPrevious + `\` + sum }
+
+// open yields the raw bytes of a content. At their end they are checked: a content that rotted is an *archive.CorruptError,
+// and one that is not there fs.ErrNotExist.
+func (s *store) open(ctx context.Context, c content) (io.ReadCloser, error) {
+	if s.whole(c.SHA256) {
+		stored := &partReader{ctx: ctx, store: s, parts: s.sorted(c.SHA256)}
+		whole := archive.Content{Digest: bundle.Digest("sha256:" + c.SHA256), SHA256: c.SHA256, Size: c.Size, Stored: s.stored(c.SHA256)}
+		return decoded{archive.Decode(stored, whole), stored}, nil
+	}
+	if s.previous[c.SHA256] {
+		f, err := s.host.Open(ctx, previousPath(c.SHA256))
+		if err != nil {
+			return nil, err
+		}
+		return &checkedReader{ReadCloser: f, hash: sha256.New(), want: c.SHA256}, nil
+	}
+	return nil, fmt.Errorf("content %.12s: %w", c.SHA256, fs.ErrNotExist)
+}
+
+// decoded closes the parts too.
+type decoded struct {
+	io.ReadCloser
+	stored io.Closer
+}
+
+func (d decoded) Close() error { return errors.Join(d.ReadCloser.Close(), d.stored.Close()) }
+
+// stored is how many bytes the parts of a content have.
+func (s *store) stored(sum string) int64 {
+	var n int64
+	for _, p := range s.parts[sum] {
+		n += s.sizes[p]
+	}
+	return n
+}
+
+func (s *store) sorted(sum string) []archive.Part {
+	return slices.SortedFunc(slices.Values(s.parts[sum]), func(a, b archive.Part) int { return a.Index - b.Index })
+}
+
+// check reads a content to its end.
+func (s *store) check(ctx context.Context, c content) error {
+	r, err := s.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, r)
+	return errors.Join(err, r.Close())
+}
+
+// discard removes all parts of a content.
+func (s *store) discard(ctx context.Context, sum string) error {
+	for _, p := range s.parts[sum] {
+		if err := s.host.Remove(ctx, partPath(p)); err != nil {
+			return err
+		}
+	}
+	delete(s.parts, sum)
+	return nil
+}
+
+// keep gives a file that is about to be replaced a second name.
+func (s *store) keep(ctx context.Context, path string, c content) error {
+	if s.has(c.SHA256) {
+		return nil
+	}
+	if err := s.host.Link(ctx, path, previousPath(c.SHA256)); err != nil {
+		return err
+	}
+	s.previous[c.SHA256] = true
+	return nil
+}
+
+// sweep removes what no repair of the bundles needs. What cannot be removed now goes another time.
+func (s *store) sweep(ctx context.Context, needed map[string]bool) {
+	for sum := range s.parts {
+		if !needed[sum] {
+			_ = s.discard(ctx, sum)
+		}
+	}
+	for sum := range s.previous {
+		if s.host.Remove(ctx, previousPath(sum)) == nil {
+			delete(s.previous, sum)
+		}
+	}
+}
+
+// partReader reads parts one after another, each opened when it is its turn.
+type partReader struct {
+	ctx   context.Context //nolint:containedctx // io.Reader has no other way to carry it
+	store *store
+	parts []archive.Part
+	open  io.ReadCloser
+}
+
+func (r *partReader) Read(p []byte) (int, error) {
+	for {
+		if r.open == nil {
+			if len(r.parts) == 0 {
+				return 0, io.EOF
+			}
+			f, err := r.store.host.Open(r.ctx, partPath(r.parts[0]))
+			if err != nil {
+				return 0, err
+			}
+			r.open, r.parts = f, r.parts[1:]
+		}
+		n, err := r.open.Read(p)
+		if !errors.Is(err, io.EOF) {
+			return n, err
+		}
+		err = r.Close()
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+// Close closes the part that is being read.
+func (r *partReader) Close() error {
+	if r.open == nil {
+		return nil
+	}
+	f := r.open
+	r.open = nil
+	return f.Close()
+}
+
+// checkedReader reads a file and says at its end whether it is the one that was kept.
+type checkedReader struct {
+	io.ReadCloser
+	hash hash.Hash
+	want string
+}
+
+func (r *checkedReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	r.hash.Write(p[:n])
+	if errors.Is(err, io.EOF) && hex.EncodeToString(r.hash.Sum(nil)) != r.want {
+		return n, fmt.Errorf("kept file %.12s: %w", r.want, errDamaged)
+	}
+	return n, err
+}
+
+// countingReader counts what passes.
+type countingReader struct {
+	io.Reader
+	n int64
+}
+
+func (r *countingReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,213 @@
+package applier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"wmco/render/bundle"
+	"wmco/render/bundle/archive"
+)
+
+const (
+	// probePause is between two questions to a service that is not healthy yet.
+	probePause = 500 * time.Millisecond
+	// settle is how long a service has to run as the same process for bundle.ProbeRunning.
+	settle = 5 * time.Second
+)
+
+// healthy waits until the services that the plan started are: each within the deadline of its probe, all at once. After a
+// cut or a boot, nobody knows what was started, and all that should run are asked.
+func (r *run) healthy(ctx context.Context, t *target, p plan, resumed bool) error { //nolint:revive // resumed is a fact and no choice
+	var started []serviceItem
+	for _, s := range p.steps {
+		if s.Verb == VerbStart {
+			started = append(started, s.service)
+		}
+	}
+	if resumed {
+		started = slices.DeleteFunc(slices.Clone(t.services), func(s serviceItem) bool { return !s.run })
+	}
+	return r.wait(ctx, started)
+}
+
+// watched is a service whose health is awaited.
+type watched struct {
+	serviceItem
+	process int
+	since   time.Time
+	reason  string
+	well    bool
+}
+
+func (r *run) wait(ctx context.Context, services []serviceItem) error {
+	begin := r.Clock.Now()
+	var list []*watched
+	for _, s := range services {
+		list = append(list, &watched{serviceItem: s})
+	}
+	for {
+		waiting, err := r.ask(ctx, list, begin)
+		if err != nil || waiting == 0 {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-r.Clock.After(probePause):
+		}
+	}
+}
+
+// ask asks those that are not well yet, and returns how many still are not. The first whose deadline has passed is an error.
+func (r *run) ask(ctx context.Context, list []*watched, begin time.Time) (int, error) {
+	states, err := r.states(ctx, list)
+	if err != nil {
+		return 0, err
+	}
+	waiting := 0
+	for i, w := range list {
+		if w.well {
+			continue
+		}
+		now := r.Clock.Now()
+		w.reason = r.ail(ctx, w, states[i], now)
+		if w.reason == "" {
+			w.well = true
+			r.emit(Event{Event: EventProbe, Service: w.config.Name, Message: "healthy"})
+			continue
+		}
+		waiting++
+		if now.Sub(begin) > w.deadline() {
+			r.emit(Event{Event: EventProbe, Service: w.config.Name, Message: w.reason})
+			return waiting, &ServiceError{Name: w.config.Name, Doing: "probing", Err: errors.New(w.reason)}
+		}
+	}
+	return waiting, nil
+}
+
+func (w *watched) deadline() time.Duration {
+	return max(time.Duration(w.probe.DeadlineSeconds)*time.Second, settle+probePause)
+}
+
+func (r *run) states(ctx context.Context, list []*watched) ([]ServiceState, error) {
+	var names []string
+	for _, w := range list {
+		names = append(names, w.config.Name)
+	}
+	states, err := r.Host.Services(ctx, names)
+	if err != nil {
+		return nil, fmt.Errorf("observing services: %w", err)
+	}
+	return states, nil
+}
+
+// ail is why a service is not well, empty when it is.
+func (r *run) ail(ctx context.Context, w *watched, have ServiceState, now time.Time) string {
+	if have.Status != ServiceRunning {
+		w.process = 0
+		return "it is " + statusText(have.Status)
+	}
+	if w.probe.Kind == bundle.ProbeRunning {
+		if w.process != have.Process || w.since.IsZero() {
+			w.process, w.since = have.Process, now
+		}
+		if ran := now.Sub(w.since); ran < settle {
+			return fmt.Sprintf("it has run for %s", ran.Round(time.Second))
+		}
+		return ""
+	}
+	if w.probe.Kind == "" {
+		return ""
+	}
+	if err := r.Host.Probe(ctx, w.probe); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// confirm asks the caller.
+func (r *run) confirm(ctx context.Context) error {
+	if r.options.Confirm == nil {
+		return nil
+	}
+	j := r.s.journal
+	j.Phase, j.Deadline = phaseConfirming, r.Clock.Now().Add(r.options.ConfirmWithin)
+	if err := r.enter(ctx, j); err != nil {
+		return err
+	}
+	r.emit(Event{Event: EventConfirm, Bundle: j.Bundle.Manifest.Digest, Message: "waiting for confirmation"})
+	limited, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	late := r.Clock.After(r.options.ConfirmWithin)
+	go func() {
+		select {
+		case <-late:
+			cancel(errUnconfirmed)
+		case <-limited.Done():
+		}
+	}()
+	if err := r.options.Confirm(limited); err != nil {
+		if cause := context.Cause(limited); errors.Is(cause, errUnconfirmed) {
+			return cause
+		}
+		return err
+	}
+	return nil
+}
+
+var errUnconfirmed = errors.New("nobody confirmed in time")
+
+// Verify is Observe with every file read and every service asked whether it is healthy.
+func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, error) {
+	s, err := e.load(ctx)
+	if err != nil {
+		return Observation{}, err
+	}
+	record := bundleRecord{Manifest: a.Manifest, Contents: a.Contents}
+	t := s.want(record)
+	_, p, err := e.look(ctx, s, t, record, true)
+	if err != nil {
+		return Observation{}, err
+	}
+	o := e.observation(s, record, p)
+	o.Unhealthy, err = e.unhealthy(ctx, t)
+	return o, err
+}
+
+// unhealthy asks each service that should run once; one that has to run for a while has only to run.
+func (e *Engine) unhealthy(ctx context.Context, t *target) ([]Unhealthy, error) {
+	names := t.serviceNames()
+	states, err := e.Host.Services(ctx, names)
+	if err != nil {
+		return nil, fmt.Errorf("observing services: %w", err)
+	}
+	var list []Unhealthy
+	for _, s := range t.services {
+		i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, s.config.Name) })
+		if !s.run {
+			continue
+		}
+		if states[i].Status != ServiceRunning {
+			list = append(list, Unhealthy{Service: s.config.Name, Reason: "it is " + statusText(states[i].Status)})
+			continue
+		}
+		if s.probe.Kind == "" || s.probe.Kind == bundle.ProbeRunning {
+			continue
+		}
+		if err := e.Host.Probe(ctx, s.probe); err != nil {
+			list = append(list, Unhealthy{Service: s.config.Name, Reason: err.Error()})
+		}
+	}
+	return list, nil
+}
+
+func statusText(s ServiceStatus) string {
+	if s == ServiceAbsent {
+		return "absent"
+	}
+	return string(s)
+}

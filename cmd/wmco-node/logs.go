@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"wmco/render/bundle"
+)
+
+// levels are the files that must-gather reads, named as klog names those of the existing operator's daemon, and what goes
+// into each: everything from its level up.
+var levels = []struct {
+	name  string
+	level slog.Level
+}{
+	{"INFO", slog.LevelInfo},
+	{"WARNING", slog.LevelWarn},
+	{"ERROR", slog.LevelError},
+}
+
+// openLogs opens the logs in a folder, or stderr where there is none.
+func (a *app) openLogs(dir string) (*slog.Logger, func(), error) {
+	if dir == "" {
+		return slog.New(slog.NewTextHandler(a.stderr, nil)), func() {}, nil
+	}
+	var all handlers
+	var files []io.Closer
+	for _, l := range levels {
+		f, err := openLog(filepath.Join(dir, bundle.AgentService+".exe."+l.name))
+		if err != nil {
+			return nil, nil, err
+		}
+		files = append(files, f)
+		all = append(all, slog.NewTextHandler(f, &slog.HandlerOptions{Level: l.level}))
+	}
+	return slog.New(all), func() {
+		for _, f := range files {
+			_ = f.Close()
+		}
+	}, nil
+}
+
+// openLog appends, so that the file can be emptied while it is open (applier.Writer.CopyTruncate).
+func openLog(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+}
+
+// handlers hand a record to each.
+type handlers []slog.Handler
+
+// Enabled implements slog.Handler.
+func (h handlers) Enabled(ctx context.Context, l slog.Level) bool {
+	for _, x := range h {
+		if x.Enabled(ctx, l) {
+			return true
+		}
+	}
+	return false
+}
+
+// Handle implements slog.Handler.
+func (h handlers) Handle(ctx context.Context, r slog.Record) error {
+	var errs []error
+	for _, x := range h {
+		if x.Enabled(ctx, r.Level) {
+			errs = append(errs, x.Handle(ctx, r.Clone()))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// WithAttrs implements slog.Handler.
+func (h handlers) WithAttrs(attrs []slog.Attr) slog.Handler {
+	var out handlers
+	for _, x := range h {
+		out = append(out, x.WithAttrs(attrs))
+	}
+	return out
+}
+
+// WithGroup implements slog.Handler.
+func (h handlers) WithGroup(name string) slog.Handler {
+	var out handlers
+	for _, x := range h {
+		out = append(out, x.WithGroup(name))
+	}
+	return out
+}

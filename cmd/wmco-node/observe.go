@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"wmco/applier"
+	"wmco/render/bundle/archive"
+)
+
+func observeCommand(a *app) *cobra.Command {
+	var full bool
+	var f format
+	cmd := &cobra.Command{
+		Use:   "observe",
+		Short: "Print how this machine differs from the bundle on stdin",
+		Long: `Print facts, what apply would do, and which contents it would need, as one JSON value. stdin is a MANIFEST.json, or an
+archive as apply takes it. Nothing on the machine changes.` + exitHelp("0  the machine is as the bundle says", "1  it differs", "2  what came on stdin cannot be read"),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.compare(f, func(e *applier.Engine, r *archive.Reader) (applier.Observation, error) {
+				return e.Observe(cmd.Context(), r, full)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&full, "full", false, "read every file, whatever is known of it")
+	formatFlag(cmd, &f)
+	return cmd
+}
+
+func verifyCommand(a *app) *cobra.Command {
+	var f format
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Print how this machine differs from the bundle on stdin, reading everything and asking every service",
+		Long: `As observe, but every file is read whatever is known of it, and every service is asked whether it is healthy.` +
+			exitHelp("0  the machine is as the bundle says, and healthy", "1  it is not", "2  what came on stdin cannot be read"),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.compare(f, func(e *applier.Engine, r *archive.Reader) (applier.Observation, error) {
+				return e.Verify(cmd.Context(), r)
+			})
+		},
+	}
+	formatFlag(cmd, &f)
+	return cmd
+}
+
+// compare reads the bundle, asks, prints, and says by the exit status whether anything differs.
+func (a *app) compare(f format, ask func(*applier.Engine, *archive.Reader) (applier.Observation, error)) error {
+	e, err := a.engine("observe")
+	if err != nil {
+		return err
+	}
+	r, err := archive.NewReader(a.stdin)
+	if err != nil {
+		return &exitError{exitUsage, fmt.Errorf("reading the bundle on stdin: %w", err)}
+	}
+	o, err := ask(e, r)
+	if err != nil {
+		return err
+	}
+	if err := a.printObservation(f, o); err != nil {
+		return err
+	}
+	if !o.InSync || len(o.Unhealthy) > 0 {
+		return &exitError{status: exitDiffers}
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"wmco/applier"
+	"wmco/render/bundle"
+)
+
+// versionAnswer is the JSON of `wmco-node version`.
+type versionAnswer struct {
+	Version  string `json:"version"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	// Schema is the newest manifest that the program reads, Answers the format that it prints.
+	Schema  int `json:"bundleSchema"`
+	Answers int `json:"answerSchema"`
+	// Digest is of the program's own file: who put it there can tell whether it arrived whole.
+	Digest bundle.Digest `json:"digest"`
+}
+
+func versionCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program and the digest of its file",
+		Long:  "Print version, formats and the digest of the program's own file as JSON." + exitHelp("0  done"),
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			digest, err := ownDigest()
+			if err != nil {
+				return err
+			}
+			return a.print(versionAnswer{
+				Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+				Schema: bundle.Schema, Answers: applier.Schema, Digest: digest,
+			})
+		},
+	}
+}
+
+func ownDigest() (bundle.Digest, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return bundle.Digest("sha256:" + hex.EncodeToString(h.Sum(nil))), errors.Join(err, f.Close())
+}
