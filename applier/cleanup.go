@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-
 )
 
 // Cleanup removes everything that is ours: services, files, folders that are empty then, settings that we made, what
@@ -26,7 +25,7 @@ func (r *run) cleanup(ctx context.Context) error {
 		return err
 	}
 	t := &target{exclusive: map[string]bool{}, logs: map[string]bool{}}
-	t.drop(r.s.bundles(), r.s.found(), r.s.ledger.Folders)
+	t.drop(r.s.bundles(), r.s.found(), r.s.folders())
 	for _, b := range r.s.bundles() {
 		old := aim(b, nil)
 		for dir := range old.exclusive {
@@ -104,4 +103,3 @@ func (r *run) removeRecords(ctx context.Context) error {
 	}
 	return nil
 }
-

@@ -23,7 +23,7 @@ func (r *run) do(ctx context.Context, s step) error {
 	case VerbWrite, VerbRestore:
 		return r.write(ctx, s.file)
 	case VerbRemove:
-		return r.Host.Remove(ctx, s.file.path)
+		return r.remove(ctx, s.file)
 	case VerbClear:
 		return r.clear(ctx, s.file.path)
 	case VerbSet, VerbUnset:
@@ -39,6 +39,17 @@ func (r *run) do(ctx context.Context, s step) error {
 		return r.Host.StartService(ctx, s.service.config.Name)
 	}
 	return fmt.Errorf("unknown verb %q", s.Verb)
+}
+
+// remove removes a file, or a folder in which nothing has been put since it was seen.
+func (r *run) remove(ctx context.Context, f fileItem) error {
+	if f.id == bundle.KindDirectory.ID(f.path) {
+		inside, err := r.Host.List(ctx, f.path)
+		if err != nil || len(inside) > 0 {
+			return err
+		}
+	}
+	return r.Host.Remove(ctx, f.path)
 }
 
 // write puts a content into its place. A file that was kept aside whole goes back as it was, with its own security.

@@ -162,7 +162,7 @@ func (s *situation) known(r bundleRecord) known {
 // want is the target of a bundle on this host: what it names, and that what is ours otherwise goes.
 func (s *situation) want(r bundleRecord) *target {
 	t := aim(r.bundle(), s.known(r))
-	t.drop(s.bundles(), s.found(), s.ledger.Folders)
+	t.drop(s.bundles(), s.found(), s.folders())
 	return &t
 }
 
@@ -170,6 +170,17 @@ func (s *situation) bundles() []bundle.Bundle {
 	var list []bundle.Bundle
 	for _, r := range s.owned() {
 		list = append(list, r.bundle())
+	}
+	return list
+}
+
+// folders are those that we made though no bundle names them: parents of others.
+func (s *situation) folders() []string {
+	list := slices.Clone(s.ledger.Folders)
+	for _, f := range s.journal.Before.Files {
+		if f.Kind == FileAbsent && f.Entry == bundle.KindDirectory.ID(f.Path) {
+			list = append(list, f.Path)
+		}
 	}
 	return list
 }

@@ -81,7 +81,7 @@ func (o observer) list(ctx context.Context, t *target, seen *observed) error {
 	for _, f := range t.files {
 		key := bundle.FoldPath(f.path)
 		isFolder := seen.files[key].Kind == FileDirectory
-		if f.kind == FileRegular && !isRoot(bundle.Dir(f.path)) {
+		if f.kind != FileDirectory && !isRoot(bundle.Dir(f.path)) {
 			shallow[bundle.FoldPath(bundle.Dir(f.path))] = bundle.Dir(f.path)
 		}
 		if isFolder && f.kind == FileRegular || t.exclusive[key] {

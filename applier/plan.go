@@ -259,8 +259,9 @@ func (p *planner) removals() {
 	slices.SortStableFunc(p.removes, func(a, b step) int { return cmp.Compare(len(b.file.path), len(a.file.path)) })
 }
 
+// emptied tells whether nothing stays in a folder. Leftovers are swept before.
 func (p *planner) emptied(folder string, going map[string]bool) bool {
-	return !slices.ContainsFunc(p.seen.folders[folder], func(f FileInfo) bool { return !going[bundle.FoldPath(f.Path)] })
+	return !slices.ContainsFunc(p.seen.folders[folder], func(f FileInfo) bool { return !going[bundle.FoldPath(f.Path)] && !Leftover(f.Path) })
 }
 
 // order puts the steps into theirs.

@@ -1,0 +1,145 @@
+package applier_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"wmco/applier"
+	"wmco/applier/hosttest"
+	"wmco/applier/simulation"
+	"wmco/render/bundle"
+)
+
+// applyCut applies a bundle until the process is killed before the n-th step. It tells whether it was.
+func (m *machine) applyCut(t *testing.T, n node, step int) bool {
+	t.Helper()
+	m.CutAt(step)
+	_, err := m.apply(t, n, applier.Options{})
+	if err == nil {
+		return false
+	}
+	if !errors.Is(err, hosttest.ErrCut) {
+		t.Fatalf("cut at %d: %v", step, err)
+	}
+	m.Revive()
+	return true
+}
+
+// TestACutAfterEveryStepIsTakenUp kills the process before every single step of an application, and then lets the node
+// program repair, the same bundle come again, or another one.
+func TestACutAfterEveryStepIsTakenUp(t *testing.T) {
+	t.Parallel()
+	first := newNode()
+	for _, tt := range []struct {
+		name  string
+		start func(*testing.T) *machine
+		apply node
+	}{
+		{"on an empty machine", func(*testing.T) *machine { return newMachine() }, first},
+		{"over another bundle", func(t *testing.T) *machine {
+			m := newMachine()
+			m.mustApply(t, first)
+			return m
+		}, first.changed(changes[len(changes)-1].change)},
+		{"over a change of everything's configuration", func(t *testing.T) *machine {
+			m := newMachine()
+			m.mustApply(t, first)
+			m.Place(`C:\k\foreign.txt`, bundle.AccessUsers, "not ours")
+			return m
+		}, first.changed(func(n *node) {
+			n.files[`C:\k\kubelet.conf`], n.files[`C:\k\containerd\containerd_conf.toml`] = "a", "b"
+			n.secretVar = "http://user:sesame-x@proxy:1"
+		})},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			start := tt.start(t)
+			want, third := start.copy(), start.copy()
+			want.mustApply(t, tt.apply)
+			third.mustApply(t, little())
+			for step := 0; ; step++ {
+				m := start.copy()
+				if !m.applyCut(t, tt.apply, step) {
+					if step < 20 {
+						t.Errorf("only %d steps", step)
+					}
+					break
+				}
+				other := m.copy()
+				checkTakenUp(t, fmt.Sprintf("step %d, applied again", step), m, tt.apply, want.place())
+				checkTakenUp(t, fmt.Sprintf("step %d, then another", step), other, little(), third.place())
+			}
+		})
+	}
+}
+
+func checkTakenUp(t *testing.T, name string, m *machine, n node, want simulation.Snapshot) {
+	t.Helper()
+	if _, err := m.apply(t, n, applier.Options{}); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if diff := differs(want, m.place()); diff != "" {
+		t.Fatalf("%s (-want +got):\n%s", name, diff)
+	}
+	if o := m.observe(t, n); !o.InSync || o.Interrupted != "" {
+		t.Fatalf("%s: %+v", name, o)
+	}
+}
+
+// little is a bundle that wants little: nothing of a cut one may stay.
+func little() node {
+	return newNode().changed(func(n *node) {
+		n.files, n.services, n.exclusive, n.programs = map[string]string{`C:\k\kubelet.conf`: "third"}, nil, nil, nil
+		n.secretVar, n.proxy, n.cas, n.secrets = "", nil, []string{"third CA"}, nil
+	})
+}
+
+// TestRepairTakesUpWhatWasCut leaves it to the node program: it goes on, or back where it lacks contents.
+func TestRepairTakesUpWhatWasCut(t *testing.T) {
+	t.Parallel()
+	first := newNode()
+	start := newMachine()
+	start.mustApply(t, first)
+	next := first.changed(changes[len(changes)-1].change)
+	done := start.copy()
+	done.mustApply(t, next)
+	for step := 0; ; step++ {
+		m := start.copy()
+		if !m.applyCut(t, next, step) {
+			break
+		}
+		if _, err := m.repair(t.Context()); err != nil {
+			t.Fatalf("step %d: %v", step, err)
+		}
+		if differs(start.place(), m.place()) != "" {
+			if diff := differs(done.place(), m.place()); diff != "" {
+				t.Fatalf("step %d: neither as before nor as after (-after +got):\n%s", step, diff)
+			}
+		}
+	}
+}
+
+// TestCutsInCutsConverge kills again and again at random steps.
+func TestCutsInCutsConverge(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // which steps are cut has to be the same in every run
+	first := newNode()
+	for range 60 {
+		m := newMachine()
+		nodes := []node{first, first.changed(changes[len(changes)-1].change), first.changed(changes[3].change)}
+		var last node
+		for range 6 {
+			last = nodes[random.IntN(len(nodes))]
+			m.applyCut(t, last, random.IntN(80))
+		}
+		m.Revive()
+		want := newMachine()
+		want.mustApply(t, last)
+		m.mustApply(t, last)
+		if diff := differs(want.withoutShadows(), m.withoutShadows()); diff != "" {
+			t.Fatalf("(-want +got):\n%s", diff)
+		}
+	}
+}
