@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"wmco/render/bundle"
@@ -38,6 +39,9 @@ func (e *PartialError) Unwrap() error { return e.Err }
 // event is sent as well.
 func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outcome, error) {
 	run := &run{Engine: e, options: o}
+	if masked(r.Manifest) {
+		return run.ends(r.Manifest.Digest, &RefusedError{Why: "the manifest is a preview: its secrets are masked"})
+	}
 	if o.DryRun {
 		return run.ends(r.Manifest.Digest, run.dry(ctx, r))
 	}
@@ -50,6 +54,19 @@ func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outco
 		err = run.converge(ctx, bundleRecord{Manifest: r.Manifest, Contents: r.Contents})
 	}
 	return run.ends(r.Manifest.Digest, errors.Join(err, release()))
+}
+
+// masked tells whether a manifest is that of a preview.
+func masked(m bundle.Manifest) bool {
+	isMasked := func(v bundle.Variable) bool { return v.Digest == bundle.Masked }
+	for _, l := range m.Layers {
+		files := slices.ContainsFunc(l.Layer.Files, func(f bundle.File) bool { return f.Digest == bundle.Masked })
+		services := slices.ContainsFunc(l.Layer.Environments, func(e bundle.Environment) bool { return slices.ContainsFunc(e.Variables, isMasked) })
+		if files || services || slices.ContainsFunc(l.Layer.Variables, isMasked) {
+			return true
+		}
+	}
+	return false
 }
 
 // run is one application.
@@ -263,6 +280,7 @@ func (r *run) converge(ctx context.Context, record bundleRecord) error {
 	if err := r.confirm(ctx); err != nil {
 		return r.undo(ctx, err)
 	}
+	r.sweepAfter(ctx, p)
 	r.result = ResultApplied
 	return r.record(ctx, record, p, t)
 }
@@ -298,6 +316,27 @@ func (r *run) rotten(ctx context.Context, p plan) error {
 func (r *run) sweepLeftovers(ctx context.Context, p plan) {
 	for _, path := range p.leftovers {
 		_ = r.Host.Remove(ctx, path)
+	}
+}
+
+// sweepAfter removes the programs that steps moved aside because they ran.
+func (r *run) sweepAfter(ctx context.Context, p plan) {
+	folders := map[string]bool{}
+	for _, s := range p.steps {
+		if s.Verb == VerbWrite || s.Verb == VerbRemove {
+			folders[bundle.Dir(s.file.path)] = true
+		}
+	}
+	for dir := range folders {
+		infos, err := r.Host.List(ctx, dir)
+		if err != nil {
+			continue
+		}
+		for _, f := range infos {
+			if Leftover(f.Path) {
+				_ = r.Host.Remove(ctx, f.Path)
+			}
+		}
 	}
 }
 

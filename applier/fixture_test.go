@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -129,13 +130,25 @@ func (n node) bundle(t testing.TB) bundle.Bundle {
 // programs are the contents of the executables, by path.
 type programs map[string]string
 
+// stored and sources remember what was compressed: the compressor's tables cost more than these small contents.
+var stored, sources sync.Map //nolint:gochecknoglobals // caches of pure functions
+
+func compress(text string) []byte {
+	if data, ok := stored.Load(text); ok {
+		return data.([]byte)
+	}
+	data := archive.Compress([]byte(text))
+	stored.Store(text, data)
+	return data
+}
+
 // Contents implements archive.Source.
 func (p programs) Contents() []archive.Content {
 	var list []archive.Content
 	for _, path := range slices.Sorted(maps.Keys(p)) {
 		d := bundle.Of([]byte(p[path]))
 		list = append(list, archive.Content{
-			Digest: d, SHA256: strings.TrimPrefix(string(d), "sha256:"), Size: int64(len(p[path])), Stored: int64(len(archive.Compress([]byte(p[path])))),
+			Digest: d, SHA256: strings.TrimPrefix(string(d), "sha256:"), Size: int64(len(p[path])), Stored: int64(len(compress(p[path]))),
 		})
 	}
 	return list
@@ -145,7 +158,7 @@ func (p programs) Contents() []archive.Content {
 func (p programs) Open(sum string) (io.ReadCloser, error) {
 	for _, text := range p {
 		if string(bundle.Of([]byte(text))) == "sha256:"+sum {
-			return io.NopCloser(bytes.NewReader(archive.Compress([]byte(text)))), nil
+			return io.NopCloser(bytes.NewReader(compress(text))), nil
 		}
 	}
 	return nil, fs.ErrNotExist
@@ -159,16 +172,19 @@ func (n node) archive(t testing.TB, missing []applier.Missing) *archive.Reader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := archive.FromBundle(b)
-	if err != nil {
-		t.Fatal(err)
+	source, ok := sources.Load(m.Digest)
+	if !ok {
+		if source, err = archive.FromBundle(b); err != nil {
+			t.Fatal(err)
+		}
+		sources.Store(m.Digest, source)
 	}
 	lacks := map[bundle.Digest][]int{}
 	for _, x := range missing {
 		lacks[x.Digest] = x.Parts
 	}
 	var stream bytes.Buffer
-	request := archive.Request{Manifest: m, Source: archive.Join(source, programs(n.programs)), Missing: lacks}
+	request := archive.Request{Manifest: m, Source: archive.Join(source.(archive.Source), programs(n.programs)), Missing: lacks}
 	if err := archive.Send(t.Context(), &stream, request); err != nil {
 		t.Fatal(err)
 	}

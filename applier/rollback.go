@@ -45,6 +45,7 @@ func (r *run) restore(ctx context.Context) error {
 	if err := r.running(ctx, &t); err != nil {
 		return err
 	}
+	r.sweepAfter(ctx, p)
 	return r.forget(ctx)
 }
 

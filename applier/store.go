@@ -104,8 +104,9 @@ func previousPath(sum string) string { return dirPrevious + `\` + sum }
 // and one that is not there fs.ErrNotExist.
 func (s *store) open(ctx context.Context, c content) (io.ReadCloser, error) {
 	if s.whole(c.SHA256) {
+		// Errors name the content by its digest: the plain one of a secret would let people guess it.
 		stored := &partReader{ctx: ctx, store: s, parts: s.sorted(c.SHA256)}
-		whole := archive.Content{Digest: bundle.Digest("sha256:" + c.SHA256), SHA256: c.SHA256, Size: c.Size, Stored: s.stored(c.SHA256)}
+		whole := archive.Content{Digest: bundle.Masked, SHA256: c.SHA256, Size: c.Size, Stored: s.stored(c.SHA256)}
 		return decoded{archive.Decode(stored, whole), stored}, nil
 	}
 	if s.previous[c.SHA256] {
@@ -115,7 +116,7 @@ func (s *store) open(ctx context.Context, c content) (io.ReadCloser, error) {
 		}
 		return &checkedReader{ReadCloser: f, hash: sha256.New(), want: c.SHA256}, nil
 	}
-	return nil, fmt.Errorf("content %.12s: %w", c.SHA256, fs.ErrNotExist)
+	return nil, fmt.Errorf("looking for a kept content: %w", fs.ErrNotExist)
 }
 
 // decoded closes the parts too.
@@ -238,7 +239,7 @@ func (r *checkedReader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	r.hash.Write(p[:n])
 	if errors.Is(err, io.EOF) && hex.EncodeToString(r.hash.Sum(nil)) != r.want {
-		return n, fmt.Errorf("kept file %.12s: %w", r.want, errDamaged)
+		return n, fmt.Errorf("reading a kept file: %w", errDamaged)
 	}
 	return n, err
 }

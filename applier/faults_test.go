@@ -1,0 +1,430 @@
+package applier_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/simulation"
+	"wmco/render/bundle"
+)
+
+const (
+	ledgerPath  = applier.StateFolder + `\ledger.json`
+	journalPath = applier.StateFolder + `\journal.json`
+	cachePath   = applier.StateFolder + `\cache.json`
+)
+
+// TestFaultsThatEnd lets something go wrong that ends by itself: the machine is then as it was, or the bundle is there;
+// and the next run finishes.
+func TestFaultsThatEnd(t *testing.T) {
+	t.Parallel()
+	next := newNode().changed(changes[len(changes)-1].change)
+	for _, tt := range []struct {
+		name  string
+		fault func(*simulation.Script)
+		names string // in the error
+	}{
+		{"the disk is full", func(s *simulation.Script) { s.Full = []string{`C:\k`} }, "disk full"},
+		{"no space for what comes", func(s *simulation.Script) { s.Full = []string{applier.StateFolder} }, "disk full"},
+		{"access is denied", func(s *simulation.Script) { s.Denied = []string{`C:\k\kubelet.conf`} }, `C:\k\kubelet.conf`},
+		{"a file is locked", func(s *simulation.Script) { s.Locked = []string{`C:\k\containerd\containerd_conf.toml`} }, "locked"},
+		{"a service hangs in its start", func(s *simulation.Script) {
+			s.Services = map[string]simulation.Behaviour{"kubelet": {Start: simulation.StartHangs}}
+		}, "kubelet"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine()
+			m.mustApply(t, newNode())
+			m.Edit(t.Context(), func(s *simulation.State) { tt.fault(&s.Script) })
+			_, err := m.apply(t, next, applier.Options{})
+			if err == nil || !strings.Contains(err.Error(), tt.names) {
+				t.Errorf("error %v does not name %q", err, tt.names)
+			}
+			m.Edit(t.Context(), func(s *simulation.State) { s.Script = simulation.Script{} })
+			m.mustApply(t, next)
+			fresh := newMachine()
+			fresh.mustApply(t, next)
+			if diff := differs(fresh.withoutShadows(), m.withoutShadows()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestEveryFailingStepIsUndoneOrTakenUp fails every single step once, with an error and not a death.
+func TestEveryFailingStepIsUndoneOrTakenUp(t *testing.T) {
+	t.Parallel()
+	start := newMachine()
+	start.mustApply(t, newNode())
+	next := newNode().changed(changes[len(changes)-1].change)
+	done := start.copy()
+	done.mustApply(t, next)
+	total := done.Steps()
+	backs := 0
+	for step := range total {
+		m := start.copy()
+		m.FailAt(step, &applier.FileError{Path: `C:\x`, Reason: applier.FileBroken, Err: fmt.Errorf("step %d", step)})
+		_, err := m.apply(t, next, applier.Options{})
+		var back *applier.RolledBackError
+		switch {
+		case errors.As(err, &back):
+			backs++
+			if diff := differs(start.place(), m.place()); diff != "" {
+				t.Fatalf("step %d, rolled back (-want +got):\n%s", step, diff)
+			}
+		case err == nil:
+			if diff := differs(done.place(), m.place()); diff != "" {
+				t.Fatalf("step %d, applied (-want +got):\n%s", step, diff)
+			}
+		}
+		m.FailAt(1<<20, nil)
+		m.mustApply(t, next)
+		if diff := differs(done.place(), m.place()); diff != "" {
+			t.Fatalf("step %d, applied again (-want +got):\n%s", step, diff)
+		}
+	}
+	if backs < 10 {
+		t.Errorf("only %d were rolled back", backs)
+	}
+}
+
+func TestDamagedRecords(t *testing.T) {
+	t.Parallel()
+	next := newNode().changed(changes[2].change)
+	for _, path := range []string{ledgerPath, journalPath, cachePath} {
+		for _, keep := range []int{0, 1, 40, 400} {
+			t.Run(fmt.Sprintf("%s cut to %d bytes", path, keep), func(t *testing.T) {
+				t.Parallel()
+				m := newMachine()
+				m.mustApply(t, newNode())
+				m.Place(`C:\k\foreign.txt`, bundle.AccessUsers, "not ours")
+				if path == journalPath {
+					m.applyCut(t, next, 12)
+				}
+				data, ok := m.Contents(path)
+				if !ok {
+					data = "{}"
+				}
+				m.Place(path, bundle.AccessAdmins, data[:min(keep, len(data))])
+				m.mustApply(t, next)
+				want := newMachine()
+				want.mustApply(t, next)
+				want.Place(`C:\k\foreign.txt`, bundle.AccessUsers, "not ours")
+				if diff := differs(want.place(), m.place()); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+				if o := m.observe(t, next); !o.InSync || len(o.Notes) > 0 {
+					t.Errorf("%+v", o)
+				}
+			})
+		}
+	}
+}
+
+func TestRecordsOfANewerProgramAreLeftAlone(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{ledgerPath, journalPath} {
+		m := newMachine()
+		m.mustApply(t, newNode())
+		m.Place(path, bundle.AccessAdmins, `{"schema": 99, "new": true}`)
+		before := m.Snapshot()
+		_, err := m.apply(t, newNode().changed(changes[2].change), applier.Options{})
+		var newer *bundle.SchemaError
+		if !errors.As(err, &newer) {
+			t.Errorf("%s: %v", path, err)
+		}
+		if diff := differs(before, m.Snapshot()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", path, diff)
+		}
+	}
+}
+
+// TestAContentThatRottedIsAskedFor damages what the machine keeps; a repair that needs it says so before anything stops.
+func TestAContentThatRottedIsAskedFor(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	for path := range m.Snapshot().Files {
+		if strings.Contains(path, `\contents\`) {
+			data, _ := m.Contents(path)
+			m.Place(path, bundle.AccessAdmins, data[:len(data)-1]+"x")
+		}
+	}
+	m.Discard(`C:\k\kubelet.conf`)
+	before := m.place()
+	_, err := m.repair(t.Context())
+	var refused *applier.RefusedError
+	if !errors.As(err, &refused) || len(refused.Missing) != 1 {
+		t.Fatalf("%v", err)
+	}
+	if diff := differs(before, m.place()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	m.mustApply(t, n)
+	if o := m.observe(t, n); !o.InSync {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestTheClockJumps(t *testing.T) {
+	t.Parallel()
+	for _, jump := range []time.Duration{-24 * time.Hour, -time.Second, 24 * time.Hour} {
+		m, n := newMachine(), newNode()
+		m.mustApply(t, n)
+		m.clock.Jump(jump)
+		m.Place(`C:\k\kubelet.conf`, bundle.AccessUsers, "kind: KubeletConfiguratioM\n") // as long as before
+		if o := m.observe(t, n); o.InSync {
+			t.Errorf("a jump of %s hides a change", jump)
+		}
+		m.mustApply(t, n)
+		if got, _ := m.Contents(`C:\k\kubelet.conf`); got != n.files[`C:\k\kubelet.conf`] {
+			t.Errorf("a jump of %s: %q", jump, got)
+		}
+	}
+}
+
+func TestALockIsRespected(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	release, err := m.Lock(t.Context(), "somebody else")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = m.apply(t, n, applier.Options{LockWait: time.Second})
+	var locked *applier.LockedError
+	if !errors.As(err, &locked) || locked.Owner != "somebody else" {
+		t.Errorf("%v", err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	m.mustApply(t, n)
+}
+
+func TestAPlanThatCostsTooMuchIsRefused(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	before := m.place()
+	_, err := m.apply(t, n.changed(changes[2].change), applier.Options{MaxImpact: bundle.ImpactNone})
+	var refused *applier.RefusedError
+	if !errors.As(err, &refused) {
+		t.Errorf("%v", err)
+	}
+	if diff := differs(before, m.place()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestADryRunWritesNothing(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.ClearLog()
+	o, err := m.apply(t, n, applier.Options{DryRun: true})
+	if err != nil || o.Result != applier.ResultPlanned || o.Total == 0 {
+		t.Errorf("%v, %+v", err, o)
+	}
+	if len(m.Log()) > 0 {
+		t.Errorf("%v", m.Log())
+	}
+}
+
+func TestAnInterruptionLeavesAJournal(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	ctx, cancel := context.WithCancel(t.Context())
+	e := m.engine()
+	e.Emit = func(ev applier.Event) {
+		if ev.Event == applier.EventAction && ev.Done == 5 {
+			cancel()
+		}
+	}
+	seen := m.observe(t, n)
+	_, err := e.Apply(ctx, n.archive(t, seen.Missing), applier.Options{})
+	var partial *applier.PartialError
+	if !errors.As(err, &partial) {
+		t.Fatalf("%v", err)
+	}
+	if o := m.observe(t, n); o.Interrupted == "" {
+		t.Errorf("%+v", o)
+	}
+	m.mustApply(t, n)
+}
+
+// TestNoSecretIsTold looks for secrets in everything that leaves the machine.
+func TestNoSecretIsTold(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	told := fmt.Sprintf("%+v %+v", m.events, m.observe(t, n.changed(changes[4].change)))
+	m.Edit(t.Context(), func(s *simulation.State) { s.Script.Full = []string{`C:\k`} })
+	_, err := m.apply(t, n.changed(func(n *node) { n.secrets[`C:\k\bootstrap-kubeconfig`] = "sesame-full" }), applier.Options{})
+	told += fmt.Sprintf("%v %+v", err, m.events)
+	for _, e := range m.events {
+		if e.Action != nil {
+			told += fmt.Sprintf("%+v", *e.Action)
+		}
+	}
+	if strings.Contains(told, "sesame") {
+		t.Error(told)
+	}
+}
+
+func TestCleanupLeavesWhatIsNotOurs(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.Edit(t.Context(), func(s *simulation.State) {
+		s.Put(applier.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of([]byte("first CA"))), Value: "first CA", Present: true})
+	})
+	m.Place(`C:\k\foreign.txt`, bundle.AccessUsers, "not ours")
+	want := m.place()
+	m.mustApply(t, n)
+	m.Place(`C:\k\kubeconfig`, bundle.AccessUsers, "written by the kubelet")
+	m.Place(`C:\var\lib\kubelet\pki\x.pem`, bundle.AccessUsers, "written by the kubelet")
+	start := m.copy()
+	if _, err := m.engine().Cleanup(t.Context(), applier.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	got := m.Snapshot()
+	for path, f := range got.Files {
+		if f.Kind == applier.FileRegular && !strings.HasSuffix(path, "foreign.txt") && path != applier.LockFile {
+			t.Errorf("%s stays", path)
+		}
+	}
+	if diff := differs(want, withoutFolders(m.place(), want)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	// Cut anywhere and done again, it ends the same.
+	for step := 0; ; step += 3 {
+		m := start.copy()
+		m.CutAt(step)
+		if _, err := m.engine().Cleanup(t.Context(), applier.Options{}); err == nil {
+			break
+		}
+		m.Revive()
+		if _, err := m.engine().Cleanup(t.Context(), applier.Options{}); err != nil {
+			t.Fatalf("step %d: %v", step, err)
+		}
+		if diff := differs(got, m.Snapshot()); diff != "" {
+			t.Fatalf("step %d (-want +got):\n%s", step, diff)
+		}
+	}
+}
+
+// withoutFolders drops folders that are only in one.
+func withoutFolders(s, like simulation.Snapshot) simulation.Snapshot {
+	for path, f := range s.Files {
+		if _, ok := like.Files[path]; !ok && f.Kind == applier.FileDirectory {
+			delete(s.Files, path)
+		}
+	}
+	return s
+}
+
+func TestStateOfAnotherClusterGoesBeforeAnythingStarts(t *testing.T) {
+	t.Parallel()
+	stale := []string{`C:\k\kubeconfig`, `C:\var\lib\kubelet\pki\kubelet.pem`}
+	for _, tt := range []struct {
+		name  string
+		start func(*testing.T, *machine)
+		apply node
+		gone  bool
+	}{
+		{"we know that it is another's", func(t *testing.T, m *machine) { m.mustApply(t, newNode()) }, newNode().changed(func(n *node) { n.cluster = "red" }), true},
+		{"it is this cluster's", func(t *testing.T, m *machine) { m.mustApply(t, newNode()) }, newNode(), false},
+		{"the machine has yet to join and is new to us", func(*testing.T, *machine) {}, newNode().changed(func(n *node) { n.stage = bundle.StageJoin }), true},
+		{"the machine is a node already and is new to us", func(*testing.T, *machine) {}, newNode(), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine()
+			tt.start(t, m)
+			for _, path := range stale {
+				m.Place(path, bundle.AccessUsers, "old")
+			}
+			start := m.copy()
+			m.mustApply(t, tt.apply)
+			for _, path := range stale {
+				if _, there := m.Contents(path); there == tt.gone {
+					t.Errorf("%s is there: %t", path, there)
+				}
+			}
+			// Once it has joined, its own state stays, whatever was cut.
+			for step := 0; step < 60; step += 4 {
+				m := start.copy()
+				m.applyCut(t, tt.apply, step)
+				m.Revive()
+				m.mustApply(t, tt.apply)
+				if _, there := m.Contents(stale[0]); there == tt.gone {
+					t.Errorf("cut at %d: %s is there: %t", step, stale[0], there)
+				}
+				m.Place(stale[0], bundle.AccessUsers, "new")
+				m.mustApply(t, tt.apply)
+				if _, there := m.Contents(stale[0]); !there {
+					t.Errorf("cut at %d: the new state is gone", step)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatNeedsABootWaitsForIt(t *testing.T) {
+	t.Parallel()
+	m := newMachine()
+	n := newNode().changed(func(n *node) {
+		n.features, n.hostName = []bundle.Feature{{Name: "Containers", Impact: bundle.ImpactReboot}}, "win-new"
+	})
+	o, err := m.apply(t, n, applier.Options{Reboot: true})
+	if err != nil || o.Result != applier.ResultReboot {
+		t.Fatalf("%v, %+v", err, o)
+	}
+	if m.Snapshot().RebootAsked == "" {
+		t.Error("no reboot was asked for")
+	}
+	m.Restart(t.Context())
+	m.mustApply(t, n)
+	if s := m.Snapshot(); s.HostName != "win-new" || s.Services["kubelet"].Status != applier.ServiceRunning {
+		t.Errorf("%+v", s)
+	}
+	if o := m.observe(t, n); !o.InSync || len(o.RebootPending) > 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestServicesDoNotGetAProxyThatIsGone(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	none := n.changed(func(n *node) { n.secretVar, n.proxy = "", nil })
+	m.mustApply(t, none)
+	want := []string{"HTTP_PROXY=", "NO_PROXY="}
+	if got := m.Snapshot().Services["kubelet"].Delivered; !slices.Equal(got, want) {
+		t.Errorf("before the boot %v", got)
+	}
+	m.Restart(t.Context())
+	o := m.mustApply(t, none)
+	if o.Restarted > 0 {
+		t.Errorf("%d restarts only to drop what hides variables of the last boot", o.Restarted)
+	}
+	if got := m.Snapshot().Services["kubelet"].Environment; len(got) > 0 {
+		t.Errorf("after the boot %v", got)
+	}
+}
+
+func TestForeignFilesAreToldAndStay(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	m.Place(`C:\k\notes.txt`, bundle.AccessUsers, "not ours")
+	o := m.observe(t, n)
+	if !o.InSync || !slices.Equal(o.Foreign, []string{`C:\k\notes.txt`}) {
+		t.Errorf("%+v", o)
+	}
+}

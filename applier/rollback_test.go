@@ -1,0 +1,204 @@
+package applier_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/simulation"
+	"wmco/render/bundle"
+)
+
+// badKubelet is a machine on which the kubelet does not come up with a configuration that says bad.
+func badKubelet(t *testing.T, behaviour simulation.Behaviour) (*machine, node) {
+	t.Helper()
+	m, n := newMachine(), newNode()
+	m.Edit(t.Context(), func(s *simulation.State) { s.Script.Services = map[string]simulation.Behaviour{"kubelet": behaviour} })
+	m.mustApply(t, n)
+	m.Place(`C:\k\foreign.txt`, bundle.AccessUsers, "not ours")
+	return m, n
+}
+
+var lacksBad = []simulation.Condition{{File: `C:\k\kubelet.conf`, Lacks: "bad"}}
+
+// bad are bundles that a machine does not come up with, and how it shows.
+var bad = []struct {
+	name      string
+	behaviour simulation.Behaviour
+	change    func(*node)
+}{
+	{"the kubelet exits with its new configuration", simulation.Behaviour{Needs: lacksBad}, func(n *node) { n.files[`C:\k\kubelet.conf`] = "bad" }},
+	{
+		"the kubelet runs and never is healthy",
+		simulation.Behaviour{Answers: []string{"http://127.0.0.1/kubelet"}, Healthy: lacksBad},
+		func(n *node) { n.files[`C:\k\kubelet.conf`] = "bad" },
+	},
+	{"everything changes and the kubelet exits", simulation.Behaviour{Needs: lacksBad}, func(n *node) {
+		changes[len(changes)-1].change(n)
+		n.files[`C:\k\kubelet.conf`] = "bad"
+		n.cas, n.secretVar, n.proxy = []string{"third CA"}, "", nil
+	}},
+}
+
+func TestWhatDoesNotComeUpIsPutBack(t *testing.T) {
+	t.Parallel()
+	for _, tt := range bad {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m, n := badKubelet(t, tt.behaviour)
+			want := m.place()
+			o, err := m.apply(t, n.changed(tt.change), applier.Options{})
+			var back *applier.RolledBackError
+			if !errors.As(err, &back) || o.Result != applier.ResultRolledBack {
+				t.Fatalf("%v, %+v", err, o)
+			}
+			if !strings.Contains(err.Error(), "kubelet") {
+				t.Errorf("nobody is named: %v", err)
+			}
+			if diff := differs(want, m.place()); diff != "" {
+				t.Errorf("not as it was (-want +got):\n%s", diff)
+			}
+			if o := m.observe(t, n); !o.InSync || o.Interrupted != "" {
+				t.Errorf("%+v", o)
+			}
+		})
+	}
+}
+
+// TestAMachineOfOthersIsPutBack rolls back on a machine where nothing was ours: its own files and service come back with
+// their own security.
+func TestAMachineOfOthersIsPutBack(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.Edit(t.Context(), func(s *simulation.State) {
+		s.Script.Services = map[string]simulation.Behaviour{"kubelet": {Needs: lacksBad}}
+	})
+	m.Place(`C:\k\kubelet.conf`, applier.AccessOther, "theirs")
+	m.Place(`C:\k\kubelet.exe`, applier.AccessOther, "their kubelet")
+	theirs := applier.ServiceConfig{Name: "kubelet", Description: "theirs", Start: bundle.StartAuto, CommandLine: `C:\k\kubelet.exe --theirs`}
+	if err := errors.Join(m.PutService(t.Context(), theirs), m.StartService(t.Context(), "kubelet")); err != nil {
+		t.Fatal(err)
+	}
+	want := m.place()
+	if _, err := m.apply(t, n.changed(func(n *node) { n.files[`C:\k\kubelet.conf`] = "bad" }), applier.Options{}); err == nil {
+		t.Fatal("no error")
+	}
+	if diff := differs(want, m.place()); diff != "" {
+		t.Errorf("not as it was (-want +got):\n%s", diff)
+	}
+	// And without the fault, the machine becomes ours.
+	m.mustApply(t, n)
+	if s := m.Snapshot().Services["kubelet"]; s.Description != "OpenShift managed kubelet" || s.Status != applier.ServiceRunning {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestACutRollbackGoesOn(t *testing.T) {
+	t.Parallel()
+	start, n := badKubelet(t, bad[2].behaviour)
+	want := start.place()
+	next := n.changed(bad[2].change)
+	rolledBack := 0
+	for step := 0; ; step++ {
+		m := start.copy()
+		if !m.applyCutWithin(t, next, step) {
+			break
+		}
+		_, err := m.repair(t.Context())
+		var back *applier.RolledBackError
+		if errors.As(err, &back) {
+			rolledBack++
+		} else if err != nil {
+			t.Fatalf("step %d: %v", step, err)
+		}
+		if diff := differs(want, m.place()); diff != "" {
+			t.Fatalf("step %d (-want +got):\n%s", step, diff)
+		}
+	}
+	if rolledBack < 20 {
+		t.Errorf("only %d cuts came before the end", rolledBack)
+	}
+}
+
+// applyCutWithin is applyCut for a bundle that is rolled back when it is not cut.
+func (m *machine) applyCutWithin(t *testing.T, n node, step int) bool {
+	t.Helper()
+	m.CutAt(step)
+	_, err := m.apply(t, n, applier.Options{})
+	cut := m.Cut()
+	if !cut && err == nil {
+		t.Fatalf("step %d: applied", step)
+	}
+	m.Revive()
+	return cut
+}
+
+func TestNobodyConfirmsInTime(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	want := m.place()
+	next := n.changed(changes[2].change)
+	never := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	_, err := m.apply(t, next, applier.Options{Confirm: never, ConfirmWithin: time.Minute})
+	var back *applier.RolledBackError
+	if !errors.As(err, &back) || !strings.Contains(err.Error(), "confirm") {
+		t.Fatal(err)
+	}
+	if diff := differs(want, m.place()); diff != "" {
+		t.Errorf("not as it was (-want +got):\n%s", diff)
+	}
+}
+
+func TestAnotherProcessConfirms(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	b := n.bundle(t)
+	d, err := b.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := m.engine()
+	confirm := func(ctx context.Context) error {
+		if err := e.Confirm(ctx, d); err != nil {
+			return err
+		}
+		return e.AwaitConfirm(ctx, d)
+	}
+	if _, err := m.apply(t, n, applier.Options{Confirm: confirm, ConfirmWithin: time.Hour}); err != nil {
+		t.Fatal(err)
+	}
+	if o := m.observe(t, n); !o.InSync {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestAnUnconfirmedApplicationWhoseProcessDiedIsUndone(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	want := m.place()
+	dies := func(context.Context) error {
+		m.CutAt(0)
+		_ = m.Remove(context.Background(), `C:\x`)
+		return errors.New("dead")
+	}
+	if _, err := m.apply(t, n.changed(changes[2].change), applier.Options{Confirm: dies, ConfirmWithin: time.Hour}); err == nil {
+		t.Fatal("no error")
+	}
+	m.Revive()
+	if o, err := m.repair(t.Context()); err != nil || o.Result != applier.ResultPartial {
+		t.Fatalf("before the deadline: %v, %+v", err, o)
+	}
+	m.clock.Jump(2 * time.Hour)
+	var back *applier.RolledBackError
+	if _, err := m.repair(t.Context()); !errors.As(err, &back) {
+		t.Fatalf("after the deadline: %v", err)
+	}
+	if diff := differs(want, m.place()); diff != "" {
+		t.Errorf("not as it was (-want +got):\n%s", diff)
+	}
+}
