@@ -2,13 +2,13 @@ package applier_test
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/applier/bundletest"
 	"wmco/applier/simulation"
 	"wmco/render/bundle"
 )
@@ -21,7 +21,7 @@ func TestApplyMakesAnEmptyMachineTheNode(t *testing.T) {
 		t.Errorf("result %s", o.Result)
 	}
 	seen := m.Snapshot()
-	for path, text := range n.files {
+	for path, text := range n.Files {
 		if got, ok := m.Contents(path); !ok || got != text {
 			t.Errorf("%s holds %q", path, got)
 		}
@@ -168,33 +168,26 @@ var changes = []struct {
 	impact   bundle.Impact
 	restarts []string
 }{
-	{"a mirror changes", func(n *node) { n.files[`C:\k\containerd\registries\a.io\hosts.toml`] = "server = \"https://b.io\"\n" }, bundle.ImpactNone, nil},
-	{"a mirror goes", func(n *node) { delete(n.files, `C:\k\containerd\registries\a.io\hosts.toml`) }, bundle.ImpactNone, nil},
-	{"the kubelet's configuration changes", func(n *node) { n.files[`C:\k\kubelet.conf`] = "maxPods: 9\n" }, bundle.ImpactRestart, []string{"kubelet"}},
-	{"containerd's configuration changes", func(n *node) { n.files[`C:\k\containerd\containerd_conf.toml`] = "version = 5\n" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
-	{"the proxy changes", func(n *node) { n.secretVar = "http://user:sesame-other@proxy:1" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
-	{"the proxy goes", func(n *node) { n.secretVar, n.proxy = "", nil }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
-	{"a secret changes", func(n *node) { n.secrets[`C:\k\bootstrap-kubeconfig`] = "token: sesame-new\n" }, bundle.ImpactNone, nil},
-	{"a CA comes and one goes", func(n *node) { n.cas = []string{"second CA", "third CA"} }, bundle.ImpactNone, nil},
-	{"a service goes", func(n *node) { n.services = n.services[:1] }, bundle.ImpactRestart, nil},
+	{"a mirror changes", func(n *node) { n.Files[`C:\k\containerd\registries\a.io\hosts.toml`] = "server = \"https://b.io\"\n" }, bundle.ImpactNone, nil},
+	{"a mirror goes", func(n *node) { delete(n.Files, `C:\k\containerd\registries\a.io\hosts.toml`) }, bundle.ImpactNone, nil},
+	{"the kubelet's configuration changes", func(n *node) { n.Files[`C:\k\kubelet.conf`] = "maxPods: 9\n" }, bundle.ImpactRestart, []string{"kubelet"}},
+	{"containerd's configuration changes", func(n *node) { n.Files[`C:\k\containerd\containerd_conf.toml`] = "version = 5\n" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
+	{"the proxy changes", func(n *node) { n.SecretProxy = "http://user:sesame-other@proxy:1" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
+	{"the proxy goes", func(n *node) { n.SecretProxy, n.Proxy = "", nil }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
+	{"a secret changes", func(n *node) { n.Secrets[`C:\k\bootstrap-kubeconfig`] = "token: sesame-new\n" }, bundle.ImpactNone, nil},
+	{"a CA comes and one goes", func(n *node) { n.CAs = []string{"second CA", "third CA"} }, bundle.ImpactNone, nil},
+	{"a service goes", func(n *node) { n.Services = n.Services[:1] }, bundle.ImpactRestart, nil},
 	{"a service comes", func(n *node) {
-		n.services = append(n.services, service("csi-proxy", []string{`C:\k\csi-proxy.exe`}, nil))
-		n.programs[`C:\k\csi-proxy.exe`] = "csi"
+		n.Services = append(n.Services, bundletest.Service("csi-proxy", []string{`C:\k\csi-proxy.exe`}, nil))
+		n.Programs[`C:\k\csi-proxy.exe`] = "csi"
 	}, bundle.ImpactRestart, nil},
-	{"a program is upgraded", func(n *node) { n.programs[`C:\k\containerd\containerd.exe`] = "containerd 3" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
+	{"a program is upgraded", func(n *node) { n.Programs[`C:\k\containerd\containerd.exe`] = "containerd 3" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
 	{"everything", func(n *node) {
-		n.files = map[string]string{`C:\k\kubelet.conf`: "new", `C:\k\other\x`: "y"}
-		n.programs = map[string]string{`C:\k\kubelet.exe`: "new kubelet"}
-		n.services = []bundle.Service{service("kubelet", []string{`C:\k\kubelet.exe`}, nil, `C:\k\kubelet.conf`, `C:\k\kubelet.exe`)}
-		n.cas, n.exclusive, n.secrets, n.routes = nil, nil, nil, nil
+		n.Files = map[string]string{`C:\k\kubelet.conf`: "new", `C:\k\other\x`: "y"}
+		n.Programs = map[string]string{`C:\k\kubelet.exe`: "new kubelet"}
+		n.Services = []bundle.Service{bundletest.Service("kubelet", []string{`C:\k\kubelet.exe`}, nil, `C:\k\kubelet.conf`, `C:\k\kubelet.exe`)}
+		n.CAs, n.Exclusive, n.Secrets, n.Routes = nil, nil, nil, nil
 	}, bundle.ImpactRestart, []string{"kubelet"}},
-}
-
-func (n node) changed(change func(*node)) node {
-	n.files, n.secrets, n.programs = maps.Clone(n.files), maps.Clone(n.secrets), maps.Clone(n.programs)
-	n.services, n.proxy = slices.Clone(n.services), maps.Clone(n.proxy)
-	change(&n)
-	return n
 }
 
 func TestAChangeTouchesWhatItMust(t *testing.T) {
@@ -204,7 +197,7 @@ func TestAChangeTouchesWhatItMust(t *testing.T) {
 			t.Parallel()
 			m, before := newMachine(), newNode()
 			m.mustApply(t, before)
-			after := before.changed(tt.change)
+			after := before.Changed(tt.change)
 			o := m.observe(t, after)
 			if o.Impact != tt.impact {
 				t.Errorf("impact %s, want %s", o.Impact, tt.impact)

@@ -42,15 +42,15 @@ func TestACutAfterEveryStepIsTakenUp(t *testing.T) {
 			m := newMachine()
 			m.mustApply(t, first)
 			return m
-		}, first.changed(changes[len(changes)-1].change)},
+		}, first.Changed(changes[len(changes)-1].change)},
 		{"over a change of everything's configuration", func(t *testing.T) *machine {
 			m := newMachine()
 			m.mustApply(t, first)
 			m.Place(`C:\k\foreign.txt`, bundle.AccessUsers, "not ours")
 			return m
-		}, first.changed(func(n *node) {
-			n.files[`C:\k\kubelet.conf`], n.files[`C:\k\containerd\containerd_conf.toml`] = "a", "b"
-			n.secretVar = "http://user:sesame-x@proxy:1"
+		}, first.Changed(func(n *node) {
+			n.Files[`C:\k\kubelet.conf`], n.Files[`C:\k\containerd\containerd_conf.toml`] = "a", "b"
+			n.SecretProxy = "http://user:sesame-x@proxy:1"
 		})},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -90,9 +90,9 @@ func checkTakenUp(t *testing.T, name string, m *machine, n node, want simulation
 
 // little is a bundle that wants little: nothing of a cut one may stay.
 func little() node {
-	return newNode().changed(func(n *node) {
-		n.files, n.services, n.exclusive, n.programs = map[string]string{`C:\k\kubelet.conf`: "third"}, nil, nil, nil
-		n.secretVar, n.proxy, n.cas, n.secrets = "", nil, []string{"third CA"}, nil
+	return newNode().Changed(func(n *node) {
+		n.Files, n.Services, n.Exclusive, n.Programs = map[string]string{`C:\k\kubelet.conf`: "third"}, nil, nil, nil
+		n.SecretProxy, n.Proxy, n.CAs, n.Secrets = "", nil, []string{"third CA"}, nil
 	})
 }
 
@@ -102,7 +102,7 @@ func TestRepairTakesUpWhatWasCut(t *testing.T) {
 	first := newNode()
 	start := newMachine()
 	start.mustApply(t, first)
-	next := first.changed(changes[len(changes)-1].change)
+	next := first.Changed(changes[len(changes)-1].change)
 	done := start.copy()
 	done.mustApply(t, next)
 	for step := 0; ; step++ {
@@ -128,7 +128,7 @@ func TestCutsInCutsConverge(t *testing.T) {
 	first := newNode()
 	for range 60 {
 		m := newMachine()
-		nodes := []node{first, first.changed(changes[len(changes)-1].change), first.changed(changes[3].change)}
+		nodes := []node{first, first.Changed(changes[len(changes)-1].change), first.Changed(changes[3].change)}
 		var last node
 		for range 6 {
 			last = nodes[random.IntN(len(nodes))]

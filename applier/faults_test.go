@@ -24,7 +24,7 @@ const (
 // and the next run finishes.
 func TestFaultsThatEnd(t *testing.T) {
 	t.Parallel()
-	next := newNode().changed(changes[len(changes)-1].change)
+	next := newNode().Changed(changes[len(changes)-1].change)
 	for _, tt := range []struct {
 		name  string
 		fault func(*simulation.Script)
@@ -63,7 +63,7 @@ func TestEveryFailingStepIsUndoneOrTakenUp(t *testing.T) {
 	t.Parallel()
 	start := newMachine()
 	start.mustApply(t, newNode())
-	next := newNode().changed(changes[len(changes)-1].change)
+	next := newNode().Changed(changes[len(changes)-1].change)
 	done := start.copy()
 	done.mustApply(t, next)
 	total := done.Steps()
@@ -97,7 +97,7 @@ func TestEveryFailingStepIsUndoneOrTakenUp(t *testing.T) {
 
 func TestDamagedRecords(t *testing.T) {
 	t.Parallel()
-	next := newNode().changed(changes[2].change)
+	next := newNode().Changed(changes[2].change)
 	for _, path := range []string{ledgerPath, journalPath, cachePath} {
 		for _, keep := range []int{0, 1, 40, 400} {
 			t.Run(fmt.Sprintf("%s cut to %d bytes", path, keep), func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestRecordsOfANewerProgramAreLeftAlone(t *testing.T) {
 		m.mustApply(t, newNode())
 		m.Place(path, bundle.AccessAdmins, `{"schema": 99, "new": true}`)
 		before := m.Snapshot()
-		_, err := m.apply(t, newNode().changed(changes[2].change), applier.Options{})
+		_, err := m.apply(t, newNode().Changed(changes[2].change), applier.Options{})
 		var newer *bundle.SchemaError
 		if !errors.As(err, &newer) {
 			t.Errorf("%s: %v", path, err)
@@ -184,7 +184,7 @@ func TestTheClockJumps(t *testing.T) {
 			t.Errorf("a jump of %s hides a change", jump)
 		}
 		m.mustApply(t, n)
-		if got, _ := m.Contents(`C:\k\kubelet.conf`); got != n.files[`C:\k\kubelet.conf`] {
+		if got, _ := m.Contents(`C:\k\kubelet.conf`); got != n.Files[`C:\k\kubelet.conf`] {
 			t.Errorf("a jump of %s: %q", jump, got)
 		}
 	}
@@ -213,7 +213,7 @@ func TestAPlanThatCostsTooMuchIsRefused(t *testing.T) {
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
 	before := m.place()
-	_, err := m.apply(t, n.changed(changes[2].change), applier.Options{MaxImpact: bundle.ImpactNone})
+	_, err := m.apply(t, n.Changed(changes[2].change), applier.Options{MaxImpact: bundle.ImpactNone})
 	var refused *applier.RefusedError
 	if !errors.As(err, &refused) {
 		t.Errorf("%v", err)
@@ -247,7 +247,7 @@ func TestAnInterruptionLeavesAJournal(t *testing.T) {
 		}
 	}
 	seen := m.observe(t, n)
-	_, err := e.Apply(ctx, n.archive(t, seen.Missing), applier.Options{})
+	_, err := e.Apply(ctx, reader(t, n, seen.Missing), applier.Options{})
 	var partial *applier.PartialError
 	if !errors.As(err, &partial) {
 		t.Fatalf("%v", err)
@@ -263,9 +263,9 @@ func TestNoSecretIsTold(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
-	told := fmt.Sprintf("%+v %+v", m.events, m.observe(t, n.changed(changes[4].change)))
+	told := fmt.Sprintf("%+v %+v", m.events, m.observe(t, n.Changed(changes[4].change)))
 	m.Edit(t.Context(), func(s *simulation.State) { s.Script.Full = []string{`C:\k`} })
-	_, err := m.apply(t, n.changed(func(n *node) { n.secrets[`C:\k\bootstrap-kubeconfig`] = "sesame-full" }), applier.Options{})
+	_, err := m.apply(t, n.Changed(func(n *node) { n.Secrets[`C:\k\bootstrap-kubeconfig`] = "sesame-full" }), applier.Options{})
 	told += fmt.Sprintf("%v %+v", err, m.events)
 	for _, e := range m.events {
 		if e.Action != nil {
@@ -337,9 +337,9 @@ func TestStateOfAnotherClusterGoesBeforeAnythingStarts(t *testing.T) {
 		apply node
 		gone  bool
 	}{
-		{"we know that it is another's", func(t *testing.T, m *machine) { m.mustApply(t, newNode()) }, newNode().changed(func(n *node) { n.cluster = "red" }), true},
+		{"we know that it is another's", func(t *testing.T, m *machine) { m.mustApply(t, newNode()) }, newNode().Changed(func(n *node) { n.Cluster = "red" }), true},
 		{"it is this cluster's", func(t *testing.T, m *machine) { m.mustApply(t, newNode()) }, newNode(), false},
-		{"the machine has yet to join and is new to us", func(*testing.T, *machine) {}, newNode().changed(func(n *node) { n.stage = bundle.StageJoin }), true},
+		{"the machine has yet to join and is new to us", func(*testing.T, *machine) {}, newNode().Changed(func(n *node) { n.Stage = bundle.StageJoin }), true},
 		{"the machine is a node already and is new to us", func(*testing.T, *machine) {}, newNode(), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -378,8 +378,8 @@ func TestStateOfAnotherClusterGoesBeforeAnythingStarts(t *testing.T) {
 func TestWhatNeedsABootWaitsForIt(t *testing.T) {
 	t.Parallel()
 	m := newMachine()
-	n := newNode().changed(func(n *node) {
-		n.features, n.hostName = []bundle.Feature{{Name: "Containers", Impact: bundle.ImpactReboot}}, "win-new"
+	n := newNode().Changed(func(n *node) {
+		n.Features, n.HostName = []bundle.Feature{{Name: "Containers", Impact: bundle.ImpactReboot}}, "win-new"
 	})
 	o, err := m.apply(t, n, applier.Options{Reboot: true})
 	if err != nil || o.Result != applier.ResultReboot {
@@ -402,7 +402,7 @@ func TestServicesDoNotGetAProxyThatIsGone(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
-	none := n.changed(func(n *node) { n.secretVar, n.proxy = "", nil })
+	none := n.Changed(func(n *node) { n.SecretProxy, n.Proxy = "", nil })
 	m.mustApply(t, none)
 	want := []string{"HTTP_PROXY=", "NO_PROXY="}
 	if got := m.Snapshot().Services["kubelet"].Delivered; !slices.Equal(got, want) {

@@ -18,7 +18,7 @@ func FuzzRecords(f *testing.F) {
 	ledger, _ := start.Contents(ledgerPath)
 	cut := start.copy()
 	cut.CutAt(12)
-	_, _ = cut.apply(f, n.changed(changes[len(changes)-1].change), applier.Options{})
+	_, _ = cut.apply(f, n.Changed(changes[len(changes)-1].change), applier.Options{})
 	journal, _ := cut.Contents(journalPath)
 	f.Add(ledger, journal)
 	f.Add(ledger, "")

@@ -239,12 +239,12 @@ func (p *planner) removals() {
 	for _, s := range p.removes {
 		going[bundle.FoldPath(s.file.path)] = true
 	}
-	items := slices.Clone(p.target.files)
+	items := slices.DeleteFunc(slices.Clone(p.target.files), func(f fileItem) bool { return f.kind != FileAbsent })
 	slices.SortStableFunc(items, func(a, b fileItem) int { return cmp.Compare(len(b.path), len(a.path)) })
 	for _, f := range items {
 		key := bundle.FoldPath(f.path)
 		have := p.seen.files[key]
-		if f.kind != FileAbsent || have.Kind == FileAbsent || going[key] {
+		if have.Kind == FileAbsent || going[key] {
 			continue
 		}
 		if have.Kind == FileDirectory && !p.emptied(key, going) {

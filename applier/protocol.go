@@ -174,8 +174,8 @@ type Event struct {
 	Message string `json:"message,omitempty"`
 	Result  Result `json:"result,omitempty"`
 	// Written and Restarted count files written and services started, in EventResult.
-	Written   int `json:"written"`
-	Restarted int `json:"restarted"`
+	Written   int `json:"written,omitempty"`
+	Restarted int `json:"restarted,omitempty"`
 	// RebootPending: settings come into force with the next boot, in EventResult.
 	RebootPending []bundle.EntryID `json:"rebootPending,omitempty"`
 	// Missing: contents that were needed and had not come, in a refused EventResult.

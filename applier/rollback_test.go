@@ -30,16 +30,16 @@ var bad = []struct {
 	behaviour simulation.Behaviour
 	change    func(*node)
 }{
-	{"the kubelet exits with its new configuration", simulation.Behaviour{Needs: lacksBad}, func(n *node) { n.files[`C:\k\kubelet.conf`] = "bad" }},
+	{"the kubelet exits with its new configuration", simulation.Behaviour{Needs: lacksBad}, func(n *node) { n.Files[`C:\k\kubelet.conf`] = "bad" }},
 	{
 		"the kubelet runs and never is healthy",
 		simulation.Behaviour{Answers: []string{"http://127.0.0.1/kubelet"}, Healthy: lacksBad},
-		func(n *node) { n.files[`C:\k\kubelet.conf`] = "bad" },
+		func(n *node) { n.Files[`C:\k\kubelet.conf`] = "bad" },
 	},
 	{"everything changes and the kubelet exits", simulation.Behaviour{Needs: lacksBad}, func(n *node) {
 		changes[len(changes)-1].change(n)
-		n.files[`C:\k\kubelet.conf`] = "bad"
-		n.cas, n.secretVar, n.proxy = []string{"third CA"}, "", nil
+		n.Files[`C:\k\kubelet.conf`] = "bad"
+		n.CAs, n.SecretProxy, n.Proxy = []string{"third CA"}, "", nil
 	}},
 }
 
@@ -50,7 +50,7 @@ func TestWhatDoesNotComeUpIsPutBack(t *testing.T) {
 			t.Parallel()
 			m, n := badKubelet(t, tt.behaviour)
 			want := m.place()
-			o, err := m.apply(t, n.changed(tt.change), applier.Options{})
+			o, err := m.apply(t, n.Changed(tt.change), applier.Options{})
 			var back *applier.RolledBackError
 			if !errors.As(err, &back) || o.Result != applier.ResultRolledBack {
 				t.Fatalf("%v, %+v", err, o)
@@ -83,7 +83,7 @@ func TestAMachineOfOthersIsPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := m.place()
-	if _, err := m.apply(t, n.changed(func(n *node) { n.files[`C:\k\kubelet.conf`] = "bad" }), applier.Options{}); err == nil {
+	if _, err := m.apply(t, n.Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "bad" }), applier.Options{}); err == nil {
 		t.Fatal("no error")
 	}
 	if diff := differs(want, m.place()); diff != "" {
@@ -100,7 +100,7 @@ func TestACutRollbackGoesOn(t *testing.T) {
 	t.Parallel()
 	start, n := badKubelet(t, bad[2].behaviour)
 	want := start.place()
-	next := n.changed(bad[2].change)
+	next := n.Changed(bad[2].change)
 	rolledBack := 0
 	for step := 0; ; step++ {
 		m := start.copy()
@@ -141,7 +141,7 @@ func TestNobodyConfirmsInTime(t *testing.T) {
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
 	want := m.place()
-	next := n.changed(changes[2].change)
+	next := n.Changed(changes[2].change)
 	never := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 	_, err := m.apply(t, next, applier.Options{Confirm: never, ConfirmWithin: time.Minute})
 	var back *applier.RolledBackError
@@ -156,7 +156,7 @@ func TestNobodyConfirmsInTime(t *testing.T) {
 func TestAnotherProcessConfirms(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
-	b := n.bundle(t)
+	b := n.Bundle(t)
 	d, err := b.Digest()
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestAnUnconfirmedApplicationWhoseProcessDiedIsUndone(t *testing.T) {
 		_ = m.Remove(context.Background(), `C:\x`)
 		return errors.New("dead")
 	}
-	if _, err := m.apply(t, n.changed(changes[2].change), applier.Options{Confirm: dies, ConfirmWithin: time.Hour}); err == nil {
+	if _, err := m.apply(t, n.Changed(changes[2].change), applier.Options{Confirm: dies, ConfirmWithin: time.Hour}); err == nil {
 		t.Fatal("no error")
 	}
 	m.Revive()

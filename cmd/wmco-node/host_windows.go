@@ -10,8 +10,8 @@ import (
 	"wmco/render/bundle"
 )
 
-// rootFlag: there is one machine.
-func rootFlag(*cobra.Command, *app) {}
+// platformCommands adds nothing: there is one machine.
+func platformCommands(*cobra.Command, *app) {}
 
 func openHost(string) (applier.Host, error) { return winhost.New(), nil }
 

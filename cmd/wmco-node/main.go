@@ -120,7 +120,7 @@ operator call them over SSH, and people can too.`,
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	rootFlag(root, a)
+	platformCommands(root, a)
 	root.AddCommand(observeCommand(a), verifyCommand(a), applyCommand(a), confirmCommand(a), factsCommand(a), cleanupCommand(a), runCommand(a), versionCommand(a))
 	return root
 }

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/applier"
+	"wmco/applier/bundletest"
+)
+
+// program builds wmco-node once for a test.
+func program(t testing.TB) string {
+	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("simulated machines are for other systems")
+	}
+	path := filepath.Join(t.TempDir(), "wmco-node")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return path
+}
+
+// simulated is a machine in a folder, and the program on it.
+type simulated struct{ program, root string }
+
+func newSimulated(t testing.TB, program string) simulated {
+	t.Helper()
+	s := simulated{program, filepath.Join(t.TempDir(), "machine")}
+	if r := s.run(t, nil, "machine", "create"); r.status != 0 {
+		t.Fatal(r.stderr)
+	}
+	return s
+}
+
+type answer struct {
+	status         int
+	stdout, stderr string
+}
+
+func (s simulated) command(t testing.TB, stdin []byte, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), s.program, args...)
+	cmd.Env = append(os.Environ(), "WMCO_NODE_ROOT="+s.root)
+	cmd.Stdin = bytes.NewReader(stdin)
+	return cmd
+}
+
+func (s simulated) run(t testing.TB, stdin []byte, args ...string) answer {
+	t.Helper()
+	cmd := s.command(t, stdin, args...)
+	var out, complaints strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &complaints
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return answer{cmd.ProcessState.ExitCode(), out.String(), complaints.String()}
+}
+
+// missing asks the machine what it lacks.
+func (s simulated) missing(t testing.TB, n bundletest.Node) []applier.Missing {
+	t.Helper()
+	return s.observe(t, n).Missing
+}
+
+func (s simulated) observe(t testing.TB, n bundletest.Node) applier.Observation {
+	t.Helper()
+	r := s.run(t, n.Archive(t, nil), "observe")
+	if r.status > exitDiffers {
+		t.Fatalf("observe: %d, %s", r.status, r.stderr)
+	}
+	o, err := applier.DecodeObservation([]byte(r.stdout))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// files are all files of the machine with their contents, without our records.
+func (s simulated) files(t testing.TB) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(s.root, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.Contains(path, "ProgramData") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		rel, _ := filepath.Rel(s.root, path)
+		// Of what is no file: status and configuration, without process ids and times.
+		if strings.HasPrefix(rel, ".machine/services") {
+			var x struct{ Name, CommandLine, Status string }
+			if err := json.Unmarshal(data, &x); err != nil {
+				return err
+			}
+			data = fmt.Appendf(nil, "%+v", x)
+		} else if strings.HasPrefix(rel, ".machine") {
+			return err
+		}
+		all[rel] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// kills is how often a process is killed: WMCO_KILLS, or 50.
+func kills(t testing.TB) int {
+	t.Helper()
+	n, err := strconv.Atoi(os.Getenv("WMCO_KILLS"))
+	if err != nil {
+		return 50
+	}
+	return n
+}
+
+// TestKilledAtRandomMomentsTheMachineConverges kills real processes with SIGKILL, while they apply now this bundle, now
+// that, and lets the last one finish.
+func TestKilledAtRandomMomentsTheMachineConverges(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)) //nolint:gosec // chance is what is wanted
+	exe := program(t)
+	first := bundletest.New()
+	nodes := []bundletest.Node{
+		first,
+		first.Changed(func(n *bundletest.Node) {
+			n.Files[`C:\k\kubelet.conf`], n.CAs = "another", []string{"third CA"}
+			n.Programs[`C:\k\kubelet.exe`] = strings.Repeat("a newer kubelet", 100000)
+			delete(n.Files, `C:\k\containerd\registries\a.io\hosts.toml`)
+		}),
+		first.Changed(func(n *bundletest.Node) {
+			n.Files, n.Services = map[string]string{`C:\k\only.conf`: "x"}, n.Services[:1]
+			n.SecretProxy, n.Proxy = "", nil
+		}),
+	}
+	m := newSimulated(t, exe)
+	foreign := filepath.Join(m.root, "C", "k", "foreign.txt")
+	if err := os.MkdirAll(filepath.Dir(foreign), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(foreign, []byte("not ours"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	took, killed := 40*time.Millisecond, 0
+	for range kills(t) {
+		n := nodes[random.IntN(len(nodes))]
+		cmd := m.command(t, n.Archive(t, m.missing(t, n)), "apply")
+		begin := time.Now()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		alarm := time.AfterFunc(time.Duration(random.Int64N(int64(took)*5/4)), func() { _ = cmd.Process.Kill() })
+		if err := cmd.Wait(); err == nil {
+			took = time.Since(begin)
+		} else {
+			killed++
+		}
+		alarm.Stop()
+	}
+	for _, n := range nodes {
+		want := newSimulated(t, exe)
+		for _, x := range []simulated{want, m} {
+			if r := x.run(t, n.Archive(t, x.missing(t, n)), "apply"); r.status != 0 {
+				t.Fatalf("status %d: %s%s", r.status, r.stdout, r.stderr)
+			}
+		}
+		got := m.files(t)
+		if got["C/k/foreign.txt"] != "not ours" {
+			t.Error("a foreign file was touched")
+		}
+		delete(got, "C/k/foreign.txt")
+		if diff := cmp.Diff(want.files(t), got); diff != "" {
+			t.Errorf("after %d kills (-want +got):\n%s", killed, diff)
+		}
+		if o := m.observe(t, n); !o.InSync {
+			t.Errorf("%+v", o)
+		}
+	}
+	if killed < kills(t)/10 {
+		t.Errorf("only %d of %d were killed before their end", killed, kills(t))
+	}
+	t.Logf("%d killed", killed)
+}
