@@ -193,7 +193,7 @@ func (r *run) receive(ctx context.Context, a *archive.Reader) error {
 		if err := r.s.store.put(ctx, part, data); err != nil {
 			return fmt.Errorf("keeping a content: %w", err)
 		}
-		if r.s.store.whole(part.SHA256) {
+		if r.s.store.fresh[part.SHA256] && r.s.store.whole(part.SHA256) {
 			r.emit(Event{Event: EventReceived, Content: digests[part.SHA256]})
 		}
 	}

@@ -180,7 +180,7 @@ var changes = []struct {
 	{"a service comes", func(n *node) {
 		n.Services = append(n.Services, bundletest.Service("csi-proxy", []string{`C:\k\csi-proxy.exe`}, nil))
 		n.Programs[`C:\k\csi-proxy.exe`] = "csi"
-	}, bundle.ImpactRestart, nil},
+	}, bundle.ImpactNone, nil},
 	{"a program is upgraded", func(n *node) { n.Programs[`C:\k\containerd\containerd.exe`] = "containerd 3" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
 	{"everything", func(n *node) {
 		n.Files = map[string]string{`C:\k\kubelet.conf`: "new", `C:\k\other\x`: "y"}

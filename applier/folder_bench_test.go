@@ -130,4 +130,3 @@ func applyArchive(b *testing.B, e *applier.Engine, stream []byte) {
 		b.Fatal(err)
 	}
 }
-

@@ -11,8 +11,9 @@ import (
 )
 
 // Host is a machine that a bundle can be applied to. Every operation can run twice and leaves, when it is cut, either the
-// old or the new state; what else may stay behind is a file with a name that Leftover recognizes. The contract that all
-// hosts pass is applier/hosttest.
+// old or the new state; what else may stay behind is a file with a name that Leftover recognizes. One thing has a gap: a
+// program that runs is moved aside before the new one takes its place, so a cut may leave neither there. The contract that
+// all hosts pass is applier/hosttest.
 //
 // Paths are Windows paths that bundle.CheckPath allows, compared without regard to case.
 type Host interface {

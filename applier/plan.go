@@ -63,6 +63,8 @@ type planner struct {
 	early, removes, inWay, late, after []step
 	// changed are the paths that steps write or remove, folded, with their impact.
 	changed map[string]bundle.Impact
+	// running are the paths that running services read, folded.
+	running map[string]bool
 	stop    map[string]cause // services to stop, by name in lower case
 	put     []step
 	plan    plan
@@ -189,12 +191,32 @@ func (p *planner) contents() {
 			p.clearWay(have.FileInfo)
 			a.Reason = ReasonInWay
 		}
+		if !p.readByRunning(f.path) {
+			a.Impact = bundle.ImpactNone
+		}
 		if f.content.SHA256 == "" {
 			p.plan.missing = append(p.plan.missing, Missing{Digest: f.digest})
 		}
 		p.changed[bundle.FoldPath(f.path)] = a.Impact
 		p.late = append(p.late, step{Action: a, file: f})
 	}
+}
+
+// readByRunning tells whether a service that runs reads the path: a change of what nobody has read costs nobody anything.
+func (p *planner) readByRunning(path string) bool {
+	key := bundle.FoldPath(path)
+	if p.running == nil {
+		p.running = map[string]bool{}
+		for _, s := range p.target.services {
+			if p.seen.service(s.config.Name).Status != ServiceRunning {
+				continue
+			}
+			for _, read := range s.reads {
+				p.running[bundle.FoldPath(read)] = true
+			}
+		}
+	}
+	return p.running[key]
 }
 
 // clearWay removes what stands where something else is wanted, with all that is in it.

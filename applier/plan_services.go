@@ -28,6 +28,7 @@ func (p *planner) configure(s serviceItem, have ServiceState) {
 	}
 	a := Action{Verb: VerbPut, Entry: bundle.KindService.ID(s.config.Name), Reason: ReasonAbsent, Impact: s.impact}
 	if have.Status == ServiceAbsent {
+		a.Impact = bundle.ImpactNone
 		p.put = append(p.put, step{Action: a, service: s})
 		return
 	}

@@ -27,7 +27,7 @@ type rule struct {
 var (
 	cluster = []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."}
 	remote  = []string{"golang.org/x/crypto/ssh/...", "github.com/pkg/sftp/..."}
-	windows = []string{"golang.org/x/sys/windows/...", "github.com/Microsoft/go-winio/...", "github.com/Microsoft/hcsshim/..."}
+	windows = []string{"golang.org/x/sys/windows/...", "github.com/Microsoft/go-winio/...", "github.com/Microsoft/hcsshim/...", "github.com/Microsoft/hnslib/...", "github.com/go-ole/go-ole/..."}
 	// rendering is what no program on a node holds.
 	rendering = []string{"render", "render/mirrors", "templates"}
 )
@@ -52,6 +52,11 @@ var table = []rule{
 		pkg:     "payload",
 		imports: []string{"render/bundle"},
 		never:   join(cluster, remote),
+	},
+	{
+		pkg:     "payload/store",
+		imports: []string{"payload", "render/bundle"},
+		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
 		pkg:   "templates",
@@ -83,9 +88,24 @@ var table = []rule{
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
-		pkg:     "applier/hosttest",
+		pkg:     "applier/simulation",
 		imports: []string{"applier", "render/bundle", "render/bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
+	},
+	{
+		pkg:     "applier/bundletest",
+		imports: []string{"applier", "render/bundle", "render/bundle/archive"},
+		never:   join(rendering, cluster, remote, windows),
+	},
+	{
+		pkg:     "applier/hosttest",
+		imports: []string{"applier", "applier/simulation", "render/bundle", "render/bundle/archive"},
+		never:   join(rendering, cluster, remote, windows),
+	},
+	{
+		pkg:     "applier/folderhost",
+		imports: []string{"applier", "applier/simulation", "render/bundle", "render/bundle/archive"},
+		never:   join(rendering, cluster, remote, windows, []string{"testing", "applier/hosttest/..."}),
 	},
 	{
 		pkg:     "applier/sshhost",
@@ -104,7 +124,8 @@ var table = []rule{
 	},
 	{
 		pkg:     "cmd/wmco-node",
-		imports: []string{"applier", "applier/agent", "applier/winhost", "render/bundle", "render/bundle/archive"},
+		// folderhost is what the program works on where it is not on Windows.
+		imports: []string{"applier", "applier/agent", "applier/folderhost", "applier/simulation", "applier/winhost", "render/bundle", "render/bundle/archive"},
 		never:   join(rendering, remote),
 	},
 	{
@@ -115,7 +136,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"controller/gather", "render", "render/bundle", "render/bundle/archive", "payload", "applier",
+			"controller/gather", "render", "render/bundle", "render/bundle/archive", "payload", "payload/store", "applier",
 		},
 		never: []string{"cmd/...", "applier/sshhost/..."},
 	},

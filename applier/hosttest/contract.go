@@ -1,0 +1,203 @@
+package hosttest
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/applier"
+	"wmco/render/bundle"
+)
+
+// clause is one thing that the contract of hosts says.
+type clause struct {
+	says string
+	try  func(*trial)
+}
+
+// trial is one clause being tried on a machine.
+type trial struct {
+	*testing.T
+	clause  clause
+	machine Machine
+	host    applier.Host
+}
+
+// Contract tries everything that applier.Host promises, each clause on a machine of maker. Clauses named in skips, by their
+// sentence, are skipped for the reason given there; a name that no clause has, and a skip without a reason, fail.
+func Contract(t *testing.T, maker Maker, skips map[string]string) {
+	t.Helper()
+	unknown := map[string]bool{}
+	for says := range skips {
+		unknown[says] = true
+	}
+	for _, part := range parts() {
+		t.Run(part.name, func(t *testing.T) {
+			for _, c := range part.clauses {
+				delete(unknown, c.says)
+				reason, skip := skips[c.says]
+				t.Run(c.says, func(t *testing.T) {
+					if skip {
+						skipFor(t, reason)
+					}
+					m := maker(t)
+					c.try(&trial{T: t, clause: c, machine: m, host: m.Host(t)})
+				})
+			}
+		})
+	}
+	for says := range unknown {
+		t.Errorf("no clause of the contract says %q, which is to be skipped", says)
+	}
+}
+
+func skipFor(t *testing.T, reason string) {
+	t.Helper()
+	if reason == "" {
+		t.Fatal("skipped without a reason")
+	}
+	t.Skip(reason)
+}
+
+// part is the clauses about one subject.
+type part struct {
+	name    string
+	clauses []clause
+}
+
+func parts() []part {
+	return []part{
+		{"reading", readClauses},
+		{"writing", writeClauses},
+		{"access", accessClauses},
+		{"folders", folderClauses},
+		{"links", linkClauses},
+		{"other programs", otherProgramClauses},
+		{"lock", lockClauses},
+		{"services", serviceClauses},
+		{"starting and stopping", startClauses},
+		{"dependencies", dependencyClauses},
+		{"settings", settingClauses},
+		{"pending settings", pendingClauses},
+		{"machine", machineClauses},
+	}
+}
+
+// need returns the machine's capability C. Without it the clause fails.
+func need[C any](t *trial) C {
+	t.Helper()
+	capability, ok := t.machine.(C)
+	if !ok {
+		t.Fatalf("the machine lacks hosttest.%T: give it its methods, or skip %q with the reason", &capability, t.clause.says)
+	}
+	return capability
+}
+
+// path is a path in the folder of the machine.
+func (t *trial) path(name string) string { return t.machine.Folder() + `\` + name }
+
+func (t *trial) ok(err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// equal compares what the clause says with what is.
+func (t *trial) equal(want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// write writes a file for users.
+func (t *trial) write(path, text string) {
+	t.Helper()
+	t.ok(t.host.Write(t.Context(), path, bundle.AccessUsers, strings.NewReader(text)))
+}
+
+// read returns a file's contents, "(absent)" where there is none.
+func (t *trial) read(path string) string {
+	t.Helper()
+	f, err := t.host.Open(t.Context(), path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "(absent)"
+	}
+	t.ok(err)
+	data, err := io.ReadAll(f)
+	t.ok(err)
+	t.ok(f.Close())
+	return string(data)
+}
+
+func (t *trial) stat(path string) applier.FileInfo {
+	t.Helper()
+	infos, err := t.host.Stat(t.Context(), []string{path})
+	t.ok(err)
+	if len(infos) != 1 {
+		t.Fatalf("%d answers to one question", len(infos))
+	}
+	return infos[0]
+}
+
+// list returns the names in the folder of the machine, or in one in it.
+func (t *trial) list(names ...string) []string {
+	t.Helper()
+	infos, err := t.host.List(t.Context(), strings.Join(append([]string{t.machine.Folder()}, names...), `\`))
+	t.ok(err)
+	var all []string
+	for _, i := range infos {
+		all = append(all, bundle.Base(i.Path))
+	}
+	return all
+}
+
+// leftovers are those of the names in the folder of the machine that a host may leave, and others the rest.
+func (t *trial) leftovers() (leftovers, others []string) {
+	t.Helper()
+	for _, name := range t.list() {
+		if applier.Leftover(t.path(name)) {
+			leftovers = append(leftovers, name)
+		} else {
+			others = append(others, name)
+		}
+	}
+	return leftovers, others
+}
+
+// refused demands a *applier.FileError with one of the reasons.
+func (t *trial) refused(err error, reasons ...applier.FileReason) {
+	t.Helper()
+	var refusal *applier.FileError
+	switch {
+	case !errors.As(err, &refusal):
+		t.Errorf("got %v, want a *applier.FileError", err)
+	case !slices.Contains(reasons, refusal.Reason):
+		t.Errorf("got reason %q, want one of %q: %v", refusal.Reason, reasons, err)
+	}
+}
+
+// cleanup lets a new host undo something when the clause has been tried.
+func (t *trial) cleanup(undo func(context.Context, applier.Host) error) {
+	t.Helper()
+	t.Cleanup(func() {
+		if err := undo(context.WithoutCancel(t.Context()), t.machine.Host(t)); err != nil {
+			t.Errorf("cleaning up: %v", err)
+		}
+	})
+}
+
+// soon is how long a host may take for what needs no waiting.
+func (t *trial) soon() context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,217 @@
+package hosttest
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+
+	"wmco/applier"
+	"wmco/render/bundle"
+)
+
+var folderClauses = []clause{
+	{"a folder is made in one that is there", func(t *trial) {
+		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessUsers))
+		t.ok(t.host.MakeDirectory(t.Context(), t.path(`folder\in it`), bundle.AccessUsers))
+		t.equal(applier.FileDirectory, t.stat(t.path(`folder\in it`)).Kind)
+		t.refused(t.host.MakeDirectory(t.Context(), t.path(`none\in it`), bundle.AccessUsers), applier.FileBroken)
+		t.equal([]string{"folder"}, t.list())
+	}},
+	{"a folder that is there keeps what is in it", func(t *trial) {
+		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessUsers))
+		t.write(t.path(`folder\file`), "text")
+		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessAdmins))
+		t.equal("text", t.read(t.path(`folder\file`)))
+	}},
+	{"a folder does not take the place of a file", func(t *trial) {
+		t.write(t.path("file"), "text")
+		t.refused(t.host.MakeDirectory(t.Context(), t.path("file"), bundle.AccessUsers), applier.FileBroken)
+		t.equal("text", t.read(t.path("file")))
+	}},
+	{"an empty folder is removed, one that is not empty stays", func(t *trial) {
+		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessUsers))
+		t.write(t.path(`folder\file`), "text")
+		t.refused(t.host.Remove(t.Context(), t.path("folder")), applier.FileBroken)
+		t.equal("text", t.read(t.path(`folder\file`)))
+		t.ok(t.host.Remove(t.Context(), t.path(`folder\file`)))
+		t.ok(t.host.Remove(t.Context(), t.path("folder")))
+		t.equal([]string(nil), t.list())
+	}},
+	{"what is not there is removed without an error", func(t *trial) {
+		t.write(t.path("file"), "text")
+		for _, name := range []string{"none", `none\below`, `file\below`} {
+			t.ok(t.host.Remove(t.Context(), t.path(name)))
+		}
+		t.equal([]string{"file"}, t.list())
+	}},
+}
+
+var linkClauses = []clause{
+	{"a second name keeps the contents when the first is replaced or removed", func(t *trial) {
+		t.write(t.path("file"), "old")
+		t.ok(t.host.Link(t.Context(), t.path("file"), t.path("second")))
+		t.equal(t.stat(t.path("file")).ID, t.stat(t.path("second")).ID)
+		t.write(t.path("file"), "new")
+		t.equal("old", t.read(t.path("second")))
+		t.ok(t.host.Link(t.Context(), t.path("file"), t.path("third")))
+		t.ok(t.host.Remove(t.Context(), t.path("file")))
+		t.equal("new", t.read(t.path("third")))
+		t.equal([]string{"second", "third"}, t.list())
+	}},
+	{"a second name that is there is replaced", func(t *trial) {
+		t.write(t.path("file"), "text")
+		t.write(t.path("second"), "in the way")
+		t.ok(t.host.Link(t.Context(), t.path("file"), t.path("second")))
+		t.equal("text", t.read(t.path("second")))
+		t.equal([]string{"file", "second"}, t.list())
+	}},
+	{"a link that is there already is no error and leaves nothing", func(t *trial) {
+		t.write(t.path("file"), "text")
+		for range 2 {
+			t.ok(t.host.Link(t.Context(), t.path("file"), t.path("second")))
+		}
+		t.ok(t.host.Link(t.Context(), t.path("file"), t.path("file")))
+		t.equal("text", t.read(t.path("file")))
+		t.equal([]string{"file", "second"}, t.list())
+	}},
+	{"a second name needs a file and a folder", func(t *trial) {
+		if err := t.host.Link(t.Context(), t.path("none"), t.path("second")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("got %v", err)
+		}
+		t.write(t.path("file"), "text")
+		t.refused(t.host.Link(t.Context(), t.path("file"), t.path(`none\second`)), applier.FileBroken)
+		t.equal([]string{"file"}, t.list())
+	}},
+	{"a link or junction is something else, and nothing is seen through it", func(t *trial) {
+		t.linked()
+		t.equal(applier.FileOther, t.stat(t.path("link")).Kind)
+		t.equal([]string(nil), t.list("link"))
+		if f, err := t.host.Open(t.Context(), t.path("link")); err == nil {
+			t.ok(f.Close())
+			t.Error("a link was opened")
+		}
+	}},
+	{"a link or junction is removed, not what it leads to", func(t *trial) {
+		t.linked()
+		t.ok(t.host.Remove(t.Context(), t.path("link")))
+		t.equal([]string{"folder"}, t.list())
+		t.equal("text", t.read(t.path(`folder\file`)))
+	}},
+	{"neither a file nor a folder takes the place of a link or junction", func(t *trial) {
+		t.linked()
+		err := t.host.Write(t.Context(), t.path("link"), bundle.AccessUsers, strings.NewReader("new"))
+		t.refused(err, applier.FileBroken, applier.FileDenied)
+		t.refused(t.host.MakeDirectory(t.Context(), t.path("link"), bundle.AccessAdmins), applier.FileBroken, applier.FileDenied)
+		t.equal(applier.FileOther, t.stat(t.path("link")).Kind)
+		t.access(bundle.AccessUsers, "folder")
+		t.equal([]string{"folder", "link"}, t.list())
+	}},
+}
+
+// linked makes a folder with a file, and a link to the folder.
+func (t *trial) linked() {
+	t.Helper()
+	maker := need[LinkMaker](t)
+	t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessUsers))
+	t.write(t.path(`folder\file`), "text")
+	maker.MakeLink(t, t.path("link"), t.path("folder"))
+}
+
+var otherProgramClauses = []clause{
+	{"a read-only file is replaced and removed", func(t *trial) {
+		others := need[OtherPrograms](t)
+		t.write(t.path("file"), "old")
+		others.MakeReadOnly(t, t.path("file"))
+		t.write(t.path("file"), "new")
+		t.equal("new", t.read(t.path("file")))
+		others.MakeReadOnly(t, t.path("file"))
+		t.ok(t.host.Remove(t.Context(), t.path("file")))
+		t.equal([]string(nil), t.list())
+	}},
+	{"a read-only second name is replaced", func(t *trial) {
+		others := need[OtherPrograms](t)
+		t.write(t.path("file"), "text")
+		t.write(t.path("second"), "in the way")
+		others.MakeReadOnly(t, t.path("second"))
+		t.ok(t.host.Link(t.Context(), t.path("file"), t.path("second")))
+		t.equal("text", t.read(t.path("second")))
+	}},
+	{"a file that somebody keeps to himself is neither replaced nor removed, and nothing stays behind", func(t *trial) {
+		t.write(t.path("file"), "old")
+		release := need[OtherPrograms](t).HoldOpen(t, t.path("file"))
+		t.refused(t.host.Write(t.soon(), t.path("file"), bundle.AccessUsers, strings.NewReader("new")), applier.FileLocked)
+		t.refused(t.host.Remove(t.soon(), t.path("file")), applier.FileLocked)
+		t.equal([]string{"file"}, t.list())
+		release()
+		t.equal("old", t.read(t.path("file")))
+		t.write(t.path("file"), "new")
+		t.equal("new", t.read(t.path("file")))
+	}},
+	{"a program that runs is replaced, and the old one stands aside until it ends", func(t *trial) {
+		end := need[OtherPrograms](t).RunProgram(t, t.path("program.exe"))
+		t.write(t.path("program.exe"), "new")
+		t.equal("new", t.read(t.path("program.exe")))
+		aside := t.aside("program.exe")
+		t.refused(t.host.Remove(t.Context(), aside), applier.FileLocked, applier.FileDenied)
+		t.write(t.path("program.exe"), "newer")
+		t.equal("newer", t.read(t.path("program.exe")))
+		end()
+		t.ok(t.host.Remove(t.Context(), aside))
+		t.equal([]string{"program.exe"}, t.list())
+	}},
+	{"a program that runs is removed, and stands aside until it ends", func(t *trial) {
+		end := need[OtherPrograms](t).RunProgram(t, t.path("program.exe"))
+		t.ok(t.host.Remove(t.Context(), t.path("program.exe")))
+		aside := t.aside()
+		end()
+		t.ok(t.host.Remove(t.Context(), aside))
+		t.equal([]string(nil), t.list())
+	}},
+	{"a program that runs is replaced a second time while the first stands aside", func(t *trial) {
+		others := need[OtherPrograms](t)
+		end := others.RunProgram(t, t.path("program.exe"))
+		t.ok(t.host.Remove(t.Context(), t.path("program.exe")))
+		endSecond := others.RunProgram(t, t.path("program.exe"))
+		t.write(t.path("program.exe"), "new")
+		leftovers, rest := t.leftovers()
+		t.equal(2, len(leftovers))
+		t.equal([]string{"program.exe"}, rest)
+		end()
+		endSecond()
+	}},
+}
+
+// aside returns the one path that a host left in the folder of the machine beside the names.
+func (t *trial) aside(names ...string) string {
+	t.Helper()
+	leftovers, others := t.leftovers()
+	t.equal(names, others)
+	if len(leftovers) != 1 {
+		t.Fatalf("%q stand aside, want one", leftovers)
+	}
+	return t.path(leftovers[0])
+}
+
+var lockClauses = []clause{
+	{"a second one is told who has the lock, until it is released", func(t *trial) {
+		release, err := t.host.Lock(t.Context(), "the first")
+		t.ok(err)
+		second := t.machine.Host(t)
+		_, err = second.Lock(t.soon(), "the second")
+		var locked *applier.LockedError
+		if !errors.As(err, &locked) {
+			t.Fatalf("got %v, want a *applier.LockedError", err)
+		}
+		t.equal("the first", locked.Owner)
+		t.ok(release())
+		release, err = second.Lock(t.Context(), "the second")
+		t.ok(err)
+		t.ok(release())
+	}},
+	{"the lock of a process that has ended is taken over", func(t *trial) {
+		need[LockAbandoner](t).AbandonLock(t, "the dead")
+		release, err := t.host.Lock(t.soon(), "the living")
+		t.ok(err)
+		t.ok(release())
+	}},
+}

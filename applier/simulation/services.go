@@ -1,0 +1,132 @@
+package simulation
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"wmco/applier"
+)
+
+// Services implements applier.Services.
+func (m *Machine) Services(ctx context.Context, names []string) ([]applier.ServiceState, error) {
+	states := make([]applier.ServiceState, 0, len(names))
+	err := m.look(ctx, func(s *State) error {
+		for _, name := range names {
+			states = append(states, s.serviceState(name))
+		}
+		return nil
+	})
+	return states, err
+}
+
+func (s *State) serviceState(name string) applier.ServiceState {
+	svc, ok := s.Services[Key(name)]
+	if !ok {
+		return applier.ServiceState{ServiceConfig: applier.ServiceConfig{Name: name}}
+	}
+	state := applier.ServiceState{ServiceConfig: svc.ServiceConfig, Status: svc.Status, Dependents: s.dependents(name)}
+	if svc.Deleted {
+		state.Status = applier.ServiceDeleting
+	}
+	if svc.Status == applier.ServiceRunning && len(svc.Processes) > 0 {
+		state.Process = svc.Processes[0].ID
+	}
+	return state
+}
+
+// dependents are the services that run and depend on one, directly or not, as EnumDependentServices lists them.
+func (s *State) dependents(name string) []string {
+	found := map[string]string{}
+	s.addDependents(name, found)
+	return slices.Sorted(maps.Values(found))
+}
+
+func (s *State) addDependents(name string, found map[string]string) {
+	for key, svc := range s.Services {
+		if svc.Status == applier.ServiceStopped || found[key] != "" || !svc.dependsOn(name) {
+			continue
+		}
+		found[key] = svc.Name
+		s.addDependents(svc.Name, found)
+	}
+}
+
+func (svc Service) dependsOn(name string) bool {
+	return slices.ContainsFunc(svc.Dependencies, func(d string) bool { return Key(d) == Key(name) })
+}
+
+// PutService implements applier.Services.
+func (m *Machine) PutService(ctx context.Context, config applier.ServiceConfig) error {
+	return m.change(ctx, Operation{VerbPut, config.Name}, func(s *State) error {
+		svc, ok := s.Services[Key(config.Name)]
+		switch {
+		case ok && svc.Deleted:
+			return asServiceError(config.Name, "configuring", ErrServiceMarkedForDelete)
+		case s.reaches(config.Dependencies, config.Name, map[string]bool{}):
+			return asServiceError(config.Name, "configuring", ErrCircularDependency)
+		case !ok:
+			svc.Status, svc.Boot = applier.ServiceStopped, s.Boot
+		}
+		svc.ServiceConfig = config
+		s.Services[Key(config.Name)] = svc
+		return m.Store.Save(s)
+	})
+}
+
+// reaches tells whether dependencies lead to the service of that name.
+func (s *State) reaches(dependencies []string, name string, seen map[string]bool) bool {
+	for _, d := range dependencies {
+		if Key(d) == Key(name) {
+			return true
+		}
+		if seen[Key(d)] {
+			continue
+		}
+		seen[Key(d)] = true
+		if s.reaches(s.Services[Key(d)].Dependencies, name, seen) {
+			return true
+		}
+	}
+	return false
+}
+
+// DeleteService implements applier.Services. A service that runs, or to which another program has a handle, is marked for
+// deletion, goes later, and until then the name is not free: an error.
+func (m *Machine) DeleteService(ctx context.Context, name string) error {
+	return m.change(ctx, Operation{VerbDelete, name}, func(s *State) error {
+		svc, ok := s.Services[Key(name)]
+		if !ok {
+			return nil
+		}
+		svc.Deleted = true
+		s.Services[Key(name)] = svc
+		s.sweep(svc)
+		if err := m.Store.Save(s); err != nil {
+			return err
+		}
+		if _, still := s.Services[Key(name)]; still {
+			return asServiceError(name, "deleting", ErrServiceMarkedForDelete)
+		}
+		return nil
+	})
+}
+
+// StopService implements applier.Services.
+func (m *Machine) StopService(ctx context.Context, name string) error {
+	return m.change(ctx, Operation{VerbStop, name}, func(s *State) error {
+		svc, ok := s.Services[Key(name)]
+		switch {
+		case !ok || svc.Status == applier.ServiceStopped:
+			return nil
+		case len(s.dependents(name)) > 0:
+			return asServiceError(name, "stopping", ErrDependentServices)
+		}
+		b := s.Script.behaviour(name)
+		svc.Killed = b.Stop == StopHangs || svc.Status == applier.ServicePending
+		svc.Status, svc.Processes = applier.ServiceStopped, nil
+		s.Services[Key(name)] = svc
+		s.sweep(svc)
+		return m.Store.Save(s)
+	})
+}
