@@ -114,6 +114,30 @@ func factsCommand(a *app) *cobra.Command {
 	}
 }
 
+func repairCommand(a *app) *cobra.Command {
+	var f applyFlags
+	cmd := &cobra.Command{
+		Use:   "repair",
+		Short: "Bring this machine back to the bundle that was applied last",
+		Long: `Do once what run does again and again: put back what differs from the contents that are kept here, or take up or undo an
+application that was cut.` + exitHelp("0    the machine is as the bundle says", "4    in part", "5    an application that was cut is undone", "130  interrupted"),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			e, err := a.engine("repair")
+			if err != nil {
+				return err
+			}
+			e.Emit = a.emitter(f.format)
+			return told(e.Repair(cmd.Context(), applier.Options{DryRun: f.dryRun, Full: f.full, LockWait: f.wait}))
+		},
+	}
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan and stop before the first write")
+	cmd.Flags().BoolVar(&f.full, "full", false, "read every file, whatever is known of it")
+	cmd.Flags().DurationVar(&f.wait, "wait", time.Minute, "how long to wait for another run on this machine")
+	formatFlag(cmd, &f.format)
+	return cmd
+}
+
 func cleanupCommand(a *app) *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
