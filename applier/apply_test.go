@@ -1,7 +1,6 @@
 package applier_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 
@@ -89,12 +88,12 @@ var drift = []struct {
 	}, nil},
 	{"a program was replaced", func(m *machine) { m.Place(`C:\k\kubelet.exe`, bundle.AccessUsers, "another") }, []string{"kubelet"}},
 	{"a variable is another", func(m *machine) {
-		m.Edit(context.Background(), func(s *simulation.State) {
+		m.edit(func(s *simulation.State) {
 			s.Put(applier.Setting{Kind: bundle.KindVariable, Name: "NO_PROXY", Value: "x", Present: true})
 		})
 	}, nil},
 	{"a CA is gone", func(m *machine) {
-		m.Edit(context.Background(), func(s *simulation.State) {
+		m.edit(func(s *simulation.State) {
 			delete(s.Settings, simulation.SettingKey(bundle.KindTrustedCA, string(bundle.Of([]byte("first CA")))))
 		})
 	}, nil},
@@ -106,12 +105,12 @@ var drift = []struct {
 	}, nil},
 	{"a service has other arguments", func(m *machine) { editService(m, "kubelet", func(s *simulation.Service) { s.CommandLine += " --v=9" }) }, []string{"kubelet"}},
 	{"a service is gone", func(m *machine) {
-		m.Edit(context.Background(), func(s *simulation.State) { delete(s.Services, simulation.Key("kubelet")) })
+		m.edit(func(s *simulation.State) { delete(s.Services, simulation.Key("kubelet")) })
 	}, []string{"kubelet"}},
 }
 
 func editService(m *machine, name string, change func(*simulation.Service)) {
-	m.Edit(context.Background(), func(s *simulation.State) {
+	m.edit(func(s *simulation.State) {
 		x := s.Services[simulation.Key(name)]
 		change(&x)
 		s.Services[simulation.Key(name)] = x
@@ -183,7 +182,7 @@ var changes = []struct {
 	}, bundle.ImpactNone, nil},
 	{"a program is upgraded", func(n *node) { n.Programs[`C:\k\containerd\containerd.exe`] = "containerd 3" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
 	{"everything", func(n *node) {
-		n.Files = map[string]string{`C:\k\kubelet.conf`: "new", `C:\k\other\x`: "y"}
+		n.Files = map[string]string{`C:\k\kubelet.conf`: "new", `C:\k\ox\x`: "y"}
 		n.Programs = map[string]string{`C:\k\kubelet.exe`: "new kubelet"}
 		n.Services = []bundle.Service{bundletest.Service("kubelet", []string{`C:\k\kubelet.exe`}, nil, `C:\k\kubelet.conf`, `C:\k\kubelet.exe`)}
 		n.CAs, n.Exclusive, n.Secrets, n.Routes = nil, nil, nil, nil

@@ -42,12 +42,12 @@ func TestFaultsThatEnd(t *testing.T) {
 			t.Parallel()
 			m := newMachine()
 			m.mustApply(t, newNode())
-			m.Edit(t.Context(), func(s *simulation.State) { tt.fault(&s.Script) })
+			m.edit(func(s *simulation.State) { tt.fault(&s.Script) })
 			_, err := m.apply(t, next, applier.Options{})
 			if err == nil || !strings.Contains(err.Error(), tt.names) {
 				t.Errorf("error %v does not name %q", err, tt.names)
 			}
-			m.Edit(t.Context(), func(s *simulation.State) { s.Script = simulation.Script{} })
+			m.edit(func(s *simulation.State) { s.Script = simulation.Script{} })
 			m.mustApply(t, next)
 			fresh := newMachine()
 			fresh.mustApply(t, next)
@@ -264,7 +264,7 @@ func TestNoSecretIsTold(t *testing.T) {
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
 	told := fmt.Sprintf("%+v %+v", m.events, m.observe(t, n.Changed(changes[4].change)))
-	m.Edit(t.Context(), func(s *simulation.State) { s.Script.Full = []string{`C:\k`} })
+	m.edit(func(s *simulation.State) { s.Script.Full = []string{`C:\k`} })
 	_, err := m.apply(t, n.Changed(func(n *node) { n.Secrets[`C:\k\bootstrap-kubeconfig`] = "sesame-full" }), applier.Options{})
 	told += fmt.Sprintf("%v %+v", err, m.events)
 	for _, e := range m.events {
@@ -280,7 +280,7 @@ func TestNoSecretIsTold(t *testing.T) {
 func TestCleanupLeavesWhatIsNotOurs(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
-	m.Edit(t.Context(), func(s *simulation.State) {
+	m.edit(func(s *simulation.State) {
 		s.Put(applier.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of([]byte("first CA"))), Value: "first CA", Present: true})
 	})
 	m.Place(`C:\k\foreign.txt`, bundle.AccessUsers, "not ours")
@@ -388,7 +388,7 @@ func TestWhatNeedsABootWaitsForIt(t *testing.T) {
 	if m.Snapshot().RebootAsked == "" {
 		t.Error("no reboot was asked for")
 	}
-	m.Restart(t.Context())
+	m.boot()
 	m.mustApply(t, n)
 	if s := m.Snapshot(); s.HostName != "win-new" || s.Services["kubelet"].Status != applier.ServiceRunning {
 		t.Errorf("%+v", s)
@@ -408,7 +408,7 @@ func TestServicesDoNotGetAProxyThatIsGone(t *testing.T) {
 	if got := m.Snapshot().Services["kubelet"].Delivered; !slices.Equal(got, want) {
 		t.Errorf("before the boot %v", got)
 	}
-	m.Restart(t.Context())
+	m.boot()
 	o := m.mustApply(t, none)
 	if o.Restarted > 0 {
 		t.Errorf("%d restarts only to drop what hides variables of the last boot", o.Restarted)

@@ -53,6 +53,20 @@ func (m *machine) engine() *applier.Engine {
 	return &applier.Engine{Host: m.Memory, Clock: m.clock, Program: "test", Owner: "the test", Emit: func(e applier.Event) { m.events = append(m.events, e) }}
 }
 
+// edit changes the machine behind the applier's back.
+func (m *machine) edit(change func(*simulation.State)) {
+	if err := m.Edit(context.Background(), change); err != nil {
+		panic(err)
+	}
+}
+
+// boot restarts the machine.
+func (m *machine) boot() {
+	if err := m.Restart(context.Background()); err != nil {
+		panic(err)
+	}
+}
+
 // observe asks the machine about the node.
 func (m *machine) observe(t testing.TB, n node) applier.Observation {
 	t.Helper()

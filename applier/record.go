@@ -30,6 +30,11 @@ func (r *run) record(ctx context.Context, record bundleRecord, p plan, t *target
 		}
 		r.s.ledger = next
 	}
+	files := map[string]bool{}
+	for _, f := range t.files {
+		files[bundle.FoldPath(f.path)] = f.kind == FileRegular
+	}
+	r.s.cache.keep(files)
 	if r.result == ResultSame {
 		r.applying = false
 		r.s.cache.save(ctx, r.s.records)

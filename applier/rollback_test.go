@@ -16,7 +16,7 @@ import (
 func badKubelet(t *testing.T, behaviour simulation.Behaviour) (*machine, node) {
 	t.Helper()
 	m, n := newMachine(), newNode()
-	m.Edit(t.Context(), func(s *simulation.State) { s.Script.Services = map[string]simulation.Behaviour{"kubelet": behaviour} })
+	m.edit(func(s *simulation.State) { s.Script.Services = map[string]simulation.Behaviour{"kubelet": behaviour} })
 	m.mustApply(t, n)
 	m.Place(`C:\k\foreign.txt`, bundle.AccessUsers, "not ours")
 	return m, n
@@ -73,7 +73,7 @@ func TestWhatDoesNotComeUpIsPutBack(t *testing.T) {
 func TestAMachineOfOthersIsPutBack(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
-	m.Edit(t.Context(), func(s *simulation.State) {
+	m.edit(func(s *simulation.State) {
 		s.Script.Services = map[string]simulation.Behaviour{"kubelet": {Needs: lacksBad}}
 	})
 	m.Place(`C:\k\kubelet.conf`, applier.AccessOther, "theirs")

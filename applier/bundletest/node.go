@@ -36,6 +36,7 @@ type Node struct {
 	HostName    string
 }
 
+// New is the node that tests start from.
 func New() Node {
 	return Node{
 		Files: map[string]string{

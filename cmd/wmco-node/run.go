@@ -98,7 +98,7 @@ func (k *keeper) turn(ctx context.Context) error {
 	var locked *applier.LockedError
 	switch {
 	case ctx.Err() != nil:
-		return nil
+		return nil //nolint:nilerr // it was asked to stop
 	case errors.As(err, &locked):
 		k.log.Info("another run is changing this machine", "owner", locked.Owner)
 	case err != nil:
