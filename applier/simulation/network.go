@@ -41,7 +41,7 @@ func setEndpoint(s *State, x applier.Setting) error {
 		return fmt.Errorf("%w: %s is not network/compartment", ErrInvalidParameter, x.Value)
 	}
 	if s.Facts.Network(network).Name == "" {
-		return fmt.Errorf("%w: the network %s", ErrNotFound, network)
+		return fmt.Errorf("%w: %w: the network %s", applier.ErrNoSetting, ErrNotFound, network)
 	}
 	s.Put(x)
 	return nil

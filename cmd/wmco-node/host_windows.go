@@ -15,6 +15,6 @@ func platformCommands(*cobra.Command, *app) {}
 
 func openHost(string) (applier.Host, error) { return winhost.New(), nil }
 
-func asService(ctx context.Context, run func(context.Context) error) error {
-	return winhost.Service(ctx, bundle.AgentService, run)
+func asService(_ context.Context, run func(context.Context) error) error {
+	return winhost.Service(bundle.AgentService, run)
 }

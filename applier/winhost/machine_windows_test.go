@@ -1,0 +1,251 @@
+package winhost
+
+import (
+	"bufio"
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"wmco/applier"
+	"wmco/applier/hosttest"
+	"wmco/render/bundle"
+)
+
+func ptr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
+
+// quick is this machine with limits that suit programs of tests, on a machine that is busy with other tests.
+func quick() *Host {
+	h := New()
+	h.limits = serviceLimits{start: 15 * time.Second, stop: 5 * time.Second, die: 5 * time.Second, free: 3 * time.Second, poll: 10 * time.Millisecond}
+	return h
+}
+
+// machineFolder is the folder of the contract and of other tests.
+const machineFolder = `C:\wmco-contract`
+
+// machine is this machine for one clause of the contract.
+type machine struct{ folder string }
+
+func (m machine) Host(testing.TB) applier.Host { return quick() }
+
+func (m machine) Folder() string { return m.folder }
+
+// newMachine makes the folder of a clause, which is gone afterwards.
+func newMachine(t *testing.T) hosttest.Machine {
+	for _, f := range []string{machineFolder, folderSeen} {
+		if err := os.RemoveAll(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := quick().MakeDirectory(t.Context(), machineFolder, bundle.AccessUsers); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(folderSeen, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return machine{machineFolder}
+}
+
+func (m machine) MakeReadOnly(t testing.TB, path string) {
+	t.Helper()
+	if err := os.Chmod(path, 0o444); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (m machine) HoldOpen(t testing.TB, path string) (release func()) {
+	t.Helper()
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := windows.CreateFile(name, windows.GENERIC_READ, 0, nil, windows.OPEN_EXISTING, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = windows.CloseHandle(file) }
+}
+
+func (m machine) RunProgram(t testing.TB, path string) (end func()) {
+	t.Helper()
+	install(t, path, playsWaiter)
+	program := exec.Command(path)
+	stdout, err := program.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	// It runs when it says so: before, Windows may still be looking for its file.
+	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	end = func() {
+		_ = program.Process.Kill()
+		_ = program.Wait()
+	}
+	t.Cleanup(end)
+	return end
+}
+
+func (m machine) InstallProgram(t testing.TB, path string, program hosttest.Program) {
+	t.Helper()
+	install(t, path, program)
+}
+
+func (m machine) Seen(t testing.TB, service string) hosttest.Seen {
+	t.Helper()
+	states, err := quick().Services(t.Context(), []string{service})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(filepath.Join(folderSeen, strconv.Itoa(states[0].Process)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen hosttest.Seen
+	if err := json.Unmarshal(data, &seen); err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
+
+func (m machine) HoldService(t testing.TB, name string) (release func()) {
+	t.Helper()
+	var handles []windows.Handle
+	err := manager(func(scm windows.Handle) error {
+		text, err := windows.UTF16PtrFromString(name)
+		if err != nil {
+			return err
+		}
+		handle, err := windows.OpenService(scm, text, windows.SERVICE_QUERY_STATUS)
+		handles = append(handles, handle)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = windows.CloseServiceHandle(handles[0]) }
+}
+
+func (m machine) AbandonLock(t testing.TB, owner string) {
+	t.Helper()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dying := exec.Command(own)
+	dying.Env = append(os.Environ(), asLock+"="+owner)
+	if out, err := dying.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+}
+
+func (m machine) AddCertificate(t testing.TB, der []byte) {
+	t.Helper()
+	if err := (rootStore{}).add(der); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := (rootStore{}).remove(der); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func (m machine) HasCertificate(t testing.TB, der []byte) bool {
+	t.Helper()
+	all, err := (rootStore{}).trusted()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(all, func(have []byte) bool { return string(have) == string(der) })
+}
+
+func (m machine) Answer(t testing.TB, kind bundle.ProbeKind) (bundle.Probe, func()) {
+	t.Helper()
+	if kind == bundle.ProbePipe {
+		return pipeServer(t)
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	if kind == bundle.ProbeHTTP {
+		return bundle.Probe{Kind: kind, Target: server.URL}, server.Close
+	}
+	return bundle.Probe{Kind: kind, Target: server.Listener.Addr().(*net.TCPAddr).String()}, server.Close
+}
+
+func pipeServer(t testing.TB) (bundle.Probe, func()) {
+	t.Helper()
+	const name = `\\.\pipe\wmco-contract`
+	text, err := windows.UTF16PtrFromString(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pipe, err := windows.CreateNamedPipe(text, windows.PIPE_ACCESS_DUPLEX, windows.PIPE_TYPE_BYTE, 1, 512, 512, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle.Probe{Kind: bundle.ProbePipe, Target: name}, func() { _ = windows.CloseHandle(pipe) }
+}
+
+// notOnWine are the clauses that Wine 10 cannot be held to, each with what it lacks and what covers the clause.
+func notOnWine() map[string]string {
+	const (
+		links    = "Wine makes no links from inside; TestLinks with links that Linux made"
+		access   = "Wine keeps of a DACL what fits into a Linux mode; TestAccessOf, and the modes are looked at from Linux"
+		depends  = "Wine's service manager ignores dependencies; hosttest's machine in memory"
+		boot     = "a boot ends this program; internal/winetest boots between two programs"
+		hns      = "Wine has no HNS; TestEndpoints"
+		firewall = "Wine's firewall has no members; TestFirewall"
+		defender = "Wine has no Defender; TestExclusions"
+		dism     = "Wine has no DISM; TestFeatures"
+		routes   = "Wine changes no routes; TestRoutes"
+	)
+	return map[string]string{
+		"a link or junction is something else, and nothing is seen through it":                         links,
+		"a link or junction is removed, not what it leads to":                                          links,
+		"neither a file nor a folder takes the place of a link or junction":                            links,
+		"users read what is theirs and not what is the administrators'":                                access,
+		"a secret is never readable by users, not even while it takes the place of a public file":      access,
+		"what another program may have let everybody write to is not ours":                             access,
+		"what a service depends on is started first":                                                   depends,
+		"a service does not start when what it depends on is not there or does not start":              depends,
+		"a service tells which running ones depend on it, however far":                                 depends,
+		"a service is not stopped while another one that depends on it runs":                           depends,
+		"a service cannot depend on itself":                                                            depends,
+		"the services that start by themselves do so when the machine boots, with what they depend on": boot,
+		"a boot is seen in the facts":                                                                  boot,
+		"another host name comes into force with the next boot":                                        boot,
+		"a feature comes into force with the next boot":                                                boot,
+		"a feature that was asked for and is not any more needs no boot":                               dism,
+		"an endpoint is made on its network and removed":                                               hns,
+		"a network is removed and never made":                                                          hns,
+		"a firewall rule is set, changed and removed":                                                  firewall,
+		"an exclusion is set and removed where Defender runs":                                          defender,
+		"a route is set, changed and removed":                                                          routes,
+		"a route to the next hop of the default route goes there":                                      routes,
+		"arguments arrive at a service as they were":                                                   "Windows too expands %NAME% in the command line of a service; TestArgumentsOfServices has the rest",
+		"the environment arrives at a service":                                                         "Wine does not pass a service's Environment; the registry is looked at by the clause that keeps it",
+	}
+}
+
+func TestContract(t *testing.T) {
+	anchorRoots(t)
+	skips := map[string]string{}
+	if isWine() {
+		skips = notOnWine()
+	}
+	hosttest.Contract(t, newMachine, skips)
+}

@@ -1,0 +1,209 @@
+package winhost
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/windows"
+	"golang.org/x/sys/windows/svc"
+
+	"wmco/applier/hosttest"
+)
+
+// mark stands at the end of a copy of this test program that plays a program of a machine; the rest is what it plays.
+const mark = "\nwmco test program: "
+
+// What copies play beside hosttest.Program.
+const (
+	playsWaiter   hosttest.Program = "waiter"   // runs until it is killed
+	playsCrash    hosttest.Program = "crash"    // comes up and dies
+	playsLinger   hosttest.Program = "linger"   // says that it has stopped, and goes on
+	playsFunction hosttest.Program = "function" // runs a function by Service
+	playsWrap     hosttest.Program = "wrap"     // starts the program in its arguments, which answers the service manager
+)
+
+// functionRan is where a function that runs as a service says how it ended.
+const functionRan = `C:\wmco-function.txt`
+
+// folderSeen is where a service writes what it was given, in a file of the name of its process.
+const folderSeen = `C:\wmco-seen`
+
+// These in the environment make a copy a service's child, one that takes the lock and dies, the client of a TLS server, or
+// one that writes a file for ever.
+const (
+	asChild  = "WMCO_TEST_CHILD"
+	asLock   = "WMCO_TEST_LOCK"
+	asClient = "WMCO_TEST_CLIENT"
+	asWriter = "WMCO_TEST_WRITER"
+)
+
+func TestMain(m *testing.M) {
+	if owner := os.Getenv(asLock); owner != "" {
+		if _, err := New().Lock(context.Background(), owner); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0) // without a release
+	}
+	if address := os.Getenv(asClient); address != "" {
+		os.Exit(connect(address))
+	}
+	if path := os.Getenv(asWriter); path != "" {
+		writeForEver(path)
+	}
+	if plays := played(); plays != "" {
+		play(plays)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// played is what this copy plays; nothing when it is the test program itself.
+func played() hosttest.Program {
+	path, err := os.Executable()
+	if err != nil {
+		return ""
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	// The mark stands in the program's own text too.
+	at := bytes.LastIndex(data, []byte(mark))
+	if at < len(data)-len(mark)-32 {
+		return ""
+	}
+	return hosttest.Program(data[at+len(mark):])
+}
+
+// install puts a copy at path.
+func install(t testing.TB, path string, plays hosttest.Program) {
+	t.Helper()
+	own, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, append(data, mark+string(plays)...), 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func play(plays hosttest.Program) {
+	switch {
+	case plays == playsWaiter || os.Getenv(asChild) != "":
+		fmt.Println("runs")
+		time.Sleep(time.Hour)
+	case plays == playsWrap:
+		child := exec.Command(os.Args[1], os.Args[2:]...)
+		if err := child.Run(); err != nil {
+			os.Exit(1)
+		}
+	case plays == playsFunction:
+		err := Service("wmco-test", func(ctx context.Context) error {
+			<-ctx.Done()
+			return errors.Join(os.WriteFile(functionRan, []byte("stopped: "+ctx.Err().Error()), 0o644), ctx.Err())
+		})
+		if err != nil {
+			os.Exit(8)
+		}
+	default:
+		if err := svc.Run("", handler(plays)); err != nil {
+			os.Exit(3)
+		}
+		if plays == playsLinger {
+			time.Sleep(time.Hour)
+		}
+	}
+}
+
+// handler plays a service.
+type handler hosttest.Program
+
+func (h handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes chan<- svc.Status) (bool, uint32) {
+	changes <- svc.Status{State: svc.StartPending}
+	switch hosttest.Program(h) {
+	case hosttest.ProgramExits:
+		return true, 7
+	case hosttest.ProgramHangsStarting:
+		time.Sleep(time.Hour)
+	case hosttest.ProgramParent:
+		spawn()
+	case playsCrash:
+		time.AfterFunc(300*time.Millisecond, func() { os.Exit(9) })
+	case hosttest.ProgramGood, hosttest.ProgramHangsStopping:
+	}
+	record()
+	changes <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop}
+	for r := range requests {
+		if r.Cmd == svc.Interrogate {
+			changes <- r.CurrentStatus
+		}
+		if r.Cmd == svc.Stop {
+			break
+		}
+	}
+	changes <- svc.Status{State: svc.StopPending}
+	if hosttest.Program(h) == hosttest.ProgramHangsStopping {
+		time.Sleep(time.Hour)
+	}
+	return false, 0
+}
+
+// spawn runs this program a second time, as a process that does not end with this one.
+func spawn() {
+	own, err := os.Executable()
+	if err != nil {
+		os.Exit(4)
+	}
+	child := exec.Command(own)
+	child.Env = append(os.Environ(), asChild+"=1")
+	if err := child.Start(); err != nil {
+		os.Exit(5)
+	}
+}
+
+// record writes what the service was given.
+func record() {
+	data, err := json.Marshal(hosttest.Seen{Argv: os.Args, Environment: os.Environ()})
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folderSeen, strconv.Itoa(os.Getpid())), data, 0o644)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		os.Exit(6)
+	}
+}
+
+// anchorRoots keeps Wine from what it does in every new process that opens the trusted roots: it takes over the roots of
+// the Linux around it and drops all others, unless somebody holds this semaphore.
+func anchorRoots(t testing.TB) {
+	t.Helper()
+	name, err := windows.UTF16PtrFromString("crypt32_root_semaphore")
+	if err != nil {
+		t.Fatal(err)
+	}
+	create := windows.NewLazySystemDLL("kernel32.dll").NewProc("CreateSemaphoreW")
+	handle, _, err := create.Call(0, 0, 1, ptr(name))
+	if handle == 0 {
+		t.Fatal(err)
+	}
+	if !errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
+		release := windows.NewLazySystemDLL("kernel32.dll").NewProc("ReleaseSemaphore")
+		if ok, _, err := release.Call(handle, 1, 0); ok == 0 {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { _ = windows.CloseHandle(windows.Handle(handle)) })
+}

@@ -1,0 +1,159 @@
+package winetest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// winhost is the package of the host that is this machine, in the module of this one.
+const (
+	module  = "../.."
+	winhost = "./applier/winhost"
+)
+
+// winhostBoots names, in the environment of the tests of winhost, the half of a test across a boot that is to run.
+const winhostBoots = "WMCO_TEST_BOOT"
+
+// TestWinhostOnWindows runs the tests of winhost, the contract of hosts among them, beside tripwires, with links that only
+// Linux can make, and looks at what only Linux can see.
+func TestWinhostOnWindows(t *testing.T) {
+	t.Parallel()
+	p := New(t)
+	p.Tripwires(t)
+	p.Build(t, `C:\k\kube-log-runner.exe`, module, "k8s.io/component-base/logs/kube-log-runner")
+	makeLinks(t, p)
+	results := p.Test(t, module, winhost)
+	checkSkips(t, results)
+	if tripped := p.Tripped(t); tripped != nil {
+		t.Errorf("programs were run that must not be: %q", tripped)
+	}
+	checkModes(t, p)
+	checkLinks(t, p)
+}
+
+// checkSkips demands that the tests passed, and that of them only clauses of the contract were skipped, and the tests that
+// other tests here run.
+func checkSkips(t *testing.T, results map[string]string) {
+	t.Helper()
+	passed := 0
+	for name, result := range results {
+		switch {
+		case result == "pass":
+			passed++
+		case result == "fail":
+			t.Errorf("%s: %s", name, result)
+		case !strings.HasPrefix(name, "TestContract/") && !strings.HasPrefix(name, "TestBoot"):
+			t.Errorf("%s: %s", name, result)
+		}
+	}
+	if passed < 50 {
+		t.Errorf("only %d tests passed", passed)
+	}
+	t.Logf("%d tests passed", passed)
+}
+
+// makeLinks makes what TestLinks wants to see.
+func makeLinks(t *testing.T, p *Prefix) {
+	t.Helper()
+	p.WriteFile(t, `C:\wmco-links\folder\file`, []byte("text"))
+	for name, target := range map[string]string{"link": "folder", "to-file": "folder/file"} {
+		link := p.Path(`C:\wmco-links\` + name)
+		if err := os.Symlink(target, link); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Lchown(link, user, user); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func checkLinks(t *testing.T, p *Prefix) {
+	t.Helper()
+	if text := string(p.ReadFile(t, `C:\wmco-links\folder\file`)); text != "text" {
+		t.Errorf("a file behind a link holds %q", text)
+	}
+	if info, err := os.Lstat(p.Path(`C:\wmco-links\link`)); err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link is gone: %v, %v", info, err)
+	}
+}
+
+// checkModes looks at what Wine made of the accesses of TestModes: whether others may read. For Wine, Windows' group of users
+// is none of the others.
+func checkModes(t *testing.T, p *Prefix) {
+	t.Helper()
+	got := map[string]bool{}
+	for _, name := range []string{"file-admins", "folder-admins", "file-plain"} {
+		info, err := os.Stat(p.Path(`C:\wmco-modes\` + name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got[name] = info.Mode().Perm()&7 != 0
+	}
+	want := map[string]bool{"file-admins": false, "folder-admins": false, "file-plain": true}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("whether others may read (-want +got):\n%s", diff)
+	}
+}
+
+// TestWinhostAcrossABoot boots several machines at once, each with services, variables and certificates of its own.
+func TestWinhostAcrossABoot(t *testing.T) {
+	t.Parallel()
+	exe := filepath.Join(t.TempDir(), "winhost.test.exe")
+	golang(t, module, winhost, "test", "-c", "-o", exe)
+	program, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			p := New(t)
+			p.WriteFile(t, `C:\k\winhost.test.exe`, program)
+			half(t, p, "before", i)
+			p.Reboot(t)
+			half(t, p, "after", i)
+		})
+	}
+}
+
+// half runs one half of the test across a boot.
+func half(t *testing.T, p *Prefix, half string, machine int) {
+	t.Helper()
+	r := p.Run(t, Command{
+		Path: `C:\k\winhost.test.exe`,
+		Args: []string{"-test.v", "-test.run=^TestBoot$/^" + half + "$"},
+		Dir:  `C:\k`,
+		Env:  []string{fmt.Sprintf("%s=%d", winhostBoots, machine), "WINEDEBUG=-all,fixme+advapi"},
+	})
+	if r.ExitCode != 0 || !strings.Contains(r.Stdout, "--- PASS: TestBoot/"+half) {
+		t.Errorf("%s the boot: %+v", half, r)
+	}
+	const asked = `fixme:advapi:InitiateSystemShutdownExW (null) L"wmco test" 5 1 1 0x80020004`
+	if half == "before" && !strings.Contains(r.Stderr, asked) {
+		t.Errorf("no restart was asked for: %s", r.Stderr)
+	}
+}
+
+func TestTripwiresTrip(t *testing.T) {
+	t.Parallel()
+	p := New(t)
+	p.Tripwires(t)
+	if tripped := p.Tripped(t); tripped != nil {
+		t.Fatalf("tripped before anything ran: %q", tripped)
+	}
+	var want []string
+	for _, path := range traps {
+		if r := p.Run(t, Command{Path: path, Args: []string{"a b"}}); r.ExitCode != TripwireExit {
+			t.Errorf("%s ends with %+v", path, r)
+		}
+		want = append(want, fmt.Sprintf("%q", []string{path, "a b"}))
+	}
+	if diff := cmp.Diff(want, p.Tripped(t)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
