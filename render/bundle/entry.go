@@ -179,6 +179,10 @@ type Log struct {
 	AgeSeconds int64 `json:"ageSeconds,omitempty"`
 }
 
+// AgentService is the service that the node program runs as. Its name is that of the existing operator's daemon, which
+// must-gather and users know.
+const AgentService = "windows-instance-config-daemon"
+
 // Service is one Windows service.
 type Service struct {
 	Name        string    `json:"name"`

@@ -132,6 +132,11 @@ func checkService(s Service) error {
 	if err := CheckPath(s.Argv[0]); err != nil {
 		return err
 	}
+	for _, a := range s.Argv {
+		if strings.Count(a, "%") > 1 {
+			return fmt.Errorf("argument %q: Windows expands %%NAME%% in the command of a service, and there is no escape", a)
+		}
+	}
 	for _, path := range s.Reads {
 		if err := CheckPath(path); err != nil {
 			return err

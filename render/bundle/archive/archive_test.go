@@ -93,7 +93,6 @@ func TestOnlyMissingPartsTravel(t *testing.T) {
 	big, small := noise(2*PartSize+100), []byte("small")
 	b := holding(big, small)
 	m, shelf := manifest(t, b), newShelf(big, small)
-	seekable := &memory{contents: shelf.Contents(), stored: shelf}
 	name := func(index int) string { return Part{SHA256: sum(big), Index: index, Of: 3}.Name() }
 	one := Part{SHA256: sum(small), Index: 1, Of: 1}.Name()
 	tests := map[string]struct {
@@ -111,7 +110,7 @@ func TestOnlyMissingPartsTravel(t *testing.T) {
 		"several contents":                           {map[bundle.Digest][]int{bundle.Of(big): {1, 2}, bundle.Of(small): nil}, sorted(name(3), one)},
 	}
 	for name, test := range tests {
-		for kind, source := range map[string]Source{"seekable": seekable, "not seekable": shelf} {
+		for kind, source := range map[string]Source{"seekable": shelf.memory, "not seekable": shelf} {
 			t.Run(name+", the source is "+kind, func(t *testing.T) {
 				got := receive(bytes.NewReader(send(t, Request{Manifest: m, Source: source, Missing: test.missing})))
 				if !errors.Is(got.err, io.EOF) {

@@ -101,8 +101,8 @@ type workload struct {
 func newWorkload(b *testing.B, raw []byte) workload {
 	b.Helper()
 	m, s := manifest(b, holding(raw)), newShelf(raw)
-	w := workload{request: everything(m, &memory{contents: s.Contents(), stored: s}), content: s.Contents()[0]}
-	w.stored, w.stream = s[w.content.SHA256], send(b, w.request)
+	w := workload{request: everything(m, s.memory), content: s.contents[0]}
+	w.stored, w.stream = s.stored[w.content.SHA256], send(b, w.request)
 	return w
 }
 

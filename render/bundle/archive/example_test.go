@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -88,34 +87,21 @@ func holding(contents ...[]byte) bundle.Bundle {
 }
 
 // shelf is a Source of raw contents. Its readers cannot seek.
-type shelf map[string][]byte
+type shelf struct{ *memory }
 
 func newShelf(contents ...[]byte) shelf {
-	s := shelf{}
+	m := &memory{stored: map[string][]byte{}, seen: map[bundle.Digest]bool{}, encoder: newStoredEncoder(nil)}
 	for _, data := range contents {
-		s[sum(data)] = Compress(data)
-	}
-	return s
-}
-
-func (s shelf) Contents() []Content {
-	var all []Content
-	for name, stored := range s {
-		raw, err := newDecoder(&meter{from: bytes.NewReader(stored)}).DecodeAll(stored, nil)
-		if err != nil {
+		if err := m.add(named{digest: bundle.Of(data), content: bundle.Content{Data: data}}); err != nil {
 			panic(err)
 		}
-		all = append(all, Content{Digest: bundle.Of(raw), SHA256: name, Size: int64(len(raw)), Stored: int64(len(stored))})
 	}
-	return all
+	return shelf{m}
 }
 
 func (s shelf) Open(sha256 string) (io.ReadCloser, error) {
-	stored, ok := s[sha256]
-	if !ok {
-		return nil, fs.ErrNotExist
-	}
-	return io.NopCloser(io.MultiReader(bytes.NewReader(stored))), nil
+	in, err := s.memory.Open(sha256)
+	return struct{ io.ReadCloser }{in}, err
 }
 
 func sum(data []byte) string {
