@@ -29,6 +29,7 @@ TEST_MODULES := internal/consumers internal/registriesconf internal/resolvers
 include make/tools.mk
 include make/testenv.mk
 include make/wine.mk
+include make/payload.mk
 include make/powershell.mk
 
 .PHONY: help
@@ -41,8 +42,10 @@ setup:
 	@hack/packages $(DEBIAN_PACKAGES)
 
 .PHONY: build
-build: setup ## bin/wmco for this machine
-	@$(STEP) "building bin/wmco $(VERSION)" go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/wmco ./cmd/wmco
+build: setup ## bin/wmco and bin/wmco-node for this machine
+	@for program in wmco wmco-node; do \
+		$(STEP) "building bin/$$program $(VERSION)" go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/$$program ./cmd/$$program; \
+	done
 
 .PHONY: test
 test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and their consumers included
@@ -103,8 +106,9 @@ bench: setup ## every benchmark
 	@$(STEP) "running the benchmarks" go test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: demo
-demo: build ## render an example cluster into bin/demo
+demo: build ## render an example cluster into bin/demo, and bring simulated machines to it
 	@$(STEP) "rendering the example cluster" hack/demo.sh
+	@$(STEP) "bringing a simulated machine to its bundle" hack/demo-machine.sh
 
 .PHONY: ci
 ci: FUZZTIME = 5s

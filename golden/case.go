@@ -1,6 +1,6 @@
 // Package golden renders folders of inputs whose output is kept beside them and compared byte for byte.
 //
-//	golden.yaml  from: the --from list, relative to the folder; facts; nodes (empty for all)
+//	golden.yaml  from: the --from list, relative to the folder; facts; payload; nodes (empty for all)
 //	want/        one folder per node, as `wmco render --all --out` writes it
 package golden
 
@@ -17,6 +17,7 @@ import (
 
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
+	"wmco/payload/store"
 	"wmco/render"
 	"wmco/render/bundle"
 	"wmco/render/preview"
@@ -32,6 +33,9 @@ type Case struct {
 	From []string `json:"from"`
 	// Facts is a file of facts, relative to the case's folder.
 	Facts string `json:"facts,omitempty"`
+	// Payload is a folder that make payload wrote, relative to the case's folder. Without it executables are named, and no
+	// more.
+	Payload string `json:"payload,omitempty"`
 	// Nodes are names or addresses; empty means every Windows machine of the inputs.
 	Nodes []string `json:"nodes,omitempty"`
 }
@@ -79,6 +83,16 @@ func (c Case) Gather(ctx context.Context, dir string) (gather.Result, error) {
 	return gather.Gather(ctx, objects.PathsIn(dir, c.From), gather.Options{Facts: facts})
 }
 
+// Options are how the case is rendered: with its payload, where it has one. A payload that is not what its list says is a
+// *store.RefusedError.
+func (c Case) Options(ctx context.Context, dir string) (render.Options, error) {
+	if c.Payload == "" {
+		return render.Options{}, nil
+	}
+	set, err := store.Read(ctx, filepath.Join(dir, c.Payload))
+	return render.Options{Payload: set}, err
+}
+
 // Rendered is one node of a case.
 type Rendered struct {
 	Node   render.Node
@@ -88,8 +102,8 @@ type Rendered struct {
 }
 
 // Render renders the chosen nodes. With findings of severity error the error is ErrRefused, and the findings tell why.
-func (c Case) Render(r gather.Result) ([]Rendered, bundle.Findings, error) {
-	fleet, findings, err := render.NewFleet(r.Cluster, render.Options{})
+func (c Case) Render(r gather.Result, o render.Options) ([]Rendered, bundle.Findings, error) {
+	fleet, findings, err := render.NewFleet(r.Cluster, o)
 	if err != nil {
 		return nil, nil, err
 	}

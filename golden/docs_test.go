@@ -66,7 +66,7 @@ func checkExample(t *testing.T, text string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, found, err := c.Render(r)
+	list, found, err := c.Render(r, options(t, c, ""))
 	if err != nil {
 		t.Fatal(err)
 	}

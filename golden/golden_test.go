@@ -51,10 +51,19 @@ func loadCase(t testing.TB, dir string) (Case, gather.Result) {
 	return c, r
 }
 
+func options(t testing.TB, c Case, dir string) render.Options {
+	t.Helper()
+	o, err := c.Options(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
 func renderCase(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
 	c, r := loadCase(t, dir)
-	list, findings, err := c.Render(r)
+	list, findings, err := c.Render(r, options(t, c, dir))
 	if err != nil {
 		t.Fatalf("%v: %+v", err, findings)
 	}
@@ -122,7 +131,7 @@ func TestRefusedInputsTellEveryError(t *testing.T) {
 	for _, dir := range caseDirs(t, "errors") {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
 			c, r := loadCase(t, dir)
-			_, findings, err := c.Render(r)
+			_, findings, err := c.Render(r, options(t, c, dir))
 			if !errors.Is(err, ErrRefused) {
 				t.Errorf("error %v, want ErrRefused", err)
 			}
@@ -166,8 +175,8 @@ func TestTransitionsTellEachChange(t *testing.T) {
 func TestEveryCatalogRowIsRendered(t *testing.T) {
 	seen := map[render.RowID]bool{}
 	for _, dir := range caseDirs(t, "cases") {
-		_, r := loadCase(t, dir)
-		fleet, _, err := render.NewFleet(r.Cluster, render.Options{})
+		c, r := loadCase(t, dir)
+		fleet, _, err := render.NewFleet(r.Cluster, options(t, c, dir))
 		if err != nil || fleet == nil {
 			t.Fatalf("%s: %v", dir, err)
 		}
@@ -309,7 +318,7 @@ func addDocument(t *testing.T, docs map[string]string, doc string) {
 
 // secretTexts are what the example clusters mark as secret; none of it may stand in any golden.
 func TestNoGoldenHoldsASecret(t *testing.T) {
-	for _, kind := range []string{"cases", "errors", "transitions", "machines"} {
+	for _, kind := range []string{"cases", "errors", "transitions", "machines", "hosts"} {
 		dirs, err := filepath.Glob(filepath.Join(kind, "*", "want"))
 		if err != nil {
 			t.Fatal(err)

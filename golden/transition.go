@@ -85,7 +85,11 @@ func (c Case) nodes(ctx context.Context, dir string) ([]review.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, findings, err := c.Render(r)
+	options, err := c.Options(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	list, findings, err := c.Render(r, options)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %v", err, findings)
 	}

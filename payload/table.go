@@ -1,10 +1,21 @@
 // Package payload is the table of the Windows executables that we ship: where each comes from, its version and its
 // path on the node. It is pure; building and reading the executables happens elsewhere.
+//
+//	Components (module, version) --internal/payloadbuild--> bin/payload --payload/store--> Set --render--> bundle
 package payload
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+)
 
 // Versions of the components. One component is one pinned Go module.
 const (
 	KubernetesVersion    = "v1.36.3"
+	StagingVersion       = "v0.36.3" // of Kubernetes' libraries, k8s.io/component-base and others
 	ContainerdVersion    = "v2.4.2"
 	ShimVersion          = "v0.14.1"
 	CNIVersion           = "v1.9.1"
@@ -19,17 +30,26 @@ const (
 type Executable struct {
 	// Name is short and stable, such as "kubelet".
 	Name string
-	// Path is where it lies on the node.
+	// Path is where it lies on the node. The node program's is its path in references; see AgentPath.
 	Path string
-	// Module and Version are the Go module that it is built from.
+	// Component is the name of the component that it is built in, Package the import path there.
+	Component string
+	Package   string
+	// Module and Version are the Go module that it is built from. The version of the node program is ours.
 	Module  string
 	Version string
+	// Platforms is empty for an executable of every platform; else they are as in Infrastructure/cluster's
+	// status.platformStatus.type.
+	Platforms []string
+	// Tells is how the program tells its version.
+	Tells Tells
 }
 
-const (
-	moduleKubernetes = "k8s.io/kubernetes"
-	moduleCNI        = "github.com/containernetworking/plugins"
-)
+// Tells is how a program tells its version: started with Args, what it prints holds Says.
+type Tells struct {
+	Args []string
+	Says string
+}
 
 // The executables by name.
 const (
@@ -51,21 +71,15 @@ const (
 
 // Table lists every executable, by name.
 func Table() []Executable {
-	return []Executable{
-		{CloudManager, `C:\k\azure-cloud-node-manager.exe`, "sigs.k8s.io/cloud-provider-azure", AzureVersion},
-		{Containerd, `C:\k\containerd\containerd.exe`, "github.com/containerd/containerd/v2", ContainerdVersion},
-		{Shim, `C:\k\containerd\containerd-shim-runhcs-v1.exe`, "github.com/Microsoft/hcsshim", ShimVersion},
-		{CSIProxy, `C:\k\csi-proxy.exe`, "github.com/kubernetes-csi/csi-proxy", CSIProxyVersion},
-		{ECRProvider, `C:\k\ecr-credential-provider.exe`, "k8s.io/cloud-provider-aws", ECRVersion},
-		{HostLocal, `C:\k\cni\host-local.exe`, moduleCNI, CNIVersion},
-		{HybridOverlay, `C:\k\hybrid-overlay-node.exe`, "github.com/ovn-kubernetes/ovn-kubernetes/go-controller", HybridOverlayVersion},
-		{KubeLogRunner, `C:\k\kube-log-runner.exe`, "k8s.io/component-base", "v0.36.3"},
-		{KubeProxy, `C:\k\kube-proxy.exe`, moduleKubernetes, KubernetesVersion},
-		{Kubelet, `C:\k\kubelet.exe`, moduleKubernetes, KubernetesVersion},
-		{WinBridge, `C:\k\cni\win-bridge.exe`, moduleCNI, CNIVersion},
-		{WinOverlay, `C:\k\cni\win-overlay.exe`, moduleCNI, CNIVersion},
-		{Exporter, `C:\k\windows_exporter.exe`, "github.com/prometheus-community/windows_exporter", ExporterVersion},
+	var all []Executable
+	for _, c := range Components() {
+		for _, e := range c.Executables {
+			e.Component, e.Module, e.Version = c.Name, cmp.Or(e.Module, c.Module), cmp.Or(e.Version, c.Version)
+			all = append(all, e)
+		}
 	}
+	slices.SortFunc(all, func(a, b Executable) int { return strings.Compare(a.Name, b.Name) })
+	return all
 }
 
 // Find returns the executable of that name, zero if there is none.
@@ -78,15 +92,18 @@ func Find(name string) Executable {
 	return Executable{}
 }
 
-// ClusterVersion is a minor version of OpenShift or OKD that this payload serves.
-type ClusterVersion struct {
-	// Cluster is "5.0", Kubernetes the minor version of its API server.
-	Cluster    string
-	Kubernetes string
+// Serves tells whether nodes of a platform get the executable.
+func (e Executable) Serves(platform string) bool {
+	return len(e.Platforms) == 0 || slices.Contains(e.Platforms, platform)
 }
 
-// ClusterVersions lists them. Our kubelet must not be newer than the API server, and at most three minor versions
-// older (kubernetes.io/releases/version-skew-policy).
-func ClusterVersions() []ClusterVersion {
-	return []ClusterVersion{{"5.0", "1.36"}, {"5.1", "1.37"}}
+// AgentPath is where the node program of that content lies on the node. Each version has a file of its own, because
+// Windows replaces no program that runs.
+func AgentPath(d bundle.Digest) string { return agentPath(d.Short()) }
+
+// AgentPattern is AgentPath for documentation.
+func AgentPattern() string { return agentPath("<digest12>") }
+
+func agentPath(digest string) string {
+	return strings.TrimSuffix(Find(Agent).Path, ".exe") + "-" + digest + ".exe"
 }

@@ -144,6 +144,11 @@ func stateRows() []Row {
 			Causes: []Origin{FromInfrastructure}, Doc: doc,
 		}
 	}
+	network := func(name, doc string) Row {
+		r := state(name, doc)
+		r.ID, r.Kind = RowID("network/"+name), bundle.KindNetwork
+		return r
+	}
 	cloudCerts := state(dirCloudCerts, "client certificates of cloud-node-manager")
 	cloudCerts.Platforms = []Platform{Azure}
 	return []Row{
@@ -153,6 +158,8 @@ func stateRows() []Row {
 		cloudCerts,
 		state(fileKubeconfig, "the kubelet's kubeconfig, written by itself; that of another cluster goes"),
 		state(dirCNIConfig+`\`+overlayCertPattern, "client certificates of hybrid-overlay-node; the newest stay"),
+		network(baseNetwork, "the HNS network below the overlay, made by hybrid-overlay-node; that of another cluster goes"),
+		network(overlayNetwork, "the HNS network of pods, made by hybrid-overlay-node; that of another cluster goes"),
 	}
 }
 
@@ -249,8 +256,10 @@ func hostRows() []Row {
 func payloadRows() []Row {
 	var rows []Row
 	for _, e := range payload.Table() {
-		r := Row{ID: RowID("payload/" + e.Name), Kind: bundle.KindPayload, Name: e.Path, Layer: bundle.LayerCluster, Impact: bundle.ImpactRestart, Doc: e.Module}
+		r := Row{ID: executableRow(e.Name), Kind: bundle.KindPayload, Name: e.Path, Layer: bundle.LayerCluster, Impact: bundle.ImpactRestart, Doc: e.Module}
 		switch e.Name {
+		case payload.Agent:
+			r.Name, r.Doc = payload.AgentPattern(), "the node program; only where the payload is given"
 		case payload.Kubelet, payload.Containerd:
 			r.Impact = bundle.ImpactDrain
 		case payload.KubeLogRunner:
@@ -262,13 +271,13 @@ func payloadRows() []Row {
 		default:
 			r.JoinedOnly = true
 		}
-		switch e.Name {
-		case payload.ECRProvider:
-			r.Platforms = []Platform{AWS}
-		case payload.CloudManager:
-			r.Platforms = []Platform{Azure}
+		for _, p := range e.Platforms {
+			r.Platforms = append(r.Platforms, Platform(p))
 		}
 		rows = append(rows, r)
 	}
 	return rows
 }
+
+// executableRow is the row of an executable of the payload's table.
+func executableRow(name string) RowID { return RowID("payload/" + name) }

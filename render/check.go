@@ -104,10 +104,11 @@ func (c Cluster) checkServiceNetwork(r *report) {
 }
 
 func (c Cluster) checkVersion() bundle.Findings {
+	r := report{ref: orRef(c.Origins[FromVersion], bundle.Ref{Kind: "ClusterVersion", Name: "version"})}
 	if c.Version == "" {
-		return nil
+		r.add(bundle.SeverityInfo, "ClusterVersionUnknown", "status.desired.version", "whether this version ships for the cluster is not known", "add the object: oc get clusterversions.config.openshift.io version -o yaml")
+		return r.findings
 	}
-	r := report{ref: c.Origins[FromVersion]}
 	v, err := semver.NewVersion(c.Version)
 	if err != nil {
 		r.add(bundle.SeverityWarning, "ClusterVersionUnsupported", "status.desired.version", fmt.Sprintf("%q is not a version", c.Version), "check the object")

@@ -18,7 +18,7 @@ type emitter struct {
 	stage     bundle.Stage
 	rows      map[RowID]Row
 	templates *template.Template
-	key       bundle.Key
+	options   Options
 
 	layer      bundle.Layer
 	provenance bundle.Provenance
@@ -99,7 +99,7 @@ func (e *emitter) content(r Row, c content) (bundle.Content, error) {
 
 func (e *emitter) digest(c bundle.Content) bundle.Digest {
 	if c.Secret() {
-		return e.key.Of(c.Data)
+		return e.options.Key.Of(c.Data)
 	}
 	return bundle.Of(c.Data)
 }
@@ -126,7 +126,7 @@ func (e *emitter) variable(name string, value, shown string, impact bundle.Impac
 		return bundle.Variable{Name: name, Value: value, Impact: impact}
 	}
 	c := bundle.Content{Data: []byte(value), Preview: []byte(shown)}
-	return bundle.Variable{Name: name, Digest: e.key.Of(c.Data), Impact: impact, Content: c}
+	return bundle.Variable{Name: name, Digest: e.options.Key.Of(c.Data), Impact: impact, Content: c}
 }
 
 // finish sorts and checks what was collected. An error is a defect of ours, not of the inputs.

@@ -1,5 +1,7 @@
 package render
 
+import "wmco/render/bundle"
+
 // The layout of a node. C:\k and C:\var\log are fixed by users' scripts, documentation and must-gather; every path is
 // written here once.
 const (
@@ -54,11 +56,12 @@ const (
 	svcHybridOverlay = "hybrid-overlay-node"
 	svcKubeProxy     = "kube-proxy"
 	svcCloudManager  = "cloud-node-manager"
-	svcAgent         = "windows-instance-config-daemon"
+	svcAgent         = bundle.AgentService
 )
 
 // Names in the Host Networking Service.
 const (
+	baseNetwork    = "BaseOVNKubernetesHybridOverlayNetwork"
 	overlayNetwork = "OVNKubernetesHybridOverlayNetwork"
 	vipEndpoint    = "VIPEndpoint"
 )

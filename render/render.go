@@ -14,6 +14,7 @@ import (
 	"slices"
 	"text/template"
 
+	"wmco/payload"
 	"wmco/render/bundle"
 	"wmco/render/mirrors"
 )
@@ -22,6 +23,8 @@ import (
 type Options struct {
 	// Key makes the digests of secrets. Nil, as in previews, masks them.
 	Key bundle.Key
+	// Payload gives the digests and sizes of the executables. Without one they are named, and no more.
+	Payload payload.Set
 }
 
 // Fleet renders the nodes of one cluster. What they share is rendered once per stage.
@@ -52,7 +55,7 @@ type Bundle struct {
 // error that is not a finding is a defect of this program.
 func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 	hosts := mirrors.Build(c.Mirrors, c.Settings.Mirrors.PartialNever)
-	findings := slices.Concat(c.check(), hosts.Findings, c.checkNodeImages(hosts))
+	findings := slices.Concat(c.check(), hosts.Findings, c.checkNodeImages(hosts), c.checkPayload(o.Payload))
 	if findings.Refused() {
 		return nil, findings.Sorted(), nil
 	}
@@ -114,7 +117,7 @@ func Render(in Inputs, o Options) (Bundle, bundle.Findings, error) {
 
 func (f *Fleet) emitter(kind bundle.LayerKind, stage bundle.Stage, n Node) *emitter {
 	return &emitter{
-		cluster: f.cluster, masked: f.masked, node: n, stage: stage, rows: f.rows, templates: f.templates, key: f.options.Key,
+		cluster: f.cluster, masked: f.masked, node: n, stage: stage, rows: f.rows, templates: f.templates, options: f.options,
 		layer: bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: stage}, provenance: bundle.Provenance{},
 	}
 }

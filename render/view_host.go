@@ -1,9 +1,6 @@
 package render
 
 import (
-	"slices"
-
-	"wmco/payload"
 	"wmco/render/bundle"
 )
 
@@ -21,8 +18,12 @@ func (e *emitter) tableEntries() {
 			e.layer.Directories = append(e.layer.Directories, bundle.Directory{Path: r.Name, Access: r.Access, Exclusive: r.Exclusive})
 		case bundle.KindState:
 			e.layer.State = append(e.layer.State, e.state(r))
+		case bundle.KindNetwork:
+			e.layer.Networks = append(e.layer.Networks, bundle.Network{Name: r.Name, Cluster: e.cluster.InfrastructureName})
 		case bundle.KindPayload:
-			e.layer.Payload = append(e.layer.Payload, executable(r))
+			if !e.executable(r) {
+				continue
+			}
 		case bundle.KindFile, bundle.KindVariable, bundle.KindEnvironment, bundle.KindService, bundle.KindTrustedCA, bundle.KindRoute,
 			bundle.KindFeature, bundle.KindFirewall, bundle.KindExclusion, bundle.KindEndpoint, bundle.KindHostName:
 			continue // made by their views
@@ -37,12 +38,6 @@ func (e *emitter) state(r Row) bundle.State {
 		s.Path, s.Pattern, s.Keep = dirCNIConfig, overlayCertPattern, overlayCertsKept
 	}
 	return s
-}
-
-func executable(r Row) bundle.Payload {
-	i := slices.IndexFunc(payload.Table(), func(x payload.Executable) bool { return x.Path == r.Name })
-	x := payload.Table()[i]
-	return bundle.Payload{Path: x.Path, Component: x.Name, Version: x.Version, Impact: r.Impact}
 }
 
 func (e *emitter) hostEntries() {

@@ -137,20 +137,24 @@ func (e *emitter) cloudEntries() {
 
 // agentEntries: the node program's own log names are those that must-gather reads.
 func (e *emitter) agentEntries() {
-	exe := dirAgent + `\` + payload.Agent + ".exe"
+	exe, known := e.agent()
+	reads := []string{fileAgentKubeconfig}
+	if known {
+		reads = append(reads, exe)
+	}
 	logs := e.cluster.Settings.Logs
 	dir := dirLogs + `\wicd`
 	var bounds []bundle.Log
 	for _, level := range []string{"ERROR", "INFO", "WARNING"} {
-		bounds = append(bounds, logs.rotate(dir+`\windows-instance-config-daemon.exe.`+level, bundle.RotationAgent)...)
+		bounds = append(bounds, logs.rotate(dir+`\`+svcAgent+`.exe.`+level, bundle.RotationAgent)...)
+	}
+	flags := map[string]string{"kubeconfig": fileAgentKubeconfig, "log-dir": dir, "service": "true"}
+	if e.cluster.Settings.Drift == DriftReport {
+		flags["report-only"] = "true"
 	}
 	e.service(rowAgent, bundle.Service{
-		Argv: append([]string{exe, "run"}, flagList(map[string]string{
-			"kubeconfig": fileAgentKubeconfig,
-			"log-dir":    dir,
-			"service":    "true",
-		})...),
-		Reads:    []string{fileAgentKubeconfig},
+		Argv:     append([]string{exe, "run"}, flagList(flags)...),
+		Reads:    reads,
 		Recovery: restartAlways(),
 		Probe:    bundle.Probe{Kind: bundle.ProbeRunning, DeadlineSeconds: 60},
 		Logs:     bounds,

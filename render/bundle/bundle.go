@@ -48,6 +48,7 @@ type Layer struct {
 	Firewall     []FirewallRule `json:"firewall,omitempty"`
 	Exclusions   []Exclusion    `json:"exclusions,omitempty"`
 	Endpoints    []Endpoint     `json:"endpoints,omitempty"`
+	Networks     []Network      `json:"networks,omitempty"`
 	HostName     HostName       `json:"hostName,omitzero"`
 	Payload      []Payload      `json:"payload,omitempty"`
 }
@@ -83,6 +84,7 @@ const (
 	KindFirewall    EntryKind = "firewall"
 	KindExclusion   EntryKind = "exclusion"
 	KindEndpoint    EntryKind = "endpoint"
+	KindNetwork     EntryKind = "network"
 	KindHostName    EntryKind = "host-name"
 	KindPayload     EntryKind = "payload"
 )

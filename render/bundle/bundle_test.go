@@ -125,7 +125,7 @@ func TestWhatMakesABundleImpossibleIsRefused(t *testing.T) {
 		"a dependency that is not there":       func(b *Bundle) { b.Node.Services[0].Dependencies = []string{"gone"} },
 		"an environment that is not there":     func(b *Bundle) { b.Cluster.Environments = nil },
 		"a service without a command":          func(b *Bundle) { b.Node.Services[0].Argv = nil },
-		"a command that Windows would expand": func(b *Bundle) { b.Node.Services[0].Argv = append(b.Node.Services[0].Argv, "--x=%PATH%") },
+		"a command that Windows would expand":  func(b *Bundle) { b.Node.Services[0].Argv = append(b.Node.Services[0].Argv, "--x=%PATH%") },
 		"a path that leaves its folder":        func(b *Bundle) { b.Cluster.Files[0].Path = `C:\k\..\Windows\x` },
 		"an unknown impact":                    func(b *Bundle) { b.Cluster.Files[0].Impact = "some" },
 		"a digest that is none":                func(b *Bundle) { b.Cluster.Files[0].Digest = "sha256:12" },

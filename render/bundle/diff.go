@@ -278,6 +278,9 @@ func (l *Layer) addHostEntries(all map[EntryID]entry) {
 	for _, p := range l.Endpoints {
 		all[KindEndpoint.ID(p.Name)] = entry{value: p, impact: p.Impact}
 	}
+	for _, n := range l.Networks {
+		all[KindNetwork.ID(n.Name)] = entry{value: n, impact: ImpactNone}
+	}
 	for _, h := range hostNames(l.HostName) {
 		all[KindHostName.ID(Computer)] = entry{value: h, impact: h.Impact}
 	}

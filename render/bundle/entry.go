@@ -250,6 +250,14 @@ type Endpoint struct {
 	Impact      Impact `json:"impact"`
 }
 
+// Network is an HNS network that programs on the node make themselves, as they write State. One that belongs to another
+// cluster is removed before anything starts.
+type Network struct {
+	Name string `json:"name"`
+	// Cluster is the identity of the cluster that the network belongs to.
+	Cluster string `json:"cluster,omitempty"`
+}
+
 // Computer is what the one entry of a host name is called: another name is a change of it.
 const Computer = "computer"
 

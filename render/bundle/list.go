@@ -36,6 +36,7 @@ func (l *Layer) lists() []list {
 		entries[FirewallRule]{KindFirewall, l.Firewall, func(e FirewallRule) string { return e.Name }, nil},
 		entries[Exclusion]{KindExclusion, l.Exclusions, func(e Exclusion) string { return e.Process }, func(e Exclusion) error { return CheckPath(e.Process) }},
 		entries[Endpoint]{KindEndpoint, l.Endpoints, func(e Endpoint) string { return e.Name }, nil},
+		entries[Network]{KindNetwork, l.Networks, func(e Network) string { return e.Name }, nil},
 		entries[HostName]{KindHostName, hostNames(l.HostName), func(HostName) string { return Computer }, nil},
 		entries[Payload]{KindPayload, l.Payload, func(e Payload) string { return e.Path }, checkPayload},
 	}

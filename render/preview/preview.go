@@ -165,6 +165,7 @@ type hostDocument struct {
 	TrustedCAs  []bundle.TrustedCA    `json:"trustedCAs,omitempty"`
 	Exclusions  []bundle.Exclusion    `json:"exclusions,omitempty"`
 	Endpoints   []bundle.Endpoint     `json:"endpoints,omitempty"`
+	Networks    []bundle.Network      `json:"networks,omitempty"`
 	Directories []bundle.Directory    `json:"directories,omitempty"`
 	State       []bundle.State        `json:"state,omitempty"`
 }
@@ -178,6 +179,7 @@ func host(b render.Bundle) hostDocument {
 		doc.TrustedCAs = append(doc.TrustedCAs, l.TrustedCAs...)
 		doc.Exclusions = append(doc.Exclusions, l.Exclusions...)
 		doc.Endpoints = append(doc.Endpoints, l.Endpoints...)
+		doc.Networks = append(doc.Networks, l.Networks...)
 		doc.Directories = append(doc.Directories, l.Directories...)
 		doc.State = append(doc.State, l.State...)
 	}

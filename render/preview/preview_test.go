@@ -26,7 +26,7 @@ func cases(t testing.TB) string {
 
 // TestPreviewsReadBackAsTheirBundles: what was rendered and what was read back from files differ in nothing.
 func TestPreviewsReadBackAsTheirBundles(t *testing.T) {
-	for _, name := range []string{"aws", "none-proxy", "none-mirrors", "vsphere", "none-trusted-ca"} {
+	for _, name := range []string{"aws", "none-proxy", "none-mirrors", "vsphere", "none-trusted-ca", "none-payload"} {
 		dir := filepath.Join(cases(t), name)
 		c, err := golden.Load(dir)
 		if err != nil {
@@ -36,7 +36,11 @@ func TestPreviewsReadBackAsTheirBundles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, _, err := c.Render(r)
+		options, err := c.Options(t.Context(), dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, _, err := c.Render(r, options)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,228 @@
+package golden
+
+import (
+	"cmp"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"wmco/applier"
+	"wmco/applier/simulation"
+	"wmco/render/bundle"
+)
+
+// seenMachine is a machine as observed.yaml shows it.
+type seenMachine struct {
+	HostName     string `json:"hostName"`
+	NextHostName string `json:"nextHostName,omitempty"`
+	// Files by path: kind, access and digest. Of files that only administrators read, the digest is the keyed one.
+	Files    map[string]string      `json:"files,omitempty"`
+	Services map[string]seenService `json:"services,omitempty"`
+	Settings map[string]string      `json:"settings,omitempty"`
+	Networks []string               `json:"networks,omitempty"`
+	// Records is what the applier keeps.
+	Records map[string]string `json:"records,omitempty"`
+}
+
+type seenService struct {
+	Status       applier.ServiceStatus `json:"status"`
+	Start        bundle.StartType      `json:"start"`
+	CommandLine  string                `json:"commandLine"`
+	Description  string                `json:"description"`
+	Dependencies string                `json:"dependencies,omitempty"`
+	Environment  []string              `json:"environment,omitempty"`
+	Recovery     string                `json:"recovery,omitempty"`
+}
+
+func (m *machine) seen(t testing.TB) seenMachine {
+	t.Helper()
+	snap := m.Snapshot()
+	s := seenMachine{
+		HostName: snap.HostName, NextHostName: snap.NextHostName, Files: map[string]string{}, Services: map[string]seenService{},
+		Settings: map[string]string{}, Records: map[string]string{},
+	}
+	records := map[string]int{}
+	for path, f := range snap.Files {
+		if name, ours := strings.CutPrefix(path, applier.StateFolder+`\`); ours {
+			records[recordName(name)]++
+			continue
+		}
+		if f.Access == bundle.AccessAdmins {
+			text, _ := m.Contents(path)
+			f.Digest = Key().Of([]byte(text))
+		}
+		s.Files[path] = fileLine(f)
+	}
+	for name, n := range records {
+		s.Records[name] = fmt.Sprint(n)
+	}
+	for _, x := range snap.Services {
+		s.Services[x.Name] = m.seenService(x.ServiceConfig, x.Status)
+	}
+	for _, x := range snap.Settings {
+		s.Settings[string(x.ID())] = m.settingLine(x)
+	}
+	for _, n := range snap.Facts.Networks {
+		s.Networks = append(s.Networks, n.Name)
+	}
+	return s
+}
+
+// recordName counts what is in a folder, whose files are named by their digests.
+func recordName(name string) string {
+	folder, _, inside := strings.Cut(name, `\`)
+	if inside {
+		return folder + `\*`
+	}
+	return folder
+}
+
+func fileLine(f simulation.FileSnapshot) string {
+	if f.Kind != applier.FileRegular {
+		return fmt.Sprintf("%s %s", f.Kind, f.Access)
+	}
+	return fmt.Sprintf("%s %s %s", f.Kind, f.Access, f.Digest.Short())
+}
+
+func (m *machine) seenService(c applier.ServiceConfig, status applier.ServiceStatus) seenService {
+	s := seenService{
+		Status: status, Start: c.Start, CommandLine: c.CommandLine, Description: c.Description,
+		Dependencies: strings.Join(c.Dependencies, " "),
+	}
+	if len(c.Recovery.RestartAfterSeconds) > 0 {
+		s.Recovery = fmt.Sprintf("after %v s, reset %d s", c.Recovery.RestartAfterSeconds, c.Recovery.ResetSeconds)
+	}
+	for _, line := range c.Environment {
+		s.Environment = append(s.Environment, m.masked(line))
+	}
+	return s
+}
+
+func (m *machine) settingLine(x applier.Setting) string {
+	text := m.masked(x.Value)
+	if x.Kind == bundle.KindTrustedCA {
+		if c, err := x509.ParseCertificate([]byte(x.Value)); err == nil {
+			text = c.Subject.String()
+		}
+	}
+	text = cmp.Or(text, "on")
+	switch {
+	case x.Pending && x.Present:
+		text += " (after the next boot)"
+	case x.Pending:
+		text += " (until the next boot)"
+	}
+	return text
+}
+
+// lines are the machine as one text for each thing.
+func (s seenMachine) lines() map[string]string {
+	all := map[string]string{"host name": s.HostName}
+	if s.NextHostName != "" {
+		all["host name after the next boot"] = s.NextHostName
+	}
+	for path, text := range s.Files {
+		all["file "+path] = text
+	}
+	for id, text := range s.Settings {
+		all["setting "+id] = text
+	}
+	for name, x := range s.Services {
+		all["service "+name+" status"] = string(x.Status)
+		all["service "+name+" start"] = string(x.Start)
+		all["service "+name+" command"] = x.CommandLine
+		all["service "+name+" description"] = x.Description
+		all["service "+name+" after"] = x.Dependencies
+		all["service "+name+" environment"] = strings.Join(x.Environment, " ")
+		all["service "+name+" recovery"] = x.Recovery
+	}
+	for _, n := range s.Networks {
+		all["network "+n] = "there"
+	}
+	return all
+}
+
+// changed tells what differs between two states of a machine.
+func changed(before, after seenMachine) string {
+	a, b := before.lines(), after.lines()
+	names := slices.Collect(maps.Keys(b))
+	for name := range a {
+		if _, ok := b[name]; !ok {
+			names = append(names, name)
+		}
+	}
+	var out strings.Builder
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		old, had := a[name]
+		now, has := b[name]
+		switch {
+		case had && !has:
+			fmt.Fprintf(&out, "- %s: %s\n", name, old)
+		case !had:
+			fmt.Fprintf(&out, "+ %s: %s\n", name, now)
+		case old != now:
+			fmt.Fprintf(&out, "~ %s: %s -> %s\n", name, cmp.Or(old, "nothing"), cmp.Or(now, "nothing"))
+		}
+	}
+	return out.String()
+}
+
+// planText is an observation for people.
+func planText(o applier.Observation) string {
+	var out strings.Builder
+	for _, a := range o.Actions {
+		fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("%-7s %-75s %-11s %s", a.Verb, a.Entry, a.Reason, a.Impact), " "))
+	}
+	fmt.Fprintf(&out, "\n%d actions, impact %s\n", len(o.Actions), o.Impact)
+	line := func(name string, values ...string) {
+		if len(values) > 0 && values[0] != "" {
+			fmt.Fprintf(&out, "%-15s %s\n", name, strings.Join(values, ", "))
+		}
+	}
+	line("applied", o.Applied.Short())
+	line("interrupted", o.Interrupted.Short())
+	line("restarts", o.Restarts...)
+	if len(o.Missing) > 0 {
+		line("missing", fmt.Sprintf("%d contents", len(o.Missing)))
+	}
+	for _, path := range o.Foreign {
+		line("foreign", path)
+	}
+	for _, id := range o.Adopt {
+		line("adopted", string(id))
+	}
+	for _, id := range o.RebootPending {
+		line("reboot pending", string(id))
+	}
+	for _, n := range o.Notes {
+		line("note", n)
+	}
+	for _, u := range o.Unhealthy {
+		line("unhealthy", u.Service+": "+u.Reason)
+	}
+	return out.String()
+}
+
+// planJSON is an observation as the node program prints it, without facts, which are in the inputs.
+func planJSON(t testing.TB, o applier.Observation) []byte {
+	t.Helper()
+	data, err := json.MarshalIndent(struct {
+		applier.Observation
+		Facts *bundle.Facts `json:"facts,omitempty"`
+	}{Observation: o}, "", "  ")
+	must(t, err)
+	return append(data, '\n')
+}
+
+func yamlText(t testing.TB, value any) []byte {
+	t.Helper()
+	data, err := yaml.Marshal(value)
+	must(t, err)
+	return data
+}

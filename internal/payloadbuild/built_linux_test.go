@@ -1,0 +1,84 @@
+package payloadbuild
+
+import (
+	"cmp"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"wmco/internal/winetest"
+	"wmco/payload"
+	"wmco/payload/store"
+)
+
+// variable names the folder of the payload in the environment.
+const variable = "WMCO_PAYLOAD"
+
+// open opens the payload that was built; the test is skipped where there is none.
+func open(t *testing.T) *store.Store {
+	t.Helper()
+	dir := os.Getenv(variable)
+	if _, err := os.Stat(filepath.Join(dir, store.ListFile)); dir == "" || err != nil {
+		t.Skip("no payload: make payload PAYLOAD=kube-log-runner,cni")
+	}
+	s, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func raw(t *testing.T, s *store.Store, name string) []byte {
+	t.Helper()
+	c, err := s.Raw(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	data, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// TestBuildInformationIsTheTables reads what every executable that was built says of its build.
+func TestBuildInformationIsTheTables(t *testing.T) {
+	s := open(t)
+	o := testOptions(t)
+	all, err := o.recipes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range s.Entries() {
+		i := slices.IndexFunc(all, func(r recipe) bool { return r.Name == e.Name })
+		path := filepath.Join(t.TempDir(), e.Name+".exe")
+		if err := os.WriteFile(path, raw(t, s, e.Name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := all[i]
+		r.release = e.Go
+		if _, err := r.inspect(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestExecutablesStartAndTellTheirVersion starts every executable that was built under Wine.
+func TestExecutablesStartAndTellTheirVersion(t *testing.T) {
+	s := open(t)
+	p := winetest.New(t)
+	for _, e := range s.Entries() {
+		t.Run(e.Name, func(t *testing.T) {
+			p.WriteFile(t, e.Path, raw(t, s, e.Name))
+			tells := payload.Find(e.Name).Tells
+			r := p.Run(t, winetest.Command{Path: e.Path, Args: tells.Args})
+			if want := cmp.Or(tells.Says, e.Version); !strings.Contains(r.Stdout+r.Stderr, want) {
+				t.Errorf("%v: it does not say %q: %+v", tells.Args, want, r)
+			}
+		})
+	}
+}

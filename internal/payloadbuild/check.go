@@ -1,0 +1,80 @@
+package payloadbuild
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"wmco/payload/store"
+)
+
+// ErrDiffers says that a second build gave other bytes.
+var ErrDiffers = errors.New("two builds differ")
+
+// Check verifies what was built, builds it again from empty caches in a folder below Out, and compares every byte by
+// digest.
+func Check(ctx context.Context, o Options) error {
+	first, err := o.verified(ctx)
+	if err != nil {
+		return err
+	}
+	// The underscore keeps the module cache in it out of ./...
+	again, err := os.MkdirTemp(o.Out, "_payload-check-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(again) //nolint:errcheck // a rest of it disturbs nobody
+	second := o
+	second.Out, second.Caches = again, filepath.Join(again, "caches")
+	if err := Build(ctx, second); err != nil {
+		return fmt.Errorf("building from empty caches: %w", err)
+	}
+	entries, err := second.verified(ctx)
+	if err != nil {
+		return err
+	}
+	return o.compare(first, entries)
+}
+
+// verified are the wanted executables of the folder, every byte read. That one is missing is an error.
+func (o Options) verified(ctx context.Context) ([]store.Entry, error) {
+	all, err := o.recipes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := o.chosen(all)
+	if err != nil {
+		return nil, err
+	}
+	s, err := store.Open(o.payloadDir())
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Verify(ctx); err != nil {
+		return nil, err
+	}
+	var entries []store.Entry
+	for _, r := range wanted {
+		i := slices.IndexFunc(s.Entries(), func(e store.Entry) bool { return e.Name == r.Name })
+		if i < 0 {
+			return nil, fmt.Errorf("checking %q: %s is not built: make payload", o.payloadDir(), r.Name)
+		}
+		entries = append(entries, s.Entries()[i])
+	}
+	return entries, nil
+}
+
+func (o Options) compare(first, second []store.Entry) error {
+	var problems []error
+	for i, e := range first {
+		if e != second[i] {
+			problems = append(problems, fmt.Errorf("comparing %s: %w: %+v and %+v", e.Name, ErrDiffers, e, second[i]))
+			continue
+		}
+		o.tell("same bytes: %s %s %s", e.Raw.Digest.Short(), e.Name, e.Version)
+	}
+	return errors.Join(problems...)
+}

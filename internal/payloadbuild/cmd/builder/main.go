@@ -1,0 +1,56 @@
+// Command builder builds, checks and compares the Windows executables that we ship; the Makefile calls it.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"wmco/internal/payloadbuild"
+)
+
+const usage = "usage: builder build|check|newer [--version VERSION] [--only NAME,...] [--out DIR] [--caches DIR]"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "builder:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	if len(args) == 0 {
+		return fmt.Errorf("%s", usage)
+	}
+	root, err := os.Getwd()
+	if err != nil {
+		return err
+	}
+	o := payloadbuild.Options{Root: root, Progress: os.Stderr}
+	flags := flag.NewFlagSet("builder", flag.ContinueOnError)
+	flags.StringVar(&o.Version, "version", "devel", "version of our own executables")
+	flags.StringVar(&o.Out, "out", filepath.Join(root, "bin"), "folder of the results")
+	flags.StringVar(&o.Caches, "caches", "", "folder for caches of Go of its own; those of the user without")
+	only := flags.String("only", "", "executables or components, separated by commas; all without")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	o.Only = strings.FieldsFunc(*only, func(r rune) bool { return r == ',' || r == ' ' })
+	switch args[0] {
+	case "build":
+		return payloadbuild.Build(ctx, o)
+	case "check":
+		return payloadbuild.Check(ctx, o)
+	case "newer":
+		payloadbuild.Newer(ctx, o)
+		return nil
+	}
+	return fmt.Errorf("%s", usage)
+}

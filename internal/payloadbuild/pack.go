@@ -1,0 +1,70 @@
+package payloadbuild
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+
+	"wmco/payload/store"
+	"wmco/render/bundle"
+)
+
+// pack compresses a file beside it and puts the result in place. The same content gives the same bytes.
+func pack(from, to string) (raw, stored store.Blob, err error) {
+	in, err := os.Open(from)
+	if err != nil {
+		return raw, stored, fmt.Errorf("packing: %w", err)
+	}
+	defer in.Close() //nolint:errcheck // only read from
+	out, err := os.CreateTemp(filepath.Dir(from), "packing-")
+	if err != nil {
+		return raw, stored, fmt.Errorf("packing: %w", err)
+	}
+	defer os.Remove(out.Name()) //nolint:errcheck // it is gone when all went well
+	raw, stored, err = compress(out, in)
+	if err = errors.Join(err, out.Chmod(modeFile), out.Sync(), out.Close()); err != nil {
+		return raw, stored, fmt.Errorf("packing %q: %w", from, err)
+	}
+	return raw, stored, os.Rename(out.Name(), to)
+}
+
+// compress uses one thread: with several, where blocks end would be a matter of luck.
+func compress(w io.Writer, r io.Reader) (raw, stored store.Blob, err error) {
+	before, after := newMeter(io.Discard), newMeter(w)
+	enc, err := zstd.NewWriter(after, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(store.Window), zstd.WithEncoderCRC(true))
+	if err != nil {
+		return raw, stored, err
+	}
+	_, err = io.Copy(enc, io.TeeReader(r, before))
+	err = errors.Join(err, enc.Close())
+	return before.blob(), after.blob(), err
+}
+
+// meter counts and digests what is written through it.
+type meter struct {
+	io.Writer
+	digest interface{ Sum([]byte) []byte }
+	size   int64
+}
+
+func newMeter(w io.Writer) *meter {
+	h := sha256.New()
+	return &meter{Writer: io.MultiWriter(w, h), digest: h}
+}
+
+// Write implements io.Writer.
+func (m *meter) Write(p []byte) (int, error) {
+	n, err := m.Writer.Write(p)
+	m.size += int64(n)
+	return n, err
+}
+
+func (m *meter) blob() store.Blob {
+	return store.Blob{Digest: bundle.Digest("sha256:" + hex.EncodeToString(m.digest.Sum(nil))), Size: m.size}
+}

@@ -1,0 +1,34 @@
+# The Windows executables that go onto nodes, each built from a pinned module below payload/ (go.mod and go.sum, no Go
+# files). docs/payload.md says what they are; what is built stays until its recipe changes.
+
+PAYLOAD_BUILDER := $(TOOLS)/builder
+# What PAYLOAD= is for: a part, by names of components or executables, such as PAYLOAD=kube-log-runner,cni.
+PAYLOAD ?=
+# The part that is quick to build: two minutes cold.
+SMALL_PAYLOAD := kube-log-runner,cni,wmco-node
+
+# Seen by every go test.
+export WMCO_PAYLOAD := $(CURDIR)/bin/payload
+
+.PHONY: $(PAYLOAD_BUILDER)
+$(PAYLOAD_BUILDER):
+	@hack/need go
+	@go build -trimpath -o $@ ./internal/payloadbuild/cmd/builder
+
+.PHONY: payload
+payload: setup $(PAYLOAD_BUILDER) ## bin/payload: the Windows executables (PAYLOAD=cni,... for a part; twenty minutes the first time)
+	@$(STEP) "building the payload" $(PAYLOAD_BUILDER) build --version '$(VERSION)' --only '$(PAYLOAD)'
+
+.PHONY: payload-check
+payload-check: payload ## the payload once more, from empty caches: the same bytes? and what is newer
+	@$(STEP) "comparing the payload with a second build" $(PAYLOAD_BUILDER) check --version '$(VERSION)' --only '$(PAYLOAD)'
+	@$(STEP) "looking for newer versions" $(PAYLOAD_BUILDER) newer
+
+# A machine that cannot build it still runs every other test; continuous integration must have it.
+.PHONY: payload-if-possible
+payload-if-possible:
+	@$(MAKE) -s payload PAYLOAD=$(SMALL_PAYLOAD) || { [ "$${CI:-}" != true ] && echo "make: no payload was built, the tests of its executables are skipped" >&2; }
+
+test: payload-if-possible
+
+ci-full: payload-check

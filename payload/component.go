@@ -1,0 +1,156 @@
+package payload
+
+import "strings"
+
+// Component is one pinned Go module from which executables are built: the folder payload/<name> holds a go.mod and a
+// go.sum, and no Go files.
+type Component struct {
+	// Name is the folder's, and what PAYLOAD= calls the component.
+	Name string
+	// Module and Version are what the component pins. Both are empty in a module of ours: its version is given when it is
+	// built.
+	Module  string
+	Version string
+	// Variables get a value from the linker (-X), so that a program tells the version that it is.
+	Variables []string
+	// Debug are GODEBUG settings that the go.mod declares: what upstream's own declares, because Go reads them from the
+	// main module alone. Empty where upstream's defaults are those of our Go.
+	Debug []string
+	// Executables are the programs of the component. Fields that they share with it may be empty.
+	Executables []Executable
+}
+
+// Ours is the component that is built from this module.
+const Ours = "wmco-node"
+
+// OurVersion is the variable of our programs that holds their version.
+const OurVersion = "main.version"
+
+// Components lists every component, the longest to build first.
+func Components() []Component {
+	return []Component{kubernetes(), azure(), hybridOverlay(), csiProxy(), containerd(), ecr(), exporter(), shim(), cni(), ours()}
+}
+
+func kubernetes() Component {
+	const version = "k8s.io/component-base/version."
+	numbers := strings.Split(strings.TrimPrefix(KubernetesVersion, "v"), ".")
+	says := "Kubernetes " + KubernetesVersion
+	return Component{
+		Name: "kubernetes", Module: "k8s.io/kubernetes", Version: KubernetesVersion,
+		Variables: []string{version + "gitVersion=" + KubernetesVersion, version + "gitMajor=" + numbers[0], version + "gitMinor=" + numbers[1]},
+		Executables: []Executable{
+			{Name: Kubelet, Path: `C:\k\kubelet.exe`, Package: "k8s.io/kubernetes/cmd/kubelet", Tells: Tells{Args: []string{"--version"}, Says: says}},
+			{Name: KubeProxy, Path: `C:\k\kube-proxy.exe`, Package: "k8s.io/kubernetes/cmd/kube-proxy", Tells: Tells{Args: []string{"--version"}, Says: says}},
+			// It has no version to tell; its flags are those of the kubelet's release.
+			{
+				Name: KubeLogRunner, Path: `C:\k\kube-log-runner.exe`, Package: "k8s.io/component-base/logs/kube-log-runner",
+				Module: "k8s.io/component-base", Version: StagingVersion, Tells: Tells{Args: []string{"-help"}, Says: "-log-file-age"},
+			},
+		},
+	}
+}
+
+func containerd() Component {
+	const module = "github.com/containerd/containerd/v2"
+	return Component{
+		Name: "containerd", Module: module, Version: ContainerdVersion,
+		Variables: []string{module + "/version.Version=" + ContainerdVersion},
+		Executables: []Executable{{
+			Name: Containerd, Path: `C:\k\containerd\containerd.exe`, Package: module + "/cmd/containerd",
+			Tells: Tells{Args: []string{"--version"}, Says: module + " " + ContainerdVersion},
+		}},
+	}
+}
+
+func shim() Component {
+	return Component{
+		Name: "hcsshim", Module: "github.com/Microsoft/hcsshim", Version: ShimVersion, Debug: []string{"default=go1.23"},
+		Variables: []string{"main.version=" + ShimVersion},
+		Executables: []Executable{{
+			Name: Shim, Path: `C:\k\containerd\containerd-shim-runhcs-v1.exe`, Package: "github.com/Microsoft/hcsshim/cmd/containerd-shim-runhcs-v1",
+			Tells: Tells{Args: []string{"--version"}, Says: ShimVersion},
+		}},
+	}
+}
+
+func cni() Component {
+	const module = "github.com/containernetworking/plugins"
+	plugin := func(name, pkg string) Executable {
+		// A plugin that is asked for nothing tells about itself.
+		return Executable{Name: name, Path: `C:\k\cni\` + name + ".exe", Package: module + pkg + name, Tells: Tells{Says: "plugin " + CNIVersion}}
+	}
+	return Component{
+		Name: "cni", Module: module, Version: CNIVersion, Debug: []string{"default=go1.24"},
+		Variables:   []string{module + "/pkg/utils/buildversion.BuildVersion=" + CNIVersion},
+		Executables: []Executable{plugin(HostLocal, "/plugins/ipam/"), plugin(WinBridge, "/plugins/main/windows/"), plugin(WinOverlay, "/plugins/main/windows/")},
+	}
+}
+
+func csiProxy() Component {
+	const module = "github.com/kubernetes-csi/csi-proxy"
+	return Component{
+		Name: "csi-proxy", Module: module, Version: CSIProxyVersion, Debug: []string{"default=go1.24", "winsymlink=0"},
+		Variables: []string{"main.version=" + CSIProxyVersion},
+		Executables: []Executable{{
+			Name: CSIProxy, Path: `C:\k\csi-proxy.exe`, Package: module + "/cmd/csi-proxy",
+			// It logs its version when it starts, and ends at an address that it cannot listen on.
+			Tells: Tells{Args: []string{"--metrics-bind-address=none"}, Says: "Version: " + CSIProxyVersion},
+		}},
+	}
+}
+
+func exporter() Component {
+	const module = "github.com/prometheus-community/windows_exporter"
+	version := strings.TrimPrefix(ExporterVersion, "v")
+	return Component{
+		Name: "windows-exporter", Module: module, Version: ExporterVersion, Debug: []string{"default=go1.23"},
+		Variables: []string{"github.com/prometheus/common/version.Version=" + version},
+		Executables: []Executable{{
+			Name: Exporter, Path: `C:\k\windows_exporter.exe`, Package: module + "/cmd/windows_exporter",
+			Tells: Tells{Args: []string{"--version"}, Says: "windows_exporter, version " + version},
+		}},
+	}
+}
+
+func hybridOverlay() Component {
+	const module = "github.com/ovn-kubernetes/ovn-kubernetes/go-controller"
+	return Component{
+		Name: "hybrid-overlay", Module: module, Version: HybridOverlayVersion, Debug: []string{"default=go1.25"},
+		Variables: []string{module + "/pkg/config.Version=" + HybridOverlayVersion},
+		Executables: []Executable{{
+			Name: HybridOverlay, Path: `C:\k\hybrid-overlay-node.exe`, Package: module + "/hybrid-overlay/cmd/hybrid-overlay-node",
+			Tells: Tells{Args: []string{"--version"}, Says: HybridOverlayVersion},
+		}},
+	}
+}
+
+func ecr() Component {
+	const module = "k8s.io/cloud-provider-aws"
+	return Component{
+		Name: "ecr", Module: module, Version: ECRVersion,
+		Variables: []string{"main.gitVersion=" + ECRVersion},
+		Executables: []Executable{{
+			Name: ECRProvider, Path: `C:\k\ecr-credential-provider.exe`, Package: module + "/cmd/ecr-credential-provider",
+			Platforms: []string{"AWS"}, Tells: Tells{Args: []string{"--version"}, Says: ECRVersion},
+		}},
+	}
+}
+
+func azure() Component {
+	const module = "sigs.k8s.io/cloud-provider-azure"
+	return Component{
+		Name: "azure", Module: module, Version: AzureVersion, Debug: []string{"default=go1.24"},
+		Variables: []string{module + "/pkg/version.gitVersion=" + AzureVersion},
+		Executables: []Executable{{
+			Name: CloudManager, Path: `C:\k\azure-cloud-node-manager.exe`, Package: module + "/cmd/cloud-node-manager",
+			Platforms: []string{"Azure"}, Tells: Tells{Args: []string{"--version"}, Says: AzureVersion},
+		}},
+	}
+}
+
+func ours() Component {
+	return Component{
+		Name: Ours, Module: "wmco",
+		Executables: []Executable{{Name: Agent, Path: `C:\k\agent\wmco-node.exe`, Package: "wmco/cmd/wmco-node", Tells: Tells{Args: []string{"version"}}}},
+	}
+}

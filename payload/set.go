@@ -1,0 +1,32 @@
+package payload
+
+import "wmco/render/bundle"
+
+// Set is a payload that was built. The zero value is none: executables are then named without their contents.
+type Set struct {
+	// Source is where it was read from, for findings.
+	Source string
+	Built  []Built
+}
+
+// Built is one executable of a set.
+type Built struct {
+	Name    string
+	Version string
+	// Digest and Size (in bytes) are of the executable itself, as it lies on the node.
+	Digest bundle.Digest
+	Size   int64
+}
+
+// IsZero tells that there is no payload.
+func (s Set) IsZero() bool { return s.Source == "" && len(s.Built) == 0 }
+
+// Find returns the executable of that name.
+func (s Set) Find(name string) (Built, bool) {
+	for _, b := range s.Built {
+		if b.Name == name {
+			return b, true
+		}
+	}
+	return Built{}, false
+}

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/klauspost/compress/zstd"
+
+	"wmco/render/bundle"
+)
+
+// ErrChanged says that a content is not the one that the list names.
+var ErrChanged = errors.New("is not what " + ListFile + " lists")
+
+// Window is the zstd window in bytes: what a reader needs of memory.
+const Window = 8 << 20
+
+// Content is a stream of known bytes. Reading it to its end tells ErrChanged if it was not them, so nothing of it may be
+// used before io.EOF.
+type Content struct {
+	Blob
+	io.Reader
+	close func() error
+}
+
+// Close ends the reading.
+func (c *Content) Close() error { return c.close() }
+
+// Stored is the compressed executable, as the folder has it.
+func (s *Store) Stored(name string) (*Content, error) {
+	e, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := s.open(e)
+	if err != nil {
+		return nil, err
+	}
+	return &Content{Blob: e.Stored, Reader: checked(file, e.Stored), close: file.Close}, nil
+}
+
+// Raw is the executable itself.
+func (s *Store) Raw(name string) (*Content, error) {
+	e, err := s.find(name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := s.open(e)
+	if err != nil {
+		return nil, err
+	}
+	c, err := decompress(file, e.Raw)
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	inner := c.close
+	c.close = func() error { return errors.Join(inner(), file.Close()) }
+	return c, nil
+}
+
+func (s *Store) open(e Entry) (*os.File, error) {
+	file, err := os.Open(filepath.Join(s.dir, e.File()))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", e.Name, err)
+	}
+	return file, nil
+}
+
+// decompress reads zstd with bounded memory; a stream that grows beyond the listed size ends there.
+func decompress(r io.Reader, b Blob) (*Content, error) {
+	dec, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(Window))
+	if err != nil {
+		return nil, fmt.Errorf("reading zstd: %w", err)
+	}
+	return &Content{Blob: b, Reader: checked(dec, b), close: func() error { dec.Close(); return nil }}, nil
+}
+
+// checker counts and digests what is read.
+type checker struct {
+	from io.Reader
+	want Blob
+	hash hash.Hash
+	size int64
+}
+
+func checked(r io.Reader, want Blob) *checker {
+	return &checker{from: r, want: want, hash: sha256.New()}
+}
+
+// Read implements io.Reader. In place of io.EOF it tells ErrChanged where the content is not the wanted one.
+func (c *checker) Read(p []byte) (int, error) {
+	n, err := c.from.Read(p)
+	_, _ = c.hash.Write(p[:n]) // hash.Hash documents that Write never returns an error
+	c.size += int64(n)
+	switch {
+	case c.size > c.want.Size:
+		return 0, fmt.Errorf("%w: it has more than %d bytes", ErrChanged, c.want.Size)
+	case errors.Is(err, io.EOF):
+		return n, c.end()
+	case err != nil && !errors.Is(err, ErrChanged):
+		return n, fmt.Errorf("%w: %w", ErrChanged, err)
+	}
+	return n, err
+}
+
+func (c *checker) end() error {
+	if c.size < c.want.Size {
+		return fmt.Errorf("%w: it ends after %d of %d bytes", ErrChanged, c.size, c.want.Size)
+	}
+	if got := bundle.Digest("sha256:" + hex.EncodeToString(c.hash.Sum(nil))); got != c.want.Digest {
+		return fmt.Errorf("%w: its digest is %s, not %s", ErrChanged, got.Short(), c.want.Digest.Short())
+	}
+	return io.EOF
+}

@@ -1,0 +1,67 @@
+package render
+
+import (
+	"slices"
+	"testing"
+
+	"wmco/payload"
+	"wmco/render/bundle"
+)
+
+func TestExecutablesAreForPlatformsThatThereAre(t *testing.T) {
+	for _, e := range payload.Table() {
+		for _, p := range e.Platforms {
+			if !slices.Contains(Platforms(), Platform(p)) {
+				t.Errorf("%s is for %q, which is no platform", e.Name, p)
+			}
+		}
+	}
+	// What runs the executables is for the same platforms as they are.
+	for name, row := range map[string]RowID{payload.CloudManager: rowCloudManager, payload.ECRProvider: rowCredentialProvider} {
+		for _, r := range Catalog() {
+			for _, p := range Platforms() {
+				if r.ID == row && payload.Find(name).Serves(string(p)) != r.applies(p, bundle.StageJoined) {
+					t.Errorf("%s and %s differ on %s", name, row, p)
+				}
+			}
+		}
+	}
+}
+
+// builtSet is a payload of everything that nodes of a platform need, but what is named.
+func builtSet(p Platform, without ...string) payload.Set {
+	set := payload.Set{Source: "payload"}
+	for _, e := range payload.Table() {
+		if e.Serves(string(p)) && !slices.Contains(without, e.Name) {
+			set.Built = append(set.Built, payload.Built{Name: e.Name, Version: "v1.2.3", Digest: bundle.Of([]byte(e.Name)), Size: int64(len(e.Name))})
+		}
+	}
+	return set
+}
+
+func TestAPayloadHasEverythingOfThePlatform(t *testing.T) {
+	for _, p := range Platforms() {
+		fleet, findings, err := NewFleet(testCluster(p), Options{Payload: builtSet(p)})
+		if err != nil || fleet == nil {
+			t.Fatalf("%s: %v %+v", p, err, findings)
+		}
+		for _, x := range fleet.shared[bundle.StageJoined].layer.Payload {
+			if x.Digest != bundle.Of([]byte(x.Component)) || x.Size != int64(len(x.Component)) || x.Version != "v1.2.3" {
+				t.Errorf("%s: %+v", p, x)
+			}
+		}
+	}
+	fleet, findings, err := NewFleet(testCluster(AWS), Options{Payload: builtSet(AWS, payload.Kubelet, payload.ECRProvider)})
+	if err != nil || fleet != nil {
+		t.Fatalf("%v, %v", fleet, err)
+	}
+	var got []string
+	for _, f := range findings {
+		if f.Reason == "PayloadIncomplete" && f.Severity == bundle.SeverityError {
+			got = append(got, f.Field)
+		}
+	}
+	if !slices.Equal(got, []string{payload.ECRProvider, payload.Kubelet}) {
+		t.Errorf("%+v", findings)
+	}
+}

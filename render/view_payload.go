@@ -1,0 +1,50 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"wmco/payload"
+	"wmco/render/bundle"
+)
+
+// executable adds the executable of a row and tells whether there is one. The node program has no entry without a payload:
+// its path is made of its digest.
+func (e *emitter) executable(r Row) bool {
+	x := payload.Find(strings.TrimPrefix(string(r.ID), string(executableRow(""))))
+	built, known := e.options.Payload.Find(x.Name)
+	if x.Name == payload.Agent && !known {
+		return false
+	}
+	p := bundle.Payload{Path: x.Path, Component: x.Name, Version: x.Version, Impact: r.Impact}
+	if known {
+		p.Version, p.Digest, p.Size = built.Version, built.Digest, built.Size
+	}
+	if x.Name == payload.Agent {
+		p.Path = payload.AgentPath(built.Digest)
+	}
+	e.layer.Payload = append(e.layer.Payload, p)
+	return true
+}
+
+// agent is the path of the node program, and whether its content is known.
+func (e *emitter) agent() (path string, known bool) {
+	if built, ok := e.options.Payload.Find(payload.Agent); ok {
+		return payload.AgentPath(built.Digest), true
+	}
+	return payload.Find(payload.Agent).Path, false
+}
+
+// checkPayload: where a payload is given, it has everything that nodes of the platform need. Half a node is no preview.
+func (c Cluster) checkPayload(set payload.Set) bundle.Findings {
+	if set.IsZero() {
+		return nil
+	}
+	r := report{ref: bundle.Ref{Source: set.Source}}
+	for _, x := range payload.Table() {
+		if _, ok := set.Find(x.Name); !ok && x.Serves(string(c.Platform)) {
+			r.add(bundle.SeverityError, "PayloadIncomplete", x.Name, fmt.Sprintf("the payload lacks an executable of nodes on %s", c.Platform), "build it: make payload PAYLOAD="+x.Name)
+		}
+	}
+	return r.findings
+}
