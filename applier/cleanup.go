@@ -37,11 +37,11 @@ func (r *run) cleanup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stale, err := r.allState(ctx)
+	ours, err := r.allState(ctx)
 	if err != nil {
 		return err
 	}
-	p := makePlan(t, seen, circumstances{owned: map[string]bool{}, stale: stale, self: r.Self})
+	p := makePlan(t, seen, circumstances{owned: map[string]bool{}, stale: ours, self: r.Self})
 	r.announce(p, bundleRecord{})
 	if r.options.DryRun {
 		r.result = ResultPlanned
@@ -76,22 +76,28 @@ func (r *run) cleanupSteps(ctx context.Context, p plan) error {
 	return errors.Join(errs...)
 }
 
-// allState are the paths that programs of our bundles wrote.
-func (r *run) allState(ctx context.Context) ([]string, error) {
-	var paths []string
+// allState is what programs of our bundles wrote and made.
+func (r *run) allState(ctx context.Context) (stale, error) {
+	var all stale
 	for _, b := range r.s.bundles() {
 		for _, l := range b.Layers() {
 			for _, state := range l.State {
 				there, err := r.statePaths(ctx, state)
 				if err != nil {
-					return nil, err
+					return stale{}, err
 				}
-				paths = append(paths, there...)
+				all.Paths = append(all.Paths, there...)
+			}
+			for _, n := range l.Networks {
+				if r.s.facts.Network(n.Name).Name != "" {
+					all.Networks = append(all.Networks, n.Name)
+				}
 			}
 		}
 	}
-	slices.Sort(paths)
-	return slices.Compact(paths), nil
+	slices.Sort(all.Paths)
+	slices.Sort(all.Networks)
+	return stale{Paths: slices.Compact(all.Paths), Networks: slices.Compact(all.Networks)}, nil
 }
 
 // removeRecords removes what we keep, the ledger last but for the folders.

@@ -78,7 +78,7 @@ func (r *run) clear(ctx context.Context, path string) error {
 	if err := r.removeTree(ctx, path); err != nil {
 		return err
 	}
-	r.s.journal.Stale = slices.DeleteFunc(r.s.journal.Stale, func(p string) bool { return p == path })
+	r.s.journal.Stale.Paths = slices.DeleteFunc(r.s.journal.Stale.Paths, func(p string) bool { return p == path })
 	return r.s.records.write(ctx, fileJournal, r.s.journal)
 }
 
@@ -94,6 +94,9 @@ func (r *run) set(ctx context.Context, s step) error {
 		setting.Value = text
 	}
 	err := r.Host.Set(ctx, setting)
+	if setting.Kind == bundle.KindNetwork && err == nil {
+		r.s.journal.Stale.Networks = slices.DeleteFunc(r.s.journal.Stale.Networks, func(n string) bool { return n == setting.Name })
+	}
 	if errors.Is(err, ErrNoSetting) {
 		r.note(fmt.Sprintf("%s: %v", s.Entry, err))
 		return nil

@@ -209,7 +209,7 @@ func (e *Engine) circumstances(ctx context.Context, s *situation, t *target, r b
 		c.restart = t.serviceNames()
 	}
 	var err error
-	if c.stale, err = e.stale(ctx, s, r); err != nil {
+	if c.stale, err = e.findStale(ctx, s, r); err != nil {
 		return circumstances{}, err
 	}
 	c.waitsForBoot = s.journal.Phase == phaseReboot && s.journal.Boot == s.facts.BootTime

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/bundletest"
 	"wmco/applier/simulation"
 	"wmco/render/bundle"
 )
@@ -349,8 +350,14 @@ func TestStateOfAnotherClusterGoesBeforeAnythingStarts(t *testing.T) {
 			for _, path := range stale {
 				m.Place(path, bundle.AccessUsers, "old")
 			}
+			m.edit(func(s *simulation.State) {
+				s.Facts.Networks = append(s.Facts.Networks, bundle.HNSNetwork{Name: bundletest.Network})
+			})
 			start := m.copy()
 			m.mustApply(t, tt.apply)
+			if f := m.Snapshot().Facts; (f.Network(bundletest.Network).Name == "") != tt.gone {
+				t.Errorf("networks: %+v", f.Networks)
+			}
 			for _, path := range stale {
 				if _, there := m.Contents(path); there == tt.gone {
 					t.Errorf("%s is there: %t", path, there)
@@ -362,6 +369,9 @@ func TestStateOfAnotherClusterGoesBeforeAnythingStarts(t *testing.T) {
 				m.applyCut(t, tt.apply, step)
 				m.Revive()
 				m.mustApply(t, tt.apply)
+				if f := m.Snapshot().Facts; (f.Network(bundletest.Network).Name == "") != tt.gone {
+					t.Errorf("cut at %d: networks: %+v", step, f.Networks)
+				}
 				if _, there := m.Contents(stale[0]); there == tt.gone {
 					t.Errorf("cut at %d: %s is there: %t", step, stale[0], there)
 				}

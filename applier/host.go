@@ -64,8 +64,9 @@ type Services interface {
 	DeleteService(ctx context.Context, name string) error
 	// StartService returns when the service runs, or a *ServiceError when it does not come up. One that runs is no error.
 	StartService(ctx context.Context, name string) error
-	// StopService returns when the service has stopped and its processes are gone; after a limit they are killed. A service
-	// that is not there or does not run is no error. Services that depend on it must have been stopped before.
+	// StopService returns when the service has stopped and its processes are gone; after a limit they are killed. Its
+	// processes are its own and those below it that its command line names, as a wrapper's: what containerd starts for pods
+	// stays. A service that is not there or does not run is no error. Services that depend on it must have been stopped before.
 	StopService(ctx context.Context, name string) error
 }
 
@@ -180,9 +181,6 @@ type Setting struct {
 	// Pending tells that the value comes into force with the next boot.
 	Pending bool
 }
-
-// KindNetwork is an HNS network that programs of the bundle make.
-const KindNetwork bundle.EntryKind = "network"
 
 // ID names the setting as the bundle names its entry.
 func (s Setting) ID() bundle.EntryID { return s.Kind.ID(s.Name) }

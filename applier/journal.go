@@ -26,10 +26,14 @@ func (r *run) begin(ctx context.Context, record bundleRecord, p plan, seen obser
 				j.Restart = append(j.Restart, s.service.config.Name)
 			}
 		case VerbClear:
-			if !slices.Contains(j.Stale, s.file.path) {
-				j.Stale = append(j.Stale, s.file.path)
+			if !slices.Contains(j.Stale.Paths, s.file.path) {
+				j.Stale.Paths = append(j.Stale.Paths, s.file.path)
 			}
-		case VerbMake, VerbSet, VerbUnset, VerbWrite, VerbPut, VerbDelete, VerbRemove, VerbStart, VerbRestore:
+		case VerbUnset:
+			if s.setting.Kind == bundle.KindNetwork && !slices.Contains(j.Stale.Networks, s.setting.Name) {
+				j.Stale.Networks = append(j.Stale.Networks, s.setting.Name)
+			}
+		case VerbMake, VerbSet, VerbWrite, VerbPut, VerbDelete, VerbRemove, VerbStart, VerbRestore:
 		}
 	}
 	r.shadows = shadows(r.s, t, seen)
@@ -54,6 +58,9 @@ func (r *run) remember(ctx context.Context, b *before, p plan, seen observed) er
 				return err
 			}
 		case VerbSet, VerbUnset:
+			if s.setting.Kind == bundle.KindNetwork {
+				continue // it belongs to another cluster and would be removed again
+			}
 			b.addSetting(seen.settings[s.Entry], s.setting.Setting)
 		case VerbStop, VerbPut, VerbDelete, VerbStart:
 			b.addService(s.service.config.Name, seen)

@@ -80,8 +80,8 @@ type journal struct {
 	Before  before         `json:"before"`
 	// Restart are services that read what is changed and have not been started since.
 	Restart []string `json:"restart,omitempty"`
-	// Stale are paths with state of another cluster that has not been removed yet.
-	Stale []string `json:"stale,omitempty"`
+	// Stale is what belongs to another cluster and has not been removed yet.
+	Stale stale `json:"stale,omitzero"`
 	// Boot is when the machine had booted, in phaseReboot.
 	Boot string `json:"boot,omitempty"`
 	// Deadline is when an unconfirmed application is undone, in phaseConfirming.
@@ -178,7 +178,7 @@ func (j journal) check() error {
 			return err
 		}
 	}
-	for _, path := range j.Stale {
+	for _, path := range j.Stale.Paths {
 		if err := bundle.CheckPath(path); err != nil {
 			return err
 		}

@@ -44,8 +44,8 @@ type circumstances struct {
 	owned map[string]bool
 	// restart are services that must be started anew though nothing of theirs differs: an earlier run was cut.
 	restart []string
-	// stale are paths with state of another cluster.
-	stale []string
+	// stale is what belongs to another cluster.
+	stale stale
 	// shadows are variables that services get as empty.
 	shadows []string
 	// self is the service that this program runs as: it is configured, and neither stopped nor started.
@@ -316,10 +316,17 @@ func partition(steps []step, first func(step) bool) (a, b []step) {
 
 func (p *planner) clears() []step {
 	var list []step
-	for _, path := range p.c.stale {
+	for _, path := range p.c.stale.Paths {
 		list = append(list, step{
 			Action: Action{Verb: VerbClear, Entry: bundle.KindState.ID(path), Reason: ReasonStale, Impact: bundle.ImpactNone},
 			file:   fileItem{path: path},
+		})
+	}
+	for _, name := range p.c.stale.Networks {
+		s := Setting{Kind: bundle.KindNetwork, Name: name}
+		list = append(list, step{
+			Action:  Action{Verb: VerbUnset, Entry: s.ID(), Reason: ReasonStale, Impact: bundle.ImpactNone},
+			setting: settingItem{Setting: s},
 		})
 	}
 	return list

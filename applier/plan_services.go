@@ -141,7 +141,7 @@ func (p *planner) stopReaders() {
 				p.mustStop(s.config.Name, cause{ReasonRestart, impact})
 			}
 		}
-		if slices.Contains(p.c.restart, s.config.Name) || len(p.c.stale) > 0 {
+		if slices.Contains(p.c.restart, s.config.Name) || !p.c.stale.none() {
 			p.mustStop(s.config.Name, cause{ReasonRestart, bundle.ImpactRestart})
 		}
 	}

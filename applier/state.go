@@ -8,49 +8,76 @@ import (
 	"wmco/render/bundle"
 )
 
-// stale are the paths with state that belongs to another cluster: the ledger says so, or the machine has yet to join and we
-// have never been here. It is removed before anything starts, since old certificates and addresses keep a node from
-// joining.
-func (e *Engine) stale(ctx context.Context, s *situation, r bundleRecord) ([]string, error) {
+// stale is what belongs to another cluster: paths with state, and HNS networks. It is removed before anything starts, since
+// old certificates, addresses and networks keep a node from joining.
+type stale struct {
+	Paths    []string `json:"paths,omitempty"`
+	Networks []string `json:"networks,omitempty"`
+}
+
+func (s stale) none() bool { return len(s.Paths)+len(s.Networks) == 0 }
+
+// findStale finds what belongs to another cluster than the bundle's, and adds what an earlier run found and did not remove.
+func (e *Engine) findStale(ctx context.Context, s *situation, r bundleRecord) (stale, error) {
 	b := r.bundle()
-	paths := slices.Clone(s.journal.Stale)
+	found := stale{Paths: slices.Clone(s.journal.Stale.Paths), Networks: slices.Clone(s.journal.Stale.Networks)}
 	for _, l := range b.Layers() {
 		for _, state := range l.State {
-			if !s.othersState(state, l.Stage) {
+			if !s.anothers(bundle.FoldPath(state.Path), state.Cluster, l.Stage) {
 				continue
 			}
 			there, err := e.statePaths(ctx, state)
 			if err != nil {
-				return nil, err
+				return stale{}, err
 			}
-			paths = append(paths, there...)
+			found.Paths = append(found.Paths, there...)
+		}
+		for _, n := range l.Networks {
+			if s.anothers(string(bundle.KindNetwork.ID(n.Name)), n.Cluster, l.Stage) && s.facts.Network(n.Name).Name != "" {
+				found.Networks = append(found.Networks, n.Name)
+			}
 		}
 	}
-	slices.Sort(paths)
-	return slices.Compact(paths), nil
+	slices.Sort(found.Paths)
+	slices.Sort(found.Networks)
+	return stale{Paths: slices.Compact(found.Paths), Networks: slices.Compact(found.Networks)}, nil
 }
 
-// othersState tells whether what stands at the path of a state belongs to another cluster.
-func (s *situation) othersState(state bundle.State, stage bundle.Stage) bool {
-	if state.Cluster == "" {
+// anothers tells whether what programs of the cluster would write under a name belongs to another cluster: what we know
+// says so, or the machine has yet to join and we have never been here.
+func (s *situation) anothers(name, cluster string, stage bundle.Stage) bool {
+	if cluster == "" {
 		return false
 	}
 	known := false
 	for _, b := range s.bundles() {
 		for _, l := range b.Layers() {
-			for _, old := range l.State {
-				if bundle.FoldPath(old.Path) != bundle.FoldPath(state.Path) || old.Cluster == "" {
-					continue
-				}
-				if old.Cluster == state.Cluster {
-					return false
-				}
+			switch owner := clusterOf(l, name); owner {
+			case "":
+			case cluster:
+				return false
+			default:
 				known = true
 			}
 		}
 	}
 	never := s.ledger.applied() == "" && !s.cut && !s.blind
 	return known || never && stage == bundle.StageJoin
+}
+
+// clusterOf is the cluster that a folded path of state, or a network by its entry, belongs to in a layer.
+func clusterOf(l bundle.Layer, name string) string {
+	for _, state := range l.State {
+		if bundle.FoldPath(state.Path) == name && state.Cluster != "" {
+			return state.Cluster
+		}
+	}
+	for _, n := range l.Networks {
+		if string(bundle.KindNetwork.ID(n.Name)) == name {
+			return n.Cluster
+		}
+	}
+	return ""
 }
 
 // statePaths are what is there of a state: the path itself, or the files in it that the pattern names.

@@ -19,6 +19,9 @@ import (
 // key is that of the digests of secrets in these tests.
 func key() bundle.Key { return bundle.Key("0123456789abcdef0123456789abcdef") }
 
+// Network is the HNS network that programs of a Node make.
+const Network = "TestOverlay"
+
 // Node is a bundle that tests change: a small node with everything that a large one has.
 type Node struct {
 	Files       map[string]string // contents by path
@@ -114,6 +117,7 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 	}
 	c.Routes, c.Features = n.Routes, n.Features
 	c.State = []bundle.State{{Path: `C:\k\kubeconfig`, File: true, Cluster: n.Cluster}, {Path: `C:\var\lib\kubelet\pki`, Cluster: n.Cluster}}
+	c.Networks = []bundle.Network{{Name: Network, Cluster: n.Cluster}}
 	own := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerNode, Stage: n.Stage}
 	if n.HostName != "" {
 		own.HostName = bundle.HostName{Name: n.HostName, Impact: bundle.ImpactReboot}

@@ -180,7 +180,7 @@ func anySetting(chance *rand.Rand) applier.Setting {
 		applier.Setting{Kind: bundle.KindFirewall, Name: "kubelet", Value: pick(chance, "TCP/10250", "UDP/1", "?")},
 		applier.Setting{Kind: bundle.KindExclusion, Name: `C:\k\a.exe`},
 		applier.Setting{Kind: bundle.KindEndpoint, Name: "VIPEndpoint", Value: "none/1"},
-		applier.Setting{Kind: applier.KindNetwork, Name: "none"},
+		applier.Setting{Kind: bundle.KindNetwork, Name: "none"},
 		applier.Setting{Kind: bundle.KindHostName, Name: bundle.Computer, Value: pick(chance, "winhost", "other")},
 		applier.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of([]byte("a"))), Value: pick(chance, "a", "b")},
 	)

@@ -82,12 +82,12 @@ var settingClauses = []clause{
 	}},
 	{"a network is removed and never made", func(t *trial) {
 		network := need[NetworkMaker](t).MakeNetwork(t)
-		t.equal(present(applier.KindNetwork, network, ""), t.setting(applier.KindNetwork, network))
+		t.equal(present(bundle.KindNetwork, network, ""), t.setting(bundle.KindNetwork, network))
 		for range 2 {
-			t.ok(t.host.Set(t.Context(), applier.Setting{Kind: applier.KindNetwork, Name: network}))
-			t.equal(false, t.setting(applier.KindNetwork, network).Present)
+			t.ok(t.host.Set(t.Context(), applier.Setting{Kind: bundle.KindNetwork, Name: network}))
+			t.equal(false, t.setting(bundle.KindNetwork, network).Present)
 		}
-		t.refusedSetting(present(applier.KindNetwork, network, ""))
+		t.refusedSetting(present(bundle.KindNetwork, network, ""))
 	}},
 	{"what is no setting is refused", func(t *trial) {
 		t.refusedSetting(present(bundle.KindFile, t.path("file"), ""))

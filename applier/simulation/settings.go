@@ -63,7 +63,7 @@ var kinds = map[bundle.EntryKind]settingKind{
 	bundle.KindFirewall:  {readKept, setFirewall, unsetKept},
 	bundle.KindExclusion: {readKept, setExclusion, unsetKept},
 	bundle.KindEndpoint:  {readKept, setEndpoint, unsetKept},
-	applier.KindNetwork:  {readNetwork, nil, unsetNetwork},
+	bundle.KindNetwork:   {readNetwork, nil, unsetNetwork},
 	bundle.KindHostName:  {readHostName, setHostName, unsetHostName},
 }
 

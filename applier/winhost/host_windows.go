@@ -35,7 +35,7 @@ func New() *Host {
 			bundle.KindFirewall:  firewall{windowsFirewall{}},
 			bundle.KindExclusion: exclusions{microsoftDefender{}},
 			bundle.KindEndpoint:  endpoints{hns, hns},
-			applier.KindNetwork:  networks{hns},
+			bundle.KindNetwork:   networks{hns},
 			bundle.KindHostName:  computer{machineName{}},
 		},
 		features:  image,

@@ -45,7 +45,7 @@ type endpointService interface {
 // errNoNetwork is why an endpoint cannot be made yet: the program that makes the network has not.
 var errNoNetwork = fmt.Errorf("%w: its HNS network is not there", applier.ErrNoSetting)
 
-// networks keeps applier.KindNetwork.
+// networks keeps bundle.KindNetwork.
 type networks struct{ hns networkService }
 
 func (n networks) read(_ context.Context, names []string) ([]applier.Setting, error) {

@@ -29,7 +29,7 @@ func TestCommandLine(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("NO_COLOR", "1")
-			for _, name := range []string{"clusters", "facts"} {
+			for _, name := range []string{"clusters", "facts", "payload"} {
 				if err := os.Symlink(filepath.Join(root, name), filepath.Join(e.WorkDir, name)); err != nil {
 					return err
 				}

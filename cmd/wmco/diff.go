@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"wmco/applier/sshhost"
 	"wmco/golden"
 	"wmco/render/review"
 )
@@ -15,6 +16,7 @@ import (
 // diffFlags are those of `wmco diff`.
 type diffFlags struct {
 	inputFlags
+	hostFlags
 	against []string
 	golden  string
 	format  format
@@ -23,28 +25,34 @@ type diffFlags struct {
 func diffCommand(a app) *cobra.Command {
 	var f diffFlags
 	cmd := &cobra.Command{
-		Use:   "diff --from PATH|-|cluster[:CONTEXT] (--against PATH ... | --golden DIR) [--node NAME | --instance ADDRESS | --all]",
+		Use:   "diff --from PATH|-|cluster[:CONTEXT] (--against PATH ... | --golden DIR | --host [USER@]ADDR[:PORT] ...) [--node NAME | --instance ADDRESS | --all]",
 		Short: "Show what would change on Windows nodes, what it costs, and who caused it",
 		Long: `Compare what the nodes should be by --from with what they were: by other objects (--against, as --from), by a folder
-that render --out wrote (--against too), or by a golden folder (--golden). Every change is told with its impact and the
+that render --out wrote (--against too), or by a golden folder (--golden), or with what the machines are now (--host, over SSH). Every change is told with its impact and the
 objects that caused it; for a removal, those that it came from. Secrets are masked. All nodes are compared unless one is
-chosen.` + exitHelp("0  nothing differs", "1  something differs", "2  usage, or inputs with findings of severity error", "3  the cluster cannot be reached", "130  interrupted"),
+chosen. A machine gets the node program if it lacks it, and is not changed otherwise.` +
+			exitHelp("0  nothing differs", "1  something differs", "2  usage, or inputs with findings of severity error", "3  the cluster or a machine cannot be reached", "130  interrupted"),
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster
   wmco diff --from must-gather-today --against must-gather-yesterday -o markdown
-  wmco diff --from manifests --golden windows-nodes`,
+  wmco diff --from manifests --golden windows-nodes
+  wmco diff --from cluster --host 10.0.0.5 --node-program wmco-node.exe`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
-	f.add(cmd)
+	f.inputFlags.add(cmd)
+	f.hostFlags.add(cmd)
 	cmd.Flags().StringArrayVar(&f.against, "against", nil, "what to compare with: objects as for --from, or a folder that render --out wrote; repeatable")
 	cmd.Flags().StringVar(&f.golden, "golden", "", "compare with what a golden folder wants")
-	cmd.MarkFlagsMutuallyExclusive("against", "golden")
-	cmd.MarkFlagsOneRequired("against", "golden")
+	cmd.MarkFlagsMutuallyExclusive("against", "golden", "host")
+	cmd.MarkFlagsOneRequired("against", "golden", "host")
 	addFormats(cmd, &f.format, formatMarkdown)
 	return cmd
 }
 
 func (f *diffFlags) run(ctx context.Context, a app) error {
+	if len(f.hosts) > 0 {
+		return f.machines(ctx, a)
+	}
 	after, err := f.side(ctx, a)
 	if err != nil {
 		return err
@@ -54,6 +62,15 @@ func (f *diffFlags) run(ctx context.Context, a app) error {
 		return err
 	}
 	return printReview(a, f.format, review.Compare(before, after))
+}
+
+// machines compares with what the machines are now.
+func (f *diffFlags) machines(ctx context.Context, a app) error {
+	if f.format == formatMarkdown {
+		return usageError("-o markdown compares with --against and --golden; with --host there are text and json")
+	}
+	m := machineFlags{inputFlags: f.inputFlags, hostFlags: f.hostFlags}
+	return m.compare(ctx, a, f.format, (*sshhost.Machine).Observe)
 }
 
 // side renders the nodes of --from.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"wmco/payload"
 	"wmco/render"
 	"wmco/render/bundle"
 )
@@ -24,7 +23,7 @@ func docsCommand(root *cobra.Command) *cobra.Command {
 			if err := os.MkdirAll(args[0], modeFolder); err != nil {
 				return fmt.Errorf("writing documentation: %w", err)
 			}
-			for name, text := range map[string]string{"cli.md": commandDocs(root), "node-layout.md": layoutDocs()} {
+			for name, text := range map[string]string{"cli.md": commandDocs(root), "node-layout.md": layoutDocs(), "payload.md": payloadDocs()} {
 				if err := os.WriteFile(filepath.Join(args[0], name), []byte(text), modeFile); err != nil {
 					return fmt.Errorf("writing documentation: %w", err)
 				}
@@ -66,10 +65,6 @@ Generated from the catalog (` + "`render/catalog.go`, `make generate`" + `). Not
 	for _, section := range layoutSections() {
 		fmt.Fprintf(&out, "\n## %s\n\n%s", section.title, section.table())
 	}
-	out.WriteString("\n## Versions of clusters\n\n| cluster | its Kubernetes | our kubelet |\n|---|---|---|\n")
-	for _, v := range payload.ClusterVersions() {
-		fmt.Fprintf(&out, "| %s | %s | %s |\n", v.Cluster, v.Kubernetes, payload.KubernetesVersion)
-	}
 	return out.String()
 }
 
@@ -87,7 +82,7 @@ func layoutSections() []layoutSection {
 		{"State that programs on the node keep", []bundle.EntryKind{bundle.KindState}},
 		{"The machine", []bundle.EntryKind{
 			bundle.KindVariable, bundle.KindEnvironment, bundle.KindTrustedCA, bundle.KindRoute, bundle.KindFeature, bundle.KindFirewall,
-			bundle.KindExclusion, bundle.KindEndpoint, bundle.KindHostName,
+			bundle.KindExclusion, bundle.KindEndpoint, bundle.KindNetwork, bundle.KindHostName,
 		}},
 	}
 }

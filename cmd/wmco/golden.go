@@ -25,6 +25,7 @@ func goldenCommand(a app) *cobra.Command {
     - ../cluster
     - ../changes
     facts: facts.json  # optional, what machines say of themselves
+    payload: payload   # optional, a folder that make payload wrote: digests of executables
     nodes:             # optional, names or addresses; all without
 
 check renders anew and compares, byte for byte; update rewrites want/.`,
@@ -77,7 +78,11 @@ func goldenRender(ctx context.Context, a app, dir string) ([]review.Node, map[st
 	if err != nil {
 		return nil, nil, &exitError{exitUsage, err}
 	}
-	list, findings, err := c.Render(r)
+	options, err := c.Options(ctx, dir)
+	if err != nil {
+		return nil, nil, &exitError{exitUsage, err}
+	}
+	list, findings, err := c.Render(r, options)
 	if errors.Is(err, golden.ErrRefused) {
 		printFindings(a.stderr, palette{}, findings)
 		return nil, nil, &exitError{exitUsage, fmt.Errorf("%w: %s", err, count(findings))}

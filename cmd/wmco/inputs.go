@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
+	"wmco/payload/store"
 	"wmco/render"
 	"wmco/render/bundle"
 )
@@ -22,9 +24,14 @@ type inputFlags struct {
 	from      []string
 	namespace string
 	facts     string
-	node      string
-	instance  string
-	all       bool
+	payload   string
+	// key is that of secret digests, for commands that write to machines; none in previews.
+	key bundle.Key
+	// machineFacts are what machines said of themselves over SSH, in place of --facts.
+	machineFacts []bundle.Facts
+	node         string
+	instance     string
+	all          bool
 }
 
 // clusterSource is the --from value for a live cluster; a context may follow a colon.
@@ -35,6 +42,7 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
 	flags.StringVar(&f.facts, "facts", "", "JSON of what machines say of themselves, as 'wmco-node facts' prints it (- for stdin)")
+	flags.StringVar(&f.payload, "payload", "", "folder that make payload wrote: fills in digests and sizes of executables, after reading every byte of it")
 	flags.StringVar(&f.node, "node", "", "the Windows node of this name")
 	flags.StringVar(&f.instance, "instance", "", "the Windows machine at this address, a node or not")
 	flags.BoolVar(&f.all, "all", false, "every Windows machine of the inputs")
@@ -117,7 +125,7 @@ func clusterClient(contextName string) (client.Reader, error) {
 func (f *inputFlags) readFacts(a app) ([]bundle.Facts, error) {
 	switch f.facts {
 	case "":
-		return nil, nil
+		return f.machineFacts, nil
 	case "-":
 		if slices.Contains(f.from, "-") {
 			return nil, usageError("stdin can hold either the objects or the facts")
@@ -130,6 +138,29 @@ func (f *inputFlags) readFacts(a app) ([]bundle.Facts, error) {
 	}
 	defer file.Close() //nolint:errcheck // only read from
 	return decodeFacts(bundle.DecodeFacts(file))
+}
+
+// options are how bundles are rendered. A payload that is not what its list says is findings.
+func (f *inputFlags) options(ctx context.Context) (render.Options, bundle.Findings, error) {
+	if f.payload == "" {
+		return render.Options{Key: f.key}, nil, nil
+	}
+	set, err := store.Read(ctx, f.payload)
+	if refused := (*store.RefusedError)(nil); errors.As(err, &refused) {
+		return render.Options{}, payloadFindings(refused), nil
+	}
+	if err != nil {
+		return render.Options{}, nil, &exitError{exitUsage, err}
+	}
+	return render.Options{Payload: set, Key: f.key}, nil, nil
+}
+
+func payloadFindings(r *store.RefusedError) bundle.Findings {
+	var all bundle.Findings
+	for _, p := range r.Problems {
+		all = append(all, bundle.Finding{Severity: bundle.SeverityError, Reason: "PayloadInvalid", Object: bundle.Ref{Source: p.Path}, Message: p.Message, Fix: p.Fix})
+	}
+	return all
 }
 
 func decodeFacts(facts []bundle.Facts, err error) ([]bundle.Facts, error) {

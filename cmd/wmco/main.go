@@ -46,6 +46,8 @@ const (
 	exitDiffers     = 1
 	exitUsage       = 2
 	exitUnreachable = 3
+	exitPartial     = 4
+	exitRolledBack  = 5
 	exitInterrupted = 130
 )
 
@@ -102,7 +104,7 @@ stdout is the answer, stderr is for people; -o json gives programs the same answ
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
-	root.AddCommand(renderCommand(a), validateCommand(a), diffCommand(a), goldenCommand(a), machineSetCommand(a), userDataCommand(a), versionCommand(a), docsCommand(root))
+	root.AddCommand(renderCommand(a), validateCommand(a), diffCommand(a), applyCommand(a), verifyCommand(a), goldenCommand(a), machineSetCommand(a), userDataCommand(a), versionCommand(a), docsCommand(root))
 	return root
 }
 

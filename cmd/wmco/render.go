@@ -19,6 +19,7 @@ import (
 type renderFlags struct {
 	inputFlags
 	out         string
+	archive     string
 	showSecrets bool
 	format      format
 }
@@ -42,6 +43,8 @@ beside MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, 
 	}
 	f.add(cmd)
 	cmd.Flags().StringVar(&f.out, "out", "", "folder, or file ending in .tar, to write the bundles to")
+	cmd.Flags().StringVar(&f.archive, "archive", "", "file (- for stdout) to write what 'wmco-node apply' reads to: one bundle with all contents, secrets in clear")
+	cmd.MarkFlagsMutuallyExclusive("archive", "all")
 	cmd.Flags().BoolVar(&f.showSecrets, "show-secrets", false, "write secrets in clear")
 	addFormat(cmd, &f.format)
 	return cmd
@@ -55,6 +58,9 @@ type rendered struct {
 }
 
 func (f *renderFlags) run(ctx context.Context, a app) error {
+	if f.archive != "" {
+		f.key = newKey()
+	}
 	bundles, findings, err := renderSelected(ctx, a, &f.inputFlags)
 	if err != nil {
 		return err
@@ -64,6 +70,11 @@ func (f *renderFlags) run(ctx context.Context, a app) error {
 	}
 	if f.out != "" {
 		if err := f.write(bundles); err != nil {
+			return err
+		}
+	}
+	if f.archive != "" {
+		if err := f.writeArchive(ctx, a, bundles[0]); err != nil || f.archive == "-" {
 			return err
 		}
 	}
@@ -101,8 +112,12 @@ func renderSelected(ctx context.Context, a app, f *inputFlags) ([]rendered, bund
 	if err != nil {
 		return nil, nil, err
 	}
-	findings := result.Findings
-	fleet, more, err := render.NewFleet(result.Cluster, render.Options{})
+	options, findings, err := f.options(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	findings = append(findings, result.Findings...)
+	fleet, more, err := render.NewFleet(result.Cluster, options)
 	if err != nil {
 		return nil, nil, err
 	}

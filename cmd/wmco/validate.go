@@ -48,11 +48,15 @@ func validate(ctx context.Context, a app, inputs inputFlags, f format) error {
 			return err
 		}
 	}
-	findings, err := validateNodes(result.Cluster, nodes)
+	options, findings, err := inputs.options(ctx)
 	if err != nil {
 		return err
 	}
-	findings = append(findings, result.Findings...)
+	more, err := validateNodes(result.Cluster, nodes, options)
+	if err != nil {
+		return err
+	}
+	findings = append(append(findings, more...), result.Findings...)
 	findings = append(findings, result.Cluster.Expiring(a.now())...).Sorted()
 	answer := validateJSON{Nodes: []string{}, Findings: append(bundle.Findings{}, findings...), Images: result.Cluster.NodeImages()}
 	for _, n := range nodes {
@@ -67,8 +71,8 @@ func validate(ctx context.Context, a app, inputs inputFlags, f format) error {
 	return nil
 }
 
-func validateNodes(c render.Cluster, nodes []render.Node) (bundle.Findings, error) {
-	fleet, findings, err := render.NewFleet(c, render.Options{})
+func validateNodes(c render.Cluster, nodes []render.Node, o render.Options) (bundle.Findings, error) {
+	fleet, findings, err := render.NewFleet(c, o)
 	if err != nil || fleet == nil {
 		return findings, err
 	}

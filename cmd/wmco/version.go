@@ -33,14 +33,14 @@ func versionCommand(a app) *cobra.Command {
 				answer.Clusters = append(answer.Clusters, v.Cluster)
 			}
 			for _, e := range payload.Table() {
-				answer.Components[e.Name] = e.Version
+				answer.Components[e.Name] = firstNonEmpty(e.Version, a.version)
 			}
 			if f == formatJSON {
 				return writeJSON(a.stdout, answer)
 			}
 			fmt.Fprintf(a.stdout, "wmco %s (%s, %s), bundle schema %d\n", answer.Version, answer.Go, answer.Platform, answer.Schema)
 			for _, e := range payload.Table() {
-				fmt.Fprintf(a.stdout, "  %-28s %s\n", e.Name, e.Version)
+				fmt.Fprintf(a.stdout, "  %-28s %s\n", e.Name, answer.Components[e.Name])
 			}
 			return nil
 		},

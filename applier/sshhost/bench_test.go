@@ -1,0 +1,181 @@
+package sshhost
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"wmco/applier"
+	"wmco/internal/sshtest"
+	"wmco/internal/sshtest/simulated"
+)
+
+const benchHosts, benchFiles = 10, 30
+
+// BenchmarkTenHosts brings ten machines up to date at once, thirty small files each, and does the same with rsync and
+// ansible where they are installed. The metrics are milliseconds for all ten, and commands started on one machine.
+func BenchmarkTenHosts(b *testing.B) {
+	rsync := &contender{name: "rsync -c", run: runRsync}
+	ansible := &contender{name: "ansible copy", run: runAnsible}
+	for _, c := range []*contender{rsync, ansible, {name: "fresh connections", run: runFresh}, {name: "kept connections", run: runKept}} {
+		b.Run(c.name, c.bench)
+	}
+}
+
+type contender struct {
+	name string
+	// run prepares the machines and returns what makes them hold a version.
+	run func(b *testing.B) (to func(version int), starts func() int)
+}
+
+func (c *contender) bench(b *testing.B) {
+	to, starts := c.run(b)
+	to(0)
+	for _, kind := range []struct {
+		name string
+		step int
+	}{{"nothing changed", 0}, {"one file changed", 1}} {
+		b.Run(kind.name, func(b *testing.B) {
+			before, version := starts(), 0
+			for b.Loop() {
+				version = (version + kind.step) % 2
+				to(version)
+			}
+			b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms")
+			b.ReportMetric(float64(starts()-before)/float64(b.N), "starts/machine")
+			if version != 0 {
+				to(0)
+			}
+		})
+	}
+}
+
+func runFresh(b *testing.B) (func(int), func() int) { return runOurs(b, 0) }
+
+func runKept(b *testing.B) (func(int), func() int) { return runOurs(b, time.Hour) }
+
+func runOurs(b *testing.B, kept time.Duration) (func(int), func() int) {
+	b.Helper()
+	var servers []*sshtest.Server
+	var targets []Target
+	signers := map[string]*sshtest.Server{}
+	var program Program
+	for range benchHosts {
+		s, p := realMachine(b, sshtest.Options{})
+		servers, targets, program = append(servers, s), append(targets, at(s, s.Address)), p
+		signers[s.Address] = s
+	}
+	clients := map[Target]*Client{}
+	for i, t := range targets {
+		d := dialer(b, servers[i])
+		d.Limits.Kept = kept
+		c := NewClient(d, program)
+		b.Cleanup(func() { _ = c.Close() })
+		clients[t] = c
+	}
+	requests := []Request{small(b, benchFiles, 0), small(b, benchFiles, 1)}
+	to := func(version int) {
+		// Each server has a key of its own, so each has a client; the work is spread as Each spreads it.
+		each(targets, func(t Target) {
+			r, err := clients[t].Machine(t).Apply(context.Background(), requests[version], ApplyOptions{}, quiet)
+			if err != nil || r.Result != applier.ResultApplied && r.Result != applier.ResultSame {
+				b.Errorf("%s: %q, %v", t, r.Result, err)
+			}
+		})
+	}
+	return to, func() int { return len(servers[0].Starts()) }
+}
+
+func each[T any](all []T, work func(T)) {
+	done := make(chan struct{})
+	for _, x := range all {
+		go func() {
+			work(x)
+			done <- struct{}{}
+		}()
+	}
+	for range all {
+		<-done
+	}
+}
+
+// plainHosts are servers for other programs than ours, with the files to copy.
+func plainHosts(b *testing.B, program string) ([]*sshtest.Server, string) {
+	b.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		b.Skipf("needs %s", program)
+	}
+	var servers []*sshtest.Server
+	for range benchHosts {
+		servers = append(servers, programs.Start(b, sshtest.Options{Settings: simulated.Settings{Shell: simulated.ShellPlain}}))
+	}
+	return servers, b.TempDir()
+}
+
+// lay writes the files of a version.
+func lay(b *testing.B, folder string, version int) {
+	b.Helper()
+	for i, f := range small(b, benchFiles, version).Manifest.Layers[0].Layer.Files {
+		path := filepath.Join(folder, fmt.Sprintf("file-%03d", i))
+		if old, _ := os.ReadFile(path); string(old) != string(f.Content.Data) {
+			if err := os.WriteFile(path, f.Content.Data, 0o600); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+}
+
+func sshOptions(s *sshtest.Server, folder string) string {
+	return fmt.Sprintf("-F none -i %s -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=%s/known_hosts -o LogLevel=ERROR", s.KeyFile, folder)
+}
+
+func runRsync(b *testing.B) (func(int), func() int) {
+	servers, folder := plainHosts(b, "rsync")
+	from := filepath.Join(folder, "from")
+	if err := os.Mkdir(from, 0o700); err != nil {
+		b.Fatal(err)
+	}
+	to := func(version int) {
+		lay(b, from, version)
+		each(servers, func(s *sshtest.Server) {
+			host, port, _ := strings.Cut(s.Address, ":")
+			ssh := "ssh " + sshOptions(s, folder) + " -p " + port
+			out, err := exec.Command("rsync", "-rc", "-e", ssh, from+"/", s.User+"@"+host+":"+s.Root+"/to/").CombinedOutput()
+			if err != nil {
+				b.Errorf("rsync: %v\n%s", err, out)
+			}
+		})
+	}
+	return to, func() int { return len(servers[0].Starts()) }
+}
+
+func runAnsible(b *testing.B) (func(int), func() int) {
+	servers, folder := plainHosts(b, "ansible")
+	from := filepath.Join(folder, "from")
+	if err := os.Mkdir(from, 0o700); err != nil {
+		b.Fatal(err)
+	}
+	var inventory strings.Builder
+	for _, s := range servers {
+		host, port, _ := strings.Cut(s.Address, ":")
+		fmt.Fprintf(&inventory, "%s ansible_port=%s ansible_user=%s ansible_ssh_common_args='%s' folder=%s/to\n", host, port, s.User, sshOptions(s, folder), s.Root)
+	}
+	hosts := filepath.Join(folder, "hosts")
+	if err := os.WriteFile(hosts, []byte(inventory.String()), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	to := func(version int) {
+		lay(b, from, version)
+		cmd := exec.Command("ansible", "all", "-i", hosts, "-f", fmt.Sprint(benchHosts), "-m", "copy", "-a", "src="+from+"/ dest={{folder}}/")
+		cmd.Env = append(os.Environ(), "ANSIBLE_HOME="+folder, "ANSIBLE_LOCAL_TEMP="+folder, "HOME="+folder)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			b.Errorf("ansible: %v\n%s", err, out)
+		}
+	}
+	return to, func() int { return len(servers[0].Starts()) }
+}

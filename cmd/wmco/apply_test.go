@@ -1,0 +1,190 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"wmco/applier"
+	"wmco/internal/sshtest"
+)
+
+// overSSH are simulated machines behind SSH servers, and a cluster that knows them.
+type overSSH struct {
+	servers []*sshtest.Server
+	node    string
+	folder  string
+}
+
+func newOverSSH(t *testing.T, machines int) *overSSH {
+	t.Helper()
+	programs, err := sshtest.Build(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = programs.Remove() })
+	o := &overSSH{folder: t.TempDir()}
+	if o.node, err = programs.Go(t.Context(), "wmco/cmd/wmco-node"); err != nil {
+		t.Fatal(err)
+	}
+	instances := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: windows-instances\n  namespace: openshift-windows-machine-config-operator\ndata:\n"
+	for i := range machines {
+		s := programs.Start(t, sshtest.Options{})
+		host, _, _ := net.SplitHostPort(s.Address)
+		o.create(t, s, fmt.Sprintf("win-%d", i), host)
+		instances += fmt.Sprintf("  %s: username=Administrator\n", host)
+		o.servers = append(o.servers, s)
+	}
+	o.write(t, "instances.yaml", instances)
+	return o
+}
+
+func (o *overSSH) write(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(o.folder, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (o *overSSH) create(t *testing.T, s *sshtest.Server, name, address string) {
+	t.Helper()
+	facts := o.write(t, name+".json", fmt.Sprintf(`{"schema":1,"hostName":%q,"addresses":[%q],"osBuild":"10.0.20348","defaultRoute":{"address":%q,"gateway":"10.0.0.1"}}`, name, address, address))
+	out, err := exec.CommandContext(t.Context(), o.node, "--root", s.Root, "machine", "create", "--facts", facts).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+}
+
+// answer is what one command line gave.
+type answer struct {
+	status         int
+	stdout, stderr string
+}
+
+// wmco runs a command line against all machines.
+func (o *overSSH) wmco(t *testing.T, command string, args ...string) answer {
+	t.Helper()
+	golden := filepath.Join("..", "..", "golden", "clusters")
+	line := []string{
+		command, "--from", filepath.Join(golden, "common"), "--from", filepath.Join(golden, "none", "infrastructure.yaml"),
+		"--from", filepath.Join(golden, "none", "controllerconfig.yaml"), "--from", filepath.Join(golden, "none", "machineconfigs.yaml"),
+		"--from", filepath.Join(o.folder, "instances.yaml"), "--known-hosts", filepath.Join(o.folder, "known_hosts"), "--node-program", o.node,
+		"--identity", o.servers[0].KeyFile,
+	}
+	var stdout, stderr bytes.Buffer
+	a := app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, now: time.Now, version: "test"}
+	status := run(t.Context(), a, append(line, args...))
+	return answer{status, stdout.String(), stderr.String()}
+}
+
+func (o *overSSH) hosts() []string {
+	var all []string
+	for _, s := range o.servers {
+		all = append(all, "--host", s.User+"@"+s.Address)
+	}
+	return all
+}
+
+func TestApplyVerifyAndDiffOverSSH(t *testing.T) {
+	o := newOverSSH(t, 1)
+	for _, step := range []struct {
+		what    string
+		command string
+		args    []string
+		do      func()
+		status  int
+	}{
+		{"before anything", "diff", nil, nil, exitDiffers},
+		{"a dry run", "apply", []string{"--dry-run"}, nil, exitDone},
+		{"it changed nothing", "verify", nil, nil, exitDiffers},
+		{"too costly", "apply", []string{"--max-impact", "none"}, nil, exitUsage},
+		{"for real", "apply", nil, nil, exitDone},
+		{"nothing differs", "diff", nil, nil, exitDone},
+		{"all is well", "verify", nil, nil, exitDone},
+		{"again", "apply", []string{"-o", "json"}, nil, exitDone},
+		{"somebody edits a file", "verify", nil, func() { must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet-ca.crt`), nil, 0o600)) }, exitDiffers},
+		{"repaired", "apply", nil, nil, exitDone},
+		{"another key of the host", "apply", nil, func() { o.servers[0].NewHostKeys(); o.servers[0].Restart() }, exitUnreachable},
+		{"the server is gone", "verify", nil, o.servers[0].Stop, exitUnreachable},
+	} {
+		if step.do != nil {
+			step.do()
+		}
+		got := o.wmco(t, step.command, append(step.args, o.hosts()...)...)
+		if got.status != step.status {
+			t.Fatalf("%s: status %d, want %d\n%s\n%s", step.what, got.status, step.status, got.stdout, got.stderr)
+		}
+		t.Logf("%s\n%s%s", step.what, got.stdout, got.stderr)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestMachinesThatFailDoNotKeepTheOthersFromTheirTurn(t *testing.T) {
+	o := newOverSSH(t, 3)
+	// Each server has its own key; ours opens the first.
+	got := o.wmco(t, "apply", append([]string{"-o", "json"}, o.hosts()...)...)
+	if got.status != exitUnreachable {
+		t.Errorf("status %d\n%s", got.status, got.stderr)
+	}
+	ends := map[string]string{}
+	for line := range strings.Lines(got.stdout) {
+		var e struct {
+			Host, Error, Fix string
+			Result           applier.Result
+		}
+		must(t, json.Unmarshal([]byte(line), &e))
+		switch {
+		case e.Error != "" && e.Fix != "":
+			ends[e.Host] = "failed, with a fix"
+		case e.Result != "":
+			ends[e.Host] = string(e.Result)
+		}
+	}
+	for i, s := range o.servers {
+		want := "failed, with a fix"
+		if i == 0 {
+			want = "applied"
+		}
+		if host := s.User + "@" + s.Address; ends[host] != want {
+			t.Errorf("%s: %q, want %q", host, ends[host], want)
+		}
+	}
+}
+
+func TestCommandsOverSSHRefuseWhatTheyCannotKnow(t *testing.T) {
+	o := newOverSSH(t, 1)
+	host := o.servers[0].User + "@" + o.servers[0].Address
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "name the machines with --host"},
+		{[]string{"--host", "a b"}, "is no address"},
+		{[]string{"--host", host, "--host", host}, "named twice"},
+		{[]string{"--host", host, "--host", "10.0.0.1", "--node", "x"}, "go with one --host"},
+		{[]string{"--host", host, "--max-impact", "much"}, "none, restart, drain or reboot"},
+		{[]string{"--host", host, "--identity", "/nowhere"}, "reading --identity"},
+		{[]string{"--host", host, "--node-program", "/nowhere"}, "reading the node program"},
+		{[]string{"--host", host, "--instance", "10.9.9.9"}, "no Windows machine is called 10.9.9.9"},
+	} {
+		got := o.wmco(t, "apply", tt.args...)
+		if got.status != exitUsage || !strings.Contains(got.stderr, tt.want) {
+			t.Errorf("%v: status %d, %q", tt.args, got.status, got.stderr)
+		}
+	}
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"wmco/payload"
+	"wmco/payload/store"
+)
+
+// payloadDocs is the table of executables as a person looks things up in it.
+func payloadDocs() string {
+	var out strings.Builder
+	out.WriteString(`# The Windows executables
+
+Generated from the table (` + "`payload/`, `make generate`" + `). All are built from source, for windows/amd64 and without cgo, from
+modules that the Go module proxy serves and that ` + "`payload/<component>/go.sum`" + ` pins. The same modules and the same release of
+Go give the same bytes on any machine.
+
+    make payload                                # bin/payload, bin/sbom; builds what is not there yet
+    make payload PAYLOAD=kube-log-runner,cni    # a part, by names of executables or components
+    make payload-check                          # once more, from empty caches: the same bytes? what is newer?
+    wmco render --payload bin/payload ...       # digests and sizes in what is rendered; validate and diff take it too
+
+## Executables
+
+`)
+	out.WriteString(executableTable())
+	out.WriteString("\n## Components\n\nThe linker sets the variables, so that each program tells its version. Go takes GODEBUG from the main module\nalone, so each go.mod repeats what upstream's own go.mod declares or its go line stands for; `-` is the default of our Go.\n\n")
+	out.WriteString(componentTable())
+	fmt.Fprintf(&out, `
+## bin/payload
+
+%s lists every executable by name: its path on the node, the module, version and release of Go that it was built
+from, and sha256 digest and size in bytes of the executable (raw) and of the file that holds it (stored). The files are
+%s, compressed with zstd, and nothing else is in the folder. Whoever reads it (payload/store) checks the list
+strictly and every byte against it. A missing, changed or foreign file, or a list of another version of ours, is refused.
+
+bin/sbom holds bills of materials (CycloneDX %s, JSON), one for each executable and %s for all, made from
+the build information inside the executables.
+
+## Versions of clusters
+
+The kubelet must not be newer than the API server, and at most three minor versions older. wmco validate warns where a
+cluster is not in this table.
+
+| cluster | its Kubernetes | our kubelet |
+|---|---|---|
+`, "`"+store.ListFile+"`", "`"+store.FileOf("<name>")+"`", "1.6", "`payload.cdx.json`")
+	for _, v := range payload.ClusterVersions() {
+		fmt.Fprintf(&out, "| %s | %s | %s |\n", v.Cluster, v.Kubernetes, payload.KubernetesVersion)
+	}
+	return out.String()
+}
+
+func executableTable() string {
+	var out strings.Builder
+	out.WriteString("| executable | component | module | version | on the node | platforms |\n|---|---|---|---|---|---|\n")
+	for _, e := range payload.Table() {
+		path, version := e.Path, e.Version
+		if e.Name == payload.Agent {
+			path, version = payload.AgentPattern(), "ours"
+		}
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | `%s` | %s |\n", e.Name, e.Component, e.Module, version, path, firstNonEmpty(strings.Join(e.Platforms, ", "), "all"))
+	}
+	return out.String()
+}
+
+func componentTable() string {
+	var out strings.Builder
+	out.WriteString("| component | variables | GODEBUG |\n|---|---|---|\n")
+	for _, c := range payload.Components() {
+		variables := c.Variables
+		if c.Name == payload.Ours {
+			variables = []string{payload.OurVersion + "=<git describe>"}
+		}
+		fmt.Fprintf(&out, "| %s | `%s` | %s |\n", c.Name, strings.Join(variables, "` `"), dash(strings.Join(c.Debug, " ")))
+	}
+	return out.String()
+}

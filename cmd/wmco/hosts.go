@@ -1,0 +1,158 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/crypto/ssh"
+
+	"wmco/applier/sshhost"
+	"wmco/payload"
+	"wmco/payload/store"
+)
+
+// hostFlags are shared by all commands that reach machines.
+type hostFlags struct {
+	hosts      []string
+	identity   string
+	knownHosts string
+	program    string
+	parallel   int
+}
+
+// defaultParallel is how many machines are worked on at once.
+const defaultParallel = 16
+
+func (f *hostFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.hosts, "host", nil, "a machine to reach over SSH: [USER@]ADDR[:PORT]; repeatable. The user is "+sshhost.DefaultUser+" if none is named")
+	flags.StringVar(&f.identity, "identity", "", "private key to log in with; without, the keys of ssh-agent")
+	flags.StringVar(&f.knownHosts, "known-hosts", "", "file with the machines' host keys; new ones are added (default ~/.ssh/known_hosts, or one of wmco's own where that is absent)")
+	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to put onto machines; without, that of --payload")
+	flags.IntVar(&f.parallel, "parallel", defaultParallel, "how many machines to work on at once")
+}
+
+// targets are the machines that --host names, each once.
+func (f *hostFlags) targets() ([]sshhost.Target, error) {
+	if len(f.hosts) == 0 {
+		return nil, usageError("name the machines with --host [USER@]ADDR[:PORT]")
+	}
+	seen := map[string]bool{}
+	var all []sshhost.Target
+	for _, text := range f.hosts {
+		t, err := sshhost.ParseTarget(text)
+		if err != nil {
+			return nil, usageError("--host: %w", err)
+		}
+		if seen[t.Address] {
+			return nil, usageError("--host %s: the machine is named twice", text)
+		}
+		seen[t.Address] = true
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// dialer opens connections with the keys and known hosts of the flags.
+func (f *hostFlags) dialer(a app) (sshhost.Dialer, error) {
+	signers, err := f.signers(a)
+	if err != nil {
+		return sshhost.Dialer{}, err
+	}
+	path, err := f.knownHostsFile()
+	if err != nil {
+		return sshhost.Dialer{}, err
+	}
+	met := func(t sshhost.Target, key ssh.PublicKey) {
+		fmt.Fprintf(a.stderr, "%s: met for the first time, its host key is pinned in %s: %s\n", t, path, sshhost.KnownHostsLine(t.Address, key))
+	}
+	return sshhost.Dialer{
+		Limits: sshhost.DefaultLimits(), Pins: sshhost.NewKnownHosts(path), Met: met,
+		Signers: func(context.Context) ([]ssh.Signer, error) { return signers, nil },
+	}, nil
+}
+
+// knownHostsFile is the person's own where there is one.
+func (f *hostFlags) knownHostsFile() (string, error) {
+	if f.knownHosts != "" {
+		return f.knownHosts, nil
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		path := filepath.Join(home, ".ssh", "known_hosts")
+		if pathExists(path) {
+			return path, nil
+		}
+	}
+	config, err := os.UserConfigDir()
+	if err != nil {
+		return "", usageError("looking for a place for host keys: %w; give --known-hosts", err)
+	}
+	return filepath.Join(config, "wmco", "known_hosts"), nil
+}
+
+// nodeProgram is what is put onto machines: --node-program, or else the payload's.
+func (f *hostFlags) nodeProgram(dir string) (sshhost.Program, error) {
+	if f.program != "" {
+		p, err := sshhost.FileProgram(f.program, payload.AgentPath)
+		if err != nil {
+			return p, &exitError{exitUsage, err}
+		}
+		return p, nil
+	}
+	if dir == "" {
+		return sshhost.Program{}, usageError("name the program that goes onto machines: --node-program wmco-node.exe, or --payload DIR")
+	}
+	s, err := store.Open(dir)
+	if err != nil {
+		return sshhost.Program{}, &exitError{exitUsage, err}
+	}
+	for _, e := range s.Entries() {
+		if e.Name == payload.Agent {
+			return sshhost.Program{Path: e.Path, Digest: e.Raw.Digest, Size: e.Raw.Size, Open: opener(s.Raw, e.Name)}, nil
+		}
+	}
+	return sshhost.Program{}, usageError("payload %q has no %s: name one with --node-program", dir, payload.Agent)
+}
+
+// Statuses of one machine, the gravest first. A machine that nobody can talk to is unreachable, whatever keeps us from it.
+var gravest = []int{exitInterrupted, exitUsage, exitPartial, exitRolledBack, exitUnreachable, exitDiffers}
+
+// graver is the status of two machines together.
+func graver(a, b int) int {
+	for _, status := range gravest {
+		if a == status || b == status {
+			return status
+		}
+	}
+	return exitDone
+}
+
+// hostStatus is the status of an error of a machine. cut is what it means that a command's end is not known.
+func hostStatus(err error, cut int) int {
+	var interrupted *sshhost.InterruptedError
+	var command *sshhost.CommandError
+	var usage *exitError
+	switch {
+	case errors.As(err, &usage):
+		return usage.status
+	case errors.As(err, &command):
+		return cmp.Or(nodeStatus(command.Status), cut)
+	case errors.As(err, &interrupted):
+		return cut
+	}
+	return exitUnreachable
+}
+
+// nodeStatus is a status of the node program that means the same for us, 0 for others.
+func nodeStatus(status int) int {
+	switch status {
+	case exitUsage, exitPartial, exitRolledBack:
+		return status
+	}
+	return 0
+}

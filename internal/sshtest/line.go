@@ -1,0 +1,249 @@
+package sshtest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// LineOptions are what a network does to what passes. Zero values do nothing.
+type LineOptions struct {
+	// Delay is for one way: a round trip takes twice as long.
+	Delay time.Duration
+	// Rate is in bytes per second, each way.
+	Rate int64
+	// Banner holds back what the server says first.
+	Banner time.Duration
+}
+
+// Line is a network between a test and a server: what is dialed at Address comes out at the server.
+type Line struct {
+	Address string
+
+	options  LineOptions
+	target   string
+	listener net.Listener
+
+	mu    sync.Mutex
+	stats Stats
+	// cut is how many more bytes pass before everything is reset; -1 for no end.
+	cut    int64
+	frozen bool
+	open   map[net.Conn]bool
+	answer bool
+}
+
+// Stats are what passed.
+type Stats struct {
+	Connections int
+	// RoundTrips counts how often the client spoke after the server had: each is a wait of the client's, or less.
+	RoundTrips int
+	// Up and Down are bytes from and to the client.
+	Up, Down int64
+}
+
+// NewLine leads to the address, until the test ends.
+func NewLine(t testing.TB, address string, o LineOptions) *Line {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on this machine
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &Line{Address: listener.Addr().String(), options: o, target: address, listener: listener, cut: -1, open: map[net.Conn]bool{}}
+	t.Cleanup(func() {
+		_ = listener.Close()
+		l.Reset()
+	})
+	go l.accept()
+	return l
+}
+
+// Stats returns what passed since the last call.
+func (l *Line) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.stats
+	l.stats, l.answer = Stats{}, false
+	return s
+}
+
+// CutAfter resets all connections when n more bytes have passed, in both directions together. -1 does so never.
+func (l *Line) CutAfter(n int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = n
+}
+
+// Freeze lets nothing pass any more, and tells nobody.
+func (l *Line) Freeze() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frozen = true
+}
+
+// Thaw lets everything pass again.
+func (l *Line) Thaw() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.frozen = false
+}
+
+// Reset breaks all connections.
+func (l *Line) Reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.open {
+		if tcp, ok := c.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0) // closing is all that follows
+		}
+		_ = c.Close()
+	}
+	l.open = map[net.Conn]bool{}
+}
+
+// Open counts the connections.
+func (l *Line) Open() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.open) / 2
+}
+
+func (l *Line) accept() {
+	for {
+		client, err := l.listener.Accept()
+		if err != nil {
+			return
+		}
+		go l.connect(client)
+	}
+}
+
+func (l *Line) connect(client net.Conn) {
+	time.Sleep(2 * l.options.Delay)          // the dialog of TCP
+	server, err := net.Dial("tcp", l.target) //nolint:noctx // on this machine
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	l.mu.Lock()
+	l.stats.Connections++
+	l.open[client], l.open[server] = true, true
+	l.mu.Unlock()
+	up, down := newFlow(l.options), newFlow(l.options)
+	down.from = time.Now().Add(l.options.Banner)
+	var ways sync.WaitGroup
+	ways.Go(func() { l.read(client, up, l.up) })
+	ways.Go(func() { l.read(server, down, l.down) })
+	ways.Go(func() { up.write(server) })
+	ways.Go(func() { down.write(client) })
+	ways.Wait()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, client)
+	delete(l.open, server)
+	_, _ = client.Close(), server.Close()
+}
+
+func (l *Line) up(n int64) {
+	l.stats.Up += n
+	if l.answer {
+		l.stats.RoundTrips++
+	}
+	l.answer = false
+}
+
+func (l *Line) down(n int64) {
+	l.stats.Down += n
+	l.answer = true
+}
+
+// read takes what one side says, and counts it.
+func (l *Line) read(from net.Conn, to *flow, count func(int64)) {
+	defer close(to.pieces)
+	for {
+		buffer := make([]byte, 32<<10)
+		n, err := from.Read(buffer)
+		if n > 0 && !l.pass(int64(n), count) {
+			l.Reset()
+			return
+		}
+		if n > 0 {
+			to.send(buffer[:n])
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// pass tells whether so many bytes may pass.
+func (l *Line) pass(n int64, count func(int64)) bool {
+	for l.stuck() {
+		time.Sleep(time.Millisecond)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	count(n)
+	if l.cut < 0 {
+		return true
+	}
+	l.cut = max(0, l.cut-n)
+	return l.cut > 0
+}
+
+func (l *Line) stuck() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.frozen && len(l.open) > 0
+}
+
+// flow is one direction.
+type flow struct {
+	options LineOptions
+	pieces  chan piece
+	// from is when the first byte may pass, free when the line is.
+	from, free time.Time
+}
+
+// piece is some bytes and when they arrive.
+type piece struct {
+	data []byte
+	at   time.Time
+}
+
+func newFlow(o LineOptions) *flow { return &flow{options: o, pieces: make(chan piece, 256)} }
+
+func (f *flow) send(data []byte) {
+	now := time.Now()
+	for _, earliest := range []time.Time{f.from, f.free} {
+		if earliest.After(now) {
+			now = earliest
+		}
+	}
+	if f.options.Rate > 0 {
+		now = now.Add(time.Duration(len(data)) * time.Second / time.Duration(f.options.Rate))
+		f.free = now
+	}
+	f.pieces <- piece{data, now.Add(f.options.Delay)}
+}
+
+// write hands on until the other side has ended, and ends this one.
+func (f *flow) write(to net.Conn) {
+	broken := false
+	for p := range f.pieces {
+		time.Sleep(time.Until(p.at))
+		if !broken {
+			_, err := to.Write(p.data)
+			broken = err != nil
+		}
+	}
+	if end, ok := to.(interface{ CloseWrite() error }); ok {
+		if err := end.CloseWrite(); err == nil || errors.Is(err, io.EOF) {
+			return
+		}
+	}
+	_ = to.Close() // it was reset
+}

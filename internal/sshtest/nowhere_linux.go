@@ -1,0 +1,40 @@
+package sshtest
+
+import (
+	"net"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Refusing is an address where nothing listens.
+func Refusing(t testing.TB) string {
+	t.Helper()
+	return freeAddress(t, net.JoinHostPort(loopback(), "0"))
+}
+
+// BlackHole is an address whose connections are never answered: what listens there has a full queue.
+func BlackHole(t testing.TB) string {
+	t.Helper()
+	host := loopback()
+	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	must(t, err)
+	t.Cleanup(func() { _ = syscall.Close(fd) })
+	var address syscall.SockaddrInet4
+	copy(address.Addr[:], net.ParseIP(host).To4())
+	must(t, syscall.Bind(fd, &address))
+	must(t, syscall.Listen(fd, 0))
+	bound, err := syscall.Getsockname(fd)
+	must(t, err)
+	to := net.JoinHostPort(host, strconv.Itoa(bound.(*syscall.SockaddrInet4).Port))
+	for range 8 {
+		c, err := net.DialTimeout("tcp", to, 200*time.Millisecond) //nolint:noctx // on this machine
+		if err != nil {
+			return to
+		}
+		t.Cleanup(func() { _ = c.Close() })
+	}
+	t.Fatal("the queue does not get full")
+	return to
+}

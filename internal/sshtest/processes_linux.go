@@ -1,0 +1,48 @@
+package sshtest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// sessions are the processes that a process has started, and theirs.
+func sessions(of int) []int {
+	parents := map[int][]int{}
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		return nil
+	}
+	for _, stat := range stats {
+		data, err := os.ReadFile(stat)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		// pid (name) state parent; a name may hold blanks.
+		text := string(data)
+		var state string
+		var parent int
+		if _, err := fmt.Sscan(text[strings.LastIndexByte(text, ')')+1:], &state, &parent); err != nil {
+			continue
+		}
+		pid, err := strconv.Atoi(text[:strings.IndexByte(text, ' ')])
+		if err != nil {
+			continue
+		}
+		parents[parent] = append(parents[parent], pid)
+	}
+	return below(of, parents)
+}
+
+func below(of int, parents map[int][]int) []int {
+	var all []int
+	for _, pid := range parents[of] {
+		all = append(append(all, pid), below(pid, parents)...)
+	}
+	return all
+}
+
+// Sessions counts the processes of the server's connections.
+func (s *Server) Sessions() int { return len(sessions(s.process.Process.Pid)) }
