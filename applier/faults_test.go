@@ -438,3 +438,17 @@ func TestForeignFilesAreToldAndStay(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+func TestWhatTheMachineCannotHaveDoesNotDiffer(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.edit(func(s *simulation.State) { s.Facts.DefenderRunning = false })
+	m.mustApply(t, n)
+	if o := m.observe(t, n); !o.InSync {
+		t.Errorf("%+v", o.Actions)
+	}
+	m.edit(func(s *simulation.State) { s.Facts.DefenderRunning = true })
+	if o := m.observe(t, n); o.InSync {
+		t.Error("Defender came and nothing differs")
+	}
+}

@@ -180,6 +180,9 @@ type Setting struct {
 	Present bool
 	// Pending tells that the value comes into force with the next boot.
 	Pending bool
+	// Unavailable tells that the machine has no such settings at all, as Defender's exclusions without Defender: there is
+	// nothing to compare.
+	Unavailable bool
 }
 
 // ID names the setting as the bundle names its entry.

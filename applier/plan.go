@@ -101,6 +101,9 @@ func (p *planner) adopt(id bundle.EntryID, name string) {
 func (p *planner) settings() {
 	for _, s := range p.target.settings {
 		have := p.seen.settings[s.ID()]
+		if have.Unavailable {
+			continue
+		}
 		same := have.Present == s.Present && (!s.Present || s.value.is(have.Value))
 		switch {
 		case same && s.Present && have.Pending:

@@ -117,6 +117,7 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 	}
 	c.Routes, c.Features = n.Routes, n.Features
 	c.State = []bundle.State{{Path: `C:\k\kubeconfig`, File: true, Cluster: n.Cluster}, {Path: `C:\var\lib\kubelet\pki`, Cluster: n.Cluster}}
+	c.Exclusions = []bundle.Exclusion{{Process: `C:\k\containerd\containerd.exe`, Impact: bundle.ImpactNone}}
 	c.Networks = []bundle.Network{{Name: Network, Cluster: n.Cluster}}
 	own := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerNode, Stage: n.Stage}
 	if n.HostName != "" {

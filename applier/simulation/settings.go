@@ -61,7 +61,7 @@ var kinds = map[bundle.EntryKind]settingKind{
 	bundle.KindRoute:     {readRoute, setRoute, unsetKept},
 	bundle.KindFeature:   {readKept, switchFeature, switchFeature},
 	bundle.KindFirewall:  {readKept, setFirewall, unsetKept},
-	bundle.KindExclusion: {readKept, setExclusion, unsetKept},
+	bundle.KindExclusion: {readExclusion, setExclusion, unsetKept},
 	bundle.KindEndpoint:  {readKept, setEndpoint, unsetKept},
 	bundle.KindNetwork:   {readNetwork, nil, unsetNetwork},
 	bundle.KindHostName:  {readHostName, setHostName, unsetHostName},
@@ -120,6 +120,12 @@ func setFirewall(s *State, x applier.Setting) error {
 	}
 	s.Put(x)
 	return nil
+}
+
+func readExclusion(s *State, x applier.Setting) applier.Setting {
+	x = readKept(s, x)
+	x.Unavailable = !s.Facts.DefenderRunning
+	return x
 }
 
 func setExclusion(s *State, x applier.Setting) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"wmco/applier"
 	"wmco/render/bundle"
@@ -19,7 +20,7 @@ type keeper interface {
 // settings are the keepers by kind.
 type settings map[bundle.EntryKind]keeper
 
-// read asks each keeper once for all names of its kind. What a machine cannot have is absent on it.
+// read asks each keeper once for all names of its kind. What a machine cannot have is unavailable on it.
 func (s settings) read(ctx context.Context, asked []applier.Setting) ([]applier.Setting, error) {
 	names, places := map[bundle.EntryKind][]string{}, map[bundle.EntryKind][]int{}
 	for i, a := range asked {
@@ -47,7 +48,7 @@ func (s settings) readKind(ctx context.Context, kind bundle.EntryKind, names []s
 	}
 	found, err := k.read(ctx, names)
 	if errors.Is(err, applier.ErrNoSetting) {
-		return make([]applier.Setting, len(names)), nil
+		return slices.Repeat([]applier.Setting{{Unavailable: true}}, len(names)), nil
 	}
 	return found, err
 }

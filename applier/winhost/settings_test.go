@@ -61,11 +61,13 @@ func TestSettingsOfOneKindAreReadTogetherAndToldInOrder(t *testing.T) {
 	}
 }
 
-func TestWhatAMachineCannotHaveIsAbsent(t *testing.T) {
+func TestWhatAMachineCannotHaveIsUnavailable(t *testing.T) {
 	s := settings{bundle.KindExclusion: &fakeKeeper{err: applier.ErrNoSetting}}
 	x := applier.Setting{Kind: bundle.KindExclusion, Name: `C:\k\x.exe`}
 	got, err := s.read(t.Context(), []applier.Setting{x})
-	if diff := cmp.Diff([]applier.Setting{x}, got); diff != "" || err != nil {
+	want := x
+	want.Unavailable = true
+	if diff := cmp.Diff([]applier.Setting{want}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if err := s.write(t.Context(), x); err != nil {
