@@ -70,7 +70,7 @@ func (r *run) write(ctx context.Context, f fileItem) error {
 	if access == "" || access == AccessOther {
 		access = bundle.AccessAdmins
 	}
-	return errors.Join(r.Host.Write(ctx, f.path, access, data), data.Close())
+	return r.s.store.reject(ctx, sum, errors.Join(r.Host.Write(ctx, f.path, access, data), data.Close()))
 }
 
 // clear removes state of another cluster and notes that it is done.
@@ -120,7 +120,7 @@ func (r *run) text(ctx context.Context, v value) (string, error) {
 		return "", err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxText))
-	return string(data), errors.Join(err, f.Close())
+	return string(data), r.s.store.reject(ctx, v.content.SHA256, errors.Join(err, f.Close()))
 }
 
 // put configures a service.

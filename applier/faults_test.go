@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"wmco/applier/bundletest"
 	"wmco/applier/simulation"
 	"wmco/render/bundle"
+	"wmco/render/bundle/archive"
 )
 
 const (
@@ -451,4 +453,40 @@ func TestWhatTheMachineCannotHaveDoesNotDiffer(t *testing.T) {
 	if o := m.observe(t, n); o.InSync {
 		t.Error("Defender came and nothing differs")
 	}
+}
+
+// TestPartsThatDoNotFitComeAnew resumes an upload whose first part rotted meanwhile.
+func TestPartsThatDoNotFitComeAnew(t *testing.T) {
+	t.Parallel()
+	random := rand.NewChaCha8([32]byte{7})
+	data := make([]byte, archive.PartSize+1000)
+	_, _ = random.Read(data)
+	m, n := newMachine(), newNode().Changed(func(n *node) { n.Programs[`C:\k\kubelet.exe`] = string(data) })
+	for step := 0; ; step++ {
+		m = newMachine()
+		if !m.applyCut(t, n, step) {
+			t.Fatal("never cut between the parts")
+		}
+		if path := m.partOf(1, 2); path != "" && m.partOf(2, 2) == "" {
+			m.Place(path, bundle.AccessAdmins, "rotten")
+			break
+		}
+	}
+	if _, err := m.apply(t, n, applier.Options{}); err == nil {
+		t.Fatal("applied with a rotten part")
+	}
+	m.mustApply(t, n)
+	if o := m.observe(t, n); !o.InSync {
+		t.Errorf("%+v", o)
+	}
+}
+
+// partOf is the path of a kept part, empty if there is none.
+func (m *machine) partOf(index, of int) string {
+	for path := range m.Snapshot().Files {
+		if p, err := archive.ParsePart(bundle.Base(path)); err == nil && p.Index == index && p.Of == of {
+			return path
+		}
+	}
+	return ""
 }

@@ -150,6 +150,16 @@ func (s *store) check(ctx context.Context, c content) error {
 	return errors.Join(err, r.Close())
 }
 
+// reject removes a content if err says that it is not what it should be: parts that came before and after a cut may not fit
+// together. The next run asks for all of it.
+func (s *store) reject(ctx context.Context, sum string, err error) error {
+	var corrupt *archive.CorruptError
+	if !errors.As(err, &corrupt) {
+		return err
+	}
+	return errors.Join(err, s.discard(ctx, sum))
+}
+
 // discard removes all parts of a content.
 func (s *store) discard(ctx context.Context, sum string) error {
 	for _, p := range s.parts[sum] {
