@@ -134,18 +134,23 @@ func (s seenMachine) lines() map[string]string {
 		all["setting "+id] = text
 	}
 	for name, x := range s.Services {
-		all["service "+name+" status"] = string(x.Status)
-		all["service "+name+" start"] = string(x.Start)
-		all["service "+name+" command"] = x.CommandLine
-		all["service "+name+" description"] = x.Description
-		all["service "+name+" after"] = x.Dependencies
-		all["service "+name+" environment"] = strings.Join(x.Environment, " ")
-		all["service "+name+" recovery"] = x.Recovery
+		x.addLines(all, "service "+name)
 	}
 	for _, n := range s.Networks {
 		all["network "+n] = "there"
 	}
 	return all
+}
+
+func (x seenService) addLines(all map[string]string, name string) {
+	for field, text := range map[string]string{
+		"status": string(x.Status), "start": string(x.Start), "command": x.CommandLine, "description": x.Description,
+		"after": x.Dependencies, "environment": strings.Join(x.Environment, " "), "recovery": x.Recovery,
+	} {
+		if text != "" {
+			all[name+" "+field] = text
+		}
+	}
 }
 
 // changed tells what differs between two states of a machine.
@@ -167,7 +172,7 @@ func changed(before, after seenMachine) string {
 		case !had:
 			fmt.Fprintf(&out, "+ %s: %s\n", name, now)
 		case old != now:
-			fmt.Fprintf(&out, "~ %s: %s -> %s\n", name, cmp.Or(old, "nothing"), cmp.Or(now, "nothing"))
+			fmt.Fprintf(&out, "~ %s: %s -> %s\n", name, old, now)
 		}
 	}
 	return out.String()
