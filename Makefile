@@ -8,7 +8,7 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # Debian packages that the build or the tests need; installed when missing and root, named otherwise.
-DEBIAN_PACKAGES := docker-registry
+DEBIAN_PACKAGES := docker-registry openssh-server
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # How long each fuzz target runs.

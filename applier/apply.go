@@ -114,6 +114,8 @@ func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
 		if partial == nil {
 			err = &PartialError{Err: err}
 		}
+	case isFault(err):
+		event.Result = ResultPartial
 	default:
 		event.Result = ResultRefused
 		if errors.As(err, &refused) {
@@ -125,6 +127,14 @@ func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
 	}
 	r.emit(event)
 	return Outcome{Event: event, RestartSelf: r.restartSelf}, err
+}
+
+// isFault tells whether the host, and not what was asked, is the reason that nothing was done.
+func isFault(err error) bool {
+	var file *FileError
+	var service *ServiceError
+	var locked *LockedError
+	return errors.As(err, &file) || errors.As(err, &service) || errors.As(err, &locked)
 }
 
 // dry plans and says so.
@@ -250,6 +260,9 @@ func (r *run) converge(ctx context.Context, record bundleRecord) error {
 	}
 	r.announce(p, record)
 	if err := r.allowed(p); err != nil {
+		return err
+	}
+	if err := r.packOwn(ctx, p); err != nil {
 		return err
 	}
 	if err := r.rotten(ctx, p); err != nil {

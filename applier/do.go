@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +16,7 @@ import (
 func (r *run) do(ctx context.Context, s step) error {
 	switch s.Verb {
 	case VerbMake:
-		access := s.file.access
+		access := cmp.Or(s.file.access, s.file.inherited)
 		if access == "" || access == AccessOther {
 			access = bundle.AccessUsers
 		}
@@ -33,12 +34,37 @@ func (r *run) do(ctx context.Context, s step) error {
 	case VerbDelete:
 		return r.Host.DeleteService(ctx, s.service.config.Name)
 	case VerbStop:
-		return r.Host.StopService(ctx, s.service.config.Name)
+		return r.stop(ctx, s.service)
 	case VerbStart:
-		r.restarted++
-		return r.Host.StartService(ctx, s.service.config.Name)
+		return r.start(ctx, s.service)
 	}
 	return fmt.Errorf("unknown verb %q", s.Verb)
+}
+
+// stop writes down that the service has to be started anew, then stops it.
+func (r *run) stop(ctx context.Context, s serviceItem) error {
+	j := r.s.journal
+	if name := s.config.Name; s.run && r.s.cut && !slices.Contains(j.Restart, name) {
+		j.Restart = append(slices.Clone(j.Restart), name)
+		if err := r.enter(ctx, j); err != nil {
+			return err
+		}
+	}
+	return r.Host.StopService(ctx, s.config.Name)
+}
+
+// start starts a service, and writes down that it has been.
+func (r *run) start(ctx context.Context, s serviceItem) error {
+	r.restarted++
+	if err := r.Host.StartService(ctx, s.config.Name); err != nil {
+		return err
+	}
+	j := r.s.journal
+	if !slices.Contains(j.Restart, s.config.Name) {
+		return nil
+	}
+	j.Restart = slices.DeleteFunc(slices.Clone(j.Restart), func(n string) bool { return n == s.config.Name })
+	return r.enter(ctx, j)
 }
 
 // remove removes a file, or a folder in which nothing has been put since it was seen.

@@ -98,7 +98,7 @@ func (e *Engine) load(ctx context.Context) (*situation, error) {
 	}
 	s.cache = readCache(ctx, s.records)
 	if s.ledger.Boot != s.facts.BootTime {
-		s.ledger.Shadows = nil
+		s.ledger.Shadows, s.ledger.Fresh = nil, nil
 	}
 	return s, nil
 }
@@ -193,7 +193,7 @@ func (s *situation) found() map[bundle.EntryID]bool {
 	return found
 }
 
-// circumstances of a plan for the target.
+// circumstances are those of a plan for the target.
 func (e *Engine) circumstances(ctx context.Context, s *situation, t *target, r bundleRecord) (circumstances, error) {
 	c := circumstances{owned: map[string]bool{}, self: e.Self}
 	if s.journal.Boot == s.facts.BootTime {
@@ -212,8 +212,19 @@ func (e *Engine) circumstances(ctx context.Context, s *situation, t *target, r b
 	if c.stale, err = e.findStale(ctx, s, r); err != nil {
 		return circumstances{}, err
 	}
+	c.networks = s.facts.Networks
 	c.waitsForBoot = s.journal.Phase == phaseReboot && s.journal.Boot == s.facts.BootTime
 	return c, nil
+}
+
+// setSinceBoot tells whether a variable came after the machine booted, so that no service gets it from there.
+func (s *situation) setSinceBoot(name string) bool {
+	if slices.Contains(s.ledger.Fresh, name) {
+		return true
+	}
+	return s.journal.Boot == s.facts.BootTime && slices.ContainsFunc(s.journal.Before.Settings, func(b settingBefore) bool {
+		return b.Kind == bundle.KindVariable && b.Name == name && !b.Present
+	})
 }
 
 // shadows are the variables that the machine had when it booted and has no more.
@@ -224,7 +235,7 @@ func shadows(s *situation, t *target, seen observed) []string {
 		case v.Kind != bundle.KindVariable:
 		case v.Present:
 			names = slices.DeleteFunc(names, func(n string) bool { return n == v.Name })
-		case seen.settings[v.ID()].Present && !slices.Contains(names, v.Name):
+		case seen.settings[v.ID()].Present && !slices.Contains(names, v.Name) && !s.setSinceBoot(v.Name):
 			names = append(names, v.Name)
 		}
 	}
@@ -261,7 +272,9 @@ func (s *situation) lacking(p plan) []Missing {
 	for _, step := range p.steps {
 		switch step.Verb {
 		case VerbWrite:
-			add(step.file.digest, step.file.content)
+			if step.Reason != ReasonAccess { // the file itself has them
+				add(step.file.digest, step.file.content)
+			}
 		case VerbSet:
 			if !step.setting.value.known {
 				add(step.setting.value.digest, step.setting.value.content)
@@ -300,7 +313,7 @@ func (e *Engine) observation(s *situation, r bundleRecord, p plan) Observation {
 	o := Observation{
 		Schema: Schema, Program: e.Program, Bundle: r.Manifest.Digest, Applied: s.ledger.applied(),
 		InSync: len(p.steps) == 0 && !s.cut, Impact: p.impact(), Actions: p.actions(), Restarts: p.restarts(),
-		Missing: p.missing, Foreign: p.foreign, Adopt: p.adopt, RebootPending: p.pending, Notes: s.notes, Facts: s.facts,
+		Missing: p.missing, Foreign: p.foreign, Adopt: p.adopt, RebootPending: p.pending, Waiting: p.waiting, Notes: s.notes, Facts: s.facts,
 	}
 	if s.cut {
 		o.Interrupted = s.journal.Bundle.Manifest.Digest

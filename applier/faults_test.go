@@ -416,6 +416,12 @@ func TestServicesDoNotGetAProxyThatIsGone(t *testing.T) {
 	m.mustApply(t, n)
 	none := n.Changed(func(n *node) { n.SecretProxy, n.Proxy = "", nil })
 	m.mustApply(t, none)
+	if got := m.Snapshot().Services["kubelet"].Delivered; len(got) > 0 {
+		t.Errorf("hidden, though they came after the boot: %v", got)
+	}
+	m.mustApply(t, n)
+	m.boot()
+	m.mustApply(t, none)
 	want := []string{"HTTP_PROXY=", "NO_PROXY="}
 	if got := m.Snapshot().Services["kubelet"].Delivered; !slices.Equal(got, want) {
 		t.Errorf("before the boot %v", got)

@@ -19,12 +19,14 @@ func (r *run) begin(ctx context.Context, record bundleRecord, p plan, seen obser
 	if err := r.remember(ctx, &j.Before, p, seen); err != nil {
 		return err
 	}
+	j.Restart = slices.Clone(j.Restart)
+	for _, name := range p.readers() {
+		if !slices.Contains(j.Restart, name) {
+			j.Restart = append(j.Restart, name)
+		}
+	}
 	for _, s := range p.steps {
 		switch s.Verb {
-		case VerbStop:
-			if s.service.run && !slices.Contains(j.Restart, s.service.config.Name) {
-				j.Restart = append(j.Restart, s.service.config.Name)
-			}
 		case VerbClear:
 			if !slices.Contains(j.Stale.Paths, s.file.path) {
 				j.Stale.Paths = append(j.Stale.Paths, s.file.path)
@@ -33,7 +35,7 @@ func (r *run) begin(ctx context.Context, record bundleRecord, p plan, seen obser
 			if s.setting.Kind == bundle.KindNetwork && !slices.Contains(j.Stale.Networks, s.setting.Name) {
 				j.Stale.Networks = append(j.Stale.Networks, s.setting.Name)
 			}
-		case VerbMake, VerbSet, VerbWrite, VerbPut, VerbDelete, VerbRemove, VerbStart, VerbRestore:
+		case VerbMake, VerbSet, VerbWrite, VerbStop, VerbPut, VerbDelete, VerbRemove, VerbStart, VerbRestore:
 		}
 	}
 	r.shadows = shadows(r.s, t, seen)

@@ -49,7 +49,9 @@ type ledger struct {
 	// Shadows are machine variables that we removed. The service control manager hands out those of its boot until the next
 	// one, so services get them as empty for as long (learn.microsoft.com/windows/win32/procthread/environment-variables).
 	Shadows []string `json:"shadows,omitempty"`
-	// Boot is when the machine had booted, for Shadows.
+	// Fresh are machine variables that came since the boot: the service control manager does not have those.
+	Fresh []string `json:"fresh,omitempty"`
+	// Boot is when the machine had booted, for Shadows and Fresh.
 	Boot string `json:"boot,omitempty"`
 }
 

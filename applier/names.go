@@ -13,13 +13,12 @@ const StateFolder = `C:\ProgramData\wmco`
 
 // Where things stand in the StateFolder.
 const (
-	fileLedger   = StateFolder + `\ledger.json`
-	fileJournal  = StateFolder + `\journal.json`
-	fileCache    = StateFolder + `\cache.json`
-	fileConfirm  = StateFolder + `\confirmed`
-	dirManifests = StateFolder + `\manifests`
-	dirContents  = StateFolder + `\contents`
-	dirPrevious  = StateFolder + `\previous`
+	fileLedger  = StateFolder + `\ledger.json`
+	fileJournal = StateFolder + `\journal.json`
+	fileCache   = StateFolder + `\cache.json`
+	fileConfirm = StateFolder + `\confirmed`
+	dirContents = StateFolder + `\contents`
+	dirPrevious = StateFolder + `\previous`
 )
 
 // LockFile is what hosts lock, or beside which they do.

@@ -258,7 +258,7 @@ func (seen observed) foreign(t *target) (foreign, leftovers []string) {
 			switch {
 			case Leftover(f.Path):
 				leftovers = append(leftovers, f.Path)
-			case f.Kind == FileDirectory || wanted[fileName(f.Path)] || t.isState(f.Path):
+			case wanted[fileName(f.Path)] || t.isState(f.Path) || t.logs[bundle.FoldPath(f.Path)] || t.holdsState(f.Path):
 			default:
 				foreign = append(foreign, f.Path)
 			}
@@ -277,6 +277,17 @@ func (t *target) isState(path string) bool {
 		}
 		return key == dir || strings.HasPrefix(key, dir+`\`)
 	})
+}
+
+// holdsState tells whether state of programs, or logs, are somewhere in a folder.
+func (t *target) holdsState(dir string) bool {
+	inside := bundle.FoldPath(dir) + `\`
+	for log := range t.logs {
+		if strings.HasPrefix(log, inside) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(t.state, func(s bundle.State) bool { return strings.HasPrefix(bundle.FoldPath(s.Path), inside) })
 }
 
 // insideExclusive tells whether a folded path is below an exclusive folder.

@@ -11,11 +11,11 @@ import (
 
 // plan is what brings a host from what was observed to a target, in order, and nothing else.
 //
-//	folders, settings, files that no stopped service reads      while everything runs
+//	folders, settings, files that nobody reads yet              while everything runs
 //	stop          services that change, that read what changes, that depend on those: dependents first
-//	delete, clear, remove, write, put
+//	delete, clear, unset endpoints, write, put, remove
 //	start         in the order of dependencies, each service once
-//	endpoints, folders that are empty now
+//	folders that are empty now
 type plan struct {
 	steps []step
 	// adopt are entries that are right and that we did not own.
@@ -26,6 +26,8 @@ type plan struct {
 	reboot bool
 	// missing are contents that steps need and nobody knows or has.
 	missing []Missing
+	// waiting are endpoints whose network is not there yet.
+	waiting []bundle.EntryID
 	// foreign are files that are left alone, leftovers what cuts left behind.
 	foreign, leftovers []string
 }
@@ -48,6 +50,8 @@ type circumstances struct {
 	stale stale
 	// shadows are variables that services get as empty.
 	shadows []string
+	// networks are the HNS networks that are there.
+	networks []bundle.HNSNetwork
 	// self is the service that this program runs as: it is configured, and neither stopped nor started.
 	self string
 	// waitsForBoot tells that the machine is about to boot: services start with it.
@@ -60,7 +64,7 @@ type planner struct {
 	seen   observed
 	c      circumstances
 
-	early, removes, inWay, late, after []step
+	early, removes, inWay, late, stopped []step
 	// changed are the paths that steps write or remove, folded, with their impact.
 	changed map[string]bundle.Impact
 	// running are the paths that running services read, folded.
@@ -89,7 +93,13 @@ func makePlan(wanted *target, seen observed, c circumstances) plan {
 	p.services()
 	p.order()
 	p.plan.foreign, p.plan.leftovers = seen.foreign(wanted)
+	p.plan.foreign = slices.DeleteFunc(p.plan.foreign, p.goes)
 	return p.plan
+}
+
+// goes tells whether the plan removes a path.
+func (p *planner) goes(path string) bool {
+	return slices.ContainsFunc(p.plan.steps, func(s step) bool { return s.Verb == VerbRemove && fileName(s.file.path) == fileName(path) })
 }
 
 func (p *planner) adopt(id bundle.EntryID, name string) {
@@ -132,12 +142,25 @@ func (p *planner) set(s settingItem, have Setting) {
 	if s.Present && s.impact == bundle.ImpactReboot {
 		p.plan.reboot = true
 	}
-	// An endpoint needs its network, which a service of ours makes.
-	if s.Kind == bundle.KindEndpoint && s.Present {
-		p.after = append(p.after, step{Action: a, setting: s})
+	if s.Kind == bundle.KindEndpoint {
+		p.setEndpoint(step{Action: a, setting: s})
 		return
 	}
 	p.early = append(p.early, step{Action: a, setting: s})
+}
+
+// setEndpoint waits for the endpoint's network, which a service makes, and takes an endpoint away when nobody uses it.
+func (p *planner) setEndpoint(s step) {
+	network, _, _ := strings.Cut(s.setting.Value, "/")
+	isThere := func(n bundle.HNSNetwork) bool { return n.Name == network }
+	switch {
+	case !s.setting.Present:
+		p.stopped = append(p.stopped, s)
+	case slices.ContainsFunc(p.c.networks, isThere):
+		p.early = append(p.early, s)
+	default:
+		p.plan.waiting = append(p.plan.waiting, s.Entry)
+	}
 }
 
 // folders makes them, the outer ones first; the target has them in this order.
@@ -265,7 +288,7 @@ func (p *planner) removals() {
 		going[bundle.FoldPath(s.file.path)] = true
 	}
 	items := slices.DeleteFunc(slices.Clone(p.target.files), func(f fileItem) bool { return f.kind != FileAbsent })
-	slices.SortStableFunc(items, func(a, b fileItem) int { return cmp.Compare(len(b.path), len(a.path)) })
+	slices.SortStableFunc(items, func(a, b fileItem) int { return cmp.Compare(depth(b.path), depth(a.path)) })
 	for _, f := range items {
 		key := bundle.FoldPath(f.path)
 		have := p.seen.files[key]
@@ -281,8 +304,11 @@ func (p *planner) removals() {
 		p.changed[key] = s.Impact
 		p.removes = append(p.removes, s)
 	}
-	slices.SortStableFunc(p.removes, func(a, b step) int { return cmp.Compare(len(b.file.path), len(a.file.path)) })
+	slices.SortStableFunc(p.removes, func(a, b step) int { return cmp.Compare(depth(b.file.path), depth(a.file.path)) })
 }
+
+// depth is how many folders a path is in.
+func depth(path string) int { return strings.Count(path, `\`) }
 
 // emptied tells whether nothing stays in a folder. Leftovers are swept before.
 func (p *planner) emptied(folder string, going map[string]bool) bool {
@@ -294,7 +320,7 @@ func (p *planner) order() {
 	read := p.readByStopped()
 	var quiet, late []step
 	for _, s := range p.late {
-		if read[bundle.FoldPath(s.file.path)] {
+		if read[bundle.FoldPath(s.file.path)] && s.Reason != ReasonAbsent {
 			late = append(late, s)
 		} else {
 			quiet = append(quiet, s)
@@ -303,7 +329,7 @@ func (p *planner) order() {
 	deletes, puts := partition(p.put, func(s step) bool { return s.Verb == VerbDelete })
 	files, folders := partition(p.removes, func(s step) bool { return s.file.id != bundle.KindDirectory.ID(s.file.path) })
 	p.plan.steps = slices.Concat(
-		p.inWay, p.early, quiet, p.stops(), deletes, p.clears(), files, late, puts, p.starts(), p.after, folders)
+		p.inWay, p.early, quiet, p.stops(), deletes, p.clears(), p.stopped, late, puts, files, p.starts(), folders)
 }
 
 func partition(steps []step, first func(step) bool) (a, b []step) {
@@ -328,7 +354,7 @@ func (p *planner) clears() []step {
 	for _, name := range p.c.stale.Networks {
 		s := Setting{Kind: bundle.KindNetwork, Name: name}
 		list = append(list, step{
-			Action:  Action{Verb: VerbUnset, Entry: s.ID(), Reason: ReasonStale, Impact: bundle.ImpactNone},
+			Action:  Action{Verb: VerbUnset, Entry: s.ID(), Reason: ReasonStale, Impact: bundle.ImpactDrain}, // its pods lose it
 			setting: settingItem{Setting: s},
 		})
 	}
@@ -347,6 +373,21 @@ func (p *planner) readByStopped() map[string]bool {
 		}
 	}
 	return read
+}
+
+// readers are the services that are stopped and started for something that is written before they stop.
+func (p plan) readers() []string {
+	written := map[string]bool{}
+	var names []string
+	for _, s := range p.steps {
+		switch {
+		case s.Verb == VerbWrite:
+			written[bundle.FoldPath(s.file.path)] = true
+		case s.Verb == VerbStop && s.service.run && slices.ContainsFunc(s.service.reads, func(path string) bool { return written[bundle.FoldPath(path)] }):
+			names = append(names, s.service.config.Name)
+		}
+	}
+	return names
 }
 
 // actions are what the plan shows.

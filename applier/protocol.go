@@ -36,6 +36,8 @@ type Observation struct {
 	Adopt []bundle.EntryID `json:"adopt,omitempty"`
 	// RebootPending are the settings that come into force with the next boot.
 	RebootPending []bundle.EntryID `json:"rebootPending,omitempty"`
+	// Waiting are endpoints whose HNS network no program has made yet. They do not count as differing.
+	Waiting []bundle.EntryID `json:"waiting,omitempty"`
 	// Unhealthy are services that run and whose probe does not hold, with the reason. Only verify asks.
 	Unhealthy []Unhealthy `json:"unhealthy,omitempty"`
 	// Interrupted is the digest of a bundle whose application was cut and not taken up since.
@@ -148,7 +150,7 @@ const (
 	ResultReboot Result = "reboot"
 	// ResultRolledBack means that the bundle did not work; the machine is as it was.
 	ResultRolledBack Result = "rolled back"
-	// ResultPartial means that the machine is neither as it was nor as the bundle says; the next run takes it up.
+	// ResultPartial means that the machine kept it from being done, in part or at all; the next run takes it up.
 	ResultPartial Result = "partial"
 	// ResultRefused means that nothing was done; Message says why.
 	ResultRefused Result = "refused"

@@ -24,6 +24,11 @@ func (r *run) record(ctx context.Context, record bundleRecord, p plan, t *target
 	if r.result == ResultSame {
 		next.Shadows = r.s.ledger.Shadows
 	}
+	for _, v := range t.settings {
+		if v.Kind == bundle.KindVariable && v.Present && r.s.setSinceBoot(v.Name) {
+			next.Fresh = append(next.Fresh, v.Name)
+		}
+	}
 	if r.result != ResultSame || len(p.adopt) > 0 || r.s.ledger.applied() != next.applied() || r.s.blind {
 		if err := r.s.records.write(ctx, fileLedger, next); err != nil {
 			return fmt.Errorf("writing the ledger: %w", err)
@@ -47,21 +52,51 @@ func (r *run) record(ctx context.Context, record bundleRecord, p plan, t *target
 }
 
 // findings are the entries that were there before us and may be somebody else's: those that earlier runs found, and those
-// that this one neither wrote nor owned. Entries of other kinds are adopted.
+// that this one neither wrote nor owned. Entries of other kinds are adopted, and so are all entries of a machine on which the
+// existing operator's services stand: it put them there.
 func (r *run) findings(t *target) []bundle.EntryID {
 	earlier := r.s.found()
+	adopts := r.adopts(t)
 	var list []bundle.EntryID
 	for _, s := range t.settings {
 		id := s.ID()
 		if !s.Present || !othersMay(s.Kind) {
 			continue
 		}
-		if r.ours(id) && earlier[id] || !r.ours(id) && r.wasThere(id) {
+		if r.ours(id) && earlier[id] || !r.ours(id) && !adopts && r.wasThere(id) {
 			list = append(list, id)
 		}
 	}
 	slices.Sort(list)
 	return list
+}
+
+// adopts tells whether the machine was the existing operator's: it has a service of ours by name and description, and we
+// have never been here.
+func (r *run) adopts(t *target) bool {
+	if r.s.ledger.applied() != "" {
+		return false
+	}
+	var services []ServiceConfig
+	for _, b := range r.s.journal.Before.Services {
+		services = append(services, b.Config)
+	}
+	for _, s := range r.seen.services {
+		services = append(services, s.ServiceConfig)
+	}
+	return slices.ContainsFunc(services, func(have ServiceConfig) bool {
+		return slices.ContainsFunc(t.services, func(s serviceItem) bool {
+			started := r.s.journal.startedByUs(have.Name)
+			return !started && s.present && have.CommandLine != "" && serviceName(have.Name) == serviceName(s.config.Name) && have.Description == s.config.Description
+		})
+	})
+}
+
+// startedByUs tells whether the journal saw no service of that name before us.
+func (j journal) startedByUs(name string) bool {
+	return slices.ContainsFunc(j.Before.Services, func(b serviceBefore) bool {
+		return serviceName(b.Config.Name) == serviceName(name) && !b.Present
+	})
 }
 
 // ours tells whether the bundle that was applied before owns an entry.
@@ -148,6 +183,19 @@ func (r *run) texts(t *target) []string {
 		}
 	}
 	return list
+}
+
+// packOwn keeps the contents of files that are right and are only written for their access: they need not travel.
+func (r *run) packOwn(ctx context.Context, p plan) error {
+	for _, s := range p.steps {
+		if s.Verb != VerbWrite || s.Reason != ReasonAccess || r.s.store.whole(s.file.content.SHA256) {
+			continue
+		}
+		if err := r.pack(ctx, s.file); err != nil {
+			return fmt.Errorf("keeping %s: %w", s.file.path, err)
+		}
+	}
+	return nil
 }
 
 // pack puts a file into the store as it would have travelled. It takes as much memory as its parts.

@@ -31,7 +31,9 @@ type fileItem struct {
 	path   string
 	kind   FileKind
 	access bundle.Access
-	impact bundle.Impact
+	// inherited is the access that a folder gets which the bundle does not name: that of the folder it is in.
+	inherited bundle.Access
+	impact    bundle.Impact
 	// digest is how the bundle calls the contents, content what they are.
 	digest  bundle.Digest
 	content content
@@ -216,18 +218,31 @@ func wantService(s bundle.Service, environments []bundle.Environment, contents k
 
 // addParents adds the folders that others are in and that the bundle does not name, and sorts.
 func (t *target) addParents() {
-	have := map[string]bool{}
+	have, access := map[string]bool{}, map[string]bundle.Access{}
 	for _, f := range t.files {
 		have[bundle.FoldPath(f.path)] = true
+		if f.kind == FileDirectory {
+			access[bundle.FoldPath(f.path)] = f.access
+		}
 	}
 	for _, f := range slices.Clone(t.files) {
 		for dir := bundle.Dir(f.path); !isRoot(dir) && !have[bundle.FoldPath(dir)]; dir = bundle.Dir(dir) {
 			have[bundle.FoldPath(dir)] = true
 			// Without an access: one that is there keeps its own.
-			t.files = append(t.files, fileItem{id: bundle.KindDirectory.ID(dir), path: dir, kind: FileDirectory, impact: bundle.ImpactNone})
+			t.files = append(t.files, fileItem{id: bundle.KindDirectory.ID(dir), path: dir, kind: FileDirectory, impact: bundle.ImpactNone, inherited: nearest(access, dir)})
 		}
 	}
 	sortFiles(t.files)
+}
+
+// nearest is the access of the innermost folder around a path that has one.
+func nearest(access map[string]bundle.Access, path string) bundle.Access {
+	for dir := bundle.Dir(path); !isRoot(dir); dir = bundle.Dir(dir) {
+		if a := access[bundle.FoldPath(dir)]; a != "" {
+			return a
+		}
+	}
+	return bundle.AccessUsers
 }
 
 // sortFiles puts folders first, the outer ones before the inner ones.

@@ -113,7 +113,7 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 	c.Environments = []bundle.Environment{env}
 	c.Services = slices.Clone(n.Services)
 	for _, text := range n.CAs {
-		c.TrustedCAs = append(c.TrustedCAs, bundle.TrustedCA{Digest: bundle.Of([]byte(text)), Subject: "CN=" + text, NotAfter: "2045-01-01T00:00:00Z", Impact: bundle.ImpactNone, Content: bundle.Content{Data: []byte(text)}})
+		c.TrustedCAs = append(c.TrustedCAs, bundle.TrustedCA{Digest: bundle.Of([]byte(text)), Subject: "CN=" + strings.ToValidUTF8(text, "?"), NotAfter: "2045-01-01T00:00:00Z", Impact: bundle.ImpactNone, Content: bundle.Content{Data: []byte(text)}})
 	}
 	c.Routes, c.Features = n.Routes, n.Features
 	c.State = []bundle.State{{Path: `C:\k\kubeconfig`, File: true, Cluster: n.Cluster}, {Path: `C:\var\lib\kubelet\pki`, Cluster: n.Cluster}}

@@ -131,6 +131,7 @@ func file(path string, data []byte) bundle.File {
 
 func request(t testing.TB, cluster bundle.Layer) Request {
 	t.Helper()
+	cluster.Normalize()
 	b := bundle.Bundle{Cluster: cluster, Node: bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerNode, Stage: cluster.Stage}}
 	m, err := b.Manifest()
 	if err != nil {

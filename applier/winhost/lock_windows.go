@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 
@@ -21,36 +23,94 @@ const lockedByte = 1 << 20
 const maxOwner = 4096
 
 // Lock locks a byte of the lock file, which Windows unlocks when the process ends. That holds for all sessions: a service
-// and an administrator over SSH see one file. The folder is made when it is not there.
+// and an administrator over SSH see one file. The folder is made when it is not there. A file that its last owner takes
+// along is waited for.
 func (h *Host) Lock(ctx context.Context, owner string) (release func() error, err error) {
-	if err := h.MakeDirectory(ctx, applier.StateFolder, bundle.AccessAdmins); err != nil {
+	var file *os.File
+	var last error
+	err = poll(ctx, lockPatience, goingPause, func() (bool, error) {
+		file, last = h.lockOnce(ctx)
+		return !errors.Is(last, errGoing), nil
+	})
+	if err = errors.Join(last, err); err != nil {
 		return nil, err
 	}
-	file, err := openLock()
-	if err != nil {
-		return nil, fileError(applier.LockFile, "opening", err)
-	}
-	const alone = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
-	err = windows.LockFileEx(windows.Handle(file.Fd()), alone, 0, 1, 0, &windows.Overlapped{Offset: lockedByte})
-	switch {
-	case errors.Is(err, windows.ERROR_LOCK_VIOLATION):
-		err = lockedError(file)
-	case err != nil:
-		err = fmt.Errorf("locking %s: %w", applier.LockFile, err)
-	default:
-		err = fileError(applier.LockFile, "writing", writeOwner(file, owner))
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
+	if err := writeOwner(file, owner); err != nil {
+		return nil, errors.Join(fileError(applier.LockFile, "writing", err), file.Close())
 	}
 	return func() error { return unlock(file) }, nil
 }
 
+// errGoing says what may be wrong with a lock file or a folder that cannot be opened.
+var errGoing = errors.New("its last owner may be removing it")
+
+// goingPause is for that to end.
+const goingPause = 5 * time.Millisecond
+
+func (h *Host) lockOnce(ctx context.Context) (*os.File, error) {
+	var file *os.File
+	err := h.MakeDirectory(ctx, applier.StateFolder, bundle.AccessAdmins)
+	if err == nil {
+		file, err = openLock()
+		err = fileError(applier.LockFile, "opening", err)
+	}
+	if absent(err) || errors.Is(err, windows.ERROR_ACCESS_DENIED) || errors.Is(err, windows.ERROR_SHARING_VIOLATION) {
+		return nil, fmt.Errorf("%w: %w", err, errGoing)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = lock(file)
+	if err == nil && removed(file) {
+		err = errGoing
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func lock(file *os.File) error {
+	const alone = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+	err := windows.LockFileEx(windows.Handle(file.Fd()), alone, 0, 1, 0, &windows.Overlapped{Offset: lockedByte})
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return lockedError(file)
+	}
+	if err != nil {
+		return fmt.Errorf("locking %s: %w", applier.LockFile, err)
+	}
+	return nil
+}
+
+// standardInfo is FILE_STANDARD_INFO (learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_standard_info).
+type standardInfo struct {
+	AllocationSize, EndOfFile int64
+	NumberOfLinks             uint32
+	DeletePending, Directory  bool
+}
+
+// removed tells whether a file that is open has no name any more, or loses it when it is closed.
+func removed(file *os.File) bool {
+	var info standardInfo
+	err := windows.GetFileInformationByHandleEx(windows.Handle(file.Fd()), windows.FileStandardInfo, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	return err == nil && (info.DeletePending || info.NumberOfLinks == 0)
+}
+
 // unlock does not leave it to the end of the file, which Windows may notice late
-// (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex).
+// (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex). A lock file that is all there is goes, and its
+// folder too: so a cleanup leaves nothing. That happens while it is locked, so that nobody who locks it has one that goes.
 func unlock(file *os.File) error {
-	err := windows.UnlockFileEx(windows.Handle(file.Fd()), 0, 1, 0, &windows.Overlapped{Offset: lockedByte})
-	return errors.Join(err, file.Close())
+	inside, err := os.ReadDir(applier.StateFolder)
+	last := err == nil && len(inside) == 1
+	if last {
+		_ = deleteFile(applier.LockFile) // it is gone when it is closed
+	}
+	err = windows.UnlockFileEx(windows.Handle(file.Fd()), 0, 1, 0, &windows.Overlapped{Offset: lockedByte})
+	err = errors.Join(err, file.Close())
+	if last {
+		_ = os.Remove(applier.StateFolder) // not if somebody has locked it since
+	}
+	return err
 }
 
 func openLock() (*os.File, error) {

@@ -186,11 +186,25 @@ func ignoreNotExist(err error) error {
 // (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-changeserviceconfigw, ERROR_SERVICE_MARKED_FOR_DELETE).
 func (s service) marked() (bool, error) {
 	const same = windows.SERVICE_NO_CHANGE
-	err := windows.ChangeServiceConfig(s.handle, same, same, same, nil, nil, nil, nil, nil, nil, nil)
+	dependencies, err := s.sameDependencies()
+	if err != nil {
+		return false, err
+	}
+	err = windows.ChangeServiceConfig(s.handle, same, same, same, nil, nil, nil, dependencies, nil, nil, nil)
 	if errors.Is(err, windows.ERROR_SERVICE_MARKED_FOR_DELETE) {
 		return true, nil
 	}
 	return false, err
+}
+
+// sameDependencies is what a change of others than the dependencies says of them: nothing, except to Wine, which forgets
+// them in a change that does not name them.
+func (s service) sameDependencies() (*uint16, error) {
+	if !isWine() {
+		return nil, nil
+	}
+	list, err := s.list(valueDependencies)
+	return &multiString(list)[0], err
 }
 
 // dependents are the services that run and depend on it

@@ -74,6 +74,20 @@ func TestArgumentsOfServices(t *testing.T) {
 	}
 }
 
+func TestLookingAtAServiceChangesNothing(t *testing.T) {
+	h, config := testService(t, hosttest.ProgramGood)
+	config.Dependencies, config.Environment = []string{"first", "second"}, []string{"A=1"}
+	config.Recovery = bundle.Recovery{RestartAfterSeconds: []int{10}, ResetSeconds: 300}
+	if err := h.PutService(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if diff := cmp.Diff(config, serviceNow(t, h, config.Name).ServiceConfig); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
+
 func TestAServiceThatCrashesIsStopped(t *testing.T) {
 	h, config := testService(t, playsCrash)
 	for range 2 { // it can be started again

@@ -40,7 +40,7 @@ come up. stdin is an archive: the manifest and the contents that observe said ar
 	flags.BoolVar(&f.full, "full", false, "read every file, whatever is known of it")
 	flags.StringVar(&f.impact, "max-impact", string(bundle.ImpactReboot), "refuse a plan that costs more: none, restart, drain or reboot")
 	flags.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for another run on this machine")
-	flags.DurationVar(&f.confirm, "confirm-within", 0, "roll back unless `wmco-node confirm` is called within this time")
+	flags.DurationVar(&f.confirm, "confirm-within", 0, "roll back unless 'wmco-node confirm' is called within this time")
 	formatFlag(cmd, &f.format)
 	return cmd
 }
@@ -120,7 +120,7 @@ func repairCommand(a *app) *cobra.Command {
 		Use:   "repair",
 		Short: "Bring this machine back to the bundle that was applied last",
 		Long: `Do once what run does again and again: put back what differs from the contents that are kept here, or take up or undo an
-application that was cut.` + exitHelp("0    the machine is as the bundle says", "4    in part", "5    an application that was cut is undone", "130  interrupted"),
+application that was cut.` + exitHelp("0    the machine is as the bundle says", "2    a content that is needed is not kept here", "4    in part", "5    an application that was cut is undone", "130  interrupted"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			e, err := a.engine("repair")

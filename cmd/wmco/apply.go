@@ -84,21 +84,26 @@ func (f *applyFlags) apply(ctx context.Context, o *fleet, show *show) *results {
 	anew.Limits.Kept = 0
 	confirms := sshhost.NewClient(anew, o.program)
 	o.each(ctx, func(ctx context.Context, m *sshhost.Machine, member *member) error {
+		var impact bundle.Impact
 		event, err := m.Apply(ctx, member.request, f.options, func(e applier.Event) {
 			show.event(member.target, e)
+			impact = bundle.Impact(firstNonEmpty(string(e.Impact), string(impact)))
 			if e.Event == applier.EventConfirm {
-				go func() {
-					if err := confirms.Machine(member.target).Confirm(ctx, member.request.Manifest.Digest); err != nil {
-						show.note(member.target, "confirming: "+err.Error())
-					}
-				}()
+				go confirm(ctx, confirms.Machine(member.target), member, show)
 			}
 		})
+		event.Impact = impact
 		all.put(member.target, event)
 		show.done(member.target, err)
 		return contentError(err)
 	})
 	return all
+}
+
+func confirm(ctx context.Context, m *sshhost.Machine, member *member, show *show) {
+	if err := m.Confirm(ctx, member.request.Manifest.Digest); err != nil {
+		show.note(member.target, "confirming: "+err.Error())
+	}
 }
 
 // contentError tells a content that nobody has: executables come from a payload.
@@ -135,8 +140,11 @@ func (f *applyFlags) tell(a app, o *fleet, results *results) error {
 }
 
 func resultText(e applier.Event, err error) string {
-	if err != nil {
+	switch {
+	case err != nil:
 		return "no result"
+	case e.Result == applier.ResultReboot:
+		return "waits for a reboot: reboot it and apply again"
 	}
 	return string(e.Result)
 }

@@ -40,6 +40,8 @@ type Options struct {
 	simulated.Settings
 	// HostKeys are the types of its keys; ed25519 if none are named.
 	HostKeys []KeyType
+	// Key opens the server; a new one if there is none.
+	Key ssh.Signer
 	// Unauthorized servers take no key until Authorize.
 	Unauthorized bool
 	// NoSFTP servers have no SFTP subsystem.
@@ -57,7 +59,7 @@ type Server struct {
 	Key ssh.Signer
 	// Root is the machine's folder: C:\k is C/k in it.
 	Root string
-	// KeyFile is Key in a file, for other programs.
+	// KeyFile is Key in a file, for other programs; empty where Options gave it.
 	KeyFile string
 
 	t        testing.TB
@@ -85,7 +87,9 @@ func (p Programs) Start(t testing.TB, o Options) *Server {
 	if me.Uid == "0" {
 		must(t, os.MkdirAll("/run/sshd", 0o755)) // where sshd as root shuts itself in
 	}
-	s.Key, s.KeyFile = s.newKey("client", Ed25519)
+	if s.Key = o.Key; s.Key == nil {
+		s.Key, s.KeyFile = s.newKey("client", Ed25519)
+	}
 	if !o.Unauthorized {
 		s.Authorize()
 	}

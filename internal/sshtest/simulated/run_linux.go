@@ -64,14 +64,18 @@ func (m Machine) exec(program string, words []string) (int, error) {
 		return 1, err
 	}
 	go asLines(stdin, os.Stdin)
-	exit := (*exec.ExitError)(nil)
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
-		return 1, err
+	return powerShellStatus(cmd.Run())
+}
+
+// powerShellStatus makes 1 of every status but 0, as powershell -c does.
+func powerShellStatus(err error) (int, error) {
+	switch exit := (*exec.ExitError)(nil); {
+	case err == nil:
+		return 0, nil
+	case errors.As(err, &exit):
+		return 1, nil
 	}
-	if exit != nil {
-		return 1, nil // powershell -c makes 1 of every status
-	}
-	return 0, nil
+	return 1, err
 }
 
 // asLines hands stdin on as PowerShell does: lines of text in which what is no text becomes question marks.

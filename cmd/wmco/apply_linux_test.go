@@ -14,6 +14,7 @@ import (
 
 	"wmco/applier"
 	"wmco/internal/sshtest"
+	"wmco/payload"
 )
 
 // overSSH are simulated machines behind SSH servers, and a cluster that knows them.
@@ -57,10 +58,15 @@ func (o *overSSH) write(t *testing.T, name, text string) string {
 
 func (o *overSSH) create(t *testing.T, s *sshtest.Server, name, address string) {
 	t.Helper()
-	facts := o.write(t, name+".json", fmt.Sprintf(`{"schema":1,"hostName":%q,"addresses":[%q],"osBuild":"10.0.20348","defaultRoute":{"address":%q,"gateway":"10.0.0.1"}}`, name, address, address))
+	facts := o.write(t, name+".json", fmt.Sprintf(`{"schema":1,"hostName":%q,"addresses":[%q],"osBuild":"10.0.20348","defenderRunning":true,"features":["Containers"],"defaultRoute":{"address":%q,"gateway":"10.0.0.1"}}`, name, address, address))
 	out, err := exec.CommandContext(t.Context(), o.node, "--root", s.Root, "machine", "create", "--facts", facts).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
+	}
+	// Without --payload, executables are expected to be there.
+	for _, e := range payload.Table() {
+		must(t, os.MkdirAll(filepath.Dir(s.Path(e.Path)), 0o755))
+		must(t, os.WriteFile(s.Path(e.Path), []byte(e.Name), 0o600))
 	}
 }
 
@@ -106,13 +112,14 @@ func TestApplyVerifyAndDiffOverSSH(t *testing.T) {
 		{"before anything", "diff", nil, nil, exitDiffers},
 		{"a dry run", "apply", []string{"--dry-run"}, nil, exitDone},
 		{"it changed nothing", "verify", nil, nil, exitDiffers},
-		{"too costly", "apply", []string{"--max-impact", "none"}, nil, exitUsage},
 		{"for real", "apply", nil, nil, exitDone},
 		{"nothing differs", "diff", nil, nil, exitDone},
 		{"all is well", "verify", nil, nil, exitDone},
 		{"again", "apply", []string{"-o", "json"}, nil, exitDone},
 		{"somebody edits a file", "verify", nil, func() { must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet-ca.crt`), nil, 0o600)) }, exitDiffers},
 		{"repaired", "apply", nil, nil, exitDone},
+		{"too costly", "apply", []string{"--max-impact", "none"}, func() { must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet.conf`), nil, 0o600)) }, exitUsage},
+		{"allowed", "apply", []string{"--max-impact", "restart"}, nil, exitDone},
 		{"another key of the host", "apply", nil, func() { o.servers[0].NewHostKeys(); o.servers[0].Restart() }, exitUnreachable},
 		{"the server is gone", "verify", nil, o.servers[0].Stop, exitUnreachable},
 	} {
