@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 
 	"wmco/render/bundle"
 	"wmco/render/bundle/archive"
@@ -355,17 +357,69 @@ func (r *run) sweepAfter(ctx context.Context, p plan) {
 
 // carryOut does the steps in order.
 func (r *run) carryOut(ctx context.Context, p plan) error {
-	for _, s := range p.steps {
+	for steps := p.steps; len(steps) > 0; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := r.do(ctx, s); err != nil {
-			return fmt.Errorf("%s %s: %w", s.Verb, s.Entry, err)
+		n := together(steps)
+		if err := r.doAll(ctx, steps[:n]); err != nil {
+			return err
 		}
-		r.done++
-		r.emit(Event{Event: EventAction, Action: &s.Action, Done: r.done, Total: r.total})
+		for _, s := range steps[:n] {
+			r.done++
+			r.emit(Event{Event: EventAction, Action: &s.Action, Done: r.done, Total: r.total})
+		}
+		steps = steps[n:]
 	}
 	return nil
+}
+
+// together is how many steps from the first one on are done at once: files that are written one after another, when they
+// are large enough for more than one processor. One file does not need another.
+func together(steps []step) int {
+	n, size := 0, int64(0)
+	for n < len(steps) && steps[n].Verb == VerbWrite && size < batchSize {
+		size += steps[n].Size
+		n++
+	}
+	if size < batchSize {
+		return 1
+	}
+	return n
+}
+
+// batchSize is how many bytes of files are written at once.
+const batchSize = 64 << 20
+
+// doAll does one step, or several files on all processors.
+func (r *run) doAll(ctx context.Context, steps []step) error {
+	if len(steps) == 1 {
+		return told(steps[0], r.do(ctx, steps[0]))
+	}
+	errs := make([]error, len(steps))
+	var work sync.WaitGroup
+	slots := make(chan struct{}, runtime.NumCPU())
+	for i, s := range steps {
+		slots <- struct{}{}
+		work.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = r.write(ctx, s.file)
+		})
+	}
+	work.Wait()
+	r.written += len(steps)
+	for i, s := range steps {
+		errs[i] = told(s, r.s.store.reject(ctx, s.file.content.SHA256, errs[i]))
+	}
+	return errors.Join(errs...)
+}
+
+// told names the step that an error comes from.
+func told(s step, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s %s: %w", s.Verb, s.Entry, err)
 }
 
 // awaitBoot leaves the rest to the run after the next boot of the machine.

@@ -22,7 +22,8 @@ func (r *run) do(ctx context.Context, s step) error {
 		}
 		return r.Host.MakeDirectory(ctx, s.file.path, access)
 	case VerbWrite, VerbRestore:
-		return r.write(ctx, s.file)
+		r.written++
+		return r.s.store.reject(ctx, s.file.content.SHA256, r.write(ctx, s.file))
 	case VerbRemove:
 		return r.remove(ctx, s.file)
 	case VerbClear:
@@ -81,7 +82,6 @@ func (r *run) remove(ctx context.Context, f fileItem) error {
 // write puts a content into its place. A file that was kept aside whole goes back as it was, with its own security.
 func (r *run) write(ctx context.Context, f fileItem) error {
 	sum := f.content.SHA256
-	r.written++
 	if r.s.store.previous[sum] && !r.s.store.whole(sum) {
 		if err := r.Host.Link(ctx, previousPath(sum), f.path); err == nil {
 			return nil
@@ -96,7 +96,7 @@ func (r *run) write(ctx context.Context, f fileItem) error {
 	if access == "" || access == AccessOther {
 		access = bundle.AccessAdmins
 	}
-	return r.s.store.reject(ctx, sum, errors.Join(r.Host.Write(ctx, f.path, access, data), data.Close()))
+	return errors.Join(r.Host.Write(ctx, f.path, access, data), data.Close())
 }
 
 // clear removes state of another cluster and notes that it is done.

@@ -496,3 +496,29 @@ func (m *machine) partOf(index, of int) string {
 	}
 	return ""
 }
+
+// TestLargeFilesAreWrittenTogether writes enough for several at once, and lets one of them fail.
+func TestLargeFilesAreWrittenTogether(t *testing.T) {
+	t.Parallel()
+	n := newNode().Changed(func(n *node) {
+		for i := range 5 {
+			n.Programs[fmt.Sprintf(`C:\k\large%d.exe`, i)] = strings.Repeat(fmt.Sprint(i), 20<<20)
+		}
+	})
+	m := newMachine()
+	m.edit(func(s *simulation.State) { s.Script.Denied = []string{`C:\k\large3.exe`} })
+	_, err := m.apply(t, n, applier.Options{})
+	if err == nil || !strings.Contains(err.Error(), `large3.exe`) {
+		t.Errorf("error %v", err)
+	}
+	m.edit(func(s *simulation.State) { s.Script = simulation.Script{} })
+	m.mustApply(t, n)
+	for path, text := range n.Programs {
+		if got, _ := m.Contents(path); got != text {
+			t.Errorf("%s has %d bytes, want %d", path, len(got), len(text))
+		}
+	}
+	if o := m.observe(t, n); !o.InSync {
+		t.Errorf("%+v", o)
+	}
+}

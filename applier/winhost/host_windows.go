@@ -52,9 +52,13 @@ func (h *Host) Settings(ctx context.Context, names []applier.Setting) ([]applier
 	return h.settings.read(ctx, names)
 }
 
-// Set changes nothing that is as it should be.
+// Set changes nothing that is as it should be, and is done when the disk has the change.
 func (h *Host) Set(ctx context.Context, setting applier.Setting) error {
-	return h.settings.write(ctx, setting)
+	err := h.settings.write(ctx, setting)
+	if hive := hives[setting.Kind]; hive != "" && err == nil {
+		err = flushHive(hive)
+	}
+	return err
 }
 
 // Probe asks a service of this machine.

@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
+
+	"wmco/render/bundle"
 )
 
 // withKey opens a key of the machine for one piece of work.
@@ -25,6 +27,32 @@ func machineText(path, value string) (text string, there bool, err error) {
 		return err
 	})
 	return text, err == nil, ignoreNotExist(err)
+}
+
+// hives are the parts of the registry in which settings stand.
+var hives = map[bundle.EntryKind]string{
+	bundle.KindVariable: "SYSTEM", bundle.KindHostName: "SYSTEM", bundle.KindRoute: "SYSTEM", bundle.KindFirewall: "SYSTEM",
+	bundle.KindTrustedCA: "SOFTWARE",
+}
+
+// hiveServices is where services stand.
+const hiveServices = "SYSTEM"
+
+// flushHive writes what was changed in a part of the registry to the disk, which Windows does when it has time: the files
+// that we write are there at once, and must not know of changes that a loss of power takes back
+// (learn.microsoft.com/windows/win32/api/winreg/nf-winreg-regflushkey).
+func flushHive(hive string) error {
+	flush := windows.NewLazySystemDLL("advapi32.dll").NewProc("RegFlushKey")
+	err := withKey(hive, registry.QUERY_VALUE, func(k registry.Key) error {
+		if code, _, _ := flush.Call(uintptr(k)); code != 0 {
+			return windows.Errno(code)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("flushing the registry: %w", err)
+	}
+	return nil
 }
 
 // keyEnvironment holds the variables of the machine (learn.microsoft.com/windows/win32/procthread/environment-variables).

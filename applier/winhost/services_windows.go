@@ -81,6 +81,9 @@ func (h *Host) DeleteService(ctx context.Context, name string) error {
 		}
 		return held(poll(ctx, h.limits.free, h.limits.poll, gone))
 	})
+	if err == nil {
+		err = flushHive(hiveServices)
+	}
 	return serviceError(name, "deleting", err)
 }
 

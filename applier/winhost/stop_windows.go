@@ -116,5 +116,8 @@ func (h *Host) PutService(ctx context.Context, config applier.ServiceConfig) err
 			return err == nil, err
 		}))
 	})
+	if err == nil {
+		err = flushHive(hiveServices)
+	}
 	return serviceError(config.Name, "configuring", err)
 }

@@ -10,7 +10,6 @@ import (
 
 	"wmco/applier"
 	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
 )
 
 type applyFlags struct {
@@ -18,6 +17,7 @@ type applyFlags struct {
 	dryRun  bool
 	reboot  bool
 	full    bool
+	text    bool
 	impact  string
 	wait    time.Duration
 	confirm time.Duration
@@ -38,6 +38,7 @@ come up. stdin is an archive: the manifest and the contents that observe said ar
 	flags.BoolVar(&f.dryRun, "dry-run", false, "print the plan and stop before the first write")
 	flags.BoolVar(&f.reboot, "reboot", false, "reboot the machine if something waits for it")
 	flags.BoolVar(&f.full, "full", false, "read every file, whatever is known of it")
+	textFlag(cmd, &f.text)
 	flags.StringVar(&f.impact, "max-impact", string(bundle.ImpactReboot), "refuse a plan that costs more: none, restart, drain or reboot")
 	flags.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for another run on this machine")
 	flags.DurationVar(&f.confirm, "confirm-within", 0, "roll back unless 'wmco-node confirm' is called within this time")
@@ -54,9 +55,9 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 	if err != nil {
 		return err
 	}
-	r, err := archive.NewReader(a.stdin)
+	r, err := a.bundleIn(f.text)
 	if err != nil {
-		return &exitError{exitUsage, fmt.Errorf("reading the bundle on stdin: %w", err)}
+		return err
 	}
 	e.Emit = a.emitter(f.format)
 	o := applier.Options{DryRun: f.dryRun, MaxImpact: impact, Reboot: f.reboot, Full: f.full, LockWait: f.wait}

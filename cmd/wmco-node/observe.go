@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
@@ -11,7 +9,7 @@ import (
 
 func observeCommand(a *app) *cobra.Command {
 	var full bool
-	var f format
+	var f compareFlags
 	cmd := &cobra.Command{
 		Use:   "observe",
 		Short: "Print how this machine differs from the bundle on stdin",
@@ -25,12 +23,23 @@ archive as apply takes it. Nothing on the machine changes.` + exitHelp("0  the m
 		},
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "read every file, whatever is known of it")
-	formatFlag(cmd, &f)
+	f.add(cmd)
 	return cmd
 }
 
+// compareFlags are those of commands that compare.
+type compareFlags struct {
+	format format
+	text   bool
+}
+
+func (f *compareFlags) add(cmd *cobra.Command) {
+	formatFlag(cmd, &f.format)
+	textFlag(cmd, &f.text)
+}
+
 func verifyCommand(a *app) *cobra.Command {
-	var f format
+	var f compareFlags
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Print how this machine differs from the bundle on stdin, reading everything and asking every service",
@@ -43,25 +52,25 @@ func verifyCommand(a *app) *cobra.Command {
 			})
 		},
 	}
-	formatFlag(cmd, &f)
+	f.add(cmd)
 	return cmd
 }
 
 // compare reads the bundle, asks, prints, and says by the exit status whether anything differs.
-func (a *app) compare(f format, ask func(*applier.Engine, *archive.Reader) (applier.Observation, error)) error {
+func (a *app) compare(f compareFlags, ask func(*applier.Engine, *archive.Reader) (applier.Observation, error)) error {
 	e, err := a.engine("observe")
 	if err != nil {
 		return err
 	}
-	r, err := archive.NewReader(a.stdin)
+	r, err := a.bundleIn(f.text)
 	if err != nil {
-		return &exitError{exitUsage, fmt.Errorf("reading the bundle on stdin: %w", err)}
+		return err
 	}
 	o, err := ask(e, r)
 	if err != nil {
 		return err
 	}
-	if err := a.printObservation(f, o); err != nil {
+	if err := a.printObservation(f.format, o); err != nil {
 		return err
 	}
 	if !o.InSync || len(o.Unhealthy) > 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,6 +88,8 @@ type keeper struct {
 	flags  runFlags
 	// read is when every file was read last.
 	read time.Time
+	// differs is what the last turn told and did not repair, now what the present one found.
+	differs, now []applier.Action
 }
 
 // turn compares and repairs once. Only what ends the program is an error.
@@ -94,7 +97,9 @@ func (k *keeper) turn(ctx context.Context) error {
 	now := k.engine.Clock.Now()
 	o := applier.Options{Full: now.Sub(k.read) >= k.flags.full, DryRun: k.flags.reportOnly}
 	k.engine.Emit = k.event
+	k.now = nil
 	outcome, err := k.engine.Repair(ctx, o)
+	k.report()
 	var locked *applier.LockedError
 	switch {
 	case ctx.Err() != nil:
@@ -118,17 +123,35 @@ func (k *keeper) turn(ctx context.Context) error {
 	return nil
 }
 
+// report tells what differs and is left as it is, when that has changed.
+func (k *keeper) report() {
+	if slices.Equal(k.now, k.differs) {
+		return
+	}
+	k.differs = k.now
+	if len(k.now) == 0 {
+		k.log.Info("nothing differs any more")
+	}
+	for _, a := range k.now {
+		k.log.Warn("differs", "verb", a.Verb, "entry", a.Entry, "reason", a.Reason)
+	}
+}
+
 // event logs what happened. A turn in which nothing differs is silent.
 func (k *keeper) event(e applier.Event) {
 	switch e.Event {
 	case applier.EventAction:
+		if k.flags.reportOnly {
+			k.now = append(k.now, *e.Action)
+			return
+		}
 		k.log.Info("action", "verb", e.Action.Verb, "entry", e.Action.Entry, "reason", e.Action.Reason)
 	case applier.EventRollback:
 		k.log.Error("rolling back", "reason", e.Message)
 	case applier.EventNote:
 		k.log.Warn(e.Message)
 	case applier.EventResult:
-		if e.Result != applier.ResultSame && e.Result != applier.ResultRefused {
+		if e.Result == applier.ResultApplied || e.Result == applier.ResultReboot || e.Result == applier.ResultRolledBack {
 			k.log.Info("result", "result", e.Result, "written", e.Written, "restarted", e.Restarted)
 		}
 	case applier.EventPlan, applier.EventReceived, applier.EventProbe, applier.EventConfirm:

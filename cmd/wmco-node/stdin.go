@@ -1,0 +1,30 @@
+package main
+
+import (
+	"encoding/base64"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"wmco/render/bundle/archive"
+)
+
+// textFlag is for callers behind a shell that takes stdin for text: PowerShell decodes what it hands on to a program and
+// encodes it again (learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_pipelines).
+func textFlag(cmd *cobra.Command, text *bool) {
+	cmd.Flags().BoolVar(text, "text", false, "stdin is base64 in lines (RFC 4648, padded), for shells that take it for text")
+}
+
+// bundleIn reads what comes on stdin.
+func (a *app) bundleIn(text bool) (*archive.Reader, error) { //nolint:revive // it is what the caller's flag says
+	var in io.Reader = a.stdin
+	if text {
+		in = base64.NewDecoder(base64.StdEncoding, in) // which skips line ends
+	}
+	r, err := archive.NewReader(in)
+	if err != nil {
+		return nil, &exitError{exitUsage, fmt.Errorf("reading the bundle on stdin: %w", err)}
+	}
+	return r, nil
+}
