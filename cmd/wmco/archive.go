@@ -2,20 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"os"
 
 	"wmco/render/bundle"
 	"wmco/render/bundle/archive"
 )
-
-// newKey is a key of secret digests for one run.
-func newKey() bundle.Key {
-	key := make(bundle.Key, digestKey)
-	_, _ = rand.Read(key) // crypto/rand documents that it never fails
-	return key
-}
 
 // writeArchive writes what `wmco-node apply` reads: the manifest and every content. Secrets are in it in clear.
 func (f *renderFlags) writeArchive(ctx context.Context, a app, r rendered) error {

@@ -39,10 +39,6 @@ type fleet struct {
 	parallel int
 }
 
-// digestKey is how long the key of secret digests is, in bytes. Each run has its own: machines tell secrets by the index that
-// travels with the manifest.
-const digestKey = 32
-
 // fleet asks the machines for their facts, renders their bundles and hands out each. The caller closes the client.
 func (f *machineFlags) fleet(ctx context.Context, a app) (*fleet, error) {
 	targets, err := f.targets()
@@ -74,7 +70,7 @@ func (f *machineFlags) prepare(ctx context.Context, a app, o *fleet) error {
 	if f.facts == "" {
 		inputs.machineFacts = o.askFacts(ctx)
 	}
-	inputs.key = newKey()
+	inputs.key = digestKey()
 	inputs.all = inputs.node == "" && inputs.instance == ""
 	bundles, findings, err := renderSelected(ctx, a, &inputs)
 	if err != nil {

@@ -59,7 +59,7 @@ type rendered struct {
 
 func (f *renderFlags) run(ctx context.Context, a app) error {
 	if f.archive != "" {
-		f.key = newKey()
+		f.key = digestKey()
 	}
 	bundles, findings, err := renderSelected(ctx, a, &f.inputFlags)
 	if err != nil {

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"wmco/render/bundle"
+)
+
+// digestKeySize is how long the key of secret digests is, in bytes.
+const digestKeySize = 32
+
+// digestKey is the key of this user's secret digests, made at its first use. With the same key the same inputs are the same
+// bundle, so that a machine that was brought to it is known to have it. Where no key can be kept, each run has its own:
+// machines compare secrets by the index that travels with the manifest, and only the bundle's digest is another.
+func digestKey() bundle.Key {
+	fresh := make(bundle.Key, digestKeySize)
+	_, _ = rand.Read(fresh) // crypto/rand documents that it never fails
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return fresh
+	}
+	path := filepath.Join(dir, "wmco", "digest.key")
+	kept, err := os.ReadFile(path)
+	switch {
+	case err == nil && len(kept) == digestKeySize:
+		return kept
+	case err == nil || !errors.Is(err, fs.ErrNotExist):
+		return fresh
+	}
+	if keepKey(path, fresh) != nil {
+		return fresh
+	}
+	// Another run may have been faster.
+	if kept, err := os.ReadFile(path); err == nil && len(kept) == digestKeySize {
+		return kept
+	}
+	return fresh
+}
+
+// keepKey writes a key that is not there yet, whole or not at all.
+func keepKey(path string, key bundle.Key) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "digest.key-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(key)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Link(f.Name(), path) // which does not replace
+	}
+	return errors.Join(err, os.Remove(f.Name()))
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestTheDigestKeyIsKept(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("HOME", home)
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
+	first := digestKey()
+	if len(first) != digestKeySize || !bytes.Equal(first, digestKey()) {
+		t.Error("the key is not kept")
+	}
+	path := filepath.Join(home, "config", "wmco", "digest.key")
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	files, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(files) != 1 {
+		t.Errorf("%v, %v", files, err)
+	}
+	// One that was cut short is left alone, and none of it used.
+	if err := os.WriteFile(path, first[:5], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again := digestKey(); len(again) != digestKeySize || bytes.Equal(again, first) {
+		t.Errorf("%d bytes", len(again))
+	}
+	t.Setenv("XDG_CONFIG_HOME", filepath.Join(path, "not a folder"))
+	if again := digestKey(); len(again) != digestKeySize {
+		t.Errorf("%d bytes where nothing can be kept", len(again))
+	}
+}
