@@ -467,7 +467,8 @@ func TestPartsThatDoNotFitComeAnew(t *testing.T) {
 	random := rand.NewChaCha8([32]byte{7})
 	data := make([]byte, archive.PartSize+1000)
 	_, _ = random.Read(data)
-	m, n := newMachine(), newNode().Changed(func(n *node) { n.Programs[`C:\k\kubelet.exe`] = string(data) })
+	var m *machine
+	n := newNode().Changed(func(n *node) { n.Programs[`C:\k\kubelet.exe`] = string(data) })
 	for step := 0; ; step++ {
 		m = newMachine()
 		if !m.applyCut(t, n, step) {

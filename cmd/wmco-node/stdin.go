@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +17,7 @@ func textFlag(cmd *cobra.Command, text *bool) {
 
 // bundleIn reads what comes on stdin.
 func (a *app) bundleIn(text bool) (*archive.Reader, error) { //nolint:revive // it is what the caller's flag says
-	var in io.Reader = a.stdin
+	in := a.stdin
 	if text {
 		in = base64.NewDecoder(base64.StdEncoding, in) // which skips line ends
 	}

@@ -94,7 +94,7 @@ func (f *applyFlags) apply(ctx context.Context, o *fleet, show *show) *results {
 		})
 		event.Impact = impact
 		all.put(member.target, event)
-		show.done(member.target, err)
+		show.done(member.target, applyStatus(event.Result, err))
 		return contentError(err)
 	})
 	return all

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -76,20 +77,29 @@ type answer struct {
 	stdout, stderr string
 }
 
-// wmco runs a command line against all machines.
+// wmco runs a command line for the cluster, with the key of the first machine.
 func (o *overSSH) wmco(t *testing.T, command string, args ...string) answer {
 	t.Helper()
+	return o.run(t, strings.NewReader(""), append([]string{command, "--identity", o.servers[0].KeyFile}, args...))
+}
+
+// run runs a command line for the cluster, with the keys that it names.
+func (o *overSSH) run(t *testing.T, stdin io.Reader, line []string) answer {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	a := app{stdin: stdin, stdout: &stdout, stderr: &stderr, now: time.Now, version: "test"}
+	status := run(t.Context(), a, o.line(line))
+	return answer{status, stdout.String(), stderr.String()}
+}
+
+// line is a command line with the inputs of the cluster.
+func (o *overSSH) line(line []string) []string {
 	golden := filepath.Join("..", "..", "golden", "clusters")
-	line := []string{
-		command, "--from", filepath.Join(golden, "common"), "--from", filepath.Join(golden, "none", "infrastructure.yaml"),
+	return append(line,
+		"--from", filepath.Join(golden, "common"), "--from", filepath.Join(golden, "none", "infrastructure.yaml"),
 		"--from", filepath.Join(golden, "none", "controllerconfig.yaml"), "--from", filepath.Join(golden, "none", "machineconfigs.yaml"),
 		"--from", filepath.Join(o.folder, "instances.yaml"), "--known-hosts", filepath.Join(o.folder, "known_hosts"), "--node-program", o.node,
-		"--identity", o.servers[0].KeyFile,
-	}
-	var stdout, stderr bytes.Buffer
-	a := app{stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, now: time.Now, version: "test"}
-	status := run(t.Context(), a, append(line, args...))
-	return answer{status, stdout.String(), stderr.String()}
+	)
 }
 
 func (o *overSSH) hosts() []string {

@@ -59,8 +59,8 @@ func (f *hostFlags) targets() ([]sshhost.Target, error) {
 }
 
 // dialer opens connections with the keys and known hosts of the flags.
-func (f *hostFlags) dialer(a app) (sshhost.Dialer, error) {
-	signers, err := f.signers(a)
+func (f *hostFlags) dialer(ctx context.Context, a app) (sshhost.Dialer, error) {
+	signers, err := f.signers(ctx, a)
 	if err != nil {
 		return sshhost.Dialer{}, err
 	}

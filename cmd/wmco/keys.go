@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -12,7 +13,7 @@ import (
 )
 
 // signers are the keys to log in with.
-func (f *hostFlags) signers(a app) ([]ssh.Signer, error) {
+func (f *hostFlags) signers(ctx context.Context, a app) ([]ssh.Signer, error) {
 	if f.identity == "" {
 		return agentSigners()
 	}
@@ -22,7 +23,7 @@ func (f *hostFlags) signers(a app) ([]ssh.Signer, error) {
 	}
 	signer, err := ssh.ParsePrivateKey(data)
 	if locked := (*ssh.PassphraseMissingError)(nil); errors.As(err, &locked) {
-		signer, err = f.unlock(a, data)
+		signer, err = f.unlock(ctx, a, data)
 	}
 	if err != nil {
 		return nil, usageError("reading --identity %q: %w", f.identity, err)
@@ -31,18 +32,40 @@ func (f *hostFlags) signers(a app) ([]ssh.Signer, error) {
 }
 
 // unlock asks for the passphrase on the terminal.
-func (f *hostFlags) unlock(a app, data []byte) (ssh.Signer, error) {
+func (f *hostFlags) unlock(ctx context.Context, a app, data []byte) (ssh.Signer, error) {
 	terminal, ok := a.stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(terminal.Fd())) {
 		return nil, errors.New("it has a passphrase and there is no terminal to ask for it: add the key to ssh-agent")
 	}
 	fmt.Fprintf(a.stderr, "Passphrase for %s: ", f.identity)
-	passphrase, err := term.ReadPassword(int(terminal.Fd()))
+	passphrase, err := readPassphrase(ctx, int(terminal.Fd()))
 	fmt.Fprintln(a.stderr)
 	if err != nil {
 		return nil, err
 	}
 	return ssh.ParsePrivateKeyWithPassphrase(data, passphrase)
+}
+
+// readPassphrase reads a line that the terminal does not show. When the context ends first, as with Ctrl-C, the terminal is
+// put back; the read goes on until the program ends.
+func readPassphrase(ctx context.Context, fd int) ([]byte, error) {
+	before, err := term.GetState(fd)
+	if err != nil {
+		return nil, err
+	}
+	var typed []byte
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		typed, err = term.ReadPassword(fd)
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		return typed, err
+	case <-ctx.Done():
+		return nil, errors.Join(context.Cause(ctx), term.Restore(fd, before))
+	}
 }
 
 // agentSigners are the keys of ssh-agent, which signs with them itself. Its connection is open as long as the program runs.

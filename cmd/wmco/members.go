@@ -49,7 +49,7 @@ func (f *machineFlags) fleet(ctx context.Context, a app) (*fleet, error) {
 		return nil, usageError("--node and --instance go with one --host")
 	}
 	o := &fleet{parallel: f.parallel}
-	if o.dialer, err = f.dialer(a); err != nil {
+	if o.dialer, err = f.dialer(ctx, a); err != nil {
 		return nil, err
 	}
 	if o.program, err = f.nodeProgram(f.payload); err != nil {

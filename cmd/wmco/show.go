@@ -106,14 +106,14 @@ func (s *show) note(t sshhost.Target, text string) {
 	fmt.Fprintf(s.lines, "%s: %s\n", t, text)
 }
 
-// done ends the bar of a machine.
-func (s *show) done(t sshhost.Target, err error) {
+// done ends the bar of a machine, which ended with the exit status.
+func (s *show) done(t sshhost.Target, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	bar := s.byHost[t]
 	switch {
 	case bar == nil:
-	case err != nil:
+	case status != exitDone:
 		bar.MarkAsErrored()
 	default:
 		bar.MarkAsDone()
@@ -122,10 +122,16 @@ func (s *show) done(t sshhost.Target, err error) {
 
 // end waits until everything is on the terminal.
 func (s *show) end() {
-	if s.bars != nil {
-		s.bars.Stop()
+	for {
+		if s.bars != nil {
+			s.bars.Stop() // which does nothing as long as Render has not begun
+		}
+		select {
+		case <-s.ended:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
 	}
-	<-s.ended
 }
 
 // eventText is an event for people, in one line; nothing for what only programs need.
