@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -176,39 +175,6 @@ func (p plan) summary() string {
 		text += ", restarts " + strings.Join(names, ", ")
 	}
 	return text
-}
-
-// receive keeps the contents that came.
-func (r *run) receive(ctx context.Context, a *archive.Reader) error {
-	if err := r.prepare(ctx); err != nil {
-		return err
-	}
-	var err error
-	if r.s, err = r.load(ctx); err != nil {
-		return err
-	}
-	digests := map[string]bundle.Digest{}
-	for _, c := range a.Contents {
-		digests[c.SHA256] = c.Digest
-	}
-	for {
-		part, data, err := a.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("receiving contents: %w", err)
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		if err := r.s.store.put(ctx, part, data); err != nil {
-			return fmt.Errorf("keeping a content: %w", err)
-		}
-		if r.s.store.fresh[part.SHA256] && r.s.store.whole(part.SHA256) {
-			r.emit(Event{Event: EventReceived, Content: digests[part.SHA256]})
-		}
-	}
 }
 
 // prepare makes the folders of our own.

@@ -474,8 +474,9 @@ func TestPartsThatDoNotFitComeAnew(t *testing.T) {
 		if !m.applyCut(t, n, step) {
 			t.Fatal("never cut between the parts")
 		}
-		if path := m.partOf(1, 2); path != "" && m.partOf(2, 2) == "" {
-			m.Place(path, bundle.AccessAdmins, "rotten")
+		first, second := m.partOf(1, 2), m.partOf(2, 2)
+		if (first == "") != (second == "") {
+			m.Place(first+second, bundle.AccessAdmins, "rotten")
 			break
 		}
 	}

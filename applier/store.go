@@ -75,25 +75,44 @@ func (s *store) indexes(sum string) []int {
 
 // put keeps one part. One that is there is left as it is.
 func (s *store) put(ctx context.Context, p archive.Part, data io.Reader) error {
-	have := s.parts[p.SHA256]
-	if slices.Contains(have, p) {
+	wanted, err := s.admit(ctx, p)
+	if err != nil {
+		return err
+	}
+	if !wanted {
 		_, err := io.Copy(io.Discard, data)
 		return err
 	}
-	if len(have) > 0 && have[0].Of != p.Of {
-		// Compressed otherwise than what came before a cut: parts of two forms do not fit.
-		if err := s.discard(ctx, p.SHA256); err != nil {
-			return err
-		}
-	}
 	counted := &countingReader{Reader: data}
-	if err := s.host.Write(ctx, partPath(p), bundle.AccessAdmins, counted); err != nil {
+	if err := s.write(ctx, p, counted); err != nil {
 		return err
 	}
-	s.sizes[p] = counted.n
+	s.enter(p, counted.n)
+	return nil
+}
+
+// admit tells whether a part is not there yet.
+func (s *store) admit(ctx context.Context, p archive.Part) (bool, error) {
+	have := s.parts[p.SHA256]
+	if slices.Contains(have, p) {
+		return false, nil
+	}
+	if len(have) > 0 && have[0].Of != p.Of {
+		// Compressed otherwise than what came before a cut: parts of two forms do not fit.
+		return true, s.discard(ctx, p.SHA256)
+	}
+	return true, nil
+}
+
+func (s *store) write(ctx context.Context, p archive.Part, data io.Reader) error {
+	return s.host.Write(ctx, partPath(p), bundle.AccessAdmins, data)
+}
+
+// enter notes that a part is there.
+func (s *store) enter(p archive.Part, size int64) {
+	s.sizes[p] = size
 	s.parts[p.SHA256] = append(s.parts[p.SHA256], p)
 	s.fresh[p.SHA256] = true
-	return nil
 }
 
 func partPath(p archive.Part) string { return dirContents + `\` + p.Name() }

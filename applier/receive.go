@@ -1,0 +1,139 @@
+package applier
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"wmco/render/bundle"
+	"wmco/render/bundle/archive"
+)
+
+// receiver keeps contents as they come. A large part is written while the next one is read, since flushing it to the disk
+// takes as long as its way through the network.
+type receiver struct {
+	*run
+	digests map[string]bundle.Digest
+
+	work sync.WaitGroup
+	// buffers are those that nothing is written from: as many parts are on their way to the disk as there are less of them.
+	buffers chan *bytes.Buffer
+
+	// mu is for the store and for err, the first error of a write.
+	mu  sync.Mutex
+	err error
+}
+
+const (
+	// largePart is the size in bytes from which on a part is written while others are read.
+	largePart = 1 << 20
+	// partBuffers bounds the memory that this takes: so many times archive.PartSize.
+	partBuffers = 2
+)
+
+// receive keeps the contents that came.
+func (r *run) receive(ctx context.Context, a *archive.Reader) error {
+	if err := r.prepare(ctx); err != nil {
+		return err
+	}
+	var err error
+	if r.s, err = r.load(ctx); err != nil {
+		return err
+	}
+	in := &receiver{run: r, digests: map[string]bundle.Digest{}, buffers: make(chan *bytes.Buffer, partBuffers)}
+	for range partBuffers {
+		in.buffers <- &bytes.Buffer{}
+	}
+	sizes := map[string]archive.Content{}
+	for _, c := range a.Contents {
+		in.digests[c.SHA256], sizes[c.SHA256] = c.Digest, c
+	}
+	for err == nil {
+		err = in.next(ctx, a, sizes)
+	}
+	in.work.Wait()
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return errors.Join(err, in.err)
+}
+
+// next takes one part, io.EOF at the end of all.
+func (in *receiver) next(ctx context.Context, a *archive.Reader, sizes map[string]archive.Content) error {
+	part, data, err := a.Next()
+	if errors.Is(err, io.EOF) {
+		return io.EOF
+	}
+	if err != nil {
+		return fmt.Errorf("receiving contents: %w", err)
+	}
+	if err := errors.Join(ctx.Err(), in.failed()); err != nil {
+		return err
+	}
+	if sizes[part.SHA256].PartSize(part.Index) < largePart {
+		return in.small(ctx, part, data)
+	}
+	return in.large(ctx, part, data)
+}
+
+func (in *receiver) failed() error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.err
+}
+
+func (in *receiver) small(ctx context.Context, part archive.Part, data io.Reader) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if err := in.s.store.put(ctx, part, data); err != nil {
+		return fmt.Errorf("keeping a content: %w", err)
+	}
+	in.told(part)
+	return nil
+}
+
+func (in *receiver) large(ctx context.Context, part archive.Part, data io.Reader) error {
+	in.mu.Lock()
+	wanted, err := in.s.store.admit(ctx, part)
+	in.mu.Unlock()
+	if err != nil {
+		return fmt.Errorf("keeping a content: %w", err)
+	}
+	if !wanted {
+		_, err := io.Copy(io.Discard, data)
+		return err
+	}
+	buffer := <-in.buffers
+	buffer.Reset()
+	buffer.Grow(archive.PartSize + bytes.MinRead) // with room to see the end
+	if _, err := buffer.ReadFrom(data); err != nil {
+		return fmt.Errorf("receiving contents: %w", err)
+	}
+	in.work.Go(func() { in.keep(ctx, part, buffer) })
+	return nil
+}
+
+// keep writes a part, and gives the buffer back.
+func (in *receiver) keep(ctx context.Context, part archive.Part, buffer *bytes.Buffer) {
+	size := int64(buffer.Len())
+	err := in.s.store.write(ctx, part, bytes.NewReader(buffer.Bytes()))
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.buffers <- buffer
+	if err != nil {
+		in.err = errors.Join(in.err, fmt.Errorf("keeping a content: %w", err))
+		return
+	}
+	in.s.store.enter(part, size)
+	in.told(part)
+}
+
+// told emits that a content has come whole, if it has.
+func (in *receiver) told(part archive.Part) {
+	if in.s.store.fresh[part.SHA256] && in.s.store.whole(part.SHA256) {
+		in.emit(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
+	}
+}
