@@ -16,3 +16,7 @@ wine-if-possible:
 	@$(MAKE) -s wine || { [ "$${CI:-}" != true ] && echo "make: no Wine, the tests of Windows programs are skipped" >&2; }
 
 test: wine-if-possible
+
+.PHONY: demo-windows
+demo-windows: build wine ## bring a Windows under Wine to its bundle, by the real wmco-node.exe (root)
+	@$(STEP) "bringing a Windows under Wine to its bundle" hack/demo-windows.sh

@@ -120,10 +120,10 @@ func (s simulated) files(t testing.TB) map[string]string {
 	return all
 }
 
-// kills is how often a process is killed: WMCO_KILLS, or 50.
+// kills is how often a process is killed: WMCO_PROCESS_KILLS, or 50.
 func kills(t testing.TB) int {
 	t.Helper()
-	n, err := strconv.Atoi(os.Getenv("WMCO_KILLS"))
+	n, err := strconv.Atoi(os.Getenv("WMCO_PROCESS_KILLS"))
 	if err != nil {
 		return 50
 	}

@@ -109,6 +109,7 @@ func status(ctx context.Context, err error) int {
 }
 
 func rootCommand(a *app) *cobra.Command {
+	cobra.MousetrapHelpText = "" // nobody double-clicks it: the parent process need not be looked at
 	root := &cobra.Command{
 		Use:   "wmco-node",
 		Short: "Compare this machine with a bundle, and make it so",

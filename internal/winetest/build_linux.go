@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -14,9 +15,24 @@ import (
 // Build builds a program of the module in dir for Windows.
 func (p *Prefix) Build(t testing.TB, windows, dir, pkg string) {
 	t.Helper()
-	p.mkdir(t, windows)
+	if err := p.mkdir(windows); err != nil {
+		t.Fatal(err)
+	}
 	touch(t, dir, pkg)
 	golang(t, dir, pkg, "build", "-o", p.Path(windows))
+}
+
+// Program is a program of the module in dir, built for Windows.
+func Program(t testing.TB, dir, pkg string) []byte {
+	t.Helper()
+	exe := filepath.Join(t.TempDir(), "program.exe")
+	touch(t, dir, pkg)
+	golang(t, dir, pkg, "build", "-trimpath", "-ldflags=-s -w", "-o", exe)
+	data, err := os.ReadFile(exe)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
 }
 
 // Test builds the tests of a package of the module in dir for Windows, without what is in testdata, and runs them. It
@@ -24,7 +40,9 @@ func (p *Prefix) Build(t testing.TB, windows, dir, pkg string) {
 func (p *Prefix) Test(t testing.TB, dir, pkg string) map[string]string {
 	t.Helper()
 	const exe = `C:\k\package.test.exe`
-	p.mkdir(t, exe)
+	if err := p.mkdir(exe); err != nil {
+		t.Fatal(err)
+	}
 	touch(t, dir, pkg)
 	golang(t, dir, pkg, "test", "-c", "-o", p.Path(exe))
 	r := p.Run(t, Command{Path: exe, Args: []string{"-test.v=test2json"}, Dir: `C:\k`})

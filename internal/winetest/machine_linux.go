@@ -31,7 +31,7 @@ hostname windows
 exec chroot "$root" sh -c 'echo "$0"; exec env --ignore-signal=CHLD cat' "$id"`
 
 // keeper runs the machine and removes the folder when it has ended, also when this program did not live to see that.
-const keeper = `unshare --mount --pid --uts --fork --kill-child sh -c "$1" boot "$2" "$3"; rm -rf "$3"`
+const keeper = `unshare $4 --mount --pid --uts --fork --kill-child sh -c "$1" boot "$2" "$3"; rm -rf "$3"`
 
 // machine is a running set of namespaces in which Wine sees the Debian as /, and a prefix.
 type machine struct {
@@ -39,12 +39,14 @@ type machine struct {
 	stdin  io.Closer
 	// id is the process id of boot.
 	id      string
+	network Network
 	windows *windows // nil: it has not booted
 }
 
 // start boots a machine for the prefix in the folder, which goes away with it.
-func start(root, folder string) (*machine, error) {
-	m := &machine{keeper: exec.Command("sh", "-c", keeper, "keeper", boot, root, folder)} //nolint:noctx // it ends when its input closes
+func start(root, folder string, network Network) (*machine, error) {
+	keep := exec.Command("sh", "-c", keeper, "keeper", boot, root, folder, network.option()) //nolint:noctx // it ends when its input closes
+	m := &machine{keeper: keep, network: network}
 	// A group of its own: an interrupt on the terminal reaches only this program.
 	m.keeper.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	m.keeper.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"}
@@ -68,6 +70,9 @@ func start(root, folder string) (*machine, error) {
 		return nil, fmt.Errorf("starting a machine for Wine: %w\n%s", err, complaints.String())
 	}
 	m.id = strings.TrimSpace(line)
+	if err := m.connect(); err != nil {
+		return nil, errors.Join(err, m.stop())
+	}
 	return m, nil
 }
 

@@ -16,11 +16,23 @@ const Variable = "WMCO_WINE"
 type Prefix struct {
 	folder  string
 	machine *machine
+	started []*Process
 }
 
 // New is a fresh Windows Server 2022 (10.0.20348) without any program of ours, which ends with the test. The test is
 // skipped where there is no Wine.
 func New(t testing.TB) *Prefix {
+	t.Helper()
+	return newFor(t, NetworkOfHost)
+}
+
+// NewAlone is New with a network of its own.
+func NewAlone(t testing.TB) *Prefix {
+	t.Helper()
+	return newFor(t, NetworkAlone)
+}
+
+func newFor(t testing.TB, network Network) *Prefix {
 	t.Helper()
 	root := os.Getenv(Variable)
 	if root != "" && os.Geteuid() != 0 {
@@ -30,19 +42,20 @@ func New(t testing.TB) *Prefix {
 	if _, err := os.Lstat(filepath.Join(root, program)); root == "" || err != nil {
 		t.Skip("no Wine 10: make wine")
 	}
-	p, err := newPrefix(t.Context(), root)
+	p, err := Open(t.Context(), root, network)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.machine.stop(); err != nil {
+		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return p
 }
 
-func newPrefix(ctx context.Context, root string) (*Prefix, error) {
+// Open is New outside of tests. The root is what make wine installed.
+func Open(ctx context.Context, root string, network Network) (*Prefix, error) {
 	from, err := template(ctx, root)
 	if err != nil {
 		return nil, err
@@ -54,7 +67,7 @@ func newPrefix(ctx context.Context, root string) (*Prefix, error) {
 	if err := clone(from, folder); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	m, err := start(root, folder)
+	m, err := start(root, folder, network)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}
@@ -63,6 +76,9 @@ func newPrefix(ctx context.Context, root string) (*Prefix, error) {
 	}
 	return &Prefix{folder: folder, machine: m}, nil
 }
+
+// Close ends every program and removes the drive.
+func (p *Prefix) Close() error { return p.machine.stop() }
 
 // Path is where this machine has a file of the drive C:, such as C:\k\kubelet.exe. Windows does not tell upper from lower
 // case, this machine does: Wine's own files are in lower case.
@@ -77,18 +93,25 @@ func (p *Prefix) Path(windows string) string {
 // WriteFile writes a file that the programs may change or remove, and the folders above it.
 func (p *Prefix) WriteFile(t testing.TB, windows string, data []byte) {
 	t.Helper()
-	p.mkdir(t, windows)
+	if err := p.Put(windows, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Put is WriteFile outside of tests.
+func (p *Prefix) Put(windows string, data []byte) error {
+	if err := p.mkdir(windows); err != nil {
+		return err
+	}
 	path := p.Path(windows)
 	// The file that is there may be shared with other tests.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
+		return err
 	}
 	if err := os.WriteFile(path, data, 0o755); err != nil {
-		t.Fatal(err)
+		return err
 	}
-	if err := os.Lchown(path, user, user); err != nil {
-		t.Fatal(err)
-	}
+	return os.Lchown(path, user, user)
 }
 
 // ReadFile is what a file holds.
@@ -102,8 +125,7 @@ func (p *Prefix) ReadFile(t testing.TB, windows string) []byte {
 }
 
 // mkdir makes the folders above a file.
-func (p *Prefix) mkdir(t testing.TB, windows string) {
-	t.Helper()
+func (p *Prefix) mkdir(windows string) error {
 	parts := strings.Split(windows, `\`)
 	for i := 2; i < len(parts); i++ {
 		folder := p.Path(strings.Join(parts[:i], `\`))
@@ -115,7 +137,8 @@ func (p *Prefix) mkdir(t testing.TB, windows string) {
 			err = os.Lchown(folder, user, user)
 		}
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 	}
+	return nil
 }

@@ -49,27 +49,26 @@ func (p *Prefix) Run(t testing.TB, c Command) Result {
 	return r
 }
 
-// Reboot ends every program, writes the registry to the disk and boots Windows again.
-func (p *Prefix) Reboot(t testing.TB) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := p.machine.shutdown(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := p.machine.bootWindows(ctx); err != nil {
-		t.Fatal(err)
-	}
+// CommandLine is a Linux command that runs a Windows program with its streams, on the disk's folder of the drive C: that
+// dir names: what follows it are the program and its arguments.
+func (p *Prefix) CommandLine(dir string) []string {
+	cmd := p.machine.command(context.Background(), p.machine.job(Command{Dir: dir}))
+	return cmd.Args[:len(cmd.Args)-1]
 }
 
 func (m *machine) run(ctx context.Context, c Command) (Result, error) {
+	return m.enter(ctx, m.job(c))
+}
+
+// job is how a Windows program runs.
+func (m *machine) job(c Command) job {
 	rest := strings.ReplaceAll(strings.TrimPrefix(c.Dir, `C:\`), `\`, "/")
-	return m.enter(ctx, job{
+	return job{
 		dir:   path.Join(prefix, "drive_c", rest),
 		env:   c.Env,
 		argv:  append([]string{program, c.Path}, c.Args...),
 		stdin: c.Stdin,
-	})
+	}
 }
 
 // environment is what Wine needs. TMPDIR must not be in it: Debian's Wine 10 aborts at once.
@@ -103,7 +102,7 @@ func (m *machine) enter(ctx context.Context, j job) (Result, error) {
 // command is ready to start. With the context, the program ends too: it is a child of nsenter, of the same group.
 func (m *machine) command(ctx context.Context, j job) *exec.Cmd {
 	args := slices.Concat(
-		[]string{"--target", m.id, "--mount", "--pid", "--uts", "--root", "--setuid", fmt.Sprint(user), "--setgid", fmt.Sprint(user)},
+		[]string{"--target", m.id, "--mount", "--pid", "--uts", "--net", "--root", "--setuid", fmt.Sprint(user), "--setgid", fmt.Sprint(user)},
 		[]string{"--", "/usr/bin/env", "--ignore-environment", "--chdir", j.dir}, environment(), j.env, j.argv,
 	)
 	cmd := exec.CommandContext(ctx, "nsenter", args...)
@@ -168,10 +167,8 @@ func (s *streams) result(ended error) (Result, error) {
 	return r, nil
 }
 
+// all reads without moving where a program that still runs writes.
 func all(f *os.File) (string, error) {
-	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return "", err
-	}
-	data, err := io.ReadAll(f)
+	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
 	return string(data), err
 }

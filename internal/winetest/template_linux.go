@@ -62,7 +62,7 @@ func makeTemplate(ctx context.Context, root, folder string) error {
 			return err
 		}
 	}
-	m, err := start(root, work)
+	m, err := start(root, work, NetworkOfHost)
 	if err != nil {
 		return err
 	}

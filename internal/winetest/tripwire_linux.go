@@ -29,7 +29,7 @@ var traps = []string{
 func (p *Prefix) Tripwires(t testing.TB) {
 	t.Helper()
 	const exe = `C:\tripwire.exe`
-	p.Build(t, exe, ".", "./testdata/tripwire")
+	p.Build(t, exe, ".", "wmco/internal/winetest/testdata/tripwire")
 	program := p.ReadFile(t, exe)
 	var registry strings.Builder
 	registry.WriteString("REGEDIT4\n\n[HKEY_CURRENT_USER\\Software\\Wine\\DllOverrides]\n")

@@ -61,18 +61,3 @@ func (m *machine) windowsEnded() error {
 	}
 	return err
 }
-
-// shutdown returns when the server has ended, which writes the registry.
-func (m *machine) shutdown(ctx context.Context) error {
-	for _, option := range []string{"--kill", "--wait"} {
-		r, err := m.enter(ctx, job{dir: prefix, argv: []string{"/usr/bin/wineserver", option}})
-		if err != nil {
-			return fmt.Errorf("stopping Wine: %w", err)
-		}
-		// 1: there was none.
-		if r.ExitCode > 1 {
-			return fmt.Errorf("stopping Wine: exit code %d: %s", r.ExitCode, r.Stderr)
-		}
-	}
-	return m.windowsEnded()
-}

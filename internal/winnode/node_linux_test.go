@@ -1,0 +1,303 @@
+package winnode
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/big"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/bundletest"
+	"wmco/internal/winetest"
+	"wmco/internal/winnode/stub"
+	"wmco/render/bundle"
+)
+
+// module is the folder of this module.
+const module = "../.."
+
+// exe is the node program on a machine, where no bundle knows of it.
+const exe = `C:\wmco-node.exe`
+
+// programs are the executables that tests put on machines.
+type programs struct{ node, runner, service, tool []byte }
+
+var (
+	building sync.Once
+	built    programs
+)
+
+// build builds them once.
+func build(t *testing.T) programs {
+	t.Helper()
+	building.Do(func() {
+		built = programs{
+			node:    winetest.Program(t, module, "./cmd/wmco-node"),
+			runner:  winetest.Program(t, module, "k8s.io/component-base/logs/kube-log-runner"),
+			service: winetest.Program(t, module, "./internal/winnode/stub/service"),
+			tool:    winetest.Program(t, module, "./internal/winnode/testdata/tool"),
+		}
+	})
+	if built.tool == nil {
+		t.Fatal("the programs could not be built")
+	}
+	return built
+}
+
+// stand is an executable that stands in for a service.
+func stand(t *testing.T, b stub.Behaviour) string {
+	t.Helper()
+	data, err := stub.Attach(build(t).service, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// machine is a Windows with the node program.
+type machine struct{ *winetest.Prefix }
+
+func newMachine(t *testing.T) machine {
+	t.Helper()
+	m := machine{winetest.NewAlone(t)}
+	m.WriteFile(t, exe, build(t).node)
+	m.WriteFile(t, tool, build(t).tool)
+	m.WriteFile(t, stub.Seen+`\.keep`, nil)
+	m.keepRoots(t)
+	return m
+}
+
+// tool is testdata/tool on a machine.
+const tool = `C:\tool.exe`
+
+// keepRoots keeps the trusted roots of a machine that has booted.
+func (m machine) keepRoots(t *testing.T) {
+	t.Helper()
+	p := m.Start(t, winetest.Command{Path: tool, Args: []string{"hold"}})
+	eventually(t, "the trusted roots are held", func() bool { return strings.Contains(p.Output(t), "holds") })
+}
+
+// eventually waits for what should come true on a machine that is busy with other tests.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not in a minute: %s", what)
+		}
+	}
+}
+
+// wmco runs the node program.
+func (m machine) wmco(t *testing.T, stdin []byte, args ...string) winetest.Result {
+	t.Helper()
+	return m.Run(t, winetest.Command{Path: exe, Args: args, Stdin: string(stdin)})
+}
+
+func (m machine) observe(t *testing.T, n bundletest.Node, how ...string) applier.Observation {
+	t.Helper()
+	r := m.wmco(t, n.Archive(t, nil), append([]string{"observe"}, how...)...)
+	o, err := applier.DecodeObservation([]byte(r.Stdout))
+	if err != nil || r.ExitCode > 1 {
+		t.Fatalf("observing: %v, %+v", err, r)
+	}
+	return o
+}
+
+// apply sends what the machine says it lacks, and returns the result.
+func (m machine) apply(t *testing.T, n bundletest.Node) (applier.Event, int) {
+	t.Helper()
+	r := m.wmco(t, n.Archive(t, m.observe(t, n).Missing), "apply")
+	return last(t, r), r.ExitCode
+}
+
+// last is the result that the node program printed.
+func last(t *testing.T, r winetest.Result) applier.Event {
+	t.Helper()
+	lines := strings.Split(strings.TrimSpace(r.Stdout), "\n")
+	e, err := applier.DecodeEvent([]byte(lines[len(lines)-1]))
+	if err != nil || e.Event != applier.EventResult {
+		t.Fatalf("the last event: %v: %+v", err, r)
+	}
+	return e
+}
+
+// applied applies and demands that it goes well.
+func (m machine) applied(t *testing.T, n bundletest.Node) applier.Event {
+	t.Helper()
+	e, status := m.apply(t, n)
+	if status != 0 {
+		t.Fatalf("status %d: %+v", status, e)
+	}
+	return e
+}
+
+// starts counts how often each stand-in was started.
+func (m machine) starts(t *testing.T) map[string]int {
+	t.Helper()
+	counts := map[string]int{}
+	for name, lines := range m.argvs(t) {
+		counts[name] = len(lines)
+	}
+	return counts
+}
+
+// argvs are the arguments of each start, as JSON.
+func (m machine) argvs(t *testing.T) map[string][]string {
+	t.Helper()
+	entries, err := os.ReadDir(m.Path(stub.Seen))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string][]string{}
+	for _, e := range entries {
+		if e.Name() != ".keep" {
+			all[e.Name()] = strings.Split(strings.TrimSpace(string(m.ReadFile(t, stub.Seen+`\`+e.Name()))), "\n")
+		}
+	}
+	return all
+}
+
+// notOurs are folders and files of a drive that Windows, these tests and logs have.
+var notOurs = []string{"windows", "Program Files", "Program Files (x86)", "users", "ProgramData/Microsoft", "seen", "tool.exe", "wmco-node.exe", "tripwire.exe", "tripwire.reg", "k/kubelet.log"}
+
+// disk is what stands on the drive beside that, told by tell.
+func (m machine) disk(t *testing.T, tell func(path string, info fs.FileInfo) string) map[string]string {
+	t.Helper()
+	root := m.Path(`C:\`)
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(notOurs, rel) {
+			if d.IsDir() {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		all[rel] = tell(path, info)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(all, ".")
+	return all
+}
+
+// contents are the digests of all files.
+func (m machine) contents(t *testing.T) map[string]string {
+	t.Helper()
+	return m.disk(t, func(path string, info fs.FileInfo) string {
+		if info.IsDir() {
+			return "folder"
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bundle.Of(data).Short()
+	})
+}
+
+// writes tell when and as what each file was written last, without the lock and the cache, of which nothing depends.
+func (m machine) writes(t *testing.T) map[string]string {
+	t.Helper()
+	all := m.disk(t, func(_ string, info fs.FileInfo) string {
+		if info.IsDir() {
+			return "folder"
+		}
+		return fmt.Sprint(info.ModTime(), info.Sys().(*syscall.Stat_t).Ino)
+	})
+	delete(all, "ProgramData/wmco/lock")
+	delete(all, "ProgramData/wmco/cache.json")
+	return all
+}
+
+// without leaves out what stands in a folder.
+func without(all map[string]string, folder string) map[string]string {
+	all = maps.Clone(all)
+	maps.DeleteFunc(all, func(path, _ string) bool { return path == folder || strings.HasPrefix(path, folder+"/") })
+	return all
+}
+
+// Where Windows keeps services, variables of the machine and trusted roots.
+const (
+	keyServices  = `HKLM\SYSTEM\CurrentControlSet\Services`
+	keyVariables = `HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment`
+	keyRoots     = `HKLM\SOFTWARE\Microsoft\SystemCertificates\Root\Certificates`
+)
+
+// registry is what reg.exe shows below the keys.
+func (m machine) registry(t *testing.T, keys ...string) string {
+	t.Helper()
+	text := ""
+	for _, key := range keys {
+		r := m.Run(t, winetest.Command{Path: "reg", Args: []string{"query", key, "/s"}})
+		if r.ExitCode > 1 {
+			t.Fatalf("%+v", r)
+		}
+		text += r.Stdout
+	}
+	return text
+}
+
+// settings are the services, the variables of the machine, and the names of its own trusted roots.
+func (m machine) settings(t *testing.T) string {
+	t.Helper()
+	text := m.registry(t, keyServices, keyVariables)
+	for line := range strings.Lines(m.registry(t, keyRoots)) {
+		if _, root, ok := strings.Cut(line, `\Root\Certificates\`); ok {
+			text += "root " + root
+		}
+	}
+	return text
+}
+
+// reg changes the registry.
+func (m machine) reg(t *testing.T, args ...string) {
+	t.Helper()
+	if r := m.Run(t, winetest.Command{Path: "reg", Args: append(args, "/f")}); r.ExitCode != 0 {
+		t.Fatalf("%q: %+v", args, r)
+	}
+}
+
+// authority is the DER of a certificate of a new authority.
+func authority(t *testing.T, name string) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(der)
+}
