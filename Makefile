@@ -106,9 +106,12 @@ bench: setup ## every benchmark
 	@$(STEP) "running the benchmarks" go test -run '^$$' -bench . -benchmem ./...
 
 .PHONY: demo
+# Nothing but its last part needs packages, and that asks for its own.
+demo: DEBIAN_PACKAGES :=
 demo: build ## render an example cluster into bin/demo, and bring simulated machines to it
 	@$(STEP) "rendering the example cluster" hack/demo.sh
 	@$(STEP) "bringing a simulated machine to its bundle" hack/demo-machine.sh
+	@$(STEP) "bringing three machines to theirs, over SSH" hack/demo-ssh.sh
 
 .PHONY: ci
 ci: FUZZTIME = 5s
@@ -117,6 +120,9 @@ ci: fmt-check lint generate-check cross test fuzz ## what every change must pass
 
 .PHONY: ci-full
 ci-full: FUZZTIME = 2m
+# How often processes are killed and machines lose their power while they apply.
+ci-full: export WMCO_PROCESS_KILLS = 500
+ci-full: export WMCO_KILLS = 60
 ci-full: fmt-check lint generate-check cross test race fuzz ## ci with long fuzzing and the race detector
 	@echo "make: ci-full passed" >&2
 

@@ -99,7 +99,7 @@ func (e *emitter) trustEntries() {
 	}
 	for _, c := range certs {
 		ca := bundle.TrustedCA{
-			Digest: bundle.Of(c.der), Subject: c.parsed.Subject.String(), NotAfter: c.parsed.NotAfter.UTC().Format(time.RFC3339),
+			Digest: bundle.Of(c.der), Subject: strings.ToValidUTF8(c.parsed.Subject.String(), "?"), NotAfter: c.parsed.NotAfter.UTC().Format(time.RFC3339),
 			Impact: r.Impact, Content: bundle.Content{Data: c.der},
 		}
 		e.layer.TrustedCAs = append(e.layer.TrustedCAs, ca)

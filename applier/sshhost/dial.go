@@ -127,7 +127,7 @@ func (h *handshake) tell(err error) error {
 	case errors.As(err, &network) || ended(err) || !h.asked:
 		return &UnreachableError{Target: h.target, Phase: PhaseAuth, Err: err}
 	}
-	return &AuthError{Target: h.target, Methods: h.tried, Allowed: h.allowed, Err: err}
+	return &AuthError{Target: h.target, Methods: h.tried, Allowed: h.allowed, Keys: len(h.signers), Err: err}
 }
 
 // ended tells whether the other side closed the connection.

@@ -53,8 +53,14 @@ type AuthError struct {
 	Target Target
 	// Methods are those that were tried, Allowed those that the server takes.
 	Methods, Allowed []string
-	Err              error
+	// Keys is how many there were to offer.
+	Keys int
+	Err  error
 }
+
+// maxAuthTries is how many keys sshd lets itself be offered before it hangs up, unless it is told otherwise (MaxAuthTries in
+// sshd_config(5)).
+const maxAuthTries = 6
 
 func (e *AuthError) Error() string {
 	return fmt.Sprintf("authenticating to %s: refused (tried %s, the machine takes %s): %v", e.Target, list(e.Methods), list(e.Allowed), e.Err)
@@ -65,6 +71,9 @@ func (e *AuthError) Unwrap() error { return e.Err }
 
 // Fix says what to do.
 func (e *AuthError) Fix() string {
+	if e.Keys >= maxAuthTries {
+		return fmt.Sprintf("name the one key that the machine knows: there are %d, and sshd hangs up after %d (MaxAuthTries)", e.Keys, maxAuthTries)
+	}
 	return fmt.Sprintf(`put the public key into C:\ProgramData\ssh\administrators_authorized_keys (an administrator's) or the authorized_keys of %q, readable by SYSTEM and Administrators only`, e.Target.User)
 }
 

@@ -8,9 +8,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
 	"wmco/internal/sshtest"
@@ -73,7 +76,7 @@ func differs(t *testing.T, s *sshtest.Server, r Request) []string {
 }
 
 func TestTheNodeProgramItselfMakesAMachineRight(t *testing.T) {
-	for _, shell := range []simulated.Shell{simulated.ShellCmd, simulated.ShellSh} {
+	for _, shell := range []simulated.Shell{simulated.ShellCmd, simulated.ShellPowerShell, simulated.ShellSh} {
 		s, p := realMachine(t, sshtest.Options{Settings: simulated.Settings{Shell: shell}})
 		c := NewClient(dialer(t, s), p)
 		defer c.Close()
@@ -114,6 +117,34 @@ func TestTheNodeProgramItselfMakesAMachineRight(t *testing.T) {
 	}
 }
 
+// S5: PowerShell hands stdin on as text, so what the node program reads must be text once that is known.
+func TestUnderPowerShellTheNodeProgramGetsLargeContentsAsText(t *testing.T) {
+	s, p := realMachine(t, sshtest.Options{Settings: simulated.Settings{Shell: simulated.ShellPowerShell, Noise: "\ufeff\r\n"}})
+	c := NewClient(dialer(t, s), p)
+	defer c.Close()
+	m := c.Machine(at(s, s.Address))
+	want := large(t, 9<<20)
+	if r, err := m.Apply(t.Context(), want, ApplyOptions{}, quiet); err != nil || r.Result != applier.ResultApplied {
+		t.Fatalf("%q, %v", r.Result, err)
+	}
+	if list := differs(t, s, want); len(list) > 0 {
+		t.Errorf("differ: %v", list)
+	}
+	if o, err := m.Verify(t.Context(), want); err != nil || !o.InSync {
+		t.Errorf("%+v, %v", o, err)
+	}
+	var words []string
+	for _, line := range s.Starts() {
+		_, said, _ := strings.Cut(line, " ")
+		words = append(words, said)
+	}
+	// First it is not there, then it cannot read the archive; from then on it gets text.
+	first := []string{"observe", "", "version", "observe"}
+	if diff := cmp.Diff(append(first, "observe --text", "apply --text", "verify --text"), words); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 func TestConfirmationOverAnotherConnection(t *testing.T) {
 	s, p := realMachine(t, sshtest.Options{})
 	c := NewClient(dialer(t, s), p)
@@ -143,13 +174,20 @@ func TestConfirmationOverAnotherConnection(t *testing.T) {
 
 // S3: the connection is cut at random bytes of everything, again and again; the machine ends up right.
 func TestAMachineEndsUpRightWhateverIsCut(t *testing.T) {
-	s, p := realMachine(t, sshtest.Options{})
+	for shell, versions := range map[simulated.Shell]int{simulated.ShellCmd: 12, simulated.ShellPowerShell: 4} {
+		t.Run(string(shell), func(t *testing.T) { cutAgainAndAgain(t, shell, versions) })
+	}
+}
+
+// cutAgainAndAgain brings a machine to one version after another over a line that breaks.
+func cutAgainAndAgain(t *testing.T, shell simulated.Shell, versions int) {
+	s, p := realMachine(t, sshtest.Options{Settings: simulated.Settings{Shell: shell}})
 	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{})
 	d := dialer(t, s)
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	cuts := 0
-	for version := range 12 {
+	for version := range versions {
 		want := small(t, 30, version)
 		for range 3 {
 			c := NewClient(d, p)

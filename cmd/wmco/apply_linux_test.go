@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,9 +10,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"wmco/applier"
 	"wmco/internal/sshtest"
@@ -25,17 +30,48 @@ type overSSH struct {
 	folder  string
 }
 
+// built are the programs that servers need, and the node program. They are built for the first test that needs them.
+type built struct {
+	sshtest.Programs
+	node string
+
+	once sync.Once
+	err  error
+}
+
+var programs built
+
+// get builds them, unless that is done.
+func (b *built) get() error {
+	b.once.Do(func() {
+		if b.Programs, b.err = sshtest.Build(context.Background()); b.err == nil {
+			b.node, b.err = b.Go(context.Background(), "wmco/cmd/wmco-node")
+		}
+	})
+	return b.err
+}
+
+// tidy runs the tests and removes what they built.
+type tidy struct{ *testing.M }
+
+// Run implements testscript.TestingM.
+func (t tidy) Run() int {
+	status := t.M.Run()
+	if programs.node != "" {
+		_ = programs.Remove() // a folder for temporary files
+	}
+	return status
+}
+
+func TestMain(m *testing.M) {
+	testscript.Main(tidy{m}, map[string]func(){"wmco": main})
+}
+
 func newOverSSH(t *testing.T, machines int) *overSSH {
 	t.Helper()
-	programs, err := sshtest.Build(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = programs.Remove() })
-	o := &overSSH{folder: t.TempDir()}
-	if o.node, err = programs.Go(t.Context(), "wmco/cmd/wmco-node"); err != nil {
-		t.Fatal(err)
-	}
+	must(t, programs.get())
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // what wmco keeps for its next run
+	o := &overSSH{folder: t.TempDir(), node: programs.node}
 	instances := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: windows-instances\n  namespace: openshift-windows-machine-config-operator\ndata:\n"
 	for i := range machines {
 		s := programs.Start(t, sshtest.Options{})
@@ -92,14 +128,15 @@ func (o *overSSH) run(t *testing.T, stdin io.Reader, line []string) answer {
 	return answer{status, stdout.String(), stderr.String()}
 }
 
-// line is a command line with the inputs of the cluster.
+// line is a command line with the inputs of the cluster before its flags, which win.
 func (o *overSSH) line(line []string) []string {
 	golden := filepath.Join("..", "..", "golden", "clusters")
-	return append(line,
+	inputs := []string{
 		"--from", filepath.Join(golden, "common"), "--from", filepath.Join(golden, "none", "infrastructure.yaml"),
 		"--from", filepath.Join(golden, "none", "controllerconfig.yaml"), "--from", filepath.Join(golden, "none", "machineconfigs.yaml"),
 		"--from", filepath.Join(o.folder, "instances.yaml"), "--known-hosts", filepath.Join(o.folder, "known_hosts"), "--node-program", o.node,
-	)
+	}
+	return slices.Concat(line[:1], inputs, line[1:])
 }
 
 func (o *overSSH) hosts() []string {

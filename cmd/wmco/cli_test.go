@@ -12,10 +12,6 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in golden/cli")
 
-func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"wmco": main})
-}
-
 // TestCommandLine runs the scripts of golden/cli: commands, their output and exit status.
 func TestCommandLine(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", "golden"))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
@@ -68,7 +69,10 @@ func (f *hostFlags) dialer(ctx context.Context, a app) (sshhost.Dialer, error) {
 	if err != nil {
 		return sshhost.Dialer{}, err
 	}
+	var line sync.Mutex // machines are met at once
 	met := func(t sshhost.Target, key ssh.PublicKey) {
+		line.Lock()
+		defer line.Unlock()
 		fmt.Fprintf(a.stderr, "%s: met for the first time, its host key is pinned in %s: %s\n", t, path, sshhost.KnownHostsLine(t.Address, key))
 	}
 	return sshhost.Dialer{

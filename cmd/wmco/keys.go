@@ -43,7 +43,11 @@ func (f *hostFlags) unlock(ctx context.Context, a app, data []byte) (ssh.Signer,
 	if err != nil {
 		return nil, err
 	}
-	return ssh.ParsePrivateKeyWithPassphrase(data, passphrase)
+	signer, err := ssh.ParsePrivateKeyWithPassphrase(data, passphrase)
+	if err != nil {
+		return nil, fmt.Errorf("unlocking it with that passphrase: %w", err)
+	}
+	return signer, nil
 }
 
 // readPassphrase reads a line that the terminal does not show. When the context ends first, as with Ctrl-C, the terminal is

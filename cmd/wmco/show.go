@@ -34,7 +34,9 @@ type show struct {
 	lines  io.Writer
 	bars   progress.Writer
 	byHost map[sshhost.Target]*progress.Tracker
-	ended  chan struct{}
+	// after are lines for when the bars are gone: a bar has no room for a reason.
+	after []string
+	ended chan struct{}
 }
 
 // hostEvent is an event with the machine that it is of.
@@ -58,6 +60,9 @@ func newShow(a app, f format, members []*member) *show {
 	s.bars = progress.NewWriter()
 	s.bars.SetOutputWriter(a.stderr)
 	s.bars.SetUpdateFrequency(200 * time.Millisecond)
+	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
+		s.bars.SetTerminalWidth(width) // it would ask stdout, which may be none
+	}
 	s.bars.Style().Visibility.ETA, s.bars.Style().Visibility.Speed = false, false
 	for _, m := range members {
 		if m.err == nil {
@@ -94,8 +99,15 @@ func (s *show) advance(bar *progress.Tracker, t sshhost.Target, e applier.Event)
 		bar.UpdateTotal(int64(e.Total))
 		bar.SetValue(int64(e.Done))
 	}
-	if text := eventText(e); text != "" {
+	text := eventText(e)
+	if e.Event == applier.EventResult {
+		text = string(e.Result)
+	}
+	if text != "" {
 		bar.UpdateMessage(t.String() + "  " + text)
+	}
+	if e.Message != "" && (e.Event == applier.EventNote || e.Event == applier.EventResult) {
+		s.after = append(s.after, fmt.Sprintf("%s: %s", t, e.Message))
 	}
 }
 
@@ -103,6 +115,10 @@ func (s *show) advance(bar *progress.Tracker, t sshhost.Target, e applier.Event)
 func (s *show) note(t sshhost.Target, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.bars != nil {
+		s.after = append(s.after, fmt.Sprintf("%s: %s", t, text))
+		return
+	}
 	fmt.Fprintf(s.lines, "%s: %s\n", t, text)
 }
 
@@ -128,10 +144,20 @@ func (s *show) end() {
 		}
 		select {
 		case <-s.ended:
+			s.tellAfter()
 			return
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+func (s *show) tellAfter() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, line := range s.after {
+		fmt.Fprintln(s.lines, line)
+	}
+	s.after = nil
 }
 
 // eventText is an event for people, in one line; nothing for what only programs need.

@@ -5,5 +5,6 @@
 //	                                                            '------> the node program that was uploaded, for real
 //
 // A machine is a folder in which C:\k\x is C/k/x. Its shell reads command lines as cmd.exe, PowerShell or sh would. Servers
-// listen on 127.0.0.0/8 only and end with the test, or with the process.
+// listen on 127.0.0.0/8 only and end with the test, or with the process. What starts them, for tests and for
+// demonstrations, is sshd; here it is bound to a test.
 package sshtest

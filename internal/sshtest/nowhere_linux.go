@@ -6,18 +6,22 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"wmco/internal/sshtest/sshd"
 )
 
 // Refusing is an address where nothing listens.
 func Refusing(t testing.TB) string {
 	t.Helper()
-	return freeAddress(t, net.JoinHostPort(loopback(), "0"))
+	address, err := sshd.FreeAddress(net.JoinHostPort(sshd.Loopback(), "0"))
+	must(t, err)
+	return address
 }
 
 // BlackHole is an address whose connections are never answered: what listens there has a full queue.
 func BlackHole(t testing.TB) string {
 	t.Helper()
-	host := loopback()
+	host := sshd.Loopback()
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	must(t, err)
 	t.Cleanup(func() { _ = syscall.Close(fd) })

@@ -1,4 +1,4 @@
-package sshtest
+package sshd
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Programs are what servers need, built once per test binary.
+// Programs are what servers need, built once per process.
 type Programs struct {
 	folder string
 	// sshd is empty where there is none.
@@ -37,6 +37,8 @@ func Build(ctx context.Context) (Programs, error) {
 
 // Remove removes what was built.
 func (p Programs) Remove() error { return os.RemoveAll(p.folder) }
+
+func (p Programs) simhost() string { return filepath.Join(p.folder, filepath.Base(simhostPackage)) }
 
 // Go builds a program of this module and returns its path.
 func (p Programs) Go(ctx context.Context, pkg string, flags ...string) (string, error) {

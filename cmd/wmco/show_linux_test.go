@@ -1,0 +1,122 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/applier"
+)
+
+// threeEnds are machines of which the first works, the second has a kubelet that does not start, and the third is gone.
+func threeEnds(t *testing.T) *overSSH {
+	t.Helper()
+	o := newOverSSH(t, 3)
+	for _, s := range o.servers[1:] {
+		s.Key = o.servers[0].Key
+		s.Authorize()
+	}
+	script := `{"services": {"kubelet": {"start": "exits"}}}`
+	must(t, os.WriteFile(filepath.Join(o.servers[1].Root, ".machine", "behaviour.json"), []byte(script), 0o600))
+	o.servers[2].Stop()
+	return o
+}
+
+// addresses are the machines as answers name them.
+func (o *overSSH) addresses() []string {
+	return slices.DeleteFunc(o.hosts(), func(word string) bool { return word == "--host" })
+}
+
+// kinds are what a program reads of each machine from `wmco apply -o json`: the kinds of its events, without repetitions.
+func kinds(t *testing.T, stdout string) map[string][]string {
+	t.Helper()
+	all := map[string][]string{}
+	for line := range strings.Lines(stdout) {
+		var failure failureJSON
+		must(t, json.Unmarshal([]byte(line), &failure))
+		kind := "failure"
+		if failure.Error == "" {
+			e, err := applier.DecodeEvent([]byte(line))
+			must(t, err)
+			kind = string(e.Event)
+		}
+		if told := all[failure.Host]; len(told) == 0 || told[len(told)-1] != kind {
+			all[failure.Host] = append(told, kind)
+		}
+	}
+	return all
+}
+
+func TestEventsOfManyMachinesEachSayWhoseTheyAre(t *testing.T) {
+	o := threeEnds(t)
+	got := o.wmco(t, "apply", append([]string{"-o", "json"}, o.hosts()...)...)
+	if got.status != exitRolledBack {
+		t.Errorf("status %d\n%s", got.status, got.stderr)
+	}
+	hosts := o.addresses()
+	want := map[string][]string{
+		hosts[0]: {"received", "plan", "action", "probe", "confirm", "result"},
+		hosts[1]: {"received", "plan", "action", "rollback", "action", "result"},
+		hosts[2]: {"failure"},
+	}
+	if diff := cmp.Diff(want, kinds(t, got.stdout)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// changing is what differs from run to run: the times of bars, and addresses.
+var changing = regexp.MustCompile(`\[\d+ in .*|dial tcp [0-9.:]+: connect: `)
+
+// watched runs apply on a terminal and returns what stays on it of each machine, sorted.
+func (o *overSSH) watched(t *testing.T) (status int, kept []string) {
+	t.Helper()
+	x := newTerminal(t)
+	a := app{stdin: x.program, stdout: io.Discard, stderr: x.program, now: time.Now, version: "test"}
+	status = run(t.Context(), a, o.line(append([]string{"apply", "--identity", o.servers[0].KeyFile}, o.hosts()...)))
+	names := map[string]string{}
+	for i, host := range o.addresses() {
+		names[host] = fmt.Sprintf("win-%d", i)
+	}
+	for _, line := range lines(x.close()) {
+		host, rest, _ := strings.Cut(line, " ")
+		host, colon := strings.CutSuffix(host, ":")
+		if name, ok := names[host]; ok && (colon || strings.Contains(rest, "...")) {
+			kept = append(kept, strings.TrimSpace(name+" "+changing.ReplaceAllString(strings.ReplaceAll(rest, host, name), "")))
+		}
+	}
+	slices.Sort(kept)
+	return status, kept
+}
+
+func TestATerminalShowsWhatBecameOfEachMachine(t *testing.T) {
+	o := threeEnds(t)
+	// Met before, so that nothing is said of their host keys.
+	if got := o.wmco(t, "verify", o.hosts()...); got.status != exitUnreachable {
+		t.Fatalf("status %d\n%s", got.status, got.stderr)
+	}
+	status, kept := o.watched(t)
+	want := []string{
+		"win-0  applied ... done!",
+		"win-1  rolled back ... fail!",
+		"win-1 rolled back: start service kubelet: starting service kubelet: the program ended at once (Windows error 1067)",
+		"win-2 connecting to win-2: connection refused",
+	}
+	if diff := cmp.Diff(want, kept); diff != "" || status != exitRolledBack {
+		t.Errorf("status %d (-want +got):\n%s", status, diff)
+	}
+	for _, s := range o.servers {
+		s.Stop()
+	}
+	if status, kept = o.watched(t); status != exitUnreachable || len(kept) != 3 {
+		t.Errorf("without any machine: status %d, %q", status, kept)
+	}
+}

@@ -1,0 +1,96 @@
+package sshd
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// KeyType is a type of host key.
+type KeyType string
+
+// The types that OpenSSH servers have.
+const (
+	Ed25519 KeyType = "ed25519"
+	ECDSA   KeyType = "ecdsa"
+	RSA     KeyType = "rsa"
+)
+
+// newKey makes a key pair and files of it.
+func (s *Server) newKey(name string, kind KeyType) (ssh.Signer, string, error) {
+	private, err := generate(kind)
+	if err != nil {
+		return nil, "", err
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		return nil, "", err
+	}
+	path := filepath.Join(s.folder, name)
+	if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+		return nil, "", err
+	}
+	signer, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		return nil, "", err
+	}
+	return signer, path, os.WriteFile(path+".pub", ssh.MarshalAuthorizedKey(signer.PublicKey()), 0o600)
+}
+
+func generate(kind KeyType) (any, error) {
+	switch kind {
+	case Ed25519:
+		_, private, err := ed25519.GenerateKey(rand.Reader)
+		return private, err
+	case ECDSA:
+		return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	case RSA:
+		return rsa.GenerateKey(rand.Reader, 2048)
+	}
+	return nil, fmt.Errorf("no such type of key: %q", kind)
+}
+
+// NewKey returns a key that the server does not know.
+func (s *Server) NewKey() (ssh.Signer, error) {
+	signer, _, err := s.newKey("stranger", Ed25519)
+	return signer, err
+}
+
+// Authorize lets Key in from now on.
+func (s *Server) Authorize() error {
+	return os.WriteFile(s.authorizedKeys(), ssh.MarshalAuthorizedKey(s.Key.PublicKey()), 0o600)
+}
+
+func (s *Server) authorizedKeys() string { return filepath.Join(s.folder, "authorized_keys") }
+
+// NewHostKeys gives the server other host keys, once it is started anew; one of ed25519 if none are named.
+func (s *Server) NewHostKeys(kinds ...KeyType) error {
+	if len(kinds) == 0 {
+		kinds = []KeyType{Ed25519}
+	}
+	s.options.HostKeys = kinds
+	for _, kind := range kinds {
+		if _, _, err := s.newKey(hostKey(kind), kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AddHostKey adds one key and leaves the others, once it is started anew.
+func (s *Server) AddHostKey(kind KeyType) error {
+	// The one that was added last is what the server prefers.
+	s.options.HostKeys = append([]KeyType{kind}, s.options.HostKeys...)
+	_, _, err := s.newKey(hostKey(kind), kind)
+	return err
+}
+
+func hostKey(kind KeyType) string { return "host-" + string(kind) }
