@@ -68,18 +68,27 @@ func (a *app) keep(ctx context.Context, f runFlags) error {
 	}
 	log.Info("started", "version", a.version, "interval", f.interval, "reportOnly", f.reportOnly)
 	k := keeper{engine: e, log: log, flags: f}
-	for {
-		if err := k.turn(ctx); err != nil {
-			return err
+	for due := time.Duration(0); ; {
+		if due <= 0 {
+			if err := k.turn(ctx); err != nil {
+				return err
+			}
+			due = f.interval
 		}
+		k.housekeep(ctx)
+		pause := min(due, housekeepInterval)
 		select {
 		case <-ctx.Done():
 			log.Info("stopped")
 			return nil
-		case <-a.clock.After(f.interval):
+		case <-a.clock.After(pause):
+			due -= pause
 		}
 	}
 }
+
+// housekeepInterval is the time between two looks at logs at most: a log can outgrow its size by what comes in between.
+const housekeepInterval = 30 * time.Second
 
 // keeper is what one turn after another needs.
 type keeper struct {
@@ -113,14 +122,18 @@ func (k *keeper) turn(ctx context.Context) error {
 			k.read = now
 		}
 	}
-	if err := k.engine.Housekeep(ctx); err != nil && ctx.Err() == nil {
-		k.log.Warn("bounding logs", "error", err)
-	}
 	if outcome.RestartSelf {
 		k.log.Info("restarting: the service was configured anew")
 		return errRestart
 	}
 	return nil
+}
+
+// housekeep bounds logs and what else piles up.
+func (k *keeper) housekeep(ctx context.Context) {
+	if err := k.engine.Housekeep(ctx); err != nil && ctx.Err() == nil {
+		k.log.Warn("bounding logs", "error", err)
+	}
 }
 
 // report tells what differs and is left as it is, when that has changed.

@@ -123,7 +123,7 @@ var table = []rule{
 		never:   join(rendering, remote),
 	},
 	{
-		pkg:     "cmd/wmco-node",
+		pkg: "cmd/wmco-node",
 		// folderhost is what the program works on where it is not on Windows.
 		imports: []string{"applier", "applier/agent", "applier/folderhost", "applier/simulation", "applier/winhost", "render/bundle", "render/bundle/archive"},
 		never:   join(rendering, remote),
