@@ -40,8 +40,8 @@ func (e *PartialError) Unwrap() error { return e.Err }
 // event is sent as well.
 func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outcome, error) {
 	run := &run{Engine: e, options: o}
-	if masked(r.Manifest) {
-		return run.ends(r.Manifest.Digest, &RefusedError{Why: "the manifest is a preview: its secrets are masked"})
+	if err := acceptable(r.Manifest); err != nil {
+		return run.ends(r.Manifest.Digest, err)
 	}
 	if o.DryRun {
 		return run.ends(r.Manifest.Digest, run.dry(ctx, r))
@@ -55,6 +55,17 @@ func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outco
 		err = run.converge(ctx, bundleRecord{Manifest: r.Manifest, Contents: r.Contents})
 	}
 	return run.ends(r.Manifest.Digest, errors.Join(err, release()))
+}
+
+// acceptable tells why a manifest cannot be applied to any machine, as a *RefusedError.
+func acceptable(m bundle.Manifest) error {
+	if masked(m) {
+		return &RefusedError{Why: "the manifest is a preview: its secrets are masked"}
+	}
+	if err := checkRoots(bundleRecord{Manifest: m}.bundle()); err != nil {
+		return &RefusedError{Why: err.Error()}
+	}
+	return nil
 }
 
 // masked tells whether a manifest is that of a preview.

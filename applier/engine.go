@@ -293,6 +293,9 @@ func (s *situation) lacking(p plan) []Missing {
 
 // Observe tells how the host compares with a manifest. It writes nothing but the cache.
 func (e *Engine) Observe(ctx context.Context, r *archive.Reader, full bool) (Observation, error) {
+	if err := acceptable(r.Manifest); err != nil {
+		return Observation{}, err
+	}
 	s, err := e.load(ctx)
 	if err != nil {
 		return Observation{}, err

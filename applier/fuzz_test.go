@@ -1,10 +1,13 @@
 package applier_test
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
 	"wmco/applier"
 	"wmco/render/bundle"
+	"wmco/render/bundle/archive"
 )
 
 // FuzzRecords puts anything in the place of the ledger and the journal: the machine still becomes the node, or the record
@@ -50,5 +53,59 @@ func FuzzAnswers(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		_, _ = applier.DecodeObservation(data)
 		_, _ = applier.DecodeEvent(data)
+	})
+}
+
+// FuzzRoots names any path in a manifest: nothing outside the roots and our own folder is ever written, made or removed.
+func FuzzRoots(f *testing.F) {
+	for _, path := range []string{
+		`C:\k\x`, `C:\Windows\System32\drivers\etc\hosts`, `C:\k\..\Windows\x`, `C:\kk\x`, `D:\k\x`, `C:\K\X`, `\\server\share\x`, `C:\k`,
+		`C:\var\log\x`, `C:\var`, `C:\ProgramData\wmco\ledger.json`, `C:\k\a:b`, `C:/k/x`, `C:\k\con`,
+	} {
+		f.Add(path, path)
+	}
+	f.Fuzz(func(t *testing.T, file, folder string) {
+		b := bundle.Bundle{
+			Cluster: bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerCluster, Stage: bundle.StageJoin},
+			Node:    bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerNode, Stage: bundle.StageJoin},
+		}
+		text := []byte("x")
+		b.Cluster.Files = []bundle.File{{Path: file, Digest: bundle.Of(text), Size: 1, Access: bundle.AccessUsers, Impact: bundle.ImpactNone, Content: bundle.Content{Data: text}}}
+		b.Cluster.Directories = []bundle.Directory{{Path: folder, Access: bundle.AccessUsers, Exclusive: true}}
+		b.Cluster.State = []bundle.State{{Path: folder, Cluster: "blue"}}
+		m, err := b.Manifest()
+		if err != nil {
+			return // no archive has it
+		}
+		source, err := archive.FromBundle(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stream bytes.Buffer
+		if err := archive.Send(t.Context(), &stream, archive.Request{Manifest: m, Source: source, Missing: map[bundle.Digest][]int{bundle.Of(text): nil}}); err != nil {
+			t.Fatal(err)
+		}
+		r, err := archive.NewReader(&stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		machine := newMachine()
+		machine.Place(`C:\Windows\System32\drivers\etc\hosts`, bundle.AccessUsers, "not ours")
+		before := machine.Snapshot()
+		_, _ = machine.engine().Apply(t.Context(), r, applier.Options{})
+		after := machine.Snapshot()
+		for path := range before.Files {
+			if _, stays := after.Files[path]; !stays {
+				t.Errorf("%s is gone", path)
+			}
+		}
+		for path, x := range after.Files {
+			_, was := before.Files[path]
+			key := bundle.FoldPath(path)
+			ours := strings.HasPrefix(key, `c:\k\`) || key == `c:\k` || strings.HasPrefix(key, `c:\var`) || strings.HasPrefix(key, `c:\programdata`)
+			if !was && !ours {
+				t.Errorf("%s was made: %+v", path, x)
+			}
+		}
 	})
 }

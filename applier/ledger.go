@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strings"
 	"time"
 
 	"wmco/render/bundle"
@@ -176,14 +178,26 @@ func (j journal) check() error {
 		}
 	}
 	for _, f := range j.Before.Files {
-		if err := bundle.CheckPath(f.Path); err != nil {
+		if err := checkKept(f.Path); err != nil {
 			return err
 		}
 	}
 	for _, path := range j.Stale.Paths {
-		if err := bundle.CheckPath(path); err != nil {
+		if err := checkKept(path); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// checkKept checks a path that only the journal names. What is above the roots was at most made.
+func checkKept(path string) error {
+	if err := bundle.CheckPath(path); err != nil {
+		return err
+	}
+	isParent := slices.ContainsFunc(roots(), func(root string) bool { return strings.HasPrefix(bundle.FoldPath(root), bundle.FoldPath(path)+`\`) })
+	if !inRoots(path) && !isParent {
+		return fmt.Errorf("%w: %s is in none of %s", bundle.ErrPath, path, strings.Join(roots(), ", "))
 	}
 	return nil
 }
@@ -196,6 +210,8 @@ func (r bundleRecord) check() error {
 	if err != nil {
 		return err
 	}
-	_, err = bundle.DecodeManifest(data)
-	return err
+	if _, err = bundle.DecodeManifest(data); err != nil {
+		return err
+	}
+	return checkRoots(r.bundle())
 }

@@ -163,6 +163,9 @@ var errUnconfirmed = errors.New("nobody confirmed in time")
 
 // Verify is Observe with every file read and every service asked whether it is healthy.
 func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, error) {
+	if err := acceptable(a.Manifest); err != nil {
+		return Observation{}, err
+	}
 	s, err := e.load(ctx)
 	if err != nil {
 		return Observation{}, err

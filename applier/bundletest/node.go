@@ -166,8 +166,8 @@ func (p programs) Open(sum string) (io.ReadCloser, error) {
 	return nil, fs.ErrNotExist
 }
 
-// Archive is the node as it travels to a machine that lacks these contents.
-func (n Node) Archive(t testing.TB, missing []applier.Missing) []byte {
+// Contents is the node's manifest, with a source of what it names.
+func (n Node) Contents(t testing.TB) (bundle.Manifest, archive.Source) {
 	t.Helper()
 	b := n.Bundle(t)
 	m, err := b.Manifest()
@@ -181,13 +181,19 @@ func (n Node) Archive(t testing.TB, missing []applier.Missing) []byte {
 		}
 		sources.Store(m.Digest, source)
 	}
+	return m, archive.Join(source.(archive.Source), programs(n.Programs))
+}
+
+// Archive is the node as it travels to a machine that lacks these contents.
+func (n Node) Archive(t testing.TB, missing []applier.Missing) []byte {
+	t.Helper()
+	m, source := n.Contents(t)
 	lacks := map[bundle.Digest][]int{}
 	for _, x := range missing {
 		lacks[x.Digest] = x.Parts
 	}
 	var stream bytes.Buffer
-	request := archive.Request{Manifest: m, Source: archive.Join(source.(archive.Source), programs(n.Programs)), Missing: lacks}
-	if err := archive.Send(t.Context(), &stream, request); err != nil {
+	if err := archive.Send(t.Context(), &stream, archive.Request{Manifest: m, Source: source, Missing: lacks}); err != nil {
 		t.Fatal(err)
 	}
 	return stream.Bytes()

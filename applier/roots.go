@@ -1,0 +1,57 @@
+package applier
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+)
+
+// roots are the folders in which bundles may have files, folders, state and logs. A stream that names another place is refused
+// whole, whoever sent it.
+func roots() []string { return []string{`C:\k`, `C:\var\log`, `C:\var\lib`} }
+
+// inRoots tells whether a path is one of the roots or in one. The path is canonical (bundle.CheckPath), so no `..` leads out.
+func inRoots(path string) bool {
+	key := bundle.FoldPath(path)
+	return slices.ContainsFunc(roots(), func(root string) bool {
+		root = bundle.FoldPath(root)
+		return key == root || strings.HasPrefix(key, root+`\`)
+	})
+}
+
+// checkRoots tells the first path of a bundle that is in none of them.
+func checkRoots(b bundle.Bundle) error {
+	for _, path := range paths(b) {
+		if !inRoots(path) {
+			return fmt.Errorf("%w: %s is in none of %s", bundle.ErrPath, path, strings.Join(roots(), ", "))
+		}
+	}
+	return nil
+}
+
+// paths are all that a bundle lets the applier write, make or remove.
+func paths(b bundle.Bundle) []string {
+	var list []string
+	for _, l := range b.Layers() {
+		for _, d := range l.Directories {
+			list = append(list, d.Path)
+		}
+		for _, f := range l.Files {
+			list = append(list, f.Path)
+		}
+		for _, p := range l.Payload {
+			list = append(list, p.Path)
+		}
+		for _, s := range l.State {
+			list = append(list, s.Path)
+		}
+		for _, s := range l.Services {
+			for _, log := range s.Logs {
+				list = append(list, log.Path)
+			}
+		}
+	}
+	return list
+}
