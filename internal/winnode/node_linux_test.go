@@ -33,7 +33,7 @@ const module = "../.."
 const exe = `C:\wmco-node.exe`
 
 // programs are the executables that tests put on machines.
-type programs struct{ node, runner, service, tool []byte }
+type programs struct{ node, runner, service, tool, sshd []byte }
 
 var (
 	building sync.Once
@@ -49,9 +49,10 @@ func build(t *testing.T) programs {
 			runner:  winetest.Program(t, module, "k8s.io/component-base/logs/kube-log-runner"),
 			service: winetest.Program(t, module, "./internal/winnode/stub/service"),
 			tool:    winetest.Program(t, module, "./internal/winnode/testdata/tool"),
+			sshd:    winetest.Program(t, module, "./internal/winnode/testdata/sshd"),
 		}
 	})
-	if built.tool == nil {
+	if built.sshd == nil {
 		t.Fatal("the programs could not be built")
 	}
 	return built
@@ -72,7 +73,12 @@ type machine struct{ *winetest.Prefix }
 
 func newMachine(t *testing.T) machine {
 	t.Helper()
-	m := machine{winetest.NewAlone(t)}
+	return machineOf(t, winetest.NewAlone(t))
+}
+
+func machineOf(t *testing.T, p *winetest.Prefix) machine {
+	t.Helper()
+	m := machine{p}
 	m.WriteFile(t, exe, build(t).node)
 	m.WriteFile(t, tool, build(t).tool)
 	m.WriteFile(t, stub.Seen+`\.keep`, nil)
