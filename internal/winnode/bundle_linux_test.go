@@ -63,5 +63,10 @@ func service(name string, kind bundle.ProbeKind, target string, argv []string, r
 // kubelet is one of a version.
 func kubelet(t *testing.T, version string) string {
 	t.Helper()
-	return stand(t, stub.Behaviour{Version: version, HTTP: []string{addressKubelet}, Config: pathConfig, Bad: badConfig})
+	return kubeletAt(t, addressKubelet, version)
+}
+
+func kubeletAt(t *testing.T, address, version string) string {
+	t.Helper()
+	return stand(t, stub.Behaviour{Version: version, HTTP: []string{address}, Config: pathConfig, Bad: badConfig})
 }

@@ -1,0 +1,323 @@
+package winnode
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	mathrand "math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
+
+	"wmco/applier"
+	"wmco/applier/bundletest"
+	"wmco/applier/sshhost"
+	"wmco/internal/sshtest"
+	"wmco/internal/sshtest/sshd"
+	"wmco/internal/winetest"
+	"wmco/internal/winnode/stub"
+	"wmco/render/bundle"
+)
+
+// The SSH server on a machine (testdata/sshd), with its files.
+const (
+	sshServer     = `C:\users\sshd\sshd.exe`
+	sshHostKey    = `C:\users\sshd\host`
+	sshAuthorized = `C:\users\sshd\authorized`
+)
+
+// statusNoProgram is that of Wine's cmd.exe /c for a program that is not there; that of Windows says 1. (Linux around Wine
+// sees 49, the lowest eight bits.)
+const statusNoProgram = "9009"
+
+// reached is a machine that is reached over SSH, through a line that breaks.
+type reached struct {
+	machine
+	host    string
+	line    *sshtest.Line
+	dialer  sshhost.Dialer
+	program sshhost.Program
+	server  *winetest.Process
+	// heard is how many lines of the server's were looked at.
+	heard int
+}
+
+// reach starts an SSH server on a new machine that shares this one's network, at a loopback address of its own.
+func reach(t *testing.T) *reached {
+	t.Helper()
+	m := machineOf(t, winetest.New(t))
+	m.Tripwires(t)
+	key := newKey(t)
+	m.WriteFile(t, sshServer, build(t).sshd)
+	m.WriteFile(t, sshAuthorized, ssh.MarshalAuthorizedKey(signer(t, key).PublicKey()))
+	m.WriteFile(t, sshHostKey, inFile(t, newKey(t)))
+	r := &reached{machine: m, host: sshd.Loopback(), heard: 1, program: agent(t)}
+	r.server = m.Start(t, winetest.Command{Path: sshServer, Args: []string{r.host + ":0", sshHostKey, sshAuthorized}})
+	address := ""
+	eventually(t, "the SSH server listens", func() bool {
+		said, whole := strings.CutSuffix(r.server.Output(t), "\n")
+		address = strings.TrimPrefix(said, "listens ")
+		return whole
+	})
+	r.line = sshtest.NewLine(t, address, sshtest.LineOptions{})
+	r.dialer = sshhost.Dialer{
+		Limits:  sshhost.DefaultLimits(),
+		Pins:    sshhost.NewKnownHosts(filepath.Join(t.TempDir(), "known_hosts")),
+		Signers: keys(signer(t, key)),
+	}
+	return r
+}
+
+// agent is the node program, as the client puts it onto machines.
+func agent(t *testing.T) sshhost.Program {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "wmco-node.exe")
+	if err := os.WriteFile(file, build(t).node, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, err := sshhost.FileProgram(file, func(d bundle.Digest) string { return `C:\k\agent\wmco-node-` + d.Short() + ".exe" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func newKey(t *testing.T) ed25519.PrivateKey {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return private
+}
+
+func signer(t *testing.T, key ed25519.PrivateKey) ssh.Signer {
+	t.Helper()
+	s, err := ssh.NewSignerFromKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func keys(all ...ssh.Signer) func(context.Context) ([]ssh.Signer, error) {
+	return func(context.Context) ([]ssh.Signer, error) { return all, nil }
+}
+
+// inFile is the key as a file of OpenSSH's.
+func inFile(t *testing.T, key ed25519.PrivateKey) []byte {
+	t.Helper()
+	block, err := ssh.MarshalPrivateKey(key, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(block)
+}
+
+// over applies with connections of its own.
+func (r *reached) over(t *testing.T, n bundletest.Node, tell func(applier.Event)) (applier.Event, error) {
+	t.Helper()
+	c := sshhost.NewClient(r.dialer, r.program)
+	defer c.Close()
+	manifest, source := n.Contents(t)
+	to := sshhost.Target{User: sshhost.DefaultUser, Address: r.line.Address}
+	return c.Machine(to).Apply(t.Context(), sshhost.Request{Manifest: manifest, Source: source}, sshhost.ApplyOptions{Wait: time.Minute}, tell)
+}
+
+// asked is what the server was asked since the last call: statuses and words of commands, without the program.
+func (r *reached) asked(t *testing.T) []string {
+	t.Helper()
+	program := strings.ReplaceAll(r.program.Path, `\`, `\\`) + " "
+	lines := strings.Split(strings.TrimSpace(r.server.Output(t)), "\n")
+	var fresh []string
+	for _, line := range lines[r.heard:] {
+		fresh = append(fresh, strings.Replace(line, program, "", 1))
+	}
+	r.heard = len(lines)
+	return fresh
+}
+
+func ignore(applier.Event) {}
+
+// TestANodeOverSSH lets the client reach the real node program through cmd.exe and SFTP of a Windows.
+func TestANodeOverSSH(t *testing.T) {
+	t.Parallel()
+	r := reach(t)
+	n := nodeAt(t, r.host)
+	n.Programs[r.program.Path] = string(build(t).node)
+	for _, c := range []struct {
+		name string
+		run  func(*testing.T, *reached, bundletest.Node)
+	}{
+		{"first contact puts the program there and applies", meets},
+		{"the second run is one command", again},
+		{"one file more is two commands, and nothing restarts", oneFile},
+		{"what is cut on its way converges", cutOnItsWay},
+		{"another key is let in nowhere", stranger},
+		{"a machine with another host key is refused", otherKey},
+	} {
+		if !t.Run(c.name, func(t *testing.T) { c.run(t, r, n) }) {
+			t.FailNow()
+		}
+	}
+	if tripped := r.Tripped(t); tripped != nil {
+		t.Errorf("programs were run that must not be: %q", tripped)
+	}
+}
+
+// nodeAt is newNode whose services listen at an address that no other machine's do.
+func nodeAt(t *testing.T, host string) bundletest.Node {
+	t.Helper()
+	n := newNode(t)
+	metrics := host + ":9182"
+	n.Programs[pathKubelet] = kubeletAt(t, kubeletOf(host), "v1")
+	n.Programs[pathExporter] = stand(t, stub.Behaviour{TCP: []string{metrics}})
+	n.Services[1].Probe.Target = "http://" + kubeletOf(host) + "/healthz"
+	n.Services[2].Probe.Target = metrics
+	return n
+}
+
+// kubeletOf is where the kubelet of such a node listens.
+func kubeletOf(host string) string { return host + ":10248" }
+
+func meets(t *testing.T, r *reached, n bundletest.Node) {
+	received := map[bundle.Digest]bool{}
+	e, err := r.over(t, n, func(e applier.Event) { received[e.Content] = true })
+	if err != nil || e.Result != applier.ResultApplied || e.Restarted != len(n.Services) {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	want := []string{statusNoProgram + " observe", "sftp", "0 version", "1 observe", "0 apply --wait 1m0s"}
+	if diff := cmp.Diff(want, r.asked(t)); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	if string(r.ReadFile(t, r.program.Path)) != string(build(t).node) {
+		t.Error("the program there is not ours")
+	}
+	if received[r.program.Digest] || !received[bundle.Of([]byte(n.Programs[pathKubelet]))] {
+		t.Errorf("the program came again, or others did not come: %v", received)
+	}
+	r.right(t, n)
+}
+
+// right demands that the machine is as the bundle says.
+func (r *reached) right(t *testing.T, n bundletest.Node) {
+	t.Helper()
+	if v := r.wmco(t, n.Archive(t, nil), "verify"); v.ExitCode != 0 {
+		t.Errorf("not as the bundle says: %+v", v)
+	}
+	if left := r.leftovers(t); len(left) > 0 {
+		t.Errorf("left: %q", left)
+	}
+}
+
+func again(t *testing.T, r *reached, n bundletest.Node) {
+	before, starts := r.writes(t), r.starts(t)
+	e, err := r.over(t, n, ignore)
+	if err != nil || e.Result != applier.ResultSame {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if diff := cmp.Diff([]string{"0 observe"}, r.asked(t)); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, r.writes(t)); diff != "" {
+		t.Errorf("written (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(starts, r.starts(t)); diff != "" {
+		t.Errorf("started (-before +after):\n%s", diff)
+	}
+}
+
+func oneFile(t *testing.T, r *reached, n bundletest.Node) {
+	starts := r.starts(t)
+	changed := n.Changed(func(n *bundletest.Node) { n.Files[pathMirror] = "server = \"https://b.io\"\n" })
+	e, err := r.over(t, changed, ignore)
+	if err != nil || e.Result != applier.ResultApplied || e.Written != 1 || e.Restarted != 0 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if diff := cmp.Diff([]string{"1 observe", "0 apply --wait 1m0s"}, r.asked(t)); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(starts, r.starts(t)); diff != "" {
+		t.Errorf("started (-before +after):\n%s", diff)
+	}
+	r.right(t, changed)
+}
+
+// sshCuts is how often an upload is cut.
+const sshCuts = 5
+
+// cutOnItsWay cuts what brings a newer kubelet, after the beginning of its content and before the end.
+func cutOnItsWay(t *testing.T, r *reached, n bundletest.Node) {
+	const beginning = 20_000 // handshakes, an observation and the index are less, the kubelet is far more
+	seed := uint64(time.Now().UnixNano())
+	random := mathrand.New(mathrand.NewPCG(seed, 0)) //nolint:gosec // chance is what is wanted
+	newer := n.Changed(func(n *bundletest.Node) { n.Programs[pathKubelet] = kubeletAt(t, kubeletOf(r.host), "v2") })
+	starts := r.starts(t)
+	stored := storedSize(t, newer, pathKubelet)
+	for range sshCuts {
+		at := beginning + random.Int64N(stored-beginning)
+		r.line.CutAfter(at)
+		var interrupted *sshhost.InterruptedError
+		if e, err := r.over(t, newer, ignore); !errors.As(err, &interrupted) {
+			t.Errorf("seed %d, cut after %d of %d bytes: %+v, %v", seed, at, stored, e, err)
+		}
+	}
+	r.line.CutAfter(-1)
+	if diff := cmp.Diff(starts, r.starts(t)); diff != "" {
+		t.Errorf("seed %d: started before everything had come (-before +after):\n%s", seed, diff)
+	}
+	e, err := r.over(t, newer, ignore)
+	if err != nil || e.Result != applier.ResultApplied || e.Restarted != 1 {
+		t.Errorf("seed %d: %+v, %v", seed, e, err)
+	}
+	// A cut archive is bad input. When the program of a cut one ends is chance.
+	want := slices.Concat([]string{"0 apply --wait 1m0s"}, slices.Repeat([]string{"1 observe"}, sshCuts+1), slices.Repeat([]string{"2 apply --wait 1m0s"}, sshCuts))
+	if diff := cmp.Diff(want, slices.Sorted(slices.Values(r.asked(t)))); diff != "" {
+		t.Errorf("seed %d: asked (-want +got):\n%s", seed, diff)
+	}
+	r.right(t, newer)
+}
+
+// storedSize is how many bytes of a program travel.
+func storedSize(t *testing.T, n bundletest.Node, path string) int64 {
+	t.Helper()
+	_, source := n.Contents(t)
+	for _, c := range source.Contents() {
+		if c.Digest == bundle.Of([]byte(n.Programs[path])) {
+			return c.Stored
+		}
+	}
+	t.Fatalf("%s is none of the contents", path)
+	return 0
+}
+
+func stranger(t *testing.T, r *reached, n bundletest.Node) {
+	other := *r
+	other.dialer.Signers = keys(signer(t, newKey(t)))
+	var refused *sshhost.AuthError
+	if e, err := other.over(t, n, ignore); !errors.As(err, &refused) {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if asked := r.asked(t); asked != nil {
+		t.Errorf("asked: %q", asked)
+	}
+}
+
+func otherKey(t *testing.T, r *reached, n bundletest.Node) {
+	r.WriteFile(t, sshHostKey, inFile(t, newKey(t)))
+	var changed *sshhost.HostKeyError
+	if e, err := r.over(t, n, ignore); !errors.As(err, &changed) {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if asked := r.asked(t); asked != nil {
+		t.Errorf("asked: %q", asked)
+	}
+}
