@@ -84,6 +84,8 @@ func (m *Machine) observation(ctx context.Context, r Request, word string) (appl
 	if err != nil {
 		return o, m.strange(word, data, errors.Join(err, failed))
 	}
+	// The program that answered is ours, whether the bundle names it or not.
+	o.Foreign = slices.DeleteFunc(o.Foreign, func(path string) bool { return path == m.client.program.Path })
 	return o, unlessStatus(failed)
 }
 
