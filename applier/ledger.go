@@ -206,11 +206,10 @@ func (r bundleRecord) check() error {
 	if r.Manifest.Schema == 0 {
 		return nil // nothing was applied
 	}
-	data, err := r.Manifest.Encode()
-	if err != nil {
-		return err
+	if r.Manifest.Schema > bundle.Schema {
+		return &bundle.SchemaError{What: "manifest", Have: r.Manifest.Schema, Want: bundle.Schema}
 	}
-	if _, err = bundle.DecodeManifest(data); err != nil {
+	if err := r.Manifest.Check(); err != nil {
 		return err
 	}
 	return checkRoots(r.bundle())

@@ -109,7 +109,7 @@ func (f files) ReadFile(path string) ([]byte, error) {
 	if !simulation.Names(path) {
 		return nil, fs.ErrNotExist
 	}
-	p, err := newResolver(f.tree).find(path)
+	p, err := findOne(f.tree, path)
 	if err != nil || p.kind() != applier.FileRegular {
 		return nil, errors.Join(err, fs.ErrNotExist)
 	}
@@ -120,7 +120,7 @@ func (f files) FileID(path string) (string, error) {
 	if !simulation.Names(path) {
 		return "", nil
 	}
-	p, err := newResolver(f.tree).find(path)
+	p, err := findOne(f.tree, path)
 	if err != nil || p.kind() != applier.FileRegular {
 		return "", err
 	}

@@ -15,6 +15,7 @@ import (
 func (h *Host) Stat(ctx context.Context, paths []string) ([]applier.FileInfo, error) {
 	infos := make([]applier.FileInfo, 0, len(paths))
 	r := newResolver(h.tree)
+	defer r.close()
 	for _, path := range paths {
 		p, err := h.find(ctx, r, path)
 		if err != nil {
@@ -23,6 +24,13 @@ func (h *Host) Stat(ctx context.Context, paths []string) ([]applier.FileInfo, er
 		infos = append(infos, p.fileInfo(path))
 	}
 	return infos, nil
+}
+
+// findOne is find for an operation on one path.
+func (h *Host) findOne(ctx context.Context, path string) (place, error) {
+	r := newResolver(h.tree)
+	defer r.close()
+	return h.find(ctx, r, path)
 }
 
 func (h *Host) find(ctx context.Context, r *resolver, path string) (place, error) {
@@ -51,7 +59,9 @@ func (p place) fileInfo(path string) applier.FileInfo {
 
 // List implements applier.Reader.
 func (h *Host) List(ctx context.Context, directory string) ([]applier.FileInfo, error) {
-	p, err := h.find(ctx, newResolver(h.tree), directory)
+	r := newResolver(h.tree)
+	defer r.close()
+	p, err := h.find(ctx, r, directory)
 	if err != nil || p.kind() != applier.FileDirectory {
 		return nil, err
 	}
@@ -61,9 +71,10 @@ func (h *Host) List(ctx context.Context, directory string) ([]applier.FileInfo, 
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(bundle.FoldPath(a), bundle.FoldPath(b)) })
 	infos := make([]applier.FileInfo, 0, len(names))
-	r := newResolver(h.tree)
+	here := &folder{rel: p.rel, there: true}
+	r.folders[bundle.FoldPath(directory)] = here
 	for _, name := range names {
-		in, err := r.exactly(p.rel + "/" + name)
+		in, err := r.exactly(here, name)
 		if err != nil {
 			return nil, fileError(directory, err)
 		}
@@ -76,7 +87,7 @@ func (h *Host) List(ctx context.Context, directory string) ([]applier.FileInfo, 
 
 // Open implements applier.Reader.
 func (h *Host) Open(ctx context.Context, path string) (io.ReadCloser, error) {
-	p, err := h.find(ctx, newResolver(h.tree), path)
+	p, err := h.findOne(ctx, path)
 	if err != nil {
 		return nil, err
 	}

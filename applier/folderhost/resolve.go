@@ -42,12 +42,30 @@ type resolver struct {
 type folder struct {
 	rel   string
 	there bool
+	// at is the folder, opened when it is needed: what is in it is then found without going there from the root each time.
+	at *os.Root
 	// names are those in it by their folded form, read when they are needed.
 	names map[string]string
 }
 
 func newResolver(tree *os.Root) *resolver {
 	return &resolver{tree: tree, folders: map[string]*folder{simulation.Drive: {rel: driveFolder, there: true}}}
+}
+
+// findOne is find for one path.
+func findOne(tree *os.Root, path string) (place, error) {
+	r := newResolver(tree)
+	defer r.close()
+	return r.find(path)
+}
+
+// close closes the folders that were opened.
+func (r *resolver) close() {
+	for _, f := range r.folders {
+		if f.at != nil {
+			_ = f.at.Close() // only looked into
+		}
+	}
 }
 
 // find tells what is at a path that simulation.CheckPath allows.
@@ -77,7 +95,7 @@ func (r *resolver) folder(path string) (*folder, error) {
 }
 
 func (r *resolver) entry(f *folder, base string) (place, error) {
-	p, err := r.exactly(f.rel + "/" + base)
+	p, err := r.exactly(f, base)
 	if err != nil || p.info != nil {
 		return p, err
 	}
@@ -85,13 +103,24 @@ func (r *resolver) entry(f *folder, base string) (place, error) {
 		return place{}, err
 	}
 	if spelled, ok := f.names[bundle.FoldPath(base)]; ok {
-		return r.exactly(f.rel + "/" + spelled)
+		return r.exactly(f, spelled)
 	}
 	return p, nil
 }
 
-func (r *resolver) exactly(rel string) (place, error) {
-	info, err := r.tree.Lstat(rel)
+func (r *resolver) exactly(f *folder, base string) (place, error) {
+	rel := f.rel + "/" + base
+	if f.at == nil {
+		at, err := r.tree.OpenRoot(f.rel)
+		if errors.Is(err, fs.ErrNotExist) {
+			return place{rel: rel}, nil
+		}
+		if err != nil {
+			return place{}, err
+		}
+		f.at = at
+	}
+	info, err := f.at.Lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return place{rel: rel}, nil
 	}

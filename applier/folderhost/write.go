@@ -24,7 +24,7 @@ func (h *Host) Write(ctx context.Context, name string, access bundle.Access, con
 
 // writable finds a path at which something of a kind may be made.
 func (h *Host) writable(ctx context.Context, name string, kind applier.FileKind) (place, error) {
-	p, err := h.find(ctx, newResolver(h.tree), name)
+	p, err := h.findOne(ctx, name)
 	if err != nil {
 		return p, err
 	}
@@ -63,7 +63,7 @@ func (h *Host) replace(ctx context.Context, name string, p place, mode fs.FileMo
 
 // beside clears the place of a file that is to take the place of name.
 func (h *Host) beside(name string) (string, error) {
-	p, err := newResolver(h.tree).find(applier.NewName(name))
+	p, err := findOne(h.tree, applier.NewName(name))
 	if err != nil {
 		return "", err
 	}
@@ -114,6 +114,7 @@ func (h *Host) runs(ctx context.Context, p place) (bool, error) {
 // aside is where a program that runs can stand.
 func (h *Host) aside(name string) (string, error) {
 	r := newResolver(h.tree)
+	defer r.close()
 	free, err := simulation.FreeAside(name, func(name string) (bool, error) {
 		p, err := r.find(name)
 		return p.info != nil, err
@@ -144,7 +145,7 @@ func (h *Host) MakeDirectory(ctx context.Context, name string, access bundle.Acc
 
 // Link implements applier.Writer.
 func (h *Host) Link(ctx context.Context, name, second string) error {
-	p, err := h.find(ctx, newResolver(h.tree), name)
+	p, err := h.findOne(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func (h *Host) link(ctx context.Context, p place, second string, q place) error 
 
 // Remove implements applier.Writer.
 func (h *Host) Remove(ctx context.Context, name string) error {
-	p, err := h.find(ctx, newResolver(h.tree), name)
+	p, err := h.findOne(ctx, name)
 	if err != nil || p.info == nil {
 		return err
 	}
@@ -216,7 +217,7 @@ func (h *Host) moveAside(name string, p place) error {
 
 // CopyTruncate implements applier.Writer. The copy has the access of the file.
 func (h *Host) CopyTruncate(ctx context.Context, name, to string) error {
-	p, err := h.find(ctx, newResolver(h.tree), name)
+	p, err := h.findOne(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -112,28 +112,36 @@ func DecodeManifest(data []byte) (Manifest, error) {
 	if err := decode(data, "manifest", &m); err != nil {
 		return Manifest{}, err
 	}
+	if err := m.Check(); err != nil {
+		return Manifest{}, err
+	}
+	return m, nil
+}
+
+// Check tells the first thing that makes a manifest impossible: its layers, or a digest that is not theirs.
+func (m Manifest) Check() error {
 	if len(m.Layers) != 2 || m.Layers[0].Layer.Kind != LayerCluster || m.Layers[1].Layer.Kind != LayerNode {
-		return Manifest{}, fmt.Errorf("%w: a manifest has a cluster layer and a node layer, in this order", ErrInconsistent)
+		return fmt.Errorf("%w: a manifest has a cluster layer and a node layer, in this order", ErrInconsistent)
 	}
 	b := Bundle{Cluster: m.Layers[0].Layer, Node: m.Layers[1].Layer}
 	for _, l := range b.Layers() {
 		if err := l.checkDecoded(); err != nil {
-			return Manifest{}, err
+			return err
 		}
 	}
 	again, err := b.Manifest()
 	if err != nil {
-		return Manifest{}, err
+		return err
 	}
 	for i, l := range again.Layers {
 		if l.Digest != m.Layers[i].Digest {
-			return Manifest{}, fmt.Errorf("%w: %s layer has digest %s, the manifest says %s", ErrInconsistent, l.Layer.Kind, l.Digest, m.Layers[i].Digest)
+			return fmt.Errorf("%w: %s layer has digest %s, the manifest says %s", ErrInconsistent, l.Layer.Kind, l.Digest, m.Layers[i].Digest)
 		}
 	}
 	if again.Digest != m.Digest {
-		return Manifest{}, fmt.Errorf("%w: the bundle has digest %s, the manifest says %s", ErrInconsistent, again.Digest, m.Digest)
+		return fmt.Errorf("%w: the bundle has digest %s, the manifest says %s", ErrInconsistent, again.Digest, m.Digest)
 	}
-	return m, nil
+	return nil
 }
 
 // Encode returns the manifest as people and programs read it: indented JSON, one newline at the end.
