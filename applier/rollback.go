@@ -34,7 +34,9 @@ func (r *run) restore(ctx context.Context) error {
 		return err
 	}
 	r.shadows = r.s.ledger.Shadows
-	p := makePlan(&t, seen, circumstances{owned: map[string]bool{}, self: r.Self, restart: r.mixed(&t, seen), shadows: r.shadows})
+	p := makePlan(&t, seen, circumstances{
+		owned: map[string]bool{}, self: r.Self, restart: r.mixed(&t, seen), shadows: r.shadows, networks: r.s.facts.Networks,
+	})
 	if len(p.missing) > 0 {
 		return errors.New("a content that was kept is gone")
 	}

@@ -202,3 +202,43 @@ func TestAnUnconfirmedApplicationWhoseProcessDiedIsUndone(t *testing.T) {
 		t.Errorf("not as it was (-want +got):\n%s", diff)
 	}
 }
+
+func TestAYesThatCameTooLateIsNoneForTheNextRun(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	next := n.Changed(changes[2].change)
+	d, err := next.Bundle(t).Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := m.engine()
+	if err := e.Confirm(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
+	await := func(ctx context.Context) error { return e.AwaitConfirm(ctx, d) }
+	var back *applier.RolledBackError
+	if _, err := m.apply(t, next, applier.Options{Confirm: await, ConfirmWithin: time.Second}); !errors.As(err, &back) {
+		t.Errorf("a yes of before was taken: %v", err)
+	}
+}
+
+func TestAnEndpointIsPutBack(t *testing.T) {
+	t.Parallel()
+	m, _ := badKubelet(t, simulation.Behaviour{Needs: lacksBad})
+	m.edit(func(s *simulation.State) {
+		s.Facts.Networks = append(s.Facts.Networks, bundle.HNSNetwork{Name: "overlay"})
+	})
+	n := newNode().Changed(func(n *node) {
+		n.Endpoints = []bundle.Endpoint{{Name: "VIP", Network: "overlay", Compartment: 1, Impact: bundle.ImpactNone}}
+	})
+	m.mustApply(t, n)
+	want := m.place()
+	bad := n.Changed(func(n *node) { n.Endpoints, n.Files[`C:\k\kubelet.conf`] = nil, "bad" })
+	if _, err := m.apply(t, bad, applier.Options{}); err == nil {
+		t.Fatal("no error")
+	}
+	if diff := differs(want, m.place()); diff != "" {
+		t.Errorf("not as it was (-want +got):\n%s", diff)
+	}
+}

@@ -134,6 +134,10 @@ func (r *run) confirm(ctx context.Context) error {
 	if r.options.Confirm == nil {
 		return nil
 	}
+	// A yes that came too late for an earlier run is none for this one.
+	if err := r.Host.Remove(ctx, fileConfirm); err != nil {
+		return fmt.Errorf("removing %s: %w", fileConfirm, err)
+	}
 	j := r.s.journal
 	j.Phase, j.Deadline = phaseConfirming, r.Clock.Now().Add(r.options.ConfirmWithin)
 	if err := r.enter(ctx, j); err != nil {

@@ -24,6 +24,7 @@ const Network = "TestOverlay"
 
 // Node is a bundle that tests change: a small node with everything that a large one has.
 type Node struct {
+	Endpoints   []bundle.Endpoint
 	Files       map[string]string // contents by path
 	Secrets     map[string]string
 	Programs    map[string]string
@@ -115,6 +116,7 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 	for _, text := range n.CAs {
 		c.TrustedCAs = append(c.TrustedCAs, bundle.TrustedCA{Digest: bundle.Of([]byte(text)), Subject: "CN=" + strings.ToValidUTF8(text, "?"), NotAfter: "2045-01-01T00:00:00Z", Impact: bundle.ImpactNone, Content: bundle.Content{Data: []byte(text)}})
 	}
+	c.Endpoints = n.Endpoints
 	c.Routes, c.Features = n.Routes, n.Features
 	c.State = []bundle.State{{Path: `C:\k\kubeconfig`, File: true, Cluster: n.Cluster}, {Path: `C:\var\lib\kubelet\pki`, Cluster: n.Cluster}}
 	c.Exclusions = []bundle.Exclusion{{Process: `C:\k\containerd\containerd.exe`, Impact: bundle.ImpactNone}}
