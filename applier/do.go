@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
 )
 
 // do carries out one step. Every one can be done twice.
@@ -24,7 +23,7 @@ func (r *run) do(ctx context.Context, s step) error {
 		return r.Host.MakeDirectory(ctx, s.file.path, access)
 	case VerbWrite, VerbRestore:
 		r.written++
-		return r.writeKept(ctx, s.file)
+		return r.s.store.reject(ctx, s.file.content.SHA256, r.write(ctx, s.file))
 	case VerbRemove:
 		return r.remove(ctx, s.file)
 	case VerbClear:
@@ -78,16 +77,6 @@ func (r *run) remove(ctx context.Context, f fileItem) error {
 		}
 	}
 	return r.Host.Remove(ctx, f.path)
-}
-
-// writeKept is write, from the file that was kept aside where the parts have rotted.
-func (r *run) writeKept(ctx context.Context, f fileItem) error {
-	err := r.s.store.reject(ctx, f.content.SHA256, r.write(ctx, f))
-	var corrupt *archive.CorruptError
-	if errors.As(err, &corrupt) && r.s.store.previous[f.content.SHA256] {
-		return r.write(ctx, f)
-	}
-	return err
 }
 
 // write puts a content into its place. A file that was kept aside whole goes back as it was, with its own security.

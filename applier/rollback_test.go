@@ -242,22 +242,3 @@ func TestAnEndpointIsPutBack(t *testing.T) {
 		t.Errorf("not as it was (-want +got):\n%s", diff)
 	}
 }
-
-func TestWhatIsPutBackDoesNotNeedTheContentsThatAreKept(t *testing.T) {
-	t.Parallel()
-	m, n := badKubelet(t, simulation.Behaviour{Needs: lacksBad})
-	want := m.place()
-	for path := range m.Snapshot().Files {
-		if strings.Contains(path, `\contents\`) {
-			m.Place(path, bundle.AccessAdmins, "rotten")
-		}
-	}
-	_, err := m.apply(t, n.Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "bad" }), applier.Options{})
-	var back *applier.RolledBackError
-	if !errors.As(err, &back) {
-		t.Fatalf("%v", err)
-	}
-	if diff := differs(want, m.place()); diff != "" {
-		t.Errorf("not as it was (-want +got):\n%s", diff)
-	}
-}

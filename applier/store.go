@@ -190,10 +190,9 @@ func (s *store) discard(ctx context.Context, sum string) error {
 	return nil
 }
 
-// keep gives a file that is about to be replaced a second name, though its content may be in parts too: those may have
-// rotted, which nobody knows before they are read.
+// keep gives a file that is about to be replaced a second name.
 func (s *store) keep(ctx context.Context, path string, c content) error {
-	if s.previous[c.SHA256] {
+	if s.has(c.SHA256) {
 		return nil
 	}
 	if err := s.host.Link(ctx, path, previousPath(c.SHA256)); err != nil {
