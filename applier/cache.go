@@ -55,7 +55,7 @@ func (c *cache) store(f FileInfo, sum string, now time.Time) {
 		return
 	}
 	entry := cachedFile{Size: f.Size, Modified: f.Modified, ID: f.ID, SHA256: sum}
-	if c.Files[key] != entry {
+	if c.lookup(f) != sum {
 		c.Files[key] = entry
 		c.dirty = true
 	}

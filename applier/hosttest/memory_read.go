@@ -51,8 +51,9 @@ func (m *Memory) info(path string) applier.FileInfo {
 	if !ok {
 		return applier.FileInfo{Path: path}
 	}
+	// In local time, as package os gives it.
 	return applier.FileInfo{
-		Path: path, Kind: n.kind, Size: int64(len(n.data)), Modified: n.modified, ID: n.id, Access: n.access,
+		Path: path, Kind: n.kind, Size: int64(len(n.data)), Modified: n.modified.Local(), ID: n.id, Access: n.access,
 	}
 }
 
