@@ -28,51 +28,83 @@ const (
 // store keeps the state of a machine in files, of which it writes those that a change is about.
 type store struct {
 	tree *os.Root
-	// loaded is what the files last read or written mean, as this program writes it: a file that a person wrote in another
-	// form is left as it is.
-	loaded map[string][]byte
+	// state is what the files said when they were last read or written, and stamps what they were then: they are read again
+	// when one is another. Nil before.
+	state  *simulation.State
+	stamps map[string]stamp
+}
+
+// stamp is what tells that a file was written: those of this program are renamed into their place, so their ID changes.
+type stamp struct {
+	id       string
+	size     int64
+	modified int64
 }
 
 // Load implements simulation.Store.
 func (s *store) Load() (*simulation.State, error) {
-	found := map[string][]byte{}
-	for _, dir := range []string{dirMachine, dirServices, dirCertificates} {
-		if err := s.read(dir, found); err != nil {
-			return nil, fmt.Errorf("reading the machine: %w", err)
-		}
-	}
-	state, err := decode(found)
+	stamps, err := s.look()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading the machine: %w", err)
 	}
-	s.loaded, err = encode(state)
-	return state, err
+	if s.state == nil || !maps.Equal(stamps, s.stamps) {
+		if s.state, err = s.read(stamps); err != nil {
+			return nil, err
+		}
+		s.stamps = stamps
+	}
+	return s.state.Clone(), nil
 }
 
-// read adds the documents in a folder.
-func (s *store) read(dir string, found map[string][]byte) error {
-	names, err := readNames(s.tree, dir)
-	if errors.Is(err, fs.ErrNotExist) && dir != dirMachine {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		rel := dir + "/" + name
-		if !isDocument(rel) {
+// look returns the stamps of all documents.
+func (s *store) look() (map[string]stamp, error) {
+	found := map[string]stamp{}
+	for _, dir := range []string{dirMachine, dirServices, dirCertificates} {
+		names, err := readNames(s.tree, dir)
+		if errors.Is(err, fs.ErrNotExist) && dir != dirMachine {
 			continue
 		}
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if err := s.stamp(dir+"/"+name, found); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// stamp adds that of a document. Another process may just have removed it.
+func (s *store) stamp(rel string, found map[string]stamp) error {
+	if !isDocument(rel) {
+		return nil
+	}
+	info, err := s.tree.Lstat(rel)
+	if err == nil {
+		found[rel] = stamp{fileID(info), info.Size(), info.ModTime().UnixNano()}
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// read reads the documents.
+func (s *store) read(stamps map[string]stamp) (*simulation.State, error) {
+	found := make(map[string][]byte, len(stamps))
+	for rel := range stamps {
 		data, err := s.tree.ReadFile(rel)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // another process has just removed it
 		}
 		if err != nil {
-			return err
+			return nil, fmt.Errorf("reading the machine: %w", err)
 		}
 		found[rel] = data
 	}
-	return nil
+	return decode(found)
 }
 
 func isDocument(rel string) bool {
@@ -86,27 +118,38 @@ func (s *store) Save(state *simulation.State) error {
 	if err != nil {
 		return err
 	}
-	if s.loaded == nil {
-		if err := s.makeFolders(); err != nil {
-			return fmt.Errorf("writing the machine: %w", err)
-		}
+	before, err := s.before()
+	if err != nil {
+		return fmt.Errorf("writing the machine: %w", err)
 	}
-	for _, rel := range inOrder(documents, s.loaded) {
+	s.stamps = nil
+	for _, rel := range inOrder(documents, before) {
+		if bytes.Equal(documents[rel], before[rel]) {
+			continue
+		}
 		if err := s.put(rel, documents[rel]); err != nil {
 			return fmt.Errorf("writing the machine: %w", err)
 		}
 	}
-	s.loaded = documents
+	s.state = state.Clone()
 	return nil
 }
 
+// before is what the files mean, as this program writes it: a file that a person wrote in another form is left as it is.
+func (s *store) before() (map[string][]byte, error) {
+	if s.state == nil {
+		return nil, s.makeFolders()
+	}
+	return encode(s.state)
+}
+
 // inOrder are the documents that are there before or after, that of the machine first.
-func inOrder(documents, loaded map[string][]byte) []string {
+func inOrder(documents, before map[string][]byte) []string {
 	all := map[string]bool{}
 	for rel := range documents {
 		all[rel] = true
 	}
-	for rel := range loaded {
+	for rel := range before {
 		all[rel] = true
 	}
 	delete(all, fileMachine)
@@ -124,10 +167,7 @@ func (s *store) makeFolders() error {
 
 // put makes a document what it should be; nil is absent.
 func (s *store) put(rel string, data []byte) error {
-	switch {
-	case bytes.Equal(data, s.loaded[rel]):
-		return nil
-	case data == nil:
+	if data == nil {
 		return errors.Join(s.tree.Remove(rel), syncFolder(s.tree, path.Dir(rel)))
 	}
 	beside := rel + ".new"
