@@ -34,10 +34,11 @@ func pack(from, to string) (raw, stored store.Blob, err error) {
 	return raw, stored, os.Rename(out.Name(), to)
 }
 
-// compress uses one thread: with several, where blocks end would be a matter of luck.
+// compress uses one thread: with several, where blocks end would be a matter of luck. It takes its time, five times as long
+// as the next quicker level for six bytes in a hundred less: it is done once, and travels to every machine.
 func compress(w io.Writer, r io.Reader) (raw, stored store.Blob, err error) {
 	before, after := newMeter(io.Discard), newMeter(w)
-	enc, err := zstd.NewWriter(after, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(store.Window), zstd.WithEncoderCRC(true))
+	enc, err := zstd.NewWriter(after, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(store.Window), zstd.WithEncoderCRC(true))
 	if err != nil {
 		return raw, stored, err
 	}

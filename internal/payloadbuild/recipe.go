@@ -120,7 +120,7 @@ func names() []string {
 }
 
 // packing names how executables are stored; another packing is another recipe.
-const packing = "zstd better 8MiB 1"
+const packing = "zstd best 8MiB 1"
 
 func (o Options) key(ctx context.Context, r recipe) (string, error) {
 	h := sha256.New()
