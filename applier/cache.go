@@ -2,6 +2,7 @@ package applier
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"wmco/render/bundle"
@@ -12,7 +13,9 @@ import (
 type cache struct {
 	Schema int                   `json:"schema"`
 	Files  map[string]cachedFile `json:"files"`
-	dirty  bool
+	// dirty tells that it knows more than its file. What the file knows too much is never believed, and goes when it is next
+	// written.
+	dirty bool
 }
 
 type cachedFile struct {
@@ -48,10 +51,7 @@ func (c *cache) lookup(f FileInfo) string {
 func (c *cache) store(f FileInfo, sum string, now time.Time) {
 	key := bundle.FoldPath(f.Path)
 	if f.ID == "" || now.Sub(f.Modified) < settled {
-		if _, had := c.Files[key]; had {
-			delete(c.Files, key)
-			c.dirty = true
-		}
+		delete(c.Files, key)
 		return
 	}
 	entry := cachedFile{Size: f.Size, Modified: f.Modified, ID: f.ID, SHA256: sum}
@@ -63,12 +63,7 @@ func (c *cache) store(f FileInfo, sum string, now time.Time) {
 
 // keep forgets all files but these.
 func (c *cache) keep(paths map[string]bool) {
-	for path := range c.Files {
-		if !paths[path] {
-			delete(c.Files, path)
-			c.dirty = true
-		}
-	}
+	maps.DeleteFunc(c.Files, func(path string, _ cachedFile) bool { return !paths[path] })
 }
 
 // save writes the cache if it has changed. Losing it costs time and nothing else.

@@ -186,6 +186,17 @@ func (n Node) Contents(t testing.TB) (bundle.Manifest, archive.Source) {
 	return m, archive.Join(source.(archive.Source), programs(n.Programs))
 }
 
+// Needs are all contents of the node, as a machine lacks them that has nothing.
+func (n Node) Needs(t testing.TB) []applier.Missing {
+	t.Helper()
+	m, _ := n.Contents(t)
+	var list []applier.Missing
+	for _, d := range archive.Needs(m) {
+		list = append(list, applier.Missing{Digest: d})
+	}
+	return list
+}
+
 // Archive is the node as it travels to a machine that lacks these contents.
 func (n Node) Archive(t testing.TB, missing []applier.Missing) []byte {
 	t.Helper()

@@ -60,35 +60,42 @@ func (s *store) Load() (*simulation.State, error) {
 func (s *store) look() (map[string]stamp, error) {
 	found := map[string]stamp{}
 	for _, dir := range []string{dirMachine, dirServices, dirCertificates} {
-		names, err := readNames(s.tree, dir)
+		err := s.stamp(dir, found)
 		if errors.Is(err, fs.ErrNotExist) && dir != dirMachine {
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range names {
-			if err := s.stamp(dir+"/"+name, found); err != nil {
-				return nil, err
-			}
-		}
 	}
 	return found, nil
 }
 
-// stamp adds that of a document. Another process may just have removed it.
-func (s *store) stamp(rel string, found map[string]stamp) error {
-	if !isDocument(rel) {
-		return nil
+// stamp adds those in a folder.
+func (s *store) stamp(dir string, found map[string]stamp) error {
+	at, err := s.tree.OpenRoot(dir)
+	if err != nil {
+		return err
 	}
-	info, err := s.tree.Lstat(rel)
-	if err == nil {
-		found[rel] = stamp{fileID(info), info.Size(), info.ModTime().UnixNano()}
+	defer at.Close() //nolint:errcheck // only looked into
+	names, err := readNames(at, ".")
+	if err != nil {
+		return err
 	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	for _, name := range names {
+		if !isDocument(name) {
+			continue
+		}
+		info, err := at.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another process has just removed it
+		}
+		if err != nil {
+			return err
+		}
+		found[dir+"/"+name] = stamp{fileID(info), info.Size(), info.ModTime().UnixNano()}
 	}
-	return err
+	return nil
 }
 
 // read reads the documents.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"wmco/applier"
 	"wmco/internal/sshtest"
@@ -55,41 +54,69 @@ func (c *contender) bench(b *testing.B) {
 	}
 }
 
-func runFresh(b *testing.B) (func(int), func() int) { return runOurs(b, 0) }
+// runFresh has a client for each run, as a command that somebody types.
+func runFresh(b *testing.B) (func(int), func() int) {
+	m := newBenchMachines(b)
+	return func(version int) {
+		each(m.targets, func(t Target) {
+			c := m.client(b, t)
+			m.bring(b, c, t, version)
+			if err := c.Close(); err != nil {
+				b.Error(err)
+			}
+		})
+	}, m.starts
+}
 
-func runKept(b *testing.B) (func(int), func() int) { return runOurs(b, time.Hour) }
-
-func runOurs(b *testing.B, kept time.Duration) (func(int), func() int) {
-	b.Helper()
-	var servers []*sshtest.Server
-	var targets []Target
-	signers := map[string]*sshtest.Server{}
-	var program Program
-	for range benchHosts {
-		s, p := realMachine(b, sshtest.Options{})
-		servers, targets, program = append(servers, s), append(targets, at(s, s.Address)), p
-		signers[s.Address] = s
-	}
+// runKept has clients that live on, as an operator's.
+func runKept(b *testing.B) (func(int), func() int) {
+	m := newBenchMachines(b)
 	clients := map[Target]*Client{}
-	for i, t := range targets {
-		d := dialer(b, servers[i])
-		d.Limits.Kept = kept
-		c := NewClient(d, program)
+	for _, t := range m.targets {
+		c := m.client(b, t)
 		b.Cleanup(func() { _ = c.Close() })
 		clients[t] = c
 	}
-	requests := []Request{small(b, benchFiles, 0), small(b, benchFiles, 1)}
-	to := func(version int) {
-		// Each server has a key of its own, so each has a client; the work is spread as Each spreads it.
-		each(targets, func(t Target) {
-			r, err := clients[t].Machine(t).Apply(context.Background(), requests[version], ApplyOptions{}, quiet)
-			if err != nil || r.Result != applier.ResultApplied && r.Result != applier.ResultSame {
-				b.Errorf("%s: %q, %v", t, r.Result, err)
-			}
-		})
-	}
-	return to, func() int { return len(servers[0].Starts()) }
+	return func(version int) {
+		each(m.targets, func(t Target) { m.bring(b, clients[t], t, version) })
+	}, m.starts
 }
+
+// benchMachines run the real node program. Each server has a key of its own, so each has a client; the work is spread as
+// Each spreads it.
+type benchMachines struct {
+	targets  []Target
+	servers  map[Target]*sshtest.Server
+	program  Program
+	requests []Request
+}
+
+func newBenchMachines(b *testing.B) *benchMachines {
+	b.Helper()
+	m := &benchMachines{servers: map[Target]*sshtest.Server{}, requests: []Request{small(b, benchFiles, 0), small(b, benchFiles, 1)}}
+	for range benchHosts {
+		s, p := realMachine(b, sshtest.Options{})
+		t := at(s, s.Address)
+		m.targets, m.servers[t], m.program = append(m.targets, t), s, p
+	}
+	return m
+}
+
+func (m *benchMachines) client(b *testing.B, t Target) *Client {
+	b.Helper()
+	return NewClient(dialer(b, m.servers[t]), m.program)
+}
+
+// bring brings a machine to a version.
+func (m *benchMachines) bring(b *testing.B, c *Client, t Target, version int) {
+	b.Helper()
+	r, err := c.Machine(t).Apply(context.Background(), m.requests[version], ApplyOptions{}, quiet)
+	if err != nil || r.Result != applier.ResultApplied && r.Result != applier.ResultSame {
+		b.Errorf("%s: %q, %v", t, r.Result, err)
+	}
+}
+
+func (m *benchMachines) starts() int { return len(m.servers[m.targets[0]].Starts()) }
 
 func each[T any](all []T, work func(T)) {
 	done := make(chan struct{})

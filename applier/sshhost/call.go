@@ -87,52 +87,47 @@ func (m *Machine) check(ctx context.Context) error {
 	return nil
 }
 
-// exec runs the node program once. Where a kept connection is found dead before the command had any stdin, a new one takes
-// its place.
+// exec runs the node program once.
 func (m *Machine) exec(ctx context.Context, c call) error {
-	words, stdin := c.words, c.stdin
-	if stdin != nil && m.client.text(m.target) {
-		words, stdin = append(slices.Clone(words), textFlag), asText(stdin)
-	}
-	line, err := commandLine(m.client.program.Path, words)
-	if err != nil {
+	cmd := command{words: c.words, stdin: c.stdin, stdout: c.stdout, name: nameOf(c.words)}
+	var err error
+	if m.client.text(m.target) && cmd.stdin != nil {
+		cmd.words, cmd.stdin = append(slices.Clone(c.words), textFlag), asText(c.stdin)
+	} else if cmd.serve, err = commandLine(m.client.program.Path, []string{wordServe}); err != nil {
 		return err
 	}
+	if cmd.line, err = commandLine(m.client.program.Path, cmd.words); err != nil {
+		return err
+	}
+	return m.over(ctx, func(conn *conn) error {
+		err := conn.execute(ctx, cmd)
+		if cmd.stdin != nil && c.answered() {
+			conn.answers++
+		}
+		return err
+	})
+}
+
+// over does something over a connection, a kept one if there is. One that turns out to be dead before anything was heard of
+// on the machine is replaced.
+func (m *Machine) over(ctx context.Context, do func(*conn) error) error {
 	for {
-		conn, channel, err := m.channel(ctx)
+		c, kept, err := m.client.pool.get(ctx, m.target)
 		if err != nil {
 			return err
 		}
-		err = conn.run(ctx, channel, command{line: line, name: nameOf(c.words), stdin: stdin, stdout: c.stdout})
-		m.client.pool.put(conn)
-		var lost *InterruptedError
-		if !channel.kept || !errors.As(err, &lost) || !lost.unheard || ctx.Err() != nil {
+		err = do(c)
+		m.client.pool.put(c)
+		if !kept || !unheard(err) || ctx.Err() != nil {
 			return err
 		}
 	}
 }
 
-// channel opens a channel, on a kept connection if there is one. A kept one that turns out to be dead is replaced: nothing
-// has run on it.
-func (m *Machine) channel(ctx context.Context) (*conn, opened, error) {
-	for {
-		c, kept, err := m.client.pool.get(ctx, m.target)
-		if err != nil {
-			return nil, opened{}, err
-		}
-		release := c.guard(ctx)
-		o, err := c.channel()
-		release()
-		if err == nil && ctx.Err() == nil {
-			o.kept = kept
-			return c, o, nil
-		}
-		_ = c.close() // its channel cannot be opened
-		if ctx.Err() != nil {
-			return nil, opened{}, context.Cause(ctx)
-		}
-		if !kept {
-			return nil, opened{}, err
-		}
-	}
+// unheard tells whether an error leaves no doubt that the machine knows nothing of what it should do, or has not begun to
+// answer: then it can be asked again.
+func unheard(err error) bool {
+	var lost *InterruptedError
+	var unreachable *UnreachableError
+	return errors.As(err, &lost) && lost.unheard || errors.As(err, &unreachable) && unreachable.Phase == PhaseChannel
 }

@@ -9,13 +9,14 @@ type Client struct {
 	program Program
 	pool    *pool
 
-	mu    sync.Mutex
-	texts map[Target]bool
+	mu       sync.Mutex
+	texts    map[Target]bool
+	holdings map[Target]holding
 }
 
 // NewClient uses the dialer's connections, and puts the program onto machines that lack it. Close ends the connections.
 func NewClient(d Dialer, p Program) *Client {
-	return &Client{program: p, pool: newPool(&d), texts: map[Target]bool{}}
+	return &Client{program: p, pool: newPool(&d), texts: map[Target]bool{}, holdings: map[Target]holding{}}
 }
 
 // Machine is the machine at the target. Nothing is sent to it yet.

@@ -13,7 +13,10 @@ import (
 
 // command is one command on a machine.
 type command struct {
-	line string
+	// line runs it in a process of its own, serve begins a session that runs it by its words; empty for no session.
+	line  string
+	serve string
+	words []string
 	// name is what errors call it: its words without the program's path.
 	name string
 	// stdin writes what the command reads; nil for nothing. A command that ends before it has read everything is no error.
@@ -25,23 +28,53 @@ type command struct {
 // stderrTail is how much of the end of stderr an error tells, in bytes.
 const stderrTail = 2 << 10
 
+// execute runs a command: in a process of its own, or, on a connection that has proved to last, in the session. A connection
+// that was lost before the command was heard is an *InterruptedError that says so.
+func (c *conn) execute(ctx context.Context, cmd command) error {
+	if cmd.serve != "" && c.answers >= sessionAfter && !c.noSession {
+		err := c.inSession(ctx, cmd)
+		if !errors.Is(err, errNoSession) {
+			return err
+		}
+		c.noSession = true
+	}
+	o, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	return c.run(ctx, o, cmd)
+}
+
 // run runs the command in its channel. It returns when all its streams have ended. A command that ends in another status
 // than 0 is a *CommandError, a connection that is lost meanwhile an *InterruptedError; what stdin and stdout return wins,
 // unless it is but the consequence of these.
 func (c *conn) run(ctx context.Context, o opened, cmd command) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	return c.limited(ctx, cmd, func(ctx context.Context, n noise) error {
+		r := &running{conn: c, channel: o.channel, command: cmd, noise: n}
+		return r.run(ctx, o.requests)
+	})
+}
+
+// limited is watched, for commands: they have a limit of their own.
+func (c *conn) limited(ctx context.Context, cmd command, run func(context.Context, noise) error) error {
 	if c.limits.Command > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeoutCause(ctx, c.limits.Command, fmt.Errorf("it runs longer than %s", c.limits.Command))
 		defer stop()
 	}
+	return c.watched(ctx, cmd.name, run)
+}
+
+// watched ends the connection when the context ends or nobody says anything any more: an *InterruptedError.
+func (c *conn) watched(ctx context.Context, name string, run func(context.Context, noise) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	defer c.guard(ctx)()
-	r := &running{conn: c, channel: o.channel, command: cmd, noise: c.silence(cancel)}
-	defer r.noise.stop()
-	err := r.run(ctx, o.requests)
+	n := c.silence(cancel)
+	defer n.stop()
+	err := run(ctx, n)
 	if ctx.Err() != nil {
-		return &InterruptedError{Target: c.target, Command: cmd.name, Err: context.Cause(ctx)}
+		return &InterruptedError{Target: c.target, Command: name, Err: context.Cause(ctx)}
 	}
 	return err
 }
@@ -83,7 +116,7 @@ type running struct {
 
 func (r *running) run(ctx context.Context, requests <-chan *ssh.Request) error {
 	defer func() { _ = r.channel.Close() }() // it has ended, or nobody wants it any more
-	accepted, err := r.channel.SendRequest("exec", true, ssh.Marshal(struct{ Command string }{r.command.line}))
+	accepted, err := r.channel.SendRequest("exec", true, execRequest(r.command.line))
 	if err != nil {
 		return &InterruptedError{Target: r.target, Command: r.command.name, Err: err, unheard: true}
 	}
@@ -92,7 +125,7 @@ func (r *running) run(ctx context.Context, requests <-chan *ssh.Request) error {
 	}
 	stdin, stderr, end := make(chan error, 1), make(chan string, 1), make(chan ending, 1)
 	go func() { stdin <- r.write(ctx) }()
-	go func() { stderr <- tail(r.channel.Stderr(), stderrTail) }()
+	go func() { stderr <- tail(r.channel.Stderr()) }()
 	go func() { end <- readEnding(requests) }()
 	read := r.command.stdout(listening{r.channel, r.noise})
 	if read != nil {
@@ -103,8 +136,11 @@ func (r *running) run(ctx context.Context, requests <-chan *ssh.Request) error {
 	complaint := <-stderr
 	how := <-end
 	_ = r.channel.Close() // lets go of a write that waits for a command that has ended
-	return r.judge(errors.Join(<-stdin, read), how, complaint)
+	return r.judge(r.command, errors.Join(<-stdin, read), how, complaint)
 }
+
+// execRequest asks for a command (RFC 4254, 6.5).
+func execRequest(line string) []byte { return ssh.Marshal(struct{ Command string }{line}) }
 
 // write feeds the command. Without the end of the stream the command knows that it was cut.
 func (r *running) write(ctx context.Context) error {
@@ -125,14 +161,14 @@ func (r *running) write(ctx context.Context) error {
 }
 
 // judge tells how a command ended.
-func (r *running) judge(streams error, how ending, stderr string) error {
+func (c *conn) judge(cmd command, streams error, how ending, stderr string) error {
 	var negative *CommandError
 	if how != (ending{status: 0, told: true}) {
-		negative = &CommandError{Target: r.target, Command: r.command.name, Status: how.status, Signal: how.signal, Stderr: stderr}
+		negative = &CommandError{Target: c.target, Command: cmd.name, Status: how.status, Signal: how.signal, Stderr: stderr}
 	}
 	switch {
-	case !how.told && (!r.alive() || r.ask() != nil):
-		return &InterruptedError{Target: r.target, Command: r.command.name, Err: r.lost()}
+	case !how.told && (!c.alive() || c.ask() != nil):
+		return &InterruptedError{Target: c.target, Command: cmd.name, Err: c.lost()}
 	case streams != nil:
 		return errors.Join(streams, asError(negative))
 	}
@@ -204,16 +240,12 @@ func (f feeding) Write(p []byte) (int, error) {
 }
 
 // tail reads to the end and returns the last bytes as text of one line.
-func tail(from io.Reader, limit int) string {
-	var last []byte
-	buffer := make([]byte, limit)
-	for {
-		n, err := from.Read(buffer)
-		last = append(last, buffer[:n]...)
-		last = last[max(0, len(last)-limit):]
-		if err != nil {
-			break
-		}
-	}
-	return strings.Join(strings.Fields(strings.ToValidUTF8(string(last), "?")), " ")
+func tail(from io.Reader) string {
+	var end last
+	_, _ = io.Copy(&end, from) // what came is told
+	return end.text()
+}
+
+func oneLine(text []byte) string {
+	return strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "?")), " ")
 }

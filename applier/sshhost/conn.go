@@ -24,6 +24,12 @@ type conn struct {
 
 	mu   sync.Mutex
 	next chan opened
+
+	// The rest is for the one who has the connection: answers counts the commands that took stdin as it is and answered,
+	// session runs them if there is one, and noSession tells that the program does not.
+	answers   int
+	session   *serving
+	noSession bool
 }
 
 // opened is a channel that no command has used yet.
@@ -31,8 +37,6 @@ type opened struct {
 	channel  ssh.Channel
 	requests <-chan *ssh.Request
 	err      error
-	// kept tells that the connection had been kept before.
-	kept bool
 }
 
 const sessionChannel = "session"
@@ -78,12 +82,28 @@ func (c *conn) prepare() {
 	c.mu.Lock()
 	c.next = next
 	c.mu.Unlock()
-	go func() { next <- c.open() }()
+	go func() { next <- c.newChannel() }()
 }
 
-func (c *conn) open() opened {
-	channel, requests, err := c.transport.OpenChannel(sessionChannel, nil)
-	return opened{channel: channel, requests: requests, err: err}
+// newChannel opens a channel. It waits for the end of the connection as well: OpenChannel would wait for ever where the
+// connection ends between two of its steps (golang.org/x/crypto/ssh, mux.loop drops the channels it knows, then closes).
+func (c *conn) newChannel() opened {
+	come := make(chan opened, 1)
+	go func() {
+		channel, requests, err := c.transport.OpenChannel(sessionChannel, nil)
+		come <- opened{channel: channel, requests: requests, err: err}
+	}()
+	select {
+	case o := <-come:
+		return o
+	case <-c.dead:
+	}
+	select {
+	case o := <-come:
+		return o
+	case <-time.After(time.Second):
+		return opened{err: c.lost()}
+	}
 }
 
 // channel returns a channel for one command. A server may allow fewer than two at once; then the one that was prepared is
@@ -98,13 +118,28 @@ func (c *conn) channel() (opened, error) {
 		o = <-next
 	}
 	if next == nil || o.err != nil {
-		o = c.open()
+		o = c.newChannel()
 	}
 	if o.err != nil {
 		return o, &UnreachableError{Target: c.target, Phase: PhaseChannel, Err: o.err}
 	}
 	c.prepare()
 	return o, nil
+}
+
+// open returns a channel for one command, beside which there is no session. Without one the connection is of no use.
+func (c *conn) open(ctx context.Context) (opened, error) {
+	release := c.guard(ctx)
+	c.hangUp()
+	o, err := c.channel()
+	release()
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		_ = c.close()
+	}
+	return o, err
 }
 
 // alive tells whether the connection has not ended as far as we know.

@@ -51,6 +51,7 @@ const (
 	wordConfirm = "confirm"
 	wordFacts   = "facts"
 	wordVersion = "version"
+	wordServe   = "serve"
 )
 
 // Target is where the machine is.
@@ -108,32 +109,62 @@ func (m *Machine) strange(command string, data []byte, err error) error {
 	return &AnswerError{Target: m.target, Command: command, Head: head(data), Err: err}
 }
 
-// Apply brings the machine to what the request says: it observes, and where something differs it sends the contents that
-// the machine lacks and applies. It returns the last event. Tell gets all of them as they come.
+// Apply brings the machine to what the request says: where something differs it sends the contents that the machine lacks
+// and applies. It asks the machine what it lacks, unless it has left it with another bundle and knows. It returns the last
+// event. Tell gets all of them as they come.
 //
 // An error means that there is no result: how far the machine came is not known, and the next Apply takes it up.
 func (m *Machine) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(applier.Event)) (applier.Event, error) {
+	if o.DryRun {
+		return m.observed(ctx, r, tell, func([]applier.Missing) (applier.Event, error) { return m.send(ctx, r, o, nil, tell) })
+	}
+	apply := func(lacks []applier.Missing) (applier.Event, error) {
+		result, err := m.send(ctx, r, o, lacks, patient(tell))
+		if err == nil && wanting(result) {
+			return m.send(ctx, r, o, slices.Concat(lacks, result.Missing), tell)
+		}
+		return result, err
+	}
+	var result applier.Event
+	var err error
+	if lacks, known := m.client.lacks(m.target, r); known {
+		result, err = apply(lacks)
+	} else {
+		result, err = m.observed(ctx, r, tell, apply)
+	}
+	m.client.learn(m.target, r, result.Result)
+	return result, err
+}
+
+// observed goes on with what the machine lacks, unless it is as the request says.
+func (m *Machine) observed(ctx context.Context, r Request, tell func(applier.Event), goOn func([]applier.Missing) (applier.Event, error)) (applier.Event, error) {
 	seen, err := m.Observe(ctx, r)
 	if err != nil {
 		return applier.Event{}, err
 	}
-	if seen.InSync && seen.Applied == r.Manifest.Digest && seen.Interrupted == "" {
-		same := applier.Event{
-			Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle,
-			Result: applier.ResultSame, RebootPending: seen.RebootPending,
+	if !seen.InSync || seen.Applied != r.Manifest.Digest || seen.Interrupted != "" {
+		return goOn(seen.Missing)
+	}
+	same := applier.Event{
+		Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle,
+		Result: applier.ResultSame, RebootPending: seen.RebootPending,
+	}
+	tell(same)
+	return same, nil
+}
+
+// wanting tells whether nothing was done because something is missing: it went away since the machine was last asked.
+func wanting(result applier.Event) bool {
+	return result.Result == applier.ResultRefused && len(result.Missing) > 0
+}
+
+// patient does not tell a result after which everything is sent again.
+func patient(tell func(applier.Event)) func(applier.Event) {
+	return func(e applier.Event) {
+		if !wanting(e) {
+			tell(e)
 		}
-		tell(same)
-		return same, nil
 	}
-	if o.DryRun {
-		return m.send(ctx, r, o, nil, tell)
-	}
-	result, err := m.send(ctx, r, o, seen.Missing, tell)
-	if err == nil && result.Result == applier.ResultRefused && len(result.Missing) > 0 {
-		// Something went away since it was observed.
-		return m.send(ctx, r, o, slices.Concat(seen.Missing, result.Missing), tell)
-	}
-	return result, err
 }
 
 // send applies with the contents that are missing.

@@ -1,6 +1,7 @@
 package sshhost
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,7 +11,8 @@ import (
 	"wmco/internal/sshtest/simulated"
 )
 
-func TestOneExecTellsThatNothingDiffersAndTwoChangeIt(t *testing.T) {
+// One program tells that nothing differs, and a second one changes it; those who come again and again have one for all.
+func TestFewProgramsAreStarted(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{})
 	m := machine(t, s)
 	line := func(word string) string {
@@ -28,10 +30,16 @@ func TestOneExecTellsThatNothingDiffersAndTwoChangeIt(t *testing.T) {
 		starts  []string
 	}{
 		{"first contact puts the program there", 1, applier.ResultApplied, []string{line("observe"), simulated.SFTP, line("version"), line("observe"), line("apply")}},
-		{"nothing differs", 1, applier.ResultSame, []string{line("observe")}},
-		{"one file differs", 2, applier.ResultApplied, []string{line("observe"), line("apply")}},
-		{"and is right again", 2, applier.ResultSame, []string{line("observe")}},
+		{"nothing differs", 1, applier.ResultSame, []string{line("serve")}},
+		{"one file differs", 2, applier.ResultApplied, nil},
+		{"and is right again", 2, applier.ResultSame, nil},
+		{"somebody else comes, and nothing differs", 2, applier.ResultSame, []string{line("observe")}},
+		{"and then one file does", 3, applier.ResultApplied, []string{line("apply")}},
+		{"and another", 4, applier.ResultApplied, []string{line("serve")}},
 	} {
+		if strings.HasPrefix(step.what, "somebody else") {
+			m = machine(t, s)
+		}
 		r, err := m.Apply(t.Context(), small(t, 30, step.version), ApplyOptions{}, quiet)
 		if err != nil {
 			t.Fatalf("%s: %v", step.what, err)

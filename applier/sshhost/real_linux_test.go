@@ -174,28 +174,42 @@ func TestConfirmationOverAnotherConnection(t *testing.T) {
 
 // S3: the connection is cut at random bytes of everything, again and again; the machine ends up right.
 func TestAMachineEndsUpRightWhateverIsCut(t *testing.T) {
-	for shell, versions := range map[simulated.Shell]int{simulated.ShellCmd: 12, simulated.ShellPowerShell: 4} {
-		t.Run(string(shell), func(t *testing.T) { cutAgainAndAgain(t, shell, versions) })
+	for _, way := range []struct {
+		name     string
+		shell    simulated.Shell
+		versions int
+		// each is who brings the machine to versions: one client for all of them has sessions and guesses.
+		each func(func() *Client) func() *Client
+	}{
+		{"cmd", simulated.ShellCmd, 12, func(c func() *Client) func() *Client { return c }},
+		{"PowerShell", simulated.ShellPowerShell, 4, func(c func() *Client) func() *Client { return c }},
+		{"one client", simulated.ShellCmd, 24, sync.OnceValue[*Client]},
+	} {
+		t.Run(way.name, func(t *testing.T) { cutAgainAndAgain(t, way.shell, way.versions, way.each) })
 	}
 }
 
 // cutAgainAndAgain brings a machine to one version after another over a line that breaks.
-func cutAgainAndAgain(t *testing.T, shell simulated.Shell, versions int) {
+func cutAgainAndAgain(t *testing.T, shell simulated.Shell, versions int, each func(func() *Client) func() *Client) {
 	s, p := realMachine(t, sshtest.Options{Settings: simulated.Settings{Shell: shell}})
 	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{})
 	d := dialer(t, s)
+	newClient := each(func() *Client {
+		c := NewClient(d, p)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	})
 	seed := uint64(time.Now().UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))
 	cuts := 0
 	for version := range versions {
 		want := small(t, 30, version)
 		for range 3 {
-			c := NewClient(d, p)
-			line.CutAfter(2000 + random.Int64N(20000))
+			line.CutAfter(random.Int64N(20000) >> (version % 5)) // from a few bytes to more than a new connection takes
 			if version == 0 {
 				line.CutAfter(random.Int64N(p.Size + 20000))
 			}
-			_, err := c.Machine(at(s, line.Address)).Apply(t.Context(), want, ApplyOptions{}, quiet)
+			_, err := newClient().Machine(at(s, line.Address)).Apply(t.Context(), want, ApplyOptions{}, quiet)
 			line.CutAfter(-1)
 			if err != nil {
 				cuts++
@@ -203,20 +217,17 @@ func cutAgainAndAgain(t *testing.T, shell simulated.Shell, versions int) {
 			if err != nil && !Retryable(err) && kind(err) != "program" {
 				t.Errorf("seed %d: %v", seed, err)
 			}
-			_ = c.Close()
 		}
-		c := NewClient(d, p)
-		r, err := c.Machine(at(s, line.Address)).Apply(t.Context(), want, ApplyOptions{Wait: time.Minute}, quiet)
+		r, err := newClient().Machine(at(s, line.Address)).Apply(t.Context(), want, ApplyOptions{Wait: time.Minute}, quiet)
 		if err != nil || r.Result != applier.ResultApplied && r.Result != applier.ResultSame {
 			t.Fatalf("seed %d, version %d: %q, %v", seed, version, r.Result, err)
 		}
 		if list := differs(t, s, want); len(list) > 0 {
 			t.Fatalf("seed %d, version %d: %v", seed, version, list)
 		}
-		_ = c.Close()
 	}
 	if cuts == 0 {
 		t.Error("nothing was cut")
 	}
-	t.Log(fmt.Sprint(cuts, " cuts"))
+	t.Log(fmt.Sprint(cuts, " cuts, ", len(s.Starts()), " programs started"))
 }

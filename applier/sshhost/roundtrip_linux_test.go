@@ -32,9 +32,15 @@ func TestRoundTripsOfARun(t *testing.T) {
 	}{
 		{"new connection, nothing differs", 0, applier.ResultSame, 0, 1},
 		{"kept connection, nothing differs", 0, applier.ResultSame, 3, 1},
-		{"kept connection, one file differs", 1, applier.ResultApplied, 5, 2},
+		{"kept connection, one file differs, the session begins", 1, applier.ResultApplied, 5, 1},
+		{"session, nothing differs", 1, applier.ResultSame, 1, 0},
+		{"session, one file differs", 2, applier.ResultApplied, 1, 0},
+		{"session, one file differs, nothing known", 3, applier.ResultApplied, 2, 0},
 	} {
 		want := small(t, 30, step.version)
+		if strings.HasSuffix(step.what, "nothing known") {
+			m.client.learn(m.target, want, applier.ResultPartial)
+		}
 		time.Sleep(4 * delay) // the channel for the next command is opened meanwhile
 		before := len(s.Starts())
 		line.Stats()

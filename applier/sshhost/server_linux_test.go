@@ -53,12 +53,12 @@ func execServer(t *testing.T, answer func(ssh.Channel)) string {
 			if err != nil {
 				return
 			}
-			go session(channel, requests, answer)
+			go serveSession(channel, requests, answer)
 		}
 	})
 }
 
-func session(channel ssh.Channel, requests <-chan *ssh.Request, answer func(ssh.Channel)) {
+func serveSession(channel ssh.Channel, requests <-chan *ssh.Request, answer func(ssh.Channel)) {
 	for r := range requests {
 		_ = r.Reply(r.Type == "exec", nil)
 		if r.Type == "exec" {

@@ -30,21 +30,17 @@ const leftoverAge = 6 * time.Hour
 // place makes sure that the program lies on the machine, and tells whether it had to be put there. What keeps it from
 // there is a *ProgramError.
 func (m *Machine) place(ctx context.Context) (placed bool, err error) {
-	c, o, err := m.channel(ctx)
-	if err != nil {
-		return false, err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer c.guard(ctx)()
-	noise := c.silence(cancel)
-	defer noise.stop()
-	placed, err = m.placeOver(o, noise)
-	_ = o.channel.Close() // the SFTP client has done so, unless there was none
-	if ctx.Err() != nil {
-		err = &InterruptedError{Target: m.target, Command: "sftp", Err: context.Cause(ctx)}
-	}
-	m.client.pool.put(c)
+	err = m.over(ctx, func(c *conn) error {
+		o, err := c.open(ctx)
+		if err != nil {
+			return err
+		}
+		return c.watched(ctx, "sftp", func(_ context.Context, n noise) error {
+			placed, err = m.placeOver(o, n)
+			_ = o.channel.Close() // the SFTP client has done so, unless there was none
+			return err
+		})
+	})
 	return placed, err
 }
 

@@ -41,6 +41,8 @@ type app struct {
 	version string
 	// root is the folder of a simulated machine.
 	root string
+	// host is the machine where one process runs several commands, nil where the command opens it.
+	host applier.Host
 }
 
 type clock struct{}
@@ -122,7 +124,7 @@ operator call them over SSH, and people can too.`,
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	platformCommands(root, a)
-	root.AddCommand(observeCommand(a), verifyCommand(a), applyCommand(a), confirmCommand(a), factsCommand(a), repairCommand(a), cleanupCommand(a), runCommand(a), versionCommand(a))
+	root.AddCommand(observeCommand(a), verifyCommand(a), applyCommand(a), confirmCommand(a), factsCommand(a), repairCommand(a), cleanupCommand(a), runCommand(a), serveCommand(a), versionCommand(a))
 	return root
 }
 
@@ -137,9 +139,12 @@ func exitHelp(statuses ...string) string {
 
 // engine is the applier for this machine. doing is what it says to those who find the machine locked.
 func (a *app) engine(doing string) (*applier.Engine, error) {
-	host, err := openHost(a.root)
-	if err != nil {
-		return nil, &exitError{exitUsage, err}
+	host := a.host
+	if host == nil {
+		var err error
+		if host, err = openHost(a.root); err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
 	}
 	owner := fmt.Sprintf("wmco-node %s, process %d, since %s", doing, os.Getpid(), a.clock.Now().UTC().Format(time.RFC3339))
 	return &applier.Engine{Host: host, Clock: a.clock, Program: a.version, Owner: owner}, nil

@@ -108,8 +108,12 @@ var table = []rule{
 		never:   join(rendering, cluster, remote, windows, []string{"testing", "applier/hosttest/..."}),
 	},
 	{
+		pkg:  "applier/session",
+		only: []string{},
+	},
+	{
 		pkg:     "applier/sshhost",
-		imports: []string{"applier", "render/bundle", "render/bundle/archive"},
+		imports: []string{"applier", "applier/session", "render/bundle", "render/bundle/archive"},
 		never:   join(rendering, []string{"applier/winhost/...", "controller/..."}),
 	},
 	{
@@ -125,7 +129,7 @@ var table = []rule{
 	{
 		pkg: "cmd/wmco-node",
 		// folderhost is what the program works on where it is not on Windows.
-		imports: []string{"applier", "applier/agent", "applier/folderhost", "applier/simulation", "applier/winhost", "render/bundle", "render/bundle/archive"},
+		imports: []string{"applier", "applier/agent", "applier/folderhost", "applier/session", "applier/simulation", "applier/winhost", "render/bundle", "render/bundle/archive"},
 		never:   join(rendering, remote),
 	},
 	{

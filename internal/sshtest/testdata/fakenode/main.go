@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/session"
 	"wmco/render/bundle"
 	"wmco/render/bundle/archive"
 )
@@ -29,42 +31,78 @@ const (
 	refuses  = "refuses"  // apply is refused
 	floods   = "floods"   // apply prints before it reads, more than any window holds
 	slow     = "slow"     // observe takes a second
+	alone    = "alone"    // it serves no sessions
+	mortal   = "mortal"   // apply in a session begins to answer and dies, by a signal
+	drowsy   = "drowsy"   // verify does not end
 )
 
 func main() {
-	if err := run(os.Args[1:]); err != nil {
+	n := node{root: os.Getenv("WMCO_NODE_ROOT"), fake: strings.Split(os.Getenv("FAKE"), ","), in: os.Stdin, out: os.Stdout}
+	if slices.Equal(os.Args[1:], []string{"serve"}) && !n.is(alone) {
+		serve(n)
+		return
+	}
+	os.Exit(n.run(os.Args[1:], os.Stderr))
+}
+
+func serve(n node) {
+	err := session.Serve(context.Background(), os.Stdin, os.Stdout, func(_ context.Context, c session.Command) int {
+		one := n
+		one.in, one.out, one.serving = c.Stdin, c.Stdout, true
+		return one.run(c.Words, c.Stderr)
+	})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "fakenode:", err)
 		os.Exit(2)
 	}
 }
 
-func run(args []string) error {
+// status ends the program without a word.
+type status int
+
+func (s status) Error() string { return fmt.Sprint("status ", int(s)) }
+
+func (n node) run(args []string, stderr io.Writer) int {
+	err := n.command(args)
+	var silent status
+	if errors.As(err, &silent) {
+		return int(silent)
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "fakenode:", err)
+		return 2
+	}
+	return 0
+}
+
+func (n node) command(args []string) error {
 	if len(args) == 0 {
 		return errors.New("no command")
 	}
-	root := os.Getenv("WMCO_NODE_ROOT")
-	fake := strings.Split(os.Getenv("FAKE"), ",")
-	stdin := io.Reader(os.Stdin)
 	if slices.Contains(args, "--text") {
-		stdin = base64.NewDecoder(base64.StdEncoding, os.Stdin)
+		n.in = base64.NewDecoder(base64.StdEncoding, n.in)
 	}
-	n := node{root: root, fake: fake}
 	switch args[0] {
 	case "version":
-		return version()
+		return n.version()
 	case "facts":
-		return answer(bundle.Facts{Schema: bundle.FactsSchema, HostName: "simulated", Addresses: []string{"127.0.0.1"}, OSBuild: "10.0.20348"})
+		return n.answer(bundle.Facts{Schema: bundle.FactsSchema, HostName: "simulated", Addresses: []string{"127.0.0.1"}, OSBuild: "10.0.20348"})
 	case "confirm":
-		return os.WriteFile(filepath.Join(root, "confirmed"), []byte(args[1]), 0o600)
-	case "observe", "verify":
-		return n.observe(stdin)
+		return os.WriteFile(filepath.Join(n.root, "confirmed"), []byte(args[1]), 0o600)
+	case "verify":
+		if n.is(drowsy) {
+			time.Sleep(time.Hour)
+		}
+		return n.observe()
+	case "observe":
+		return n.observe()
 	case "apply":
-		return n.apply(stdin, slices.Contains(args, "--dry-run"))
+		return n.apply(slices.Contains(args, "--dry-run"))
 	}
 	return fmt.Errorf("no such command: %s", args[0])
 }
 
-func version() error {
+func (n node) version() error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -74,11 +112,11 @@ func version() error {
 		return err
 	}
 	sum := sha256.Sum256(data)
-	return answer(map[string]any{"version": "fake", "digest": "sha256:" + hex.EncodeToString(sum[:])})
+	return n.answer(map[string]any{"version": "fake", "digest": "sha256:" + hex.EncodeToString(sum[:])})
 }
 
-func answer(v any) error {
-	enc := json.NewEncoder(os.Stdout)
+func (n node) answer(v any) error {
+	enc := json.NewEncoder(n.out)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
@@ -86,6 +124,10 @@ func answer(v any) error {
 type node struct {
 	root string
 	fake []string
+	in   io.Reader
+	out  io.Writer
+	// serving: it runs more commands than one.
+	serving bool
 }
 
 func (n node) is(what string) bool { return slices.Contains(n.fake, what) }
@@ -118,8 +160,8 @@ func (n node) missing(r *archive.Reader) []applier.Missing {
 	return all
 }
 
-func (n node) observe(stdin io.Reader) error {
-	r, err := archive.NewReader(stdin)
+func (n node) observe() error {
+	r, err := archive.NewReader(n.in)
 	if err != nil {
 		return err
 	}
@@ -135,36 +177,36 @@ func (n node) observe(stdin io.Reader) error {
 	}
 	if n.is(chatters) {
 		data, err := json.MarshalIndent(o, "", " ")
-		fmt.Print("\ufeff" + strings.ReplaceAll(string(data), "\n", "\r\n") + "\r\n")
+		fmt.Fprint(n.out, "\ufeff"+strings.ReplaceAll(string(data), "\n", "\r\n")+"\r\n")
 		return err
 	}
-	if err := answer(o); err != nil {
+	if err := n.answer(o); err != nil {
 		return err
 	}
 	if !o.InSync {
-		os.Exit(1)
+		return status(1)
 	}
 	return nil
 }
 
-func emit(e applier.Event) {
+func (n node) emit(e applier.Event) {
 	e.Schema, e.Time = applier.Schema, time.Now().UTC()
-	_ = json.NewEncoder(os.Stdout).Encode(e)
+	_ = json.NewEncoder(n.out).Encode(e)
 }
 
-func (n node) apply(stdin io.Reader, dry bool) error {
+func (n node) apply(dry bool) error {
 	if n.is(floods) {
 		for range 40000 {
-			emit(applier.Event{Event: applier.EventNote, Message: strings.Repeat("x", 200)})
+			n.emit(applier.Event{Event: applier.EventNote, Message: strings.Repeat("x", 200)})
 		}
 	}
-	r, err := archive.NewReader(stdin)
+	r, err := archive.NewReader(n.in)
 	if err != nil {
 		return err
 	}
 	if n.is(refuses) {
-		emit(applier.Event{Event: applier.EventResult, Result: applier.ResultRefused, Message: "no"})
-		os.Exit(2)
+		n.emit(applier.Event{Event: applier.EventResult, Result: applier.ResultRefused, Message: "no"})
+		return status(2)
 	}
 	if err := n.take(r); err != nil {
 		return err
@@ -180,9 +222,9 @@ func (n node) apply(stdin io.Reader, dry bool) error {
 			return err
 		}
 	}
-	emit(result)
+	n.emit(result)
 	if result.Result == applier.ResultRefused {
-		os.Exit(2)
+		return status(2)
 	}
 	return nil
 }
@@ -200,7 +242,8 @@ func (n node) take(r *archive.Reader) error {
 		if err != nil {
 			return err
 		}
-		if n.is(dies) {
+		if n.is(dies) || n.is(mortal) && n.serving {
+			n.emit(applier.Event{Event: applier.EventNote, Message: "its last words"})
 			self, _ := os.FindProcess(os.Getpid())
 			_ = self.Kill()
 			time.Sleep(time.Hour)
@@ -208,7 +251,7 @@ func (n node) take(r *archive.Reader) error {
 		if err := keep(n.part(p), data); err != nil {
 			return err
 		}
-		emit(applier.Event{Event: applier.EventReceived, Content: bundle.Digest("sha256:" + p.SHA256)})
+		n.emit(applier.Event{Event: applier.EventReceived, Content: bundle.Digest("sha256:" + p.SHA256)})
 	}
 }
 

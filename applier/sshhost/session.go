@@ -1,0 +1,142 @@
+package sshhost
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"wmco/applier/session"
+)
+
+// sessionAfter is how many commands of a connection must have answered from processes of their own, before one process runs
+// all that come: a machine that was asked twice is likely to be asked again. By then the program is on the machine, and its
+// shell is known not to take stdin for text.
+const sessionAfter = 2
+
+// hangUpLimit is how long an idle session may take to end.
+const hangUpLimit = 5 * time.Second
+
+// serving is a session of the node program in a channel.
+type serving struct {
+	*session.Caller
+	channel ssh.Channel
+	stderr  chan string
+	end     chan ending
+}
+
+// errNoSession says that the program on the machine runs no sessions.
+var errNoSession = errors.New("no session")
+
+// inSession runs a command in the session, which is begun if there is none. errNoSession says that there cannot be one;
+// other errors are those of run.
+func (c *conn) inSession(ctx context.Context, cmd command) error {
+	return c.limited(ctx, cmd, func(ctx context.Context, n noise) error {
+		if c.session == nil {
+			if err := c.begin(cmd.serve); err != nil {
+				return err
+			}
+		}
+		var complaint last
+		how, err := c.session.Call(session.Call{
+			Words: cmd.words, Stdin: cmd.feeder(ctx, n), Stderr: &complaint,
+			Stdout: func(r io.Reader) error { return cmd.stdout(listening{r, n}) },
+		})
+		if err != nil {
+			return c.broken(cmd, how, err)
+		}
+		return c.judge(cmd, nil, ending{status: how.Status, told: true}, complaint.text())
+	})
+}
+
+// feeder is the command's stdin for a session.
+func (cmd command) feeder(ctx context.Context, n noise) func(io.Writer) error {
+	if cmd.stdin == nil {
+		return nil
+	}
+	return func(w io.Writer) error { return cmd.stdin(ctx, feeding{w, n}) }
+}
+
+// begin starts the program.
+func (c *conn) begin(line string) error {
+	o, err := c.channel()
+	if err != nil {
+		_ = c.close()
+		return err
+	}
+	accepted, err := o.channel.SendRequest("exec", true, execRequest(line))
+	if err != nil {
+		return &InterruptedError{Target: c.target, Command: line, Err: err, unheard: true}
+	}
+	if !accepted {
+		return errors.Join(errNoSession, o.channel.Close())
+	}
+	s := &serving{
+		Caller: session.NewCaller(o.channel, halfClosing{o.channel}), channel: o.channel,
+		stderr: make(chan string, 1), end: make(chan ending, 1),
+	}
+	go func() { s.stderr <- tail(o.channel.Stderr()) }()
+	go func() { s.end <- readEnding(o.requests) }()
+	c.session = s
+	return nil
+}
+
+// halfClosing ends a program's stdin and goes on reading what it prints.
+type halfClosing struct{ ssh.Channel }
+
+// Close implements io.Closer.
+func (h halfClosing) Close() error { return h.CloseWrite() }
+
+// broken ends a session that failed in the middle of a command, and tells why it did.
+func (c *conn) broken(cmd command, came session.Ending, err error) error {
+	s := c.session
+	c.session = nil
+	if !errors.Is(err, io.ErrUnexpectedEOF) {
+		_ = s.channel.Close() // it goes on: nobody listens any more
+	}
+	complaint, how := <-s.stderr, <-s.end
+	_ = s.channel.Close()
+	if !how.told && (!c.alive() || c.ask() != nil) {
+		return &InterruptedError{Target: c.target, Command: cmd.name, Err: c.lost(), unheard: !came.Heard}
+	}
+	if !came.Heard && (errors.Is(err, session.ErrMalformed) || errors.Is(err, io.ErrUnexpectedEOF)) {
+		// It is none, or ended while nobody asked: a process of its own tells more.
+		return fmt.Errorf("%w: %w", errNoSession, err)
+	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil // how it ended tells more
+	}
+	return c.judge(cmd, err, how, complaint)
+}
+
+// hangUp ends the session, if there is one: a server may allow no other channel beside it.
+func (c *conn) hangUp() {
+	if s := c.session; s != nil {
+		c.session = nil
+		_ = s.Close() // the connection may be dead
+		select {
+		case <-s.end:
+		case <-time.After(hangUpLimit):
+		}
+		_ = s.channel.Close()
+	}
+}
+
+// last keeps the end of what is written.
+type last struct{ bytes []byte }
+
+// Write implements io.Writer.
+func (l *last) Write(p []byte) (int, error) {
+	l.bytes = append(l.bytes, p...)
+	if extra := len(l.bytes) - stderrTail; extra > 0 {
+		l.bytes = bytes.Clone(l.bytes[extra:])
+	}
+	return len(p), nil
+}
+
+// text is in one line.
+func (l *last) text() string { return oneLine(l.bytes) }

@@ -1,0 +1,182 @@
+package sshhost
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/applier"
+	"wmco/internal/sshtest"
+	"wmco/internal/sshtest/simulated"
+	"wmco/render/bundle/archive"
+)
+
+// inSession brings a machine to versions until one program runs all commands.
+func inSession(t *testing.T, m *Machine, s *sshtest.Server) {
+	t.Helper()
+	for version := range 3 {
+		mustApply(t, m, small(t, 3, version))
+	}
+	if starts := s.Starts(); !strings.HasSuffix(starts[len(starts)-1], " serve") {
+		t.Fatalf("no session: %v", starts)
+	}
+}
+
+func mustApply(t *testing.T, m *Machine, want Request) {
+	t.Helper()
+	if r, err := m.Apply(t.Context(), want, ApplyOptions{}, quiet); err != nil || r.Result != applier.ResultApplied {
+		t.Fatalf("%q, %v", r.Result, err)
+	}
+}
+
+// words are the commands that were started from there on.
+func words(s *sshtest.Server, from int) []string {
+	var list []string
+	for _, line := range s.Starts()[from:] {
+		_, said, _ := strings.Cut(line, " ")
+		list = append(list, said)
+	}
+	return list
+}
+
+// S9: a server that allows one channel has no place for a session and another command.
+func TestASessionGivesItsPlaceToOtherCommands(t *testing.T) {
+	s := programs.Start(t, sshtest.Options{Config: []string{"MaxSessions 1"}})
+	m := machine(t, s)
+	inSession(t, m, s)
+	before := len(s.Starts())
+	if _, err := m.Facts(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if placed, err := m.place(t.Context()); err != nil || placed {
+		t.Errorf("placed %t, %v", placed, err)
+	}
+	mustApply(t, m, small(t, 3, 3))
+	if diff := cmp.Diff([]string{"", "serve"}, words(s, before)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestASessionThatDiedIsReplaced(t *testing.T) {
+	s := programs.Start(t, sshtest.Options{})
+	m := machine(t, s)
+	inSession(t, m, s)
+	before := len(s.Starts())
+	killServing(t, s)
+	mustApply(t, m, small(t, 3, 3))
+	if diff := cmp.Diff([]string{"apply"}, words(s, before)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// killServing kills the program that serves.
+func killServing(t *testing.T, s *sshtest.Server) {
+	t.Helper()
+	out, err := exec.Command("pgrep", "-f", "wmco-node-.* serve$").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		var pid int
+		if _, err := fmt.Sscan(line, &pid); err != nil {
+			t.Fatal(err)
+		}
+		environment, _ := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+		if strings.Contains(string(environment), "="+s.Root+"\x00") {
+			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A program that begins to answer and dies is told as what it is.
+func TestAProgramThatDiesInASession(t *testing.T) {
+	s := programs.Start(t, sshtest.Options{Settings: simulated.Settings{Environment: []string{"FAKE=mortal"}}})
+	m := machine(t, s)
+	mustApply(t, m, small(t, 3, 1))
+	for range 2 {
+		var command *CommandError
+		_, err := m.Apply(t.Context(), small(t, 3, 2), ApplyOptions{}, quiet)
+		if !errors.As(err, &command) || command.Signal != "KILL" {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// What a program does not know, such as an older one, is no reason not to talk to it.
+func TestAProgramWithoutSessions(t *testing.T) {
+	s := programs.Start(t, sshtest.Options{Settings: simulated.Settings{Environment: []string{"FAKE=alone"}}})
+	m := machine(t, s)
+	for version := range 4 {
+		mustApply(t, m, small(t, 3, version))
+	}
+	want := []string{"observe", "", "version", "observe", "apply", "serve", "apply", "apply", "apply"}
+	if diff := cmp.Diff(want, words(s, 0)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A command that hangs is given up in a session as elsewhere.
+func TestACommandThatHangsInASession(t *testing.T) {
+	s := programs.Start(t, sshtest.Options{Settings: simulated.Settings{Environment: []string{"FAKE=drowsy"}}})
+	d := dialer(t, s)
+	d.Limits.Silence = time.Second
+	m := client(t, d).Machine(at(s, s.Address))
+	inSession(t, m, s)
+	_, err := m.Verify(t.Context(), small(t, 3, 2))
+	if k := kind(err); k != "interrupted" {
+		t.Errorf("%s: %v", k, err)
+	}
+	mustApply(t, m, small(t, 3, 3))
+}
+
+// What a machine is believed to hold may have gone: then it says so and gets it.
+func TestAWrongGuessCostsACommand(t *testing.T) {
+	s, p := realMachine(t, sshtest.Options{})
+	c := NewClient(dialer(t, s), p)
+	defer c.Close()
+	m := c.Machine(at(s, s.Address))
+	mustApply(t, m, small(t, 3, 0))
+	gone := small(t, 3, 1).Manifest.Layers[0].Layer.Files[1]
+	for _, content := range small(t, 3, 1).Source.Contents() {
+		if content.Digest == gone.Digest {
+			discard(t, s, gone.Path, content)
+		}
+	}
+	var results []applier.Result
+	r, err := m.Apply(t.Context(), small(t, 3, 1), ApplyOptions{}, func(e applier.Event) {
+		if e.Event == applier.EventResult {
+			results = append(results, e.Result)
+		}
+	})
+	if err != nil || r.Written != 2 {
+		t.Errorf("%d written, %v", r.Written, err)
+	}
+	if diff := cmp.Diff([]applier.Result{applier.ResultApplied}, results); diff != "" {
+		t.Errorf("results (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"observe", "", "version", "observe", "apply", "serve"}, words(s, 0)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// discard removes a file and its content from the machine.
+func discard(t *testing.T, s *sshtest.Server, path string, c archive.Content) {
+	t.Helper()
+	for i := range c.Parts() {
+		if err := os.Remove(s.Path(applier.StateFolder + `\contents\` + c.Part(i+1).Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(s.Path(path)); err != nil {
+		t.Fatal(err)
+	}
+}

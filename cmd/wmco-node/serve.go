@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"wmco/applier/session"
+)
+
+func serveCommand(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Run the commands that come on stdin, one after another",
+		Long: `For callers that keep a connection: other commands of this program, each with its stdin, run in this process and do what
+they do in one of their own. It ends with stdin. docs/node-program.md tells the frames in which words and streams come and go.` +
+			exitHelp("0    stdin ended", "2    what came on stdin is no session", "130  interrupted"),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
+	}
+}
+
+// serve ends when stdin does. Nobody can end a read of stdin, so an interrupt waits for the command that runs and no longer.
+func (a *app) serve(ctx context.Context) error {
+	var err error
+	if a.host, err = openHost(a.root); err != nil {
+		return &exitError{exitUsage, err}
+	}
+	var running sync.Mutex
+	one := func(ctx context.Context, c session.Command) int {
+		running.Lock()
+		defer running.Unlock()
+		return a.served(ctx, c)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- session.Serve(ctx, a.stdin, a.stdout, one) }()
+	select {
+	case err := <-ended:
+		if err != nil {
+			return &exitError{exitUsage, err}
+		}
+		return nil
+	case <-ctx.Done():
+		running.Lock() // never to be released: no other command begins
+		return ctx.Err()
+	}
+}
+
+// served runs one command as a process of its own would.
+func (a *app) served(ctx context.Context, c session.Command) int {
+	one := *a
+	one.stdin, one.stdout, one.stderr = c.Stdin, c.Stdout, c.Stderr
+	return run(ctx, &one, c.Words)
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"testing"
+
+	"wmco/applier/bundletest"
+	"wmco/applier/folderhost"
+	"wmco/applier/hosttest"
+	"wmco/applier/session"
+)
+
+// serving starts a program that serves, on a machine of its own.
+func serving(t *testing.T) (caller *session.Caller, interrupt func(), ended <-chan int) {
+	t.Helper()
+	root := t.TempDir()
+	host, err := folderhost.Create(root, folderhost.Options{Facts: hosttest.Facts()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Close(); err != nil {
+		t.Fatal(err)
+	}
+	stdin, toProgram := io.Pipe()
+	fromProgram, stdout := io.Pipe()
+	ctx, interrupt := context.WithCancel(t.Context())
+	end := make(chan int, 1)
+	a := &app{stdin: stdin, stdout: stdout, stderr: t.Output(), clock: clock{}, version: "test", root: root}
+	go func() {
+		status := run(ctx, a, []string{"serve"})
+		_ = stdout.Close()
+		end <- status
+	}()
+	t.Cleanup(interrupt)
+	return session.NewCaller(fromProgram, toProgram), interrupt, end
+}
+
+// served runs a command and returns how it ended, and what it printed.
+func served(t *testing.T, c *session.Caller, stdin []byte, words ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, complaint bytes.Buffer
+	how, err := c.Call(session.Call{
+		Words: words, Stderr: &complaint,
+		Stdin:  func(w io.Writer) error { _, err := w.Write(stdin); return err },
+		Stdout: func(r io.Reader) error { _, err := out.ReadFrom(r); return err },
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", words, err)
+	}
+	return how.Status, out.String(), complaint.String()
+}
+
+func TestASessionRunsTheSameCommands(t *testing.T) {
+	t.Parallel()
+	n := bundletest.New()
+	c, _, ended := serving(t)
+	for _, step := range []struct {
+		words  string
+		stdin  []byte
+		status int
+		says   string
+	}{
+		{"observe", n.Archive(t, nil), exitDiffers, `"inSync": false`},
+		{"apply", n.Archive(t, nil), exitUsage, `"result":"refused"`},
+		{"apply --dry-run", n.Archive(t, nil), exitDone, `"result":"planned"`},
+		{"apply", n.Archive(t, n.Needs(t)), exitDone, `"result":"applied"`},
+		{"apply", n.Archive(t, nil), exitDone, `"result":"same"`},
+		{"verify", n.Archive(t, nil), exitDone, `"inSync": true`},
+		{"facts", nil, exitDone, `"hostName"`},
+		{"observe", []byte("x"), exitUsage, ""},
+		{"dance", nil, exitUsage, ""},
+		{"cleanup", nil, exitDone, `"result":"applied"`},
+	} {
+		status, stdout, stderr := served(t, c, step.stdin, strings.Fields(step.words)...)
+		if status != step.status || !strings.Contains(stdout, step.says) {
+			t.Errorf("%s: status %d, %s%s", step.words, status, stdout, stderr)
+		}
+		if (status == exitUsage) != (stderr != "") {
+			t.Errorf("%s: status %d and stderr %q", step.words, status, stderr)
+		}
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if status := <-ended; status != exitDone {
+		t.Errorf("it ended with %d", status)
+	}
+}
+
+// A session that nobody uses ends when the program is asked to.
+func TestAnIdleSessionIsInterrupted(t *testing.T) {
+	t.Parallel()
+	c, interrupt, ended := serving(t)
+	if status, _, stderr := served(t, c, nil, "facts"); status != exitDone {
+		t.Fatal(stderr)
+	}
+	interrupt()
+	if status := <-ended; status != exitInterrupted {
+		t.Errorf("it ended with %d", status)
+	}
+}
