@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	mathrand "math/rand/v2"
 	"os"
 	"path/filepath"
@@ -127,6 +128,11 @@ func (r *reached) over(t *testing.T, n bundletest.Node, tell func(applier.Event)
 	t.Helper()
 	c := sshhost.NewClient(r.dialer, r.program)
 	defer c.Close()
+	return r.by(t, c, n, tell)
+}
+
+func (r *reached) by(t *testing.T, c *sshhost.Client, n bundletest.Node, tell func(applier.Event)) (applier.Event, error) {
+	t.Helper()
 	manifest, source := n.Contents(t)
 	to := sshhost.Target{User: sshhost.DefaultUser, Address: r.line.Address}
 	return c.Machine(to).Apply(t.Context(), sshhost.Request{Manifest: manifest, Source: source}, sshhost.ApplyOptions{Wait: time.Minute}, tell)
@@ -160,6 +166,7 @@ func TestANodeOverSSH(t *testing.T) {
 		{"first contact puts the program there and applies", meets},
 		{"the second run is one command", again},
 		{"one file more is two commands, and nothing restarts", oneFile},
+		{"who stays keeps one program for all", stays},
 		{"what is cut on its way converges", cutOnItsWay},
 		{"another key is let in nowhere", stranger},
 		{"a machine with another host key is refused", otherKey},
@@ -249,6 +256,42 @@ func oneFile(t *testing.T, r *reached, n bundletest.Node) {
 		t.Errorf("started (-before +after):\n%s", diff)
 	}
 	r.right(t, changed)
+}
+
+// sessionChanges is how often a mirror changes while one client is connected.
+const sessionChanges = 8
+
+func stays(t *testing.T, r *reached, n bundletest.Node) {
+	c := sshhost.NewClient(r.dialer, r.program)
+	defer c.Close()
+	starts := r.starts(t)
+	var last bundletest.Node
+	for i := range sessionChanges {
+		last = n.Changed(func(n *bundletest.Node) {
+			n.Files[pathMirror] = fmt.Sprintf("server = \"https://c%d.io\"\r\n\x1a\n", i)
+		})
+		for _, want := range []applier.Event{{Result: applier.ResultApplied, Written: 1}, {Result: applier.ResultSame}} {
+			if e, err := r.by(t, c, last, ignore); err != nil || e.Result != want.Result || e.Written != want.Written || e.Restarted != 0 {
+				t.Fatalf("%d: %+v, %v", i, e, err)
+			}
+		}
+	}
+	if diff := cmp.Diff(starts, r.starts(t)); diff != "" {
+		t.Errorf("started (-before +after):\n%s", diff)
+	}
+	r.right(t, last)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	// The program ends with the connection.
+	var asked []string
+	eventually(t, "the session ends", func() bool {
+		asked = append(asked, r.asked(t)...)
+		return len(asked) == 3
+	})
+	if diff := cmp.Diff([]string{"1 observe", "0 apply --wait 1m0s", "0 serve"}, asked); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
 }
 
 // sshCuts is how often an upload is cut.
