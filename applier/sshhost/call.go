@@ -91,10 +91,12 @@ func (m *Machine) check(ctx context.Context) error {
 func (m *Machine) exec(ctx context.Context, c call) error {
 	cmd := command{words: c.words, stdin: c.stdin, stdout: c.stdout, name: nameOf(c.words)}
 	var err error
-	if m.client.text(m.target) && cmd.stdin != nil {
+	if !m.client.text(m.target) {
+		if cmd.serve, err = commandLine(m.client.program.Path, []string{wordServe}); err != nil {
+			return err
+		}
+	} else if cmd.stdin != nil {
 		cmd.words, cmd.stdin = append(slices.Clone(c.words), textFlag), asText(c.stdin)
-	} else if cmd.serve, err = commandLine(m.client.program.Path, []string{wordServe}); err != nil {
-		return err
 	}
 	if cmd.line, err = commandLine(m.client.program.Path, cmd.words); err != nil {
 		return err

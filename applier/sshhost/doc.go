@@ -6,7 +6,7 @@
 //	  |                        exec  C:\\k\\agent\\wmco-node-<digest12>.exe observe   < manifest   > JSON
 //	  |                            |  no such program: SFTP puts it there, once
 //	  '-- pool of connections <----'  kept for the next question; a dead one is replaced before a command runs
-//	                               '  one that is asked a third time keeps the program too (applier/session)
+//	                                  one that is asked a third time keeps the program too (applier/session)
 //
 // A connection has limits for every phase, and ends at once with its context. Host keys are pinned when a machine is met
 // first. Nothing is ever told apart by a text that the machine prints: exit status, JSON, and types of errors.

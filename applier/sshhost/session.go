@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -17,9 +16,6 @@ import (
 // all that come: a machine that was asked twice is likely to be asked again. By then the program is on the machine, and its
 // shell is known not to take stdin for text.
 const sessionAfter = 2
-
-// hangUpLimit is how long an idle session may take to end.
-const hangUpLimit = 5 * time.Second
 
 // serving is a session of the node program in a channel.
 type serving struct {
@@ -113,16 +109,12 @@ func (c *conn) broken(cmd command, came session.Ending, err error) error {
 	return c.judge(cmd, err, how, complaint)
 }
 
-// hangUp ends the session, if there is one: a server may allow no other channel beside it.
+// hangUp ends the session, if there is one. A server that allows no channel beside it may take a while to notice: then a new
+// connection takes this one's place.
 func (c *conn) hangUp() {
 	if s := c.session; s != nil {
 		c.session = nil
-		_ = s.Close() // the connection may be dead
-		select {
-		case <-s.end:
-		case <-time.After(hangUpLimit):
-		}
-		_ = s.channel.Close()
+		_ = s.channel.Close() // it was idle
 	}
 }
 

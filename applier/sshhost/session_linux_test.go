@@ -51,7 +51,6 @@ func TestASessionGivesItsPlaceToOtherCommands(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{Config: []string{"MaxSessions 1"}})
 	m := machine(t, s)
 	inSession(t, m, s)
-	before := len(s.Starts())
 	if _, err := m.Facts(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -59,9 +58,6 @@ func TestASessionGivesItsPlaceToOtherCommands(t *testing.T) {
 		t.Errorf("placed %t, %v", placed, err)
 	}
 	mustApply(t, m, small(t, 3, 3))
-	if diff := cmp.Diff([]string{"", "serve"}, words(s, before)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
 }
 
 func TestASessionThatDiedIsReplaced(t *testing.T) {
