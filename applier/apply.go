@@ -256,7 +256,10 @@ func (r *run) converge(ctx context.Context, record bundleRecord) error {
 		}
 		return r.reboot(ctx)
 	}
-	resumed := r.s.cut
+	if len(p.steps) == 0 && p.reboot && r.awaits(record) {
+		r.result = ResultReboot
+		return r.reboot(ctx)
+	}
 	if err := r.begin(ctx, record, p, seen, t); err != nil {
 		return err
 	}
@@ -266,7 +269,7 @@ func (r *run) converge(ctx context.Context, record bundleRecord) error {
 	if p.reboot {
 		return r.awaitBoot(ctx)
 	}
-	if err := r.healthy(ctx, t, p, resumed); err != nil {
+	if err := r.healthy(ctx, t); err != nil {
 		return r.undo(ctx, err)
 	}
 	if err := r.confirm(ctx); err != nil {
@@ -397,6 +400,12 @@ func told(s step, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s %s: %w", s.Verb, s.Entry, err)
+}
+
+// awaits tells whether an earlier run left the rest of a bundle to the boot that has yet to come.
+func (r *run) awaits(record bundleRecord) bool {
+	j := r.s.journal
+	return j.Phase == phaseReboot && j.Boot == r.s.facts.BootTime && j.Bundle.Manifest.Digest == record.Manifest.Digest
 }
 
 // awaitBoot leaves the rest to the run after the next boot of the machine.

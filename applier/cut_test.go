@@ -121,6 +121,35 @@ func TestRepairTakesUpWhatWasCut(t *testing.T) {
 	}
 }
 
+// A service that was ill before, and that nobody touches, is no reason to go back after a cut.
+func TestAnIllServiceThatNobodyTouchesStaysAsItIs(t *testing.T) {
+	t.Parallel()
+	n := newNode()
+	start := newMachine()
+	start.mustApply(t, n)
+	start.edit(func(s *simulation.State) {
+		s.Script.Probes = []simulation.SilentProbe{{Target: "http://127.0.0.1/kubelet"}}
+	})
+	next := n.Changed(func(n *node) { n.Files[`C:\k\containerd\registries\a.io\hosts.toml`] = "server = \"https://ill.io\"\n" })
+	cuts := 0
+	for step := 0; ; step++ {
+		m := start.copy()
+		if !m.applyCut(t, next, step) {
+			break
+		}
+		cuts++
+		if o, err := m.repair(t.Context()); err != nil {
+			t.Errorf("step %d: %+v, %v", step, o, err)
+		}
+		if o := m.mustApply(t, next); o.Restarted > 0 {
+			t.Errorf("step %d: %+v", step, o)
+		}
+	}
+	if cuts < 5 {
+		t.Errorf("%d cuts", cuts)
+	}
+}
+
 // TestCutsInCutsConverge kills again and again at random steps.
 func TestCutsInCutsConverge(t *testing.T) {
 	t.Parallel()

@@ -82,8 +82,9 @@ func (r *run) remove(ctx context.Context, f fileItem) error {
 // write puts a content into its place. A file that was kept aside whole goes back as it was, with its own security.
 func (r *run) write(ctx context.Context, f fileItem) error {
 	sum := f.content.SHA256
-	if r.s.store.previous[sum] && !r.s.store.whole(sum) {
+	if r.s.store.previous[sum] && !r.s.store.linked[sum] && !r.s.store.whole(sum) {
 		if err := r.Host.Link(ctx, previousPath(sum), f.path); err == nil {
+			r.s.store.linked[sum] = true
 			return nil
 		}
 		// The program in its place runs, or the file system has no links.

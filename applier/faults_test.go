@@ -400,6 +400,11 @@ func TestWhatNeedsABootWaitsForIt(t *testing.T) {
 	if m.Snapshot().RebootAsked == "" {
 		t.Error("no reboot was asked for")
 	}
+	// The boot lets itself be awaited: nothing is done meanwhile, again and again.
+	steps := m.Steps()
+	if o, err := m.repair(t.Context()); err != nil || o.Result != applier.ResultReboot || m.Steps() != steps {
+		t.Errorf("%v, %+v, %d steps", err, o, m.Steps()-steps)
+	}
 	m.boot()
 	m.mustApply(t, n)
 	if s := m.Snapshot(); s.HostName != "win-new" || s.Services["kubelet"].Status != applier.ServiceRunning {

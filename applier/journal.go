@@ -19,7 +19,7 @@ func (r *run) begin(ctx context.Context, record bundleRecord, p plan, seen obser
 	if err := r.remember(ctx, &j.Before, p, seen); err != nil {
 		return err
 	}
-	j.Restart = slices.Clone(j.Restart)
+	j.Restart, j.Starts = slices.Clone(j.Restart), slices.Clone(j.Starts)
 	for _, name := range p.readers() {
 		if !slices.Contains(j.Restart, name) {
 			j.Restart = append(j.Restart, name)
@@ -35,7 +35,11 @@ func (r *run) begin(ctx context.Context, record bundleRecord, p plan, seen obser
 			if s.setting.Kind == bundle.KindNetwork && !slices.Contains(j.Stale.Networks, s.setting.Name) {
 				j.Stale.Networks = append(j.Stale.Networks, s.setting.Name)
 			}
-		case VerbMake, VerbSet, VerbWrite, VerbStop, VerbPut, VerbDelete, VerbRemove, VerbStart, VerbRestore:
+		case VerbStart:
+			if !slices.Contains(j.Starts, s.service.config.Name) {
+				j.Starts = append(j.Starts, s.service.config.Name)
+			}
+		case VerbMake, VerbSet, VerbWrite, VerbStop, VerbPut, VerbDelete, VerbRemove, VerbRestore:
 		}
 	}
 	r.shadows = shadows(r.s, t, seen)

@@ -84,6 +84,8 @@ type journal struct {
 	Before  before         `json:"before"`
 	// Restart are services that read what is changed and have not been started since.
 	Restart []string `json:"restart,omitempty"`
+	// Starts are services that are started on the way: they have to be healthy at its end.
+	Starts []string `json:"starts,omitempty"`
 	// Stale is what belongs to another cluster and has not been removed yet.
 	Stale stale `json:"stale,omitzero"`
 	// Boot is when the machine had booted, in phaseReboot.

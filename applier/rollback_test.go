@@ -242,3 +242,49 @@ func TestAnEndpointIsPutBack(t *testing.T) {
 		t.Errorf("not as it was (-want +got):\n%s", diff)
 	}
 }
+
+func TestWhatIsPutBackDoesNotNeedTheContentsThatAreKept(t *testing.T) {
+	t.Parallel()
+	m, n := badKubelet(t, simulation.Behaviour{Needs: lacksBad})
+	want := m.place()
+	for path := range m.Snapshot().Files {
+		if strings.Contains(path, `\contents\`) {
+			m.Place(path, bundle.AccessAdmins, "rotten")
+		}
+	}
+	_, err := m.apply(t, n.Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "bad" }), applier.Options{})
+	var back *applier.RolledBackError
+	if !errors.As(err, &back) {
+		t.Fatalf("%v", err)
+	}
+	if diff := differs(want, m.place()); diff != "" {
+		t.Errorf("not as it was (-want +got):\n%s", diff)
+	}
+}
+
+// Two files of others hold the same; both are put back, and stay two files.
+func TestEqualFilesArePutBackAsTwo(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.edit(func(s *simulation.State) {
+		s.Script.Services = map[string]simulation.Behaviour{"kubelet": {Needs: lacksBad}}
+	})
+	n = n.Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "bad" })
+	twins := []string{`C:\k\kubelet.conf`, `C:\k\containerd\containerd_conf.toml`}
+	for _, path := range twins {
+		m.Place(path, bundle.AccessUsers, "theirs")
+	}
+	want := m.place()
+	_, err := m.apply(t, n, applier.Options{})
+	var back *applier.RolledBackError
+	if !errors.As(err, &back) {
+		t.Fatalf("%v", err)
+	}
+	if diff := differs(want, m.place()); diff != "" {
+		t.Errorf("not as it was (-want +got):\n%s", diff)
+	}
+	infos, err := m.Stat(t.Context(), twins)
+	if err != nil || infos[0].ID == infos[1].ID {
+		t.Errorf("one file: %+v, %v", infos, err)
+	}
+}

@@ -25,14 +25,16 @@ type store struct {
 	// parts are those that are there, by sha256, and sizes how many bytes each has.
 	parts map[string][]archive.Part
 	sizes map[archive.Part]int64
-	// previous are the sha256 of files kept aside.
+	// previous are the sha256 of files kept aside, and linked those that were given back their first name: two files of equal
+	// contents must not become one.
 	previous map[string]bool
+	linked   map[string]bool
 	// fresh came in this run: what a reader checked on its way cannot have rotted.
 	fresh map[string]bool
 }
 
 func openStore(ctx context.Context, host Host) (*store, error) {
-	s := &store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, fresh: map[string]bool{}}
+	s := &store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{}}
 	files, err := host.List(ctx, dirContents)
 	if err != nil {
 		return nil, fmt.Errorf("listing contents: %w", err)
@@ -190,9 +192,20 @@ func (s *store) discard(ctx context.Context, sum string) error {
 	return nil
 }
 
-// keep gives a file that is about to be replaced a second name.
+// keep makes sure that a file that is about to be replaced can be put back: from its content, which is read to its end, or by
+// a second name where there is none or it has rotted.
 func (s *store) keep(ctx context.Context, path string, c content) error {
-	if s.has(c.SHA256) {
+	if s.whole(c.SHA256) {
+		err := s.check(ctx, c)
+		var corrupt *archive.CorruptError
+		if !errors.As(err, &corrupt) {
+			return err
+		}
+		if err := s.discard(ctx, c.SHA256); err != nil {
+			return err
+		}
+	}
+	if s.previous[c.SHA256] {
 		return nil
 	}
 	if err := s.host.Link(ctx, path, previousPath(c.SHA256)); err != nil {

@@ -19,18 +19,12 @@ const (
 	settle = 5 * time.Second
 )
 
-// healthy waits until the services that the plan started are: each within the deadline of its probe, all at once. After a
-// cut or a boot, nobody knows what was started, and all that should run are asked.
-func (r *run) healthy(ctx context.Context, t *target, p plan, resumed bool) error { //nolint:revive // resumed is a fact and no choice
-	var started []serviceItem
-	for _, s := range p.steps {
-		if s.Verb == VerbStart {
-			started = append(started, s.service)
-		}
-	}
-	if resumed {
-		started = slices.DeleteFunc(slices.Clone(t.services), func(s serviceItem) bool { return !s.run })
-	}
+// healthy waits until the services that the application started are, in this run or in one that was cut before: each within
+// the deadline of its probe, all at once. One that it left alone may be as ill as it was.
+func (r *run) healthy(ctx context.Context, t *target) error {
+	started := slices.DeleteFunc(slices.Clone(t.services), func(s serviceItem) bool {
+		return !s.run || !slices.Contains(r.s.journal.Starts, s.config.Name)
+	})
 	return r.wait(ctx, started)
 }
 
