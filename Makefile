@@ -103,7 +103,7 @@ fuzz: setup ## every fuzz target for FUZZTIME each (default 30s)
 
 .PHONY: bench
 bench: setup ## every benchmark
-	@$(STEP) "running the benchmarks" go test -run '^$$' -bench . -benchmem ./...
+	@$(STEP) "running the benchmarks" go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
 .PHONY: demo
 # Nothing but its last part needs packages, and that asks for its own.
