@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -44,6 +45,10 @@ func (h *Host) Lock(ctx context.Context, owner string) (release func() error, er
 // errGoing says what may be wrong with a lock file or a folder that cannot be opened.
 var errGoing = errors.New("its last owner may be removing it")
 
+// goingErrors are those with which files and folders answer that go and come again. The last one is seen under Wine: a call
+// asks how much there is to read, and then there is more.
+var goingErrors = []error{windows.ERROR_ACCESS_DENIED, windows.ERROR_SHARING_VIOLATION, windows.ERROR_INSUFFICIENT_BUFFER}
+
 // goingPause is for that to end.
 const goingPause = 5 * time.Millisecond
 
@@ -54,7 +59,7 @@ func (h *Host) lockOnce(ctx context.Context) (*os.File, error) {
 		file, err = openLock()
 		err = fileError(applier.LockFile, "opening", err)
 	}
-	if absent(err) || errors.Is(err, windows.ERROR_ACCESS_DENIED) || errors.Is(err, windows.ERROR_SHARING_VIOLATION) {
+	if absent(err) || slices.ContainsFunc(goingErrors, func(e error) bool { return errors.Is(err, e) }) {
 		return nil, fmt.Errorf("%w: %w", err, errGoing)
 	}
 	if err != nil {

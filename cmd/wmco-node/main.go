@@ -27,6 +27,7 @@ var version = "devel"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	cobra.MousetrapHelpText = "" // nobody double-clicks it: the parent process need not be looked at
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, clock: clock{}, version: version, root: os.Getenv("WMCO_NODE_ROOT")}
 	os.Exit(run(ctx, a, os.Args[1:]))
 }
@@ -111,7 +112,6 @@ func status(ctx context.Context, err error) int {
 }
 
 func rootCommand(a *app) *cobra.Command {
-	cobra.MousetrapHelpText = "" // nobody double-clicks it: the parent process need not be looked at
 	root := &cobra.Command{
 		Use:   "wmco-node",
 		Short: "Compare this machine with a bundle, and make it so",
