@@ -424,6 +424,10 @@ func (r *run) reboot(ctx context.Context) error {
 	if len(r.pending) == 0 || !r.options.Reboot {
 		return nil
 	}
+	if limit := r.options.MaxImpact; limit != "" && limit.Rank() < bundle.ImpactReboot.Rank() {
+		r.note(fmt.Sprintf("not rebooting the machine: allowed is impact %s", limit))
+		return nil
+	}
 	r.note("rebooting the machine")
 	return r.Host.Reboot(ctx, fmt.Sprintf("%s comes into force with a boot", r.pending[0]))
 }

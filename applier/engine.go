@@ -213,7 +213,6 @@ func (e *Engine) circumstances(ctx context.Context, s *situation, t *target, r b
 		return circumstances{}, err
 	}
 	c.networks = s.facts.Networks
-	c.waitsForBoot = s.journal.Phase == phaseReboot && s.journal.Boot == s.facts.BootTime
 	return c, nil
 }
 

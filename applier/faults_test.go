@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"wmco/applier"
 	"wmco/applier/bundletest"
 	"wmco/applier/simulation"
@@ -411,6 +413,101 @@ func TestWhatNeedsABootWaitsForIt(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	if o := m.observe(t, n); !o.InSync || len(o.RebootPending) > 0 {
+		t.Errorf("%+v", o)
+	}
+}
+
+// bootNode needs a boot before its services can run.
+func bootNode() node {
+	return newNode().Changed(func(n *node) { n.Features = []bundle.Feature{{Name: "Containers", Impact: bundle.ImpactReboot}} })
+}
+
+func TestWhatABootStartsHasToBeHealthy(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), bootNode()
+	if o, err := m.apply(t, n, applier.Options{}); err != nil || o.Result != applier.ResultReboot {
+		t.Fatalf("%v, %+v", err, o)
+	}
+	m.edit(func(s *simulation.State) {
+		s.Script.Probes = []simulation.SilentProbe{{Target: "http://127.0.0.1/kubelet"}}
+	})
+	m.boot()
+	o, err := m.apply(t, n, applier.Options{})
+	var back *applier.RolledBackError
+	if !errors.As(err, &back) {
+		t.Fatalf("%v, %+v", err, o)
+	}
+	// The feature goes with the next boot, and whoever reads the result knows.
+	if diff := cmp.Diff([]bundle.EntryID{"feature Containers"}, o.RebootPending); diff != "" {
+		t.Errorf("pending (-want +got):\n%s", diff)
+	}
+}
+
+// A boot that was awaited is not needed any more: the services that wait for it start.
+func TestNobodyWaitsForABootThatIsNotNeeded(t *testing.T) {
+	t.Parallel()
+	m := newMachine()
+	if o, err := m.apply(t, newNode().Changed(func(n *node) { n.HostName = "win-new" }), applier.Options{}); err != nil || o.Result != applier.ResultReboot {
+		t.Fatalf("%v, %+v", err, o)
+	}
+	if o := m.mustApply(t, newNode()); o.Result != applier.ResultApplied {
+		t.Errorf("%+v", o)
+	}
+	for _, name := range []string{"containerd", "kubelet"} {
+		if s := m.Snapshot().Services[name]; s.Status != applier.ServiceRunning {
+			t.Errorf("service %s is %s", name, s.Status)
+		}
+	}
+}
+
+func TestABootThatCostsTooMuchIsLeftOut(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), bootNode()
+	if _, err := m.apply(t, n, applier.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	o, err := m.apply(t, n, applier.Options{MaxImpact: bundle.ImpactRestart, Reboot: true})
+	if err != nil || o.Result != applier.ResultReboot || m.Snapshot().RebootAsked != "" {
+		t.Errorf("%v, %+v, reboot asked: %q", err, o, m.Snapshot().RebootAsked)
+	}
+}
+
+func TestRepairWithoutOurFolders(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	for path := range m.Snapshot().Files {
+		if strings.HasPrefix(path, applier.StateFolder+`\contents`) {
+			m.Discard(path)
+		}
+	}
+	if o, err := m.repair(t.Context()); err != nil || o.Result != applier.ResultSame {
+		t.Errorf("%v, %+v", err, o)
+	}
+	m.Discard(`C:\k\kubelet.conf`)
+	if o, err := m.repair(t.Context()); err != nil || o.Written != 1 {
+		t.Errorf("%v, %+v", err, o)
+	}
+}
+
+// A file that was changed with the same size and time is found by verify, and put right by what comes next.
+func TestWhatVerifyFindsIsNotBelievedAnyMore(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	m.clock.Jump(100 * time.Second)
+	m.mustApply(t, n)
+	const path = `C:\k\kubelet.conf`
+	before, _ := m.Contents(path)
+	m.Falsify(path, strings.Repeat("x", len(before)))
+	if o := m.observe(t, n); !o.InSync {
+		t.Fatalf("it is seen at once: %+v", o)
+	}
+	o, err := m.engine().Verify(t.Context(), reader(t, n, nil))
+	if err != nil || o.InSync {
+		t.Fatalf("%v, %+v", err, o)
+	}
+	if o := m.mustApply(t, n); o.Written != 1 {
 		t.Errorf("%+v", o)
 	}
 }

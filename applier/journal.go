@@ -42,6 +42,14 @@ func (r *run) begin(ctx context.Context, record bundleRecord, p plan, seen obser
 		case VerbMake, VerbSet, VerbWrite, VerbStop, VerbPut, VerbDelete, VerbRemove, VerbRestore:
 		}
 	}
+	if p.reboot {
+		// The boot starts them.
+		for _, s := range t.services {
+			if name := s.config.Name; s.run && seen.service(name).Status != ServiceRunning && !slices.Contains(j.Starts, name) {
+				j.Starts = append(j.Starts, name)
+			}
+		}
+	}
 	r.shadows = shadows(r.s, t, seen)
 	return r.enter(ctx, j)
 }

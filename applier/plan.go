@@ -54,8 +54,6 @@ type circumstances struct {
 	networks []bundle.HNSNetwork
 	// self is the service that this program runs as: it is configured, and neither stopped nor started.
 	self string
-	// waitsForBoot tells that the machine is about to boot: services start with it.
-	waitsForBoot bool
 }
 
 // planner collects the steps of one plan.

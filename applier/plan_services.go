@@ -190,7 +190,7 @@ func (p *planner) stops() []step {
 // starts are the steps that start services: those that were stopped and those that should run and do not. Before a boot
 // that is needed anyway, only what ran before.
 func (p *planner) starts() []step {
-	wait := p.plan.reboot || p.c.waitsForBoot
+	wait := p.plan.reboot
 	var list []step
 	for _, s := range p.byDependency(func(s serviceItem) []string { return s.config.Dependencies }) {
 		c, stopped := p.stop[strings.ToLower(s.config.Name)]

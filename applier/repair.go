@@ -18,7 +18,13 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 		return r.ends("", err)
 	}
 	digest := bundle.Digest("")
-	if r.s, err = e.load(ctx); err == nil {
+	if !o.DryRun {
+		err = e.prepare(ctx)
+	}
+	if err == nil {
+		r.s, err = e.load(ctx)
+	}
+	if err == nil {
 		digest = r.s.ledger.applied()
 		if r.s.cut {
 			digest = r.s.journal.Bundle.Manifest.Digest

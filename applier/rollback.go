@@ -47,8 +47,30 @@ func (r *run) restore(ctx context.Context) error {
 	if err := r.running(ctx, &t); err != nil {
 		return err
 	}
+	if err := r.awaitingBoot(ctx, &t); err != nil {
+		return err
+	}
 	r.sweepAfter(ctx, p)
 	return r.forget(ctx)
+}
+
+// awaitingBoot notes what the machine goes on with until its next boot, though it was put back.
+func (r *run) awaitingBoot(ctx context.Context, t *target) error {
+	var names []Setting
+	for _, s := range t.settings {
+		names = append(names, Setting{Kind: s.Kind, Name: s.Name})
+	}
+	have, err := r.Host.Settings(ctx, names)
+	if err != nil {
+		return fmt.Errorf("observing settings: %w", err)
+	}
+	r.pending = nil
+	for i, s := range have {
+		if s.Pending {
+			r.pending = append(r.pending, names[i].ID())
+		}
+	}
+	return nil
 }
 
 // mixed are services that ran before and run now: they may have read what is being put back.

@@ -159,7 +159,7 @@ func (r *run) confirm(ctx context.Context) error {
 
 var errUnconfirmed = errors.New("nobody confirmed in time")
 
-// Verify is Observe with every file read and every service asked whether it is healthy.
+// Verify is Observe with every file read and every service asked whether it is healthy. It writes nothing but the cache.
 func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, error) {
 	if err := acceptable(a.Manifest); err != nil {
 		return Observation{}, err
@@ -173,6 +173,9 @@ func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, er
 	_, p, err := e.look(ctx, s, t, record, true)
 	if err != nil {
 		return Observation{}, err
+	}
+	if s.ledger.applied() != "" {
+		s.cache.save(ctx, s.records) // what was believed wrongly is not believed by the next run
 	}
 	o := e.observation(s, record, p)
 	o.Unhealthy, err = e.unhealthy(ctx, t)

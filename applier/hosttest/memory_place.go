@@ -20,6 +20,15 @@ func (m *Memory) Place(path string, access bundle.Access, data string) {
 	m.put(path, m.file(access, []byte(data)))
 }
 
+// Falsify changes what a file holds behind the host's back, and leaves its time as it was.
+func (m *Memory) Falsify(path, data string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if n, ok := m.names[bundle.FoldPath(path)]; ok {
+		n.data = []byte(data)
+	}
+}
+
 // PlaceFolder makes a folder behind the host's back, with those above it.
 func (m *Memory) PlaceFolder(path string) {
 	m.mu.Lock()

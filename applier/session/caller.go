@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"sync"
 	"sync/atomic"
 )
 
@@ -15,6 +16,8 @@ type Caller struct {
 	in    frames
 	out   io.WriteCloser
 	heard bool
+	// writing is the goroutine that sends a command.
+	writing sync.WaitGroup
 }
 
 // NewCaller talks to a program that serves: from reads what it prints, to is its stdin. Nothing is read before Call.
@@ -24,6 +27,9 @@ func NewCaller(from io.Reader, to io.WriteCloser) *Caller {
 
 // Close ends the session.
 func (c *Caller) Close() error { return c.out.Close() }
+
+// Wait returns when nobody calls Stdin any more: after an error of Call, once what the Caller writes to is closed.
+func (c *Caller) Wait() { c.writing.Wait() }
 
 // Call is one command.
 type Call struct {
@@ -43,6 +49,8 @@ type Ending struct {
 	Status int
 	// Heard tells that something of the command came back, also where an error says that it was not all.
 	Heard bool
+	// Told tells that the whole answer came, the status with it: an error is one of stdin.
+	Told bool
 }
 
 // Call runs a command. ErrMalformed says that the other end is no session; the errors of the streams and of Stdin and Stdout
@@ -50,7 +58,7 @@ type Ending struct {
 func (c *Caller) Call(call Call) (Ending, error) {
 	a := &answer{Caller: c, stderr: call.Stderr}
 	written := make(chan error, 1)
-	go func() { written <- c.write(call, &a.over) }()
+	c.writing.Go(func() { written <- c.write(call, &a.over) })
 	err := call.Stdout(a)
 	if err == nil {
 		_, err = io.Copy(io.Discard, a)
@@ -162,6 +170,7 @@ func (a *answer) end() error {
 	if a.Status, err = strconv.Atoi(string(data)); err != nil {
 		return fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
+	a.Told = true
 	a.over.Store(true)
 	return nil
 }

@@ -80,6 +80,9 @@ func (s *server) words() ([]string, error) {
 	if err := json.Unmarshal(data, &words); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
+	if len(words) == 0 {
+		return nil, fmt.Errorf("%w: a command without words", ErrMalformed)
+	}
 	return words, nil
 }
 

@@ -81,13 +81,13 @@ func TestCommandsComeOneAfterAnother(t *testing.T) {
 		stdin func(io.Writer) error
 		want  result
 	}{
-		{[]string{"say", "a", "", "ü\n"}, nil, result{Ending{0, true}, "a  ü\n", "", ""}},
-		{[]string{"echo"}, text("x"), result{Ending{0, true}, "x", "1 <nil>\n", ""}},
-		{[]string{"echo"}, text(""), result{Ending{0, true}, "", "0 <nil>\n", ""}},
-		{[]string{"echo"}, nil, result{Ending{0, true}, "", "0 <nil>\n", ""}},
-		{[]string{"echo"}, text(large), result{Ending{0, true}, large, fmt.Sprintln(len(large), nil), ""}},
-		{[]string{"ignore"}, text(large), result{Ending{4, true}, "no", "", ""}},
-		{[]string{"say", "still", "there"}, nil, result{Ending{0, true}, "still there", "", ""}},
+		{[]string{"say", "a", "", "ü\n"}, nil, result{Ending{0, true, true}, "a  ü\n", "", ""}},
+		{[]string{"echo"}, text("x"), result{Ending{0, true, true}, "x", "1 <nil>\n", ""}},
+		{[]string{"echo"}, text(""), result{Ending{0, true, true}, "", "0 <nil>\n", ""}},
+		{[]string{"echo"}, nil, result{Ending{0, true, true}, "", "0 <nil>\n", ""}},
+		{[]string{"echo"}, text(large), result{Ending{0, true, true}, large, fmt.Sprintln(len(large), nil), ""}},
+		{[]string{"ignore"}, text(large), result{Ending{4, true, true}, "no", "", ""}},
+		{[]string{"say", "still", "there"}, nil, result{Ending{0, true, true}, "still there", "", ""}},
 	} {
 		if diff := cmp.Diff(step.want, ask(c, step.words, step.stdin)); diff != "" {
 			t.Fatalf("%s (-want +got):\n%s", step.words, diff)
@@ -105,7 +105,7 @@ func TestABrokenStdinIsSeenAsCut(t *testing.T) {
 	t.Parallel()
 	c, served := pair(t)
 	got := ask(c, []string{"echo"}, func(w io.Writer) error { return errors.Join(text("half")(w), errSource) })
-	want := result{Ending{2, true}, "half", "4 unexpected EOF\n", errSource.Error()}
+	want := result{Ending{2, true, true}, "half", "4 unexpected EOF\n", errSource.Error()}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -125,7 +125,7 @@ func TestACommandThatEndsEarlyEndsItsStdin(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(result{Ending{4, true}, "no", "", ""}, ask(c, []string{"ignore"}, endless)); diff != "" {
+	if diff := cmp.Diff(result{Ending{4, true, true}, "no", "", ""}, ask(c, []string{"ignore"}, endless)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := ask(c, []string{"say", "next"}, nil); got.Stdout != "next" {

@@ -102,7 +102,15 @@ func (m *Machine) exec(ctx context.Context, c call) error {
 		return err
 	}
 	return m.over(ctx, func(conn *conn) error {
+		if m.client.isAlone(m.target) {
+			cmd.serve = ""
+		}
 		err := conn.execute(ctx, cmd)
+		if errors.Is(err, errNoSession) {
+			m.client.goesAlone(m.target)
+			cmd.serve = ""
+			err = conn.execute(ctx, cmd)
+		}
 		if cmd.stdin != nil && c.answered() {
 			conn.answers++
 		}
@@ -110,24 +118,31 @@ func (m *Machine) exec(ctx context.Context, c call) error {
 	})
 }
 
-// over does something over a connection, a kept one if there is. One that turns out to be dead before anything was heard of
-// on the machine is replaced.
+// over does something over a connection, a kept one if there is. One that turns out to be dead before anything came back is
+// replaced, and it is done again: every command can run twice.
 func (m *Machine) over(ctx context.Context, do func(*conn) error) error {
+	var ran error // where the machine may have done it, nobody may say that it could not be reached
 	for {
 		c, kept, err := m.client.pool.get(ctx, m.target)
 		if err != nil {
-			return err
+			return errors.Join(ran, err)
 		}
 		err = do(c)
+		if unheard(err) {
+			_ = c.close() // whatever ails it
+		}
 		m.client.pool.put(c)
 		if !kept || !unheard(err) || ctx.Err() != nil {
 			return err
 		}
+		var lost *InterruptedError
+		if errors.As(err, &lost) && lost.mayHaveRun {
+			ran = err
+		}
 	}
 }
 
-// unheard tells whether an error leaves no doubt that the machine knows nothing of what it should do, or has not begun to
-// answer: then it can be asked again.
+// unheard tells whether an error says that nothing came back.
 func unheard(err error) bool {
 	var lost *InterruptedError
 	var unreachable *UnreachableError

@@ -28,15 +28,11 @@ type command struct {
 // stderrTail is how much of the end of stderr an error tells, in bytes.
 const stderrTail = 2 << 10
 
-// execute runs a command: in a process of its own, or, on a connection that has proved to last, in the session. A connection
-// that was lost before the command was heard is an *InterruptedError that says so.
+// execute runs a command: in a process of its own, or, on a connection that has proved to last, in the session. errNoSession
+// says that there cannot be one; other errors are those of run.
 func (c *conn) execute(ctx context.Context, cmd command) error {
-	if cmd.serve != "" && c.answers >= sessionAfter && !c.noSession {
-		err := c.inSession(ctx, cmd)
-		if !errors.Is(err, errNoSession) {
-			return err
-		}
-		c.noSession = true
+	if cmd.serve != "" && c.answers >= sessionAfter {
+		return c.inSession(ctx, cmd)
 	}
 	o, err := c.open(ctx)
 	if err != nil {

@@ -25,11 +25,10 @@ type conn struct {
 	mu   sync.Mutex
 	next chan opened
 
-	// The rest is for the one who has the connection: answers counts the commands that took stdin as it is and answered,
-	// session runs them if there is one, and noSession tells that the program does not.
-	answers   int
-	session   *serving
-	noSession bool
+	// The rest is for the one who has the connection: answers counts the commands that took stdin as it is and answered, and
+	// session runs them if there is one.
+	answers int
+	session *serving
 }
 
 // opened is a channel that no command has used yet.

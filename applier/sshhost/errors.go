@@ -154,8 +154,9 @@ type InterruptedError struct {
 	Target  Target
 	Command string
 	Err     error
-	// unheard tells that the server had not yet said that it runs the command. It had no stdin by then, so it did nothing.
-	unheard bool
+	// unheard tells that nothing of an answer had come; mayHaveRun that the machine may have had the command all the same.
+	unheard    bool
+	mayHaveRun bool
 }
 
 func (e *InterruptedError) Error() string {

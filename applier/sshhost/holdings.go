@@ -17,6 +17,9 @@ type holding struct {
 // more; to ask costs a command.
 const guessLimit = 256 << 10
 
+// maxHoldings is how many machines are remembered: some 6 kB each.
+const maxHoldings = 4096
+
 // lacks tells what a machine lacks of a request, as far as that follows from what it was left with: something small of
 // another bundle. Otherwise the machine has to be asked, which it answers without a lock and knowing of parts.
 func (c *Client) lacks(t Target, r Request) ([]applier.Missing, bool) {
@@ -51,6 +54,12 @@ func (c *Client) learn(t Target, r Request, result applier.Result) {
 	has := holding{bundle: r.Manifest.Digest, contents: map[string]bool{}}
 	for _, content := range needed(r) {
 		has.contents[content.SHA256] = true
+	}
+	for other := range c.holdings {
+		if len(c.holdings) < maxHoldings {
+			break
+		}
+		delete(c.holdings, other) // it will be asked
 	}
 	c.holdings[t] = has
 }

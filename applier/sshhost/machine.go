@@ -119,11 +119,15 @@ func (m *Machine) Apply(ctx context.Context, r Request, o ApplyOptions, tell fun
 		return m.observed(ctx, r, tell, func([]applier.Missing) (applier.Event, error) { return m.send(ctx, r, o, nil, tell) })
 	}
 	apply := func(lacks []applier.Missing) (applier.Event, error) {
-		result, err := m.send(ctx, r, o, lacks, patient(tell))
-		if err == nil && wanting(result) {
-			return m.send(ctx, r, o, slices.Concat(lacks, result.Missing), tell)
+		// What a guess missed, and then what rotted where it was kept.
+		for range 2 {
+			result, err := m.send(ctx, r, o, lacks, patient(tell))
+			if err != nil || !wanting(result) {
+				return result, err
+			}
+			lacks = slices.Concat(lacks, result.Missing)
 		}
-		return result, err
+		return m.send(ctx, r, o, lacks, tell)
 	}
 	var result applier.Event
 	var err error

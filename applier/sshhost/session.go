@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 
@@ -23,17 +25,18 @@ type serving struct {
 	channel ssh.Channel
 	stderr  chan string
 	end     chan ending
+	// mute tells that it has said nothing at all in time.
+	mute atomic.Bool
 }
 
 // errNoSession says that the program on the machine runs no sessions.
 var errNoSession = errors.New("no session")
 
-// inSession runs a command in the session, which is begun if there is none. errNoSession says that there cannot be one;
-// other errors are those of run.
+// inSession runs a command in the session, which is begun if there is none.
 func (c *conn) inSession(ctx context.Context, cmd command) error {
 	return c.limited(ctx, cmd, func(ctx context.Context, n noise) error {
 		if c.session == nil {
-			if err := c.begin(cmd.serve); err != nil {
+			if err := c.begin(cmd); err != nil {
 				return err
 			}
 		}
@@ -58,27 +61,50 @@ func (cmd command) feeder(ctx context.Context, n noise) func(io.Writer) error {
 }
 
 // begin starts the program.
-func (c *conn) begin(line string) error {
+func (c *conn) begin(cmd command) error {
 	o, err := c.channel()
 	if err != nil {
 		_ = c.close()
 		return err
 	}
-	accepted, err := o.channel.SendRequest("exec", true, execRequest(line))
+	accepted, err := o.channel.SendRequest("exec", true, execRequest(cmd.serve))
 	if err != nil {
-		return &InterruptedError{Target: c.target, Command: line, Err: err, unheard: true}
+		return &InterruptedError{Target: c.target, Command: cmd.name, Err: err, unheard: true}
 	}
 	if !accepted {
 		return errors.Join(errNoSession, o.channel.Close())
 	}
-	s := &serving{
-		Caller: session.NewCaller(o.channel, halfClosing{o.channel}), channel: o.channel,
-		stderr: make(chan string, 1), end: make(chan ending, 1),
-	}
+	s := &serving{channel: o.channel, stderr: make(chan string, 1), end: make(chan ending, 1)}
+	s.Caller = session.NewCaller(s.greeting(c), halfClosing{o.channel})
 	go func() { s.stderr <- tail(o.channel.Stderr()) }()
 	go func() { s.end <- readEnding(o.requests) }()
 	c.session = s
 	return nil
+}
+
+// greeting is what a program prints that has to begin soon.
+type greeting struct {
+	io.Reader
+	late *time.Timer
+}
+
+// Read implements io.Reader.
+func (g greeting) Read(p []byte) (int, error) {
+	n, err := g.Reader.Read(p)
+	g.late.Stop()
+	return n, err
+}
+
+// greeting lets a program take as long to say that it serves as a server to let us in. The connection of one that says nothing
+// ends: a server does not end the channel of a program that goes on.
+func (s *serving) greeting(c *conn) io.Reader {
+	if c.limits.Handshake <= 0 {
+		return s.channel
+	}
+	return greeting{s.channel, time.AfterFunc(c.limits.Handshake, func() {
+		s.mute.Store(true)
+		_ = c.close()
+	})}
 }
 
 // halfClosing ends a program's stdin and goes on reading what it prints.
@@ -91,13 +117,20 @@ func (h halfClosing) Close() error { return h.CloseWrite() }
 func (c *conn) broken(cmd command, came session.Ending, err error) error {
 	s := c.session
 	c.session = nil
-	if !errors.Is(err, io.ErrUnexpectedEOF) {
+	if came.Told || !errors.Is(err, io.ErrUnexpectedEOF) {
 		_ = s.channel.Close() // it goes on: nobody listens any more
 	}
 	complaint, how := <-s.stderr, <-s.end
 	_ = s.channel.Close()
+	s.Wait()
+	if s.mute.Load() {
+		return fmt.Errorf("%w: it says nothing", errNoSession)
+	}
+	if came.Told {
+		return c.judge(cmd, err, ending{status: came.Status, told: true}, complaint)
+	}
 	if !how.told && (!c.alive() || c.ask() != nil) {
-		return &InterruptedError{Target: c.target, Command: cmd.name, Err: c.lost(), unheard: !came.Heard}
+		return &InterruptedError{Target: c.target, Command: cmd.name, Err: c.lost(), unheard: !came.Heard, mayHaveRun: true}
 	}
 	if !came.Heard && (errors.Is(err, session.ErrMalformed) || errors.Is(err, io.ErrUnexpectedEOF)) {
 		// It is none, or ended while nobody asked: a process of its own tells more.

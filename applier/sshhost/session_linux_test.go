@@ -3,14 +3,18 @@ package sshhost
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/crypto/ssh"
 
 	"wmco/applier"
 	"wmco/internal/sshtest"
@@ -134,6 +138,120 @@ func TestACommandThatHangsInASession(t *testing.T) {
 	mustApply(t, m, small(t, 3, 3))
 }
 
+// A program that says nothing is no session, and costs one wait.
+func TestAProgramThatServesAndSaysNothing(t *testing.T) {
+	s := programs.Start(t, sshtest.Options{Settings: simulated.Settings{Environment: []string{"FAKE=mute"}}})
+	d := dialer(t, s)
+	d.Limits.Handshake = time.Second
+	m := client(t, d).Machine(at(s, s.Address))
+	for version := range 4 {
+		mustApply(t, m, small(t, 3, version))
+	}
+	want := []string{"observe", "", "version", "observe", "apply", "serve", "apply", "apply", "apply"}
+	if diff := cmp.Diff(want, words(s, 0)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// What a session was sent may have been done: nobody says that the machine was not reached.
+func TestALostSessionMayHaveRunTheCommand(t *testing.T) {
+	s, p := realMachine(t, sshtest.Options{})
+	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{})
+	d := dialer(t, s)
+	d.Limits.KeepAlive, d.Limits.Missed, d.Limits.Handshake = 300*time.Millisecond, 3, time.Second
+	c := NewClient(d, p)
+	defer c.Close()
+	m := c.Machine(at(s, line.Address))
+	inSession(t, m, s)
+	lock, err := os.OpenFile(s.Root+"/.machine/lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	// Somebody works on the machine, and meanwhile the line dies.
+	time.AfterFunc(700*time.Millisecond, line.Freeze)
+	time.AfterFunc(1200*time.Millisecond, func() { _ = lock.Close() })
+	want := small(t, 3, 9)
+	_, err = m.Apply(t.Context(), want, ApplyOptions{Wait: 10 * time.Second}, quiet)
+	var interrupted *InterruptedError
+	if !errors.As(err, &interrupted) {
+		t.Errorf("%v", err)
+	}
+	line.Thaw()
+	if r, err := m.Apply(t.Context(), want, ApplyOptions{Wait: 10 * time.Second}, quiet); err != nil || r.Result != applier.ResultSame {
+		t.Errorf("it did not run: %q, %v", r.Result, err)
+	}
+}
+
+// brokenSource has contents that cannot be read to their end.
+type brokenSource struct {
+	archive.Source
+	err error
+}
+
+// Open implements archive.Source.
+func (b brokenSource) Open(string) (io.ReadCloser, error) {
+	return io.NopCloser(iotest.ErrReader(b.err)), nil
+}
+
+// Why a source broke is told, though the machine says that what came was cut.
+func TestASourceThatBreaksInASession(t *testing.T) {
+	s := programs.Start(t, sshtest.Options{})
+	m := machine(t, s)
+	inSession(t, m, s)
+	for version, cause := range []error{os.ErrClosed, io.ErrUnexpectedEOF} {
+		r := small(t, 3, 3+version)
+		r.Source = brokenSource{r.Source, fmt.Errorf("reading the payload: %w", cause)}
+		if _, err := m.Apply(t.Context(), r, ApplyOptions{}, quiet); !errors.Is(err, cause) {
+			t.Errorf("%v: %v", cause, err)
+		}
+		mustApply(t, m, small(t, 3, 5+version))
+		mustApply(t, m, small(t, 3, 7+version))
+		mustApply(t, m, small(t, 3, 9+version))
+	}
+}
+
+// A server that ends channels instead of running commands is not asked for ever.
+func TestAServerThatEndsChannels(t *testing.T) {
+	config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
+	config.AddHostKey(newSigner(t))
+	var execs atomic.Int64
+	address := serve(t, func(c conversation) {
+		_, channels, requests, err := ssh.NewServerConn(c, config)
+		if err != nil {
+			return
+		}
+		go ssh.DiscardRequests(requests)
+		for open := range channels {
+			channel, requests, err := open.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				for r := range requests {
+					if r.Type == "exec" && execs.Add(1) > 1 {
+						_ = channel.Close()
+						continue
+					}
+					_ = r.Reply(true, nil)
+					tellFacts(channel)
+					_ = channel.Close()
+				}
+			}()
+		}
+	})
+	d, to := stranger(t, address)
+	m := client(t, d).Machine(to)
+	if _, err := m.Facts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.Facts(t.Context()); kind(err) != "interrupted" || execs.Load() > 5 {
+		t.Errorf("%d times: %v", execs.Load(), err)
+	}
+}
+
 // What a machine is believed to hold may have gone: then it says so and gets it.
 func TestAWrongGuessCostsACommand(t *testing.T) {
 	s, p := realMachine(t, sshtest.Options{})
@@ -162,6 +280,27 @@ func TestAWrongGuessCostsACommand(t *testing.T) {
 	if diff := cmp.Diff([]string{"observe", "", "version", "observe", "apply", "serve"}, words(s, 0)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+}
+
+// One content is gone, which the guess does not know, and another has rotted, which the machine does not know.
+func TestAWrongGuessAndARottenContent(t *testing.T) {
+	s, p := realMachine(t, sshtest.Options{})
+	c := NewClient(dialer(t, s), p)
+	defer c.Close()
+	m := c.Machine(at(s, s.Address))
+	mustApply(t, m, small(t, 4, 0))
+	want := small(t, 4, 1)
+	files := want.Manifest.Layers[0].Layer.Files
+	for _, content := range want.Source.Contents() {
+		switch content.Digest {
+		case files[1].Digest:
+			discard(t, s, files[1].Path, content)
+		case files[2].Digest:
+			discard(t, s, files[2].Path, content)
+			write(t, s.Path(applier.StateFolder+`\contents\`+content.Part(1).Name()), strings.Repeat("rot", 50))
+		}
+	}
+	mustApply(t, m, want)
 }
 
 // discard removes a file and its content from the machine.

@@ -28,7 +28,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	cobra.MousetrapHelpText = "" // nobody double-clicks it: the parent process need not be looked at
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, clock: clock{}, version: version, root: os.Getenv("WMCO_NODE_ROOT")}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, clock: clock{}, version: version, root: os.Getenv("WMCO_NODE_ROOT"), idle: idleLimit}
 	os.Exit(run(ctx, a, os.Args[1:]))
 }
 
@@ -42,6 +42,8 @@ type app struct {
 	version string
 	// root is the folder of a simulated machine.
 	root string
+	// idle is how long a session waits for the next command.
+	idle time.Duration
 	// host is the machine where one process runs several commands, nil where the command opens it.
 	host applier.Host
 }

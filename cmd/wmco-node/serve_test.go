@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"wmco/applier/bundletest"
 	"wmco/applier/folderhost"
@@ -14,7 +15,7 @@ import (
 )
 
 // serving starts a program that serves, on a machine of its own.
-func serving(t *testing.T) (caller *session.Caller, interrupt func(), ended <-chan int) {
+func serving(t *testing.T, idle time.Duration) (caller *session.Caller, interrupt func(), ended <-chan int) {
 	t.Helper()
 	root := t.TempDir()
 	host, err := folderhost.Create(root, folderhost.Options{Facts: hosttest.Facts()})
@@ -28,7 +29,7 @@ func serving(t *testing.T) (caller *session.Caller, interrupt func(), ended <-ch
 	fromProgram, stdout := io.Pipe()
 	ctx, interrupt := context.WithCancel(t.Context())
 	end := make(chan int, 1)
-	a := &app{stdin: stdin, stdout: stdout, stderr: t.Output(), clock: clock{}, version: "test", root: root}
+	a := &app{stdin: stdin, stdout: stdout, stderr: t.Output(), clock: clock{}, version: "test", root: root, idle: idle}
 	go func() {
 		status := run(ctx, a, []string{"serve"})
 		_ = stdout.Close()
@@ -56,7 +57,7 @@ func served(t *testing.T, c *session.Caller, stdin []byte, words ...string) (sta
 func TestASessionRunsTheSameCommands(t *testing.T) {
 	t.Parallel()
 	n := bundletest.New()
-	c, _, ended := serving(t)
+	c, _, ended := serving(t, time.Hour)
 	for _, step := range []struct {
 		words  string
 		stdin  []byte
@@ -93,12 +94,24 @@ func TestASessionRunsTheSameCommands(t *testing.T) {
 // A session that nobody uses ends when the program is asked to.
 func TestAnIdleSessionIsInterrupted(t *testing.T) {
 	t.Parallel()
-	c, interrupt, ended := serving(t)
+	c, interrupt, ended := serving(t, time.Hour)
 	if status, _, stderr := served(t, c, nil, "facts"); status != exitDone {
 		t.Fatal(stderr)
 	}
 	interrupt()
 	if status := <-ended; status != exitInterrupted {
+		t.Errorf("it ended with %d", status)
+	}
+}
+
+// A caller that is gone without a word leaves no program behind.
+func TestASessionThatNobodyUsesEnds(t *testing.T) {
+	t.Parallel()
+	c, _, ended := serving(t, 500*time.Millisecond)
+	if status, _, stderr := served(t, c, nil, "facts"); status != exitDone {
+		t.Fatal(stderr)
+	}
+	if status := <-ended; status != exitDone {
 		t.Errorf("it ended with %d", status)
 	}
 }

@@ -34,15 +34,27 @@ const (
 	alone    = "alone"    // it serves no sessions
 	mortal   = "mortal"   // apply in a session begins to answer and dies, by a signal
 	drowsy   = "drowsy"   // verify does not end
+	mute     = "mute"     // serve says nothing
 )
 
 func main() {
 	n := node{root: os.Getenv("WMCO_NODE_ROOT"), fake: strings.Split(os.Getenv("FAKE"), ","), in: os.Stdin, out: os.Stdout}
+	if slices.Equal(os.Args[1:], []string{"serve"}) && n.is(mute) {
+		hang()
+	}
 	if slices.Equal(os.Args[1:], []string{"serve"}) && !n.is(alone) {
 		serve(n)
 		return
 	}
 	os.Exit(n.run(os.Args[1:], os.Stderr))
+}
+
+// hang does not end as long as there is somebody to wait.
+func hang() {
+	for parent := os.Getppid(); os.Getppid() == parent; {
+		time.Sleep(100 * time.Millisecond)
+	}
+	os.Exit(2)
 }
 
 func serve(n node) {
@@ -91,7 +103,7 @@ func (n node) command(args []string) error {
 		return os.WriteFile(filepath.Join(n.root, "confirmed"), []byte(args[1]), 0o600)
 	case "verify":
 		if n.is(drowsy) {
-			time.Sleep(time.Hour)
+			hang()
 		}
 		return n.observe()
 	case "observe":
@@ -166,7 +178,7 @@ func (n node) observe() error {
 		return err
 	}
 	if n.is(hangs) {
-		time.Sleep(time.Hour)
+		hang()
 	}
 	if n.is(slow) {
 		time.Sleep(time.Second)
@@ -246,7 +258,7 @@ func (n node) take(r *archive.Reader) error {
 			n.emit(applier.Event{Event: applier.EventNote, Message: "its last words"})
 			self, _ := os.FindProcess(os.Getpid())
 			_ = self.Kill()
-			time.Sleep(time.Hour)
+			hang()
 		}
 		if err := keep(n.part(p), data); err != nil {
 			return err
