@@ -285,20 +285,21 @@ func (r *run) converge(ctx context.Context, record bundleRecord) error {
 func (r *run) rotten(ctx context.Context, p plan) error {
 	var bad []Missing
 	for _, s := range p.steps {
-		if s.Verb != VerbWrite || r.s.store.fresh[s.file.content.SHA256] {
-			continue
-		}
-		err := r.s.store.check(ctx, s.file.content)
-		var corrupt *archive.CorruptError
-		switch {
-		case err == nil:
-		case errors.As(err, &corrupt):
-			if err := r.s.store.discard(ctx, s.file.content.SHA256); err != nil {
-				return err
+		for _, n := range s.needs() {
+			if r.s.store.fresh[n.content.SHA256] {
+				continue
 			}
-			bad = append(bad, Missing{Digest: s.file.digest})
-		default:
-			return fmt.Errorf("reading content of %s: %w", s.Entry, err)
+			err := r.s.store.check(ctx, n.content)
+			var corrupt *archive.CorruptError
+			if err != nil && !errors.As(err, &corrupt) {
+				return fmt.Errorf("reading content of %s: %w", s.Entry, err)
+			}
+			if err != nil {
+				if err := r.s.store.discard(ctx, n.content.SHA256); err != nil {
+					return err
+				}
+				bad = append(bad, Missing{Digest: n.digest})
+			}
 		}
 	}
 	if len(bad) > 0 {

@@ -259,32 +259,48 @@ func (e *Engine) look(ctx context.Context, s *situation, t *target, r bundleReco
 	return seen, p, nil
 }
 
+// need is a content that a step needs.
+type need struct {
+	digest  bundle.Digest
+	content content
+}
+
+// needs are the contents without which a step cannot be done. A file that is only written for its access has its own.
+func (s step) needs() []need {
+	switch s.Verb {
+	case VerbWrite:
+		if s.Reason != ReasonAccess {
+			return []need{{s.file.digest, s.file.content}}
+		}
+	case VerbSet:
+		return s.setting.value.needs()
+	case VerbPut:
+		var list []need
+		for _, v := range s.service.variables {
+			list = append(list, v.value.needs()...)
+		}
+		return list
+	case VerbClear, VerbMake, VerbUnset, VerbStop, VerbDelete, VerbRemove, VerbStart, VerbRestore:
+	}
+	return nil
+}
+
+func (v value) needs() []need {
+	if v.known {
+		return nil
+	}
+	return []need{{v.digest, v.content}}
+}
+
 // lacking are contents that the steps need and the store does not have whole.
 func (s *situation) lacking(p plan) []Missing {
 	var list []Missing
-	add := func(d bundle.Digest, c content) {
-		seen := slices.ContainsFunc(list, func(m Missing) bool { return m.Digest == d })
-		if c.SHA256 != "" && (c.Size < 0 || !s.store.has(c.SHA256)) && !seen {
-			list = append(list, Missing{Digest: d, Parts: s.store.indexes(c.SHA256)})
-		}
-	}
 	for _, step := range p.steps {
-		switch step.Verb {
-		case VerbWrite:
-			if step.Reason != ReasonAccess { // the file itself has them
-				add(step.file.digest, step.file.content)
+		for _, n := range step.needs() {
+			seen := slices.ContainsFunc(list, func(m Missing) bool { return m.Digest == n.digest })
+			if c := n.content; c.SHA256 != "" && (c.Size < 0 || !s.store.has(c.SHA256)) && !seen {
+				list = append(list, Missing{Digest: n.digest, Parts: s.store.indexes(c.SHA256)})
 			}
-		case VerbSet:
-			if !step.setting.value.known {
-				add(step.setting.value.digest, step.setting.value.content)
-			}
-		case VerbPut:
-			for _, v := range step.service.variables {
-				if !v.value.known {
-					add(v.value.digest, v.value.content)
-				}
-			}
-		case VerbClear, VerbMake, VerbUnset, VerbStop, VerbDelete, VerbRemove, VerbStart, VerbRestore:
 		}
 	}
 	return list

@@ -162,11 +162,13 @@ func TestAContentThatRottedIsAskedFor(t *testing.T) {
 			m.Place(path, bundle.AccessAdmins, data[:len(data)-1]+"x")
 		}
 	}
+	// A file, and a service that gets a secret.
 	m.Discard(`C:\k\kubelet.conf`)
+	m.edit(func(s *simulation.State) { delete(s.Services, simulation.Key("kubelet")) })
 	before := m.place()
 	_, err := m.repair(t.Context())
 	var refused *applier.RefusedError
-	if !errors.As(err, &refused) || len(refused.Missing) != 1 {
+	if !errors.As(err, &refused) || len(refused.Missing) != 2 {
 		t.Fatalf("%v", err)
 	}
 	if diff := differs(before, m.place()); diff != "" {

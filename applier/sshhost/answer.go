@@ -32,6 +32,9 @@ func readAnswer(from io.Reader) ([]byte, error) {
 	return bytes.TrimPrefix(data, []byte(byteOrderMark)), err
 }
 
+// isAnswer tells whether what was printed is ours: JSON. Shells may greet, and say that there is no such program.
+func isAnswer(data []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) }
+
 // head is the beginning of an answer for an error.
 func head(data []byte) string {
 	return strings.ToValidUTF8(string(data[:min(headSize, len(data))]), "?")
@@ -45,7 +48,8 @@ type events struct {
 	// strange is the first line that is none of an apply, with what is wrong with it.
 	strange []byte
 	problem error
-	any     bool
+	// any tells that something of an answer came.
+	any bool
 }
 
 // read reads to the end. A line that is no event does not stop it: the machine goes on applying.
@@ -71,7 +75,7 @@ func (e *events) take(line []byte) {
 	if len(line) == 0 {
 		return
 	}
-	e.any = true
+	e.any = e.any || isAnswer(line)
 	event, err := applier.DecodeEvent(line)
 	if err != nil {
 		if e.problem == nil {

@@ -39,7 +39,7 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 func (e *UnreachableError) Fix() string {
 	switch e.Phase {
 	case PhaseDial:
-		return "check the address, that the machine runs, and that its firewall lets TCP port 22 in"
+		return "check the address, that the machine runs, and that its firewall lets TCP port " + e.Target.port() + " in"
 	case PhaseHandshake, PhaseAuth:
 		return "check on the machine that the service sshd runs and is an OpenSSH server"
 	case PhaseChannel:

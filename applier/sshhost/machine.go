@@ -115,46 +115,53 @@ func (m *Machine) strange(command string, data []byte, err error) error {
 //
 // An error means that there is no result: how far the machine came is not known, and the next Apply takes it up.
 func (m *Machine) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(applier.Event)) (applier.Event, error) {
-	if o.DryRun {
-		return m.observed(ctx, r, tell, func([]applier.Missing) (applier.Event, error) { return m.send(ctx, r, o, nil, tell) })
+	result, err := m.apply(ctx, r, o, tell)
+	if !o.DryRun {
+		m.client.learn(m.target, r, result.Result)
 	}
-	apply := func(lacks []applier.Missing) (applier.Event, error) {
-		// What a guess missed, and then what rotted where it was kept.
-		for range 2 {
-			result, err := m.send(ctx, r, o, lacks, patient(tell))
-			if err != nil || !wanting(result) {
-				return result, err
-			}
-			lacks = slices.Concat(lacks, result.Missing)
-		}
-		return m.send(ctx, r, o, lacks, tell)
-	}
-	var result applier.Event
-	var err error
-	if lacks, known := m.client.lacks(m.target, r); known {
-		result, err = apply(lacks)
-	} else {
-		result, err = m.observed(ctx, r, tell, apply)
-	}
-	m.client.learn(m.target, r, result.Result)
 	return result, err
 }
 
-// observed goes on with what the machine lacks, unless it is as the request says.
-func (m *Machine) observed(ctx context.Context, r Request, tell func(applier.Event), goOn func([]applier.Missing) (applier.Event, error)) (applier.Event, error) {
-	seen, err := m.Observe(ctx, r)
-	if err != nil {
-		return applier.Event{}, err
+func (m *Machine) apply(ctx context.Context, r Request, o ApplyOptions, tell func(applier.Event)) (applier.Event, error) {
+	lacks, known := m.client.lacks(m.target, r)
+	if o.DryRun || !known {
+		seen, err := m.Observe(ctx, r)
+		if err != nil {
+			return applier.Event{}, err
+		}
+		if result, done := o.done(seen, r); done {
+			tell(result)
+			return result, nil
+		}
+		lacks = seen.Missing
 	}
-	if !seen.InSync || seen.Applied != r.Manifest.Digest || seen.Interrupted != "" {
-		return goOn(seen.Missing)
+	if o.DryRun {
+		return m.send(ctx, r, o, nil, tell)
 	}
-	same := applier.Event{
-		Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle,
-		Result: applier.ResultSame, RebootPending: seen.RebootPending,
+	// What a guess missed, and then what rotted where it was kept.
+	for range 2 {
+		result, err := m.send(ctx, r, o, lacks, patient(tell))
+		if err != nil || !wanting(result) {
+			return result, err
+		}
+		lacks = slices.Concat(lacks, result.Missing)
 	}
-	tell(same)
-	return same, nil
+	return m.send(ctx, r, o, lacks, tell)
+}
+
+// done is the result where there is nothing to apply, or more than is allowed.
+func (o ApplyOptions) done(seen applier.Observation, r Request) (applier.Event, bool) {
+	e := applier.Event{Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle, RebootPending: seen.RebootPending}
+	switch {
+	case seen.InSync && seen.Applied == r.Manifest.Digest && seen.Interrupted == "":
+		e.Result = applier.ResultSame
+	case o.MaxImpact != "" && seen.Impact.Rank() > o.MaxImpact.Rank() && !o.DryRun:
+		e.Result, e.Impact = applier.ResultRefused, seen.Impact
+		e.Message = fmt.Sprintf("the plan has impact %s, allowed is %s", seen.Impact, o.MaxImpact)
+	default:
+		return e, false
+	}
+	return e, true
 }
 
 // wanting tells whether nothing was done because something is missing: it went away since the machine was last asked.
@@ -267,7 +274,7 @@ func (m *Machine) answer(ctx context.Context, stdin func(context.Context, io.Wri
 		data, err = readAnswer(from)
 		return err
 	}
-	err := m.call(ctx, call{stdin: stdin, stdout: read, answered: func() bool { return len(bytes.TrimSpace(data)) > 0 }, words: words})
+	err := m.call(ctx, call{stdin: stdin, stdout: read, answered: func() bool { return isAnswer(data) }, words: words})
 	return data, err
 }
 

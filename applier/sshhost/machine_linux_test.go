@@ -9,6 +9,7 @@ import (
 	"wmco/applier"
 	"wmco/internal/sshtest"
 	"wmco/internal/sshtest/simulated"
+	"wmco/render/bundle"
 )
 
 // One program tells that nothing differs, and a second one changes it; those who come again and again have one for all.
@@ -82,4 +83,40 @@ func TestTheSameCommandsWorkUnderEveryShell(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What costs more than is allowed is not sent.
+func TestWhatCostsTooMuchStaysHere(t *testing.T) {
+	s, p := realMachine(t, sshtest.Options{})
+	d := dialer(t, s)
+	l := small(t, 3, 1).Manifest.Layers[0].Layer
+	l.Features = []bundle.Feature{{Name: "Containers", Impact: bundle.ImpactReboot}}
+	for _, step := range []struct {
+		to   Request
+		want applier.Result
+	}{{small(t, 3, 0), applier.ResultApplied}, {request(t, l), applier.ResultRefused}} {
+		c := NewClient(d, p)
+		r, err := c.Machine(at(s, s.Address)).Apply(t.Context(), step.to, ApplyOptions{MaxImpact: bundle.ImpactRestart}, quiet)
+		if err != nil || r.Result != step.want {
+			t.Errorf("%q, %v", r.Result, err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"observe", "", "version", "observe", "apply --max-impact restart", "observe"}, words(s, 0)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A shell that greets says so even where there is no program yet; the program gets there, and then the greeting is told.
+func TestAShellThatGreets(t *testing.T) {
+	s := programs.Start(t, sshtest.Options{Settings: simulated.Settings{Noise: "Welcome to win-1!\r\n"}})
+	m := machine(t, s)
+	_, err := m.Apply(t.Context(), small(t, 3, 0), ApplyOptions{}, quiet)
+	if !uploaded(t, s) {
+		t.Errorf("the program is not on the machine: %v", err)
+	}
+	s.Settings(simulated.Settings{})
+	mustApply(t, m, small(t, 3, 0))
 }

@@ -68,6 +68,14 @@ func (t Target) Host() string {
 	return host
 }
 
+func (t Target) port() string {
+	_, port, err := net.SplitHostPort(t.Address)
+	if err != nil {
+		return defaultPort
+	}
+	return port
+}
+
 // String is what ParseTarget reads, with the port where it is not 22.
 func (t Target) String() string {
 	host, port, err := net.SplitHostPort(t.Address)
