@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/hosttest"
 	"wmco/applier/simulation"
 	"wmco/render/bundle"
 )
@@ -153,6 +154,17 @@ func TestNobodyConfirmsInTime(t *testing.T) {
 	}
 }
 
+// endless is a clock whose hours do not pass.
+type endless struct{ *hosttest.Clock }
+
+// After implements applier.Clock.
+func (e endless) After(d time.Duration) <-chan time.Time {
+	if d >= time.Hour {
+		return nil
+	}
+	return e.Clock.After(d)
+}
+
 func TestAnotherProcessConfirms(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
@@ -162,13 +174,15 @@ func TestAnotherProcessConfirms(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := m.engine()
+	e.Clock = endless{m.clock}
 	confirm := func(ctx context.Context) error {
 		if err := e.Confirm(ctx, d); err != nil {
 			return err
 		}
 		return e.AwaitConfirm(ctx, d)
 	}
-	if _, err := m.apply(t, n, applier.Options{Confirm: confirm, ConfirmWithin: time.Hour}); err != nil {
+	seen := m.observe(t, n)
+	if _, err := e.Apply(t.Context(), reader(t, n, seen.Missing), applier.Options{Confirm: confirm, ConfirmWithin: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if o := m.observe(t, n); !o.InSync {
