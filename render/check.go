@@ -272,7 +272,7 @@ func (c Cluster) checkFacts(n Node, r *report) {
 	}
 	if !n.networkKnown() || n.sourceVIP() == "" {
 		r.add(bundle.SeverityInfo, "NetworkPending", "", "the overlay network is not there yet: cni.conf and kube-proxy follow once hybrid-overlay-node has made it",
-			"nothing; if it stays so, look at hybrid-overlay-node's log and the node's k8s.ovn.org/hybrid-overlay-node-subnet annotation")
+			"the operator goes on by itself; with wmco apply, apply again when the network is there. If it does not come, look at hybrid-overlay-node's log and the node's k8s.ovn.org/hybrid-overlay-node-subnet annotation")
 	}
 }
 

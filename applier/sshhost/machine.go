@@ -153,7 +153,7 @@ func (m *Machine) apply(ctx context.Context, r Request, o ApplyOptions, tell fun
 func (o ApplyOptions) done(seen applier.Observation, r Request) (applier.Event, bool) {
 	e := applier.Event{Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle, RebootPending: seen.RebootPending}
 	switch {
-	case seen.InSync && seen.Applied == r.Manifest.Digest && seen.Interrupted == "":
+	case seen.InSync && seen.Applied == r.Manifest.Digest && seen.Interrupted == "" && (!o.Reboot || len(seen.RebootPending) == 0):
 		e.Result = applier.ResultSame
 	case o.MaxImpact != "" && seen.Impact.Rank() > o.MaxImpact.Rank() && !o.DryRun:
 		e.Result, e.Impact = applier.ResultRefused, seen.Impact

@@ -235,6 +235,11 @@ func TestCommandsOverSSHRefuseWhatTheyCannotKnow(t *testing.T) {
 		{[]string{"--host", host, "--identity", "/nowhere"}, "reading --identity"},
 		{[]string{"--host", host, "--node-program", "/nowhere"}, "reading the node program"},
 		{[]string{"--host", host, "--instance", "10.9.9.9"}, "no Windows machine is called 10.9.9.9"},
+		{[]string{"--host", "ssh://" + host}, "--host ssh://" + host + ": write [USER@]ADDR[:PORT], without a scheme"},
+		{[]string{"--host", host, "--parallel", "0"}, "--parallel 0: at least one machine"},
+		{[]string{"--host", host, "--confirm-within", "-1s"}, "--confirm-within -1s: a time from now on"},
+		{[]string{"--host", host, "--known-hosts", o.folder}, "is a directory; mend or remove the line that this names, or give another file with --known-hosts"},
+		{[]string{"--host", host, "--known-hosts", o.write(t, "torn", "127.0.0.1 ssh-ed25519 AAAA\n")}, "torn:1: "},
 	} {
 		got := o.wmco(t, "apply", tt.args...)
 		if got.status != exitUsage || !strings.Contains(got.stderr, tt.want) {

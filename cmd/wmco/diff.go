@@ -31,7 +31,7 @@ func diffCommand(a app) *cobra.Command {
 that render --out wrote (--against too), or by a golden folder (--golden), or with what the machines are now (--host, over SSH). Every change is told with its impact and the
 objects that caused it; for a removal, those that it came from. Secrets are masked. All nodes are compared unless one is
 chosen. A machine gets the node program if it lacks it, and is not changed otherwise.` +
-			exitHelp("0  nothing differs", "1  something differs", "2  usage, or inputs with findings of severity error", "3  the cluster or a machine cannot be reached", "130  interrupted"),
+			exitHelp("0  nothing differs", "1  something differs", "2  usage, or inputs with findings of severity error", "3  the cluster or a machine cannot be reached", "4  records on a machine cannot be read, or a file is locked: run it again", "130  interrupted"),
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster
   wmco diff --from must-gather-today --against must-gather-yesterday -o markdown
   wmco diff --from manifests --golden windows-nodes

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -43,9 +44,15 @@ func (f *hostFlags) targets() ([]sshhost.Target, error) {
 	if len(f.hosts) == 0 {
 		return nil, usageError("name the machines with --host [USER@]ADDR[:PORT]")
 	}
+	if f.parallel < 1 {
+		return nil, usageError("--parallel %d: at least one machine is worked on at a time", f.parallel)
+	}
 	seen := map[string]bool{}
 	var all []sshhost.Target
 	for _, text := range f.hosts {
+		if strings.Contains(text, "://") {
+			return nil, usageError("--host %s: write [USER@]ADDR[:PORT], without a scheme", text)
+		}
 		t, err := sshhost.ParseTarget(text)
 		if err != nil {
 			return nil, usageError("--host: %w", err)
@@ -59,6 +66,9 @@ func (f *hostFlags) targets() ([]sshhost.Target, error) {
 	return all, nil
 }
 
+// anyAddress is one to look up in a file of host keys, to see whether it can be read.
+const anyAddress = "192.0.2.1:22"
+
 // dialer opens connections with the keys and known hosts of the flags.
 func (f *hostFlags) dialer(ctx context.Context, a app) (sshhost.Dialer, error) {
 	signers, err := f.signers(ctx, a)
@@ -69,6 +79,10 @@ func (f *hostFlags) dialer(ctx context.Context, a app) (sshhost.Dialer, error) {
 	if err != nil {
 		return sshhost.Dialer{}, err
 	}
+	pins := sshhost.NewKnownHosts(path)
+	if _, err := pins.Pinned(anyAddress); err != nil {
+		return sshhost.Dialer{}, usageError("reading the host keys of known machines: %w; mend or remove the line that this names, or give another file with --known-hosts", err)
+	}
 	var line sync.Mutex // machines are met at once
 	met := func(t sshhost.Target, key ssh.PublicKey) {
 		line.Lock()
@@ -76,7 +90,7 @@ func (f *hostFlags) dialer(ctx context.Context, a app) (sshhost.Dialer, error) {
 		fmt.Fprintf(a.stderr, "%s: met for the first time, its host key is pinned in %s: %s\n", t, path, sshhost.KnownHostsLine(t.Address, key))
 	}
 	return sshhost.Dialer{
-		Limits: sshhost.DefaultLimits(), Pins: sshhost.NewKnownHosts(path), Met: met,
+		Limits: sshhost.DefaultLimits(), Pins: pins, Met: met,
 		Signers: func(context.Context) ([]ssh.Signer, error) { return signers, nil },
 	}, nil
 }

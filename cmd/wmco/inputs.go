@@ -26,12 +26,10 @@ type inputFlags struct {
 	facts     string
 	payload   string
 	// key is that of secret digests, for commands that write to machines; none in previews.
-	key bundle.Key
-	// machineFacts are what machines said of themselves over SSH, in place of --facts.
-	machineFacts []bundle.Facts
-	node         string
-	instance     string
-	all          bool
+	key      bundle.Key
+	node     string
+	instance string
+	all      bool
 }
 
 // clusterSource is the --from value for a live cluster; a context may follow a colon.
@@ -45,7 +43,7 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.payload, "payload", "", "folder that make payload wrote: fills in digests and sizes of executables, after reading every byte of it")
 	flags.StringVar(&f.node, "node", "", "the Windows node of this name")
 	flags.StringVar(&f.instance, "instance", "", "the Windows machine at this address, a node or not")
-	flags.BoolVar(&f.all, "all", false, "every Windows machine of the inputs")
+	flags.BoolVar(&f.all, "all", false, "every Windows machine of the inputs (with --host: those that it names, as without)")
 	cmd.MarkFlagsMutuallyExclusive("node", "instance", "all")
 }
 
@@ -125,7 +123,7 @@ func clusterClient(contextName string) (client.Reader, error) {
 func (f *inputFlags) readFacts(a app) ([]bundle.Facts, error) {
 	switch f.facts {
 	case "":
-		return f.machineFacts, nil
+		return nil, nil
 	case "-":
 		if slices.Contains(f.from, "-") {
 			return nil, usageError("stdin can hold either the objects or the facts")

@@ -35,7 +35,7 @@ func (f *hostFlags) signers(ctx context.Context, a app) ([]ssh.Signer, error) {
 func (f *hostFlags) unlock(ctx context.Context, a app, data []byte) (ssh.Signer, error) {
 	terminal, ok := a.stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(terminal.Fd())) {
-		return nil, errors.New("it has a passphrase and there is no terminal to ask for it: add the key to ssh-agent")
+		return nil, errors.New("it has a passphrase and there is no terminal to ask for it: add it to ssh-agent and leave --identity out")
 	}
 	fmt.Fprintf(a.stderr, "Passphrase for %s: ", f.identity)
 	passphrase, err := readPassphrase(ctx, int(terminal.Fd()))

@@ -103,7 +103,7 @@ func TestAKeyWithAPassphraseNeedsATerminal(t *testing.T) {
 	line := append([]string{"verify", "--identity", file}, o.hosts()...)
 
 	got := o.run(t, strings.NewReader(passphrase+"\n"), line)
-	want := "wmco: reading --identity \"" + file + "\": it has a passphrase and there is no terminal to ask for it: add the key to ssh-agent\n"
+	want := "wmco: reading --identity \"" + file + "\": it has a passphrase and there is no terminal to ask for it: add it to ssh-agent and leave --identity out\n"
 	if got.status != exitUsage || got.stderr != want {
 		t.Errorf("without a terminal: status %d, %q", got.status, got.stderr)
 	}

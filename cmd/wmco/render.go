@@ -108,39 +108,23 @@ func (f *renderFlags) refuse(a app, findings bundle.Findings) error {
 
 // renderSelected gathers and renders the machines that the flags choose. The findings are those of the whole run.
 func renderSelected(ctx context.Context, a app, f *inputFlags) ([]rendered, bundle.Findings, error) {
-	result, err := f.gather(ctx, a)
+	in, err := f.read(ctx, a)
 	if err != nil {
 		return nil, nil, err
 	}
-	options, findings, err := f.options(ctx)
-	if err != nil {
-		return nil, nil, err
+	nodes, err := in.choose(f)
+	if err != nil || in.fleet == nil {
+		return nil, in.findings.Sorted(), err
 	}
-	findings = append(findings, result.Findings...)
-	fleet, more, err := render.NewFleet(result.Cluster, options)
-	if err != nil {
-		return nil, nil, err
-	}
-	findings = append(findings, more...)
-	if fleet == nil {
-		return nil, findings.Sorted(), nil
-	}
-	nodes, err := f.selected(result.Nodes)
-	if err != nil {
-		if findings.Refused() {
-			return nil, findings.Sorted(), nil
-		}
-		return nil, nil, err
-	}
+	findings := slices.Clone(in.findings)
 	var bundles []rendered
-	cluster := findings
 	for _, n := range nodes {
-		b, own, err := fleet.Node(n)
+		r, own, err := in.render(n)
 		if err != nil {
 			return nil, nil, err
 		}
 		findings = append(findings, own...)
-		bundles = append(bundles, rendered{node: n, bundle: b, findings: append(slices.Clone(cluster), own...).Sorted()})
+		bundles = append(bundles, r)
 	}
 	return bundles, findings.Sorted(), nil
 }

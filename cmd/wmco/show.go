@@ -65,10 +65,8 @@ func newShow(a app, f format, members []*member) *show {
 	}
 	s.bars.Style().Visibility.ETA, s.bars.Style().Visibility.Speed = false, false
 	for _, m := range members {
-		if m.err == nil {
-			s.byHost[m.target] = &progress.Tracker{Message: m.target.String(), AutoStopDisabled: true}
-			s.bars.AppendTracker(s.byHost[m.target])
-		}
+		s.byHost[m.target] = &progress.Tracker{Message: m.target.String() + "  reaching it", AutoStopDisabled: true}
+		s.bars.AppendTracker(s.byHost[m.target])
 	}
 	s.ended = make(chan struct{})
 	go func() {
@@ -106,7 +104,7 @@ func (s *show) advance(bar *progress.Tracker, t sshhost.Target, e applier.Event)
 	if text != "" {
 		bar.UpdateMessage(t.String() + "  " + text)
 	}
-	if e.Message != "" && (e.Event == applier.EventNote || e.Event == applier.EventResult) {
+	if e.Message != "" && e.Event == applier.EventNote { // the end is told after all bars anyway
 		s.after = append(s.after, fmt.Sprintf("%s: %s", t, e.Message))
 	}
 }
@@ -193,20 +191,18 @@ type failureJSON struct {
 	Fix   string `json:"fix,omitempty"`
 }
 
-// printFailures tells the machines that something kept us from, and what to do about each.
-func printFailures(a app, f format, members []*member) {
-	for _, m := range members {
-		switch {
-		case m.err == nil:
-		case f == formatJSON:
-			enc := json.NewEncoder(a.stdout)
-			enc.SetEscapeHTML(false)
-			_ = enc.Encode(failureJSON{m.target.String(), m.err.Error(), sshhost.Fix(m.err)}) // as for events
-		default:
-			fmt.Fprintf(a.stderr, "%s: %v\n", m.target, m.err)
-			if fix := sshhost.Fix(m.err); fix != "" {
-				fmt.Fprintf(a.stderr, "  fix: %s\n", fix)
-			}
+// printFailure tells of a machine that something kept us from, if it is one, and what to do about it.
+func printFailure(a app, f format, m *member) {
+	switch {
+	case m.err == nil:
+	case f == formatJSON:
+		enc := json.NewEncoder(a.stdout)
+		enc.SetEscapeHTML(false)
+		_ = enc.Encode(failureJSON{m.target.String(), m.err.Error(), sshhost.Fix(m.err)}) // as for events
+	default:
+		fmt.Fprintf(a.stderr, "%s: %v\n", m.target, m.err)
+		if fix := sshhost.Fix(m.err); fix != "" {
+			fmt.Fprintf(a.stderr, "  fix: %s\n", fix)
 		}
 	}
 }

@@ -108,6 +108,7 @@ func TestATerminalShowsWhatBecameOfEachMachine(t *testing.T) {
 		"win-0  applied ... done!",
 		"win-1  rolled back ... fail!",
 		"win-1 rolled back: start service kubelet: starting service kubelet: the program ended at once (Windows error 1067)",
+		"win-2  reaching it ... fail!",
 		"win-2 connecting to win-2: connection refused",
 	}
 	if diff := cmp.Diff(want, kept); diff != "" || status != exitRolledBack {
@@ -116,7 +117,7 @@ func TestATerminalShowsWhatBecameOfEachMachine(t *testing.T) {
 	for _, s := range o.servers {
 		s.Stop()
 	}
-	if status, kept = o.watched(t); status != exitUnreachable || len(kept) != 3 {
+	if status, kept = o.watched(t); status != exitUnreachable || len(kept) != 6 {
 		t.Errorf("without any machine: status %d, %q", status, kept)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -20,8 +21,8 @@ func verifyCommand(a app) *cobra.Command {
 		Short: "Check that Windows machines are what they should be, over SSH",
 		Long: `Render the bundles of the named machines and compare: every file on them is read, every service is asked whether it is
 healthy. Nothing on them changes, but for the node program, which is put onto a machine that lacks it.` +
-			exitHelp("0  every machine is as it should be, and healthy", "1  a machine is not", "2  usage, or inputs with findings of severity error", "3  the cluster or a machine cannot be reached, or lets us not in", "130  interrupted") +
-			"\nOver several machines the gravest counts: 2, 3, 1, 0.",
+			exitHelp("0  every machine is as it should be, and healthy", "1  a machine is not", "2  usage, or inputs with findings of severity error", "3  the cluster or a machine cannot be reached, or lets us not in", "4  records on a machine cannot be read, or a file is locked: run it again", "130  interrupted") +
+			"\nOver several machines the gravest counts: 2, 4, 3, 1, 0.",
 		Example: `  wmco verify --from cluster --payload bin/payload --host 10.0.0.5 --host 10.0.0.6`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -45,13 +46,15 @@ type comparedJSON struct {
 	Observation *applier.Observation `json:"observation,omitempty"`
 	Error       string               `json:"error,omitempty"`
 	Fix         string               `json:"fix,omitempty"`
+	// Findings are those of the machine's bundle, the cluster's included.
+	Findings bundle.Findings `json:"findings"`
 }
 
 // compare asks all machines and prints what differs.
 func (f *machineFlags) compare(ctx context.Context, a app, format format, ask ask) error {
 	o, err := f.fleet(ctx, a)
 	if err != nil {
-		return err
+		return untouched(ctx, err)
 	}
 	seen := map[sshhost.Target]applier.Observation{}
 	var mu sync.Mutex
@@ -65,14 +68,14 @@ func (f *machineFlags) compare(ctx context.Context, a app, format format, ask as
 	if err := o.client.Close(); err != nil {
 		return err
 	}
-	return o.tellCompared(a, format, seen)
+	return untouched(ctx, o.tellCompared(a, format, seen))
 }
 
 func (o *fleet) tellCompared(a app, format format, seen map[sshhost.Target]applier.Observation) error {
 	status := exitDone
 	answer := []comparedJSON{}
 	for _, m := range o.members {
-		c := comparedJSON{Host: m.target.String(), Node: m.node.ID()}
+		c := comparedJSON{Host: m.target.String(), Node: m.node.ID(), Findings: append(bundle.Findings{}, slices.Concat(o.inputs.findings, m.own).Sorted()...)}
 		if m.err != nil {
 			c.Error, c.Fix = m.err.Error(), sshhost.Fix(m.err)
 			status = graver(status, hostStatus(m.err, exitUnreachable))
@@ -83,13 +86,16 @@ func (o *fleet) tellCompared(a app, format format, seen map[sshhost.Target]appli
 		}
 		answer = append(answer, c)
 	}
+	printFindings(a.stderr, palette{}, o.findings())
 	if format == formatJSON {
 		if err := writeJSON(a.stdout, answer); err != nil {
 			return err
 		}
 	} else {
 		o.printCompared(a, seen)
-		printFailures(a, format, o.members)
+		for _, m := range o.members {
+			printFailure(a, format, m)
+		}
 	}
 	if status != exitDone {
 		return &exitError{status: status}
@@ -123,6 +129,9 @@ func printObservation(a app, p palette, m *member, o applier.Observation) {
 	for _, x := range o.Actions {
 		causes := joinBy(m.bundle.Provenance[x.Entry], bundle.Ref.String, ", ")
 		fmt.Fprintf(a.stdout, "  %-8s %s  %s, impact %s  %s\n", x.Verb, x.Entry, x.Reason, x.Impact, p.dim(causes))
+	}
+	if o.Interrupted != "" {
+		fmt.Fprintf(a.stdout, "  an application of bundle %s was cut or is under way: apply again\n", o.Interrupted.Short())
 	}
 	for _, u := range o.Unhealthy {
 		fmt.Fprintf(a.stdout, "  unhealthy %s: %s\n", u.Service, u.Reason)

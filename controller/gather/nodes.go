@@ -21,7 +21,7 @@ func (g *gatherer) nodes() []render.Node {
 	used := make([]bool, len(g.options.Facts))
 	for i := range list {
 		for k, f := range g.options.Facts {
-			if describes(f, list[i]) {
+			if Describes(f, list[i]) {
 				list[i].Facts, used[k] = f, true
 			}
 		}
@@ -39,8 +39,8 @@ func (g *gatherer) nodes() []render.Node {
 	return list
 }
 
-// describes tells whether the facts are of the machine: one of its addresses, or the name that an instance is given by.
-func describes(f bundle.Facts, n render.Node) bool {
+// Describes tells whether the facts are of the machine: one of its addresses, or the name that an instance is given by.
+func Describes(f bundle.Facts, n render.Node) bool {
 	if slices.ContainsFunc(allAddresses(n), f.HasAddress) {
 		return true
 	}
