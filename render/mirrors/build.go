@@ -98,7 +98,7 @@ func (b *builder) parseScopes() {
 			list[i] = s
 			if !ok {
 				b.warn(reason, bundle.Finding{
-					Object: b.in.Scopes.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", name, i), Message: fmt.Sprintf("%q is left out on Windows nodes: it is no registry or part of one", text), Fix: fixScope,
+					Object: b.in.Scopes.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", name, i), Message: fmt.Sprintf("%q is left out on Windows nodes: it is no registry or part of one", shownScope(text)), Fix: fixScope,
 				})
 			}
 		}

@@ -104,6 +104,14 @@ func shownKey(key string) string {
 	return bundle.MaskedText + "@" + path
 }
 
+// shownScope is shownKey for what should be a registry or part of one. An image by digest, which is neither, hides nothing.
+func shownScope(text string) string {
+	if _, digest, _ := strings.Cut(text, "@"); strings.HasPrefix(digest, "sha256:") {
+		return text
+	}
+	return shownKey(text)
+}
+
 // decodeBase64 takes padded and unpadded text.
 func decodeBase64(text string) (string, bool) {
 	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(text), "="))

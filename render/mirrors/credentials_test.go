@@ -208,3 +208,28 @@ func badFields(findings bundle.Findings) []string {
 	}
 	return fields
 }
+
+// Somebody writes a password where a registry should be: it is refused or left out, and not told.
+func TestPasswordsInRegistriesAreNotTold(t *testing.T) {
+	t.Parallel()
+	const bad = "user:sesame-mirror@mirror.example/x"
+	for _, in := range []Inputs{
+		{Sets: []Set{{Kind: DigestSet, Source: "a.example", Mirrors: []string{bad}}}},
+		{Sets: []Set{{Kind: DigestSet, Source: bad, Mirrors: []string{"b.example", bad}, Policy: NeverContactSource}}},
+		{Sets: []Set{{Source: bad, Policy: NeverContactSource}, {Source: bad, Policy: AllowContactingSource}}},
+		{Scopes: Scopes{Insecure: []string{bad, "*" + bad}, Blocked: []string{bad}}},
+	} {
+		findings := Build(in, Closed).Findings
+		if len(findings) == 0 {
+			t.Errorf("%+v: no finding", in)
+		}
+		for _, f := range findings {
+			if strings.Contains(fmt.Sprintf("%+v", f), "sesame") {
+				t.Errorf("%s", f.Message)
+			}
+		}
+	}
+	if got := shownScope("quay.io/x@sha256:0123"); got != "quay.io/x@sha256:0123" {
+		t.Errorf("a digest is hidden: %s", got)
+	}
+}

@@ -16,15 +16,15 @@ func (in Inputs) validate() bundle.Findings {
 	}
 	for _, s := range in.Sets {
 		if _, ok := parseScope(s.Source); !ok {
-			refuse(s.Ref, s.Field+".source", fmt.Sprintf("invalid format for source %q", s.Source), fixScope)
+			refuse(s.Ref, s.Field+".source", fmt.Sprintf("invalid format for source %q", shownScope(s.Source)), fixScope)
 		}
 		for i, m := range s.Mirrors {
 			if p, ok := parseScope(m); !ok || p.wildcard {
-				refuse(s.Ref, fmt.Sprintf("%s.mirrors[%d]", s.Field, i), fmt.Sprintf("invalid format for mirror %q", m), fixScope)
+				refuse(s.Ref, fmt.Sprintf("%s.mirrors[%d]", s.Field, i), fmt.Sprintf("invalid format for mirror %q", shownScope(m)), fixScope)
 			}
 			if m == s.Source && s.Policy == NeverContactSource {
 				refuse(s.Ref, fmt.Sprintf("%s.mirrors[%d]", s.Field, i),
-					fmt.Sprintf("cannot set mirrorSourcePolicy: NeverContactSource if the source %q is one of the mirrors", s.Source), "remove the source from the mirrors, or allow contacting it")
+					fmt.Sprintf("cannot set mirrorSourcePolicy: NeverContactSource if the source %q is one of the mirrors", shownScope(s.Source)), "remove the source from the mirrors, or allow contacting it")
 			}
 		}
 		if s.Policy != "" && s.Policy != AllowContactingSource && s.Policy != NeverContactSource {
@@ -54,7 +54,7 @@ func (in Inputs) conflicts() bundle.Findings {
 		}
 		findings = append(findings, bundle.Finding{
 			Severity: bundle.SeverityError, Reason: "MirrorsRefused", Object: s.Ref, Field: s.Field + ".mirrorSourcePolicy",
-			Message: fmt.Sprintf("conflicting mirrorSourcePolicy is set for the same source %q in imagedigestmirrorsets, imagetagmirrorsets, or imagecontentsourcepolicies", s.Source),
+			Message: fmt.Sprintf("conflicting mirrorSourcePolicy is set for the same source %q in imagedigestmirrorsets, imagetagmirrorsets, or imagecontentsourcepolicies", shownScope(s.Source)),
 			Fix:     "give the source the same policy everywhere; no policy is AllowContactingSource",
 		})
 	}
@@ -78,7 +78,7 @@ func (s Scopes) validate() bundle.Findings {
 			if _, ok := parseScope(text); !ok && strings.Contains(text, "*") {
 				findings = append(findings, bundle.Finding{
 					Severity: bundle.SeverityError, Reason: "MirrorsRefused", Object: s.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", list.name, i),
-					Message: fmt.Sprintf("invalid entry for %s %q", strings.TrimSuffix(list.name, "Registries")+" registries", text), Fix: fixScope,
+					Message: fmt.Sprintf("invalid entry for %s %q", strings.TrimSuffix(list.name, "Registries")+" registries", shownScope(text)), Fix: fixScope,
 				})
 			}
 		}
