@@ -44,7 +44,7 @@ type app struct {
 	root string
 	// idle is how long a session waits for the next command.
 	idle time.Duration
-	// host is the machine where one process runs several commands, nil where the command opens it.
+	// host is the machine, once a command has opened it.
 	host applier.Host
 }
 
@@ -141,15 +141,12 @@ func exitHelp(statuses ...string) string {
 
 // engine is the applier for this machine. doing is what it says to those who find the machine locked.
 func (a *app) engine(doing string) (*applier.Engine, error) {
-	host := a.host
-	if host == nil {
-		var err error
-		if host, err = openHost(a.root); err != nil {
-			return nil, &exitError{exitUsage, err}
-		}
+	var err error
+	if a.host, err = openHost(a.root); err != nil {
+		return nil, &exitError{exitUsage, err}
 	}
 	owner := fmt.Sprintf("wmco-node %s, process %d, since %s", doing, os.Getpid(), a.clock.Now().UTC().Format(time.RFC3339))
-	return &applier.Engine{Host: host, Clock: a.clock, Program: a.version, Owner: owner}, nil
+	return &applier.Engine{Host: a.host, Clock: a.clock, Program: a.version, Owner: owner}, nil
 }
 
 // print writes one JSON value, indented.

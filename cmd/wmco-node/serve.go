@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"io"
 	"sync"
 	"time"
 
@@ -29,10 +30,6 @@ they do in one of their own. It ends with stdin, or when nothing comes for a qua
 // serve ends when stdin does. An interrupt, and an end for want of commands, wait for the command that runs, but not for stdin:
 // nobody can end a read of that.
 func (a *app) serve(ctx context.Context) error {
-	var err error
-	if a.host, err = openHost(a.root); err != nil {
-		return &exitError{exitUsage, err}
-	}
 	var running sync.Mutex
 	idle := time.NewTimer(a.idle)
 	defer idle.Stop()
@@ -60,9 +57,14 @@ func (a *app) serve(ctx context.Context) error {
 	}
 }
 
-// served runs one command as a process of its own would.
+// served runs one command as a process of its own would: nothing that an earlier one learned of the machine is believed.
 func (a *app) served(ctx context.Context, c session.Command) int {
 	one := *a
 	one.stdin, one.stdout, one.stderr = c.Stdin, c.Stdout, c.Stderr
+	defer func() {
+		if host, ok := one.host.(io.Closer); ok {
+			_ = host.Close() // every operation on it has ended
+		}
+	}()
 	return run(ctx, &one, c.Words)
 }
