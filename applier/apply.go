@@ -21,6 +21,14 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Why }
 
+// Allowed refuses a plan that costs more than the limit, as a *RefusedError. No limit allows everything.
+func Allowed(plan, limit bundle.Impact) error {
+	if limit == "" || plan.Rank() <= limit.Rank() {
+		return nil
+	}
+	return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, allowed is %s", plan, limit)}
+}
+
 // RolledBackError says that the bundle did not work and that the host is as it was.
 type RolledBackError struct{ Err error }
 
@@ -221,8 +229,8 @@ func (e *Engine) prepare(ctx context.Context) error {
 
 // allowed refuses a plan that costs more than it may or that lacks contents.
 func (r *run) allowed(p plan) error {
-	if limit := r.options.MaxImpact; limit != "" && p.impact().Rank() > limit.Rank() {
-		return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, allowed is %s", p.impact(), limit)}
+	if err := Allowed(p.impact(), r.options.MaxImpact); err != nil {
+		return err
 	}
 	if len(p.missing) > 0 && !r.options.DryRun {
 		return &RefusedError{Why: fmt.Sprintf("%d contents have not come, the first is %s: send them", len(p.missing), p.missing[0].Digest), Missing: p.missing}
@@ -278,34 +286,6 @@ func (r *run) converge(ctx context.Context, record bundleRecord) error {
 	r.sweepAfter(ctx, p)
 	r.result = ResultApplied
 	return r.record(ctx, record, p, t)
-}
-
-// rotten reads the contents that steps need and that were kept earlier, before anything stops. What has rotted is removed
-// and asked for.
-func (r *run) rotten(ctx context.Context, p plan) error {
-	var bad []Missing
-	for _, s := range p.steps {
-		for _, n := range s.needs() {
-			if r.s.store.fresh[n.content.SHA256] {
-				continue
-			}
-			err := r.s.store.check(ctx, n.content)
-			var corrupt *archive.CorruptError
-			if err != nil && !errors.As(err, &corrupt) {
-				return fmt.Errorf("reading content of %s: %w", s.Entry, err)
-			}
-			if err != nil {
-				if err := r.s.store.discard(ctx, n.content.SHA256); err != nil {
-					return err
-				}
-				bad = append(bad, Missing{Digest: n.digest})
-			}
-		}
-	}
-	if len(bad) > 0 {
-		return &RefusedError{Why: fmt.Sprintf("%d kept contents have rotted, the first is %s: send them again", len(bad), bad[0].Digest), Missing: bad}
-	}
-	return nil
 }
 
 // sweepLeftovers removes what cuts left behind. A program that still runs stays until another time.
@@ -401,34 +381,4 @@ func told(s step, err error) error {
 		return nil
 	}
 	return fmt.Errorf("%s %s: %w", s.Verb, s.Entry, err)
-}
-
-// awaits tells whether an earlier run left the rest of a bundle to the boot that has yet to come.
-func (r *run) awaits(record bundleRecord) bool {
-	j := r.s.journal
-	return j.Phase == phaseReboot && j.Boot == r.s.facts.BootTime && j.Bundle.Manifest.Digest == record.Manifest.Digest
-}
-
-// awaitBoot leaves the rest to the run after the next boot of the machine.
-func (r *run) awaitBoot(ctx context.Context) error {
-	j := r.s.journal
-	j.Phase = phaseReboot
-	if err := r.enter(ctx, j); err != nil {
-		return err
-	}
-	r.result, r.applying = ResultReboot, false
-	return r.reboot(ctx)
-}
-
-// reboot reboots the machine where something waits for it and the caller allows it.
-func (r *run) reboot(ctx context.Context) error {
-	if len(r.pending) == 0 || !r.options.Reboot {
-		return nil
-	}
-	if limit := r.options.MaxImpact; limit != "" && limit.Rank() < bundle.ImpactReboot.Rank() {
-		r.note(fmt.Sprintf("not rebooting the machine: allowed is impact %s", limit))
-		return nil
-	}
-	r.note("rebooting the machine")
-	return r.Host.Reboot(ctx, fmt.Sprintf("%s comes into force with a boot", r.pending[0]))
 }

@@ -46,7 +46,7 @@ func (r *run) do(ctx context.Context, s step) error {
 func (r *run) stop(ctx context.Context, s serviceItem) error {
 	j := r.s.journal
 	if name := s.config.Name; s.run && r.s.cut && !slices.Contains(j.Restart, name) {
-		j.Restart = append(slices.Clone(j.Restart), name)
+		j.Restart = with(j.Restart, name)
 		if err := r.enter(ctx, j); err != nil {
 			return err
 		}

@@ -259,53 +259,6 @@ func (e *Engine) look(ctx context.Context, s *situation, t *target, r bundleReco
 	return seen, p, nil
 }
 
-// need is a content that a step needs.
-type need struct {
-	digest  bundle.Digest
-	content content
-}
-
-// needs are the contents without which a step cannot be done. A file that is only written for its access has its own.
-func (s step) needs() []need {
-	switch s.Verb {
-	case VerbWrite:
-		if s.Reason != ReasonAccess {
-			return []need{{s.file.digest, s.file.content}}
-		}
-	case VerbSet:
-		return s.setting.value.needs()
-	case VerbPut:
-		var list []need
-		for _, v := range s.service.variables {
-			list = append(list, v.value.needs()...)
-		}
-		return list
-	case VerbClear, VerbMake, VerbUnset, VerbStop, VerbDelete, VerbRemove, VerbStart, VerbRestore:
-	}
-	return nil
-}
-
-func (v value) needs() []need {
-	if v.known {
-		return nil
-	}
-	return []need{{v.digest, v.content}}
-}
-
-// lacking are contents that the steps need and the store does not have whole.
-func (s *situation) lacking(p plan) []Missing {
-	var list []Missing
-	for _, step := range p.steps {
-		for _, n := range step.needs() {
-			seen := slices.ContainsFunc(list, func(m Missing) bool { return m.Digest == n.digest })
-			if c := n.content; c.SHA256 != "" && (c.Size < 0 || !s.store.has(c.SHA256)) && !seen {
-				list = append(list, Missing{Digest: n.digest, Parts: s.store.indexes(c.SHA256)})
-			}
-		}
-	}
-	return list
-}
-
 // Observe tells how the host compares with a manifest. It writes nothing but the cache.
 func (e *Engine) Observe(ctx context.Context, r *archive.Reader, full bool) (Observation, error) {
 	if err := acceptable(r.Manifest); err != nil {

@@ -162,9 +162,12 @@ func TestAContentThatRottedIsAskedFor(t *testing.T) {
 			m.Place(path, bundle.AccessAdmins, data[:len(data)-1]+"x")
 		}
 	}
-	// A file, and a service that gets a secret.
+	// A file, and two services that get the same secret.
 	m.Discard(`C:\k\kubelet.conf`)
-	m.edit(func(s *simulation.State) { delete(s.Services, simulation.Key("kubelet")) })
+	m.edit(func(s *simulation.State) {
+		delete(s.Services, simulation.Key("kubelet"))
+		delete(s.Services, simulation.Key("containerd"))
+	})
 	before := m.place()
 	_, err := m.repair(t.Context())
 	var refused *applier.RefusedError

@@ -19,39 +19,38 @@ func (r *run) begin(ctx context.Context, record bundleRecord, p plan, seen obser
 	if err := r.remember(ctx, &j.Before, p, seen); err != nil {
 		return err
 	}
-	j.Restart, j.Starts = slices.Clone(j.Restart), slices.Clone(j.Starts)
 	for _, name := range p.readers() {
-		if !slices.Contains(j.Restart, name) {
-			j.Restart = append(j.Restart, name)
-		}
+		j.Restart = with(j.Restart, name)
 	}
 	for _, s := range p.steps {
 		switch s.Verb {
 		case VerbClear:
-			if !slices.Contains(j.Stale.Paths, s.file.path) {
-				j.Stale.Paths = append(j.Stale.Paths, s.file.path)
-			}
+			j.Stale.Paths = with(j.Stale.Paths, s.file.path)
 		case VerbUnset:
-			if s.setting.Kind == bundle.KindNetwork && !slices.Contains(j.Stale.Networks, s.setting.Name) {
-				j.Stale.Networks = append(j.Stale.Networks, s.setting.Name)
+			if s.setting.Kind == bundle.KindNetwork {
+				j.Stale.Networks = with(j.Stale.Networks, s.setting.Name)
 			}
 		case VerbStart:
-			if !slices.Contains(j.Starts, s.service.config.Name) {
-				j.Starts = append(j.Starts, s.service.config.Name)
-			}
+			j.Starts = with(j.Starts, s.service.config.Name)
 		case VerbMake, VerbSet, VerbWrite, VerbStop, VerbPut, VerbDelete, VerbRemove, VerbRestore:
 		}
 	}
-	if p.reboot {
-		// The boot starts them.
-		for _, s := range t.services {
-			if name := s.config.Name; s.run && seen.service(name).Status != ServiceRunning && !slices.Contains(j.Starts, name) {
-				j.Starts = append(j.Starts, name)
-			}
+	for _, s := range t.services {
+		// The boot starts what does not run.
+		if p.reboot && s.run && seen.service(s.config.Name).Status != ServiceRunning {
+			j.Starts = with(j.Starts, s.config.Name)
 		}
 	}
 	r.shadows = shadows(r.s, t, seen)
 	return r.enter(ctx, j)
+}
+
+// with returns a list that has the name, once. The list itself stays as it is.
+func with(list []string, name string) []string {
+	if slices.Contains(list, name) {
+		return list
+	}
+	return append(slices.Clone(list), name)
 }
 
 // enter writes the journal.

@@ -161,14 +161,19 @@ func (s *store) sorted(sum string) []archive.Part {
 	return slices.SortedFunc(slices.Values(s.parts[sum]), func(a, b archive.Part) int { return a.Index - b.Index })
 }
 
-// check reads a content to its end.
-func (s *store) check(ctx context.Context, c content) error {
+// sound reads a content to its end. One that has rotted is removed.
+func (s *store) sound(ctx context.Context, c content) (bool, error) {
 	r, err := s.open(ctx, c)
 	if err != nil {
-		return err
+		return false, err
 	}
 	_, err = io.Copy(io.Discard, r)
-	return errors.Join(err, r.Close())
+	err = errors.Join(err, r.Close())
+	var corrupt *archive.CorruptError
+	if errors.As(err, &corrupt) {
+		return false, s.discard(ctx, c.SHA256)
+	}
+	return err == nil, err
 }
 
 // reject removes a content if err says that it is not what it should be: parts that came before and after a cut may not fit
@@ -196,12 +201,7 @@ func (s *store) discard(ctx context.Context, sum string) error {
 // a second name where there is none or it has rotted.
 func (s *store) keep(ctx context.Context, path string, c content) error {
 	if s.whole(c.SHA256) {
-		err := s.check(ctx, c)
-		var corrupt *archive.CorruptError
-		if !errors.As(err, &corrupt) {
-			return err
-		}
-		if err := s.discard(ctx, c.SHA256); err != nil {
+		if sound, err := s.sound(ctx, c); sound || err != nil {
 			return err
 		}
 	}

@@ -152,16 +152,15 @@ func (m *Machine) apply(ctx context.Context, r Request, o ApplyOptions, tell fun
 // done is the result where there is nothing to apply, or more than is allowed.
 func (o ApplyOptions) done(seen applier.Observation, r Request) (applier.Event, bool) {
 	e := applier.Event{Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle, RebootPending: seen.RebootPending}
-	switch {
-	case seen.InSync && seen.Applied == r.Manifest.Digest && seen.Interrupted == "" && (!o.Reboot || len(seen.RebootPending) == 0):
+	if seen.InSync && seen.Applied == r.Manifest.Digest && seen.Interrupted == "" && (!o.Reboot || len(seen.RebootPending) == 0) {
 		e.Result = applier.ResultSame
-	case o.MaxImpact != "" && seen.Impact.Rank() > o.MaxImpact.Rank() && !o.DryRun:
-		e.Result, e.Impact = applier.ResultRefused, seen.Impact
-		e.Message = fmt.Sprintf("the plan has impact %s, allowed is %s", seen.Impact, o.MaxImpact)
-	default:
-		return e, false
+		return e, true
 	}
-	return e, true
+	if err := applier.Allowed(seen.Impact, o.MaxImpact); err != nil && !o.DryRun {
+		e.Result, e.Impact, e.Message = applier.ResultRefused, seen.Impact, err.Error()
+		return e, true
+	}
+	return e, false
 }
 
 // wanting tells whether nothing was done because something is missing: it went away since the machine was last asked.

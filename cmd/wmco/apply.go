@@ -186,8 +186,7 @@ func (f *applyFlags) resultText(e applier.Event, err error) string {
 
 // reboots tells whether machines are rebooted where something waits for it.
 func (f *applyFlags) reboots() bool {
-	limit := f.options.MaxImpact
-	return f.options.Reboot && (limit == "" || limit.Rank() >= bundle.ImpactReboot.Rank())
+	return f.options.Reboot && applier.Allowed(bundle.ImpactReboot, f.options.MaxImpact) == nil
 }
 
 // printEnd tells why a machine is not as it should be, and what to do.
@@ -204,13 +203,12 @@ func (f *applyFlags) printEnd(a app, t sshhost.Target, e applier.Event) {
 
 // fix is what to do about an application that ended so; empty where its message says that.
 func (f *applyFlags) fix(e applier.Event) string {
-	limit := f.options.MaxImpact
 	switch {
 	case e.Result == applier.ResultRolledBack:
 		return `look into the service's log under C:\var\log on the machine, mend the inputs, apply again`
 	case e.Result == applier.ResultPartial:
 		return "apply again; where another run is at work on the machine, wait for its end or give a longer --wait"
-	case e.Result == applier.ResultRefused && limit != "" && e.Impact != "" && e.Impact.Rank() > limit.Rank():
+	case e.Result == applier.ResultRefused && e.Impact != "" && applier.Allowed(e.Impact, f.options.MaxImpact) != nil:
 		return "apply when the machine may be disturbed so much, with --max-impact " + string(e.Impact)
 	case e.Result == applier.ResultRefused && len(e.Missing) > 0:
 		return "apply again, with --payload if these are executables"
