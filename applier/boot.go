@@ -31,7 +31,7 @@ func (r *run) reboot(ctx context.Context) error {
 	}
 	if Allowed(bundle.ImpactReboot, r.options.MaxImpact) != nil {
 		r.note(fmt.Sprintf("not rebooting the machine: allowed is impact %s", r.options.MaxImpact))
-		return nil
+		return nil //nolint:nilerr // it is no error that the boot is left to somebody else
 	}
 	r.note("rebooting the machine")
 	return r.Host.Reboot(ctx, fmt.Sprintf("%s comes into force with a boot", r.pending[0]))

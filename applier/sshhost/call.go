@@ -43,10 +43,10 @@ func (m *Machine) call(ctx context.Context, c call) error {
 			return err
 		}
 	}
-	if c.stdin == nil || m.client.text(m.target) || statusOf(err) != powerShellStatus {
+	if c.stdin == nil || m.client.knows(m.target).text || statusOf(err) != powerShellStatus {
 		return err
 	}
-	m.client.needsText(m.target)
+	m.client.learns(m.target, func(k *memory) { k.text = true })
 	return m.exec(ctx, c)
 }
 
@@ -91,7 +91,7 @@ func (m *Machine) check(ctx context.Context) error {
 func (m *Machine) exec(ctx context.Context, c call) error {
 	cmd := command{words: c.words, stdin: c.stdin, stdout: c.stdout, name: nameOf(c.words)}
 	var err error
-	if !m.client.text(m.target) {
+	if !m.client.knows(m.target).text {
 		if cmd.serve, err = commandLine(m.client.program.Path, []string{wordServe}); err != nil {
 			return err
 		}
@@ -102,12 +102,12 @@ func (m *Machine) exec(ctx context.Context, c call) error {
 		return err
 	}
 	return m.over(ctx, func(conn *conn) error {
-		if m.client.isAlone(m.target) {
+		if m.client.knows(m.target).alone {
 			cmd.serve = ""
 		}
 		err := conn.execute(ctx, cmd)
 		if errors.Is(err, errNoSession) {
-			m.client.goesAlone(m.target)
+			m.client.learns(m.target, func(k *memory) { k.alone = true })
 			cmd.serve = ""
 			err = conn.execute(ctx, cmd)
 		}

@@ -2,6 +2,8 @@ package sshhost
 
 import (
 	"sync"
+
+	"wmco/render/bundle"
 )
 
 // Client reaches machines. It is for use by many at once.
@@ -10,15 +12,24 @@ type Client struct {
 	pool    *pool
 
 	mu       sync.Mutex
-	texts    map[Target]bool
-	holdings map[Target]holding
-	// alone are machines whose program runs no sessions.
-	alone map[Target]bool
+	memories map[Target]memory
 }
+
+// memory is what was learned of a machine. Without it the same is learned again.
+type memory struct {
+	// text: it has to be sent text. alone: its program runs no sessions.
+	text, alone bool
+	// bundle is the one that it was left with, contents are the sha256 of those that it keeps; empty if that is not known.
+	bundle   bundle.Digest
+	contents map[string]bool
+}
+
+// maxMemories is how many machines are remembered: some 6 kB each.
+const maxMemories = 4096
 
 // NewClient uses the dialer's connections, and puts the program onto machines that lack it. Close ends the connections.
 func NewClient(d Dialer, p Program) *Client {
-	return &Client{program: p, pool: newPool(&d), texts: map[Target]bool{}, holdings: map[Target]holding{}, alone: map[Target]bool{}}
+	return &Client{program: p, pool: newPool(&d), memories: map[Target]memory{}}
 }
 
 // Machine is the machine at the target. Nothing is sent to it yet.
@@ -27,28 +38,24 @@ func (c *Client) Machine(t Target) *Machine { return &Machine{client: c, target:
 // Close ends all connections that are kept. What runs goes on to its end.
 func (c *Client) Close() error { return c.pool.close() }
 
-// text tells whether the machine has to be sent text.
-func (c *Client) text(t Target) bool {
+// knows returns what was learned of the machine.
+func (c *Client) knows(t Target) memory {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.texts[t]
+	return c.memories[t]
 }
 
-func (c *Client) needsText(t Target) {
+// learns changes it.
+func (c *Client) learns(t Target, change func(*memory)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.texts[t] = true
-}
-
-// isAlone tells whether each command has to run in a process of its own on the machine.
-func (c *Client) isAlone(t Target) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.alone[t]
-}
-
-func (c *Client) goesAlone(t Target) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.alone[t] = true
+	m := c.memories[t]
+	change(&m)
+	for other := range c.memories {
+		if len(c.memories) < maxMemories {
+			break
+		}
+		delete(c.memories, other)
+	}
+	c.memories[t] = m
 }

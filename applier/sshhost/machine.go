@@ -117,7 +117,7 @@ func (m *Machine) strange(command string, data []byte, err error) error {
 func (m *Machine) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(applier.Event)) (applier.Event, error) {
 	result, err := m.apply(ctx, r, o, tell)
 	if !o.DryRun {
-		m.client.learn(m.target, r, result.Result)
+		m.client.left(m.target, r, result.Result)
 	}
 	return result, err
 }

@@ -39,7 +39,7 @@ func TestRoundTripsOfARun(t *testing.T) {
 	} {
 		want := small(t, 30, step.version)
 		if strings.HasSuffix(step.what, "nothing known") {
-			m.client.learn(m.target, want, applier.ResultPartial)
+			m.client.left(m.target, want, applier.ResultPartial)
 		}
 		time.Sleep(4 * delay) // the channel for the next command is opened meanwhile
 		before := len(s.Starts())

@@ -39,6 +39,12 @@ func serve(t *testing.T, handle func(conversation)) string {
 // execServer runs no commands; answer ends each as it likes.
 func execServer(t *testing.T, answer func(ssh.Channel)) string {
 	t.Helper()
+	return sessionServer(t, func(channel ssh.Channel, requests <-chan *ssh.Request) { serveSession(channel, requests, answer) })
+}
+
+// sessionServer hands out the channels that are opened.
+func sessionServer(t *testing.T, handle func(ssh.Channel, <-chan *ssh.Request)) string {
+	t.Helper()
 	signer := newSigner(t)
 	config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
 	config.AddHostKey(signer)
@@ -53,7 +59,7 @@ func execServer(t *testing.T, answer func(ssh.Channel)) string {
 			if err != nil {
 				return
 			}
-			go serveSession(channel, requests, answer)
+			go handle(channel, requests)
 		}
 	})
 }
