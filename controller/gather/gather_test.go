@@ -1,8 +1,6 @@
 package gather
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -10,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	igntypes "github.com/coreos/ignition/v2/config/v3_6/types"
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/controller/gather/objects"
@@ -108,51 +105,6 @@ func TestFlagsOfKubeletUnits(t *testing.T) {
 	}
 }
 
-func resource(source, compression string) igntypes.Resource {
-	r := igntypes.Resource{Source: &source}
-	if compression != "" {
-		r.Compression = &compression
-	}
-	return r
-}
-
-func zipped(t testing.TB, text string) string {
-	t.Helper()
-	var out bytes.Buffer
-	zw := gzip.NewWriter(&out)
-	if _, err := zw.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := zw.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return "data:;base64," + base64.StdEncoding.EncodeToString(out.Bytes())
-}
-
-func TestContentsOfIgnitionFiles(t *testing.T) {
-	tests := []struct {
-		name     string
-		resource igntypes.Resource
-		want     string
-		bad      bool
-	}{
-		{"plain", resource("data:,a%20b%0A", ""), "a b\n", false},
-		{"base64", resource("data:text/plain;charset=utf-8;base64,aGk=", ""), "hi", false},
-		{"gzip", resource(zipped(t, "hello"), "gzip"), "hello", false},
-		{"nothing", igntypes.Resource{}, "", false},
-		{"a URL", resource("https://example.com/x", ""), "", true},
-		{"not gzip", resource("data:,x", "gzip"), "", true},
-		{"unknown compression", resource("data:,x", "xz"), "", true},
-		{"a bomb", resource(zipped(t, strings.Repeat("0", maxIgnitionFile+1)), "gzip"), "", true},
-	}
-	for _, test := range tests {
-		got, err := ignitionContents(test.resource)
-		if got != test.want || (err != nil) != test.bad {
-			t.Errorf("%s: %d characters, %v", test.name, len(got), err)
-		}
-	}
-}
-
 func TestSecretsThatSourcesLack(t *testing.T) {
 	ref := func(data string) objects.Object {
 		return object("", "Secret", namespaceMCO, bootstrapTokenName, `{"data":{`+data+`}}`)
@@ -229,6 +181,40 @@ func TestCurrentMachineConfigIsThePoolsAndNotTheNewest(t *testing.T) {
 	}
 }
 
+func TestIgnitionOfTheMachineConfigIsJudged(t *testing.T) {
+	const version = `"ignition":{"version":"3.5.0"}`
+	cloudConf := func(file string) string {
+		return version + `,"storage":{"files":[{"path":"/etc/other","contents":{"source":"https://example.com/x"}},{"path":"/etc/kubernetes/cloud.conf",` + file + `}]}`
+	}
+	tests := []struct {
+		name, config string
+		findings     []string
+		cloudConfig  string
+	}{
+		{"a file that is read, beside one that is fetched", cloudConf(`"contents":{"source":"data:,region%3Da"}`), nil, "region=a"},
+		{"every problem at once", version + `,"storage":{"files":[{"path":"x"},{"path":7}]}`, []string{
+			"error InputInvalid spec.config.storage.files[0].path", "error InputInvalid spec.config.storage.files[1].path",
+		}, ""},
+		{"a version that is not known", `"ignition":{"version":"2.2.0"}`, []string{"error InputInvalid spec.config.ignition.version"}, ""},
+		{"a misspelt field", cloudConf(`"content":{"source":"data:,a"}`), []string{"warning FieldUnknown spec.config.storage.files[1].content"}, ""},
+		{"contents that are fetched", cloudConf(`"contents":{"source":"https://example.com/x"}`), []string{"error InputInvalid spec.config.storage.files[/etc/kubernetes/cloud.conf]"}, ""},
+		{"appended", cloudConf(`"append":[{"source":"data:,a"}]`), []string{"error InputInvalid spec.config.storage.files[/etc/kubernetes/cloud.conf].append"}, ""},
+	}
+	pool := object(groupMachineConfig, "MachineConfigPool", "", workerPool, `{"status":{"configuration":{"name":"rendered-worker-a"}}}`)
+	for _, test := range tests {
+		r := gatherFrom(t, Options{}, pool, object(groupMachineConfig, "MachineConfig", "", "rendered-worker-a", `{"spec":{"config":{`+test.config+`}}}`))
+		var got []string
+		for _, f := range r.Findings {
+			if f.Object.Kind == "MachineConfig" {
+				got = append(got, string(f.Severity)+" "+f.Reason+" "+f.Field)
+			}
+		}
+		if diff := cmp.Diff(test.findings, got); diff != "" || r.Cluster.Machine.CloudConfig.Reveal() != test.cloudConfig {
+			t.Errorf("%s: cloud.conf %q; (-want +got):\n%s", test.name, r.Cluster.Machine.CloudConfig.Reveal(), diff)
+		}
+	}
+}
+
 func TestTLSProfilesOfEveryType(t *testing.T) {
 	server := func(profile string) objects.Object {
 		return object(groupConfig, "APIServer", "", clusterName, `{"spec":{"tlsSecurityProfile":`+profile+`}}`)
@@ -272,14 +258,6 @@ func FuzzKubeletUnit(f *testing.F) {
 				t.Errorf("flag %s has value %q", name, value)
 			}
 		}
-	})
-}
-
-func FuzzIgnitionContents(f *testing.F) {
-	f.Add("data:,x", "")
-	f.Add(zipped(f, "x"), "gzip")
-	f.Fuzz(func(_ *testing.T, source, compression string) {
-		_, _ = ignitionContents(resource(source, compression))
 	})
 }
 

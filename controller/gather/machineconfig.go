@@ -1,19 +1,14 @@
 package gather
 
 import (
-	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/coreos/go-systemd/v22/unit"
-	ignconfig "github.com/coreos/ignition/v2/config/v3_6"
-	igntypes "github.com/coreos/ignition/v2/config/v3_6/types"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
-	"github.com/vincent-petithory/dataurl"
 
+	"wmco/controller/gather/ignition"
 	"wmco/controller/gather/objects"
 	"wmco/render"
 	"wmco/render/bundle"
@@ -21,9 +16,6 @@ import (
 
 // sharedKubeletFlags are the flags of a Linux kubelet that the existing operator hands on to Windows kubelets.
 func sharedKubeletFlags() []string { return []string{"cloud-config", "cloud-provider"} }
-
-// maxIgnitionFile bounds what one compressed file of a MachineConfig may unpack to.
-const maxIgnitionFile = 4 << 20
 
 // machineConfig reads what the worker pool's current rendered MachineConfig says about kubelets.
 func (g *gatherer) machineConfig() {
@@ -37,24 +29,31 @@ func (g *gatherer) machineConfig() {
 	}
 	g.cluster.Origins[render.FromMachineConfig] = o.Ref
 	g.cluster.Machine.Name = o.Name
-	config, report, err := ignconfig.ParseCompatibleVersion(mc.Spec.Config.Raw)
-	if err != nil {
-		message := err.Error()
-		if report.IsFatal() {
-			message += ": " + strings.TrimSpace(report.String())
-		}
-		g.machineConfigInvalid("spec.config", message)
+	config, problems := ignition.Parse(mc.Spec.Config.Raw)
+	for _, p := range problems {
+		g.machineConfigInvalid(p.Field, p.Message)
+	}
+	if len(problems) > 0 {
 		return
 	}
+	for _, field := range config.Unknown {
+		g.add(bundle.SeverityWarning, "FieldUnknown", bundle.Finding{
+			Object: o.Ref, Field: ignitionField + "." + field, Message: "Ignition " + config.Version + " has no such field; it is ignored", Fix: "correct the MachineConfig that it comes from",
+		})
+	}
 	g.kubeletUnit(config)
-	for _, f := range config.Storage.Files {
+	for _, f := range config.Files {
 		g.ignitionFile(f)
 	}
 }
 
+// ignitionField is where the Ignition configuration stands in a MachineConfig.
+const ignitionField = "spec.config"
+
+// machineConfigInvalid refuses the MachineConfig for a field of its Ignition configuration.
 func (g *gatherer) machineConfigInvalid(field, message string) {
 	g.add(bundle.SeverityError, "InputInvalid", bundle.Finding{
-		Object: g.cluster.Origins[render.FromMachineConfig], Field: field, Message: message, Fix: "correct the MachineConfig that it comes from; the machine-config-operator renders it anew",
+		Object: g.cluster.Origins[render.FromMachineConfig], Field: strings.TrimSuffix(ignitionField+"."+field, "."), Message: message, Fix: "correct the MachineConfig that it comes from; the machine-config-operator renders it anew",
 	})
 }
 
@@ -111,29 +110,22 @@ func (g *gatherer) newestMachineConfig() (objects.Object, bool) {
 }
 
 // kubeletUnit takes the shared flags out of kubelet.service and its drop-ins, the last ExecStart of which counts.
-func (g *gatherer) kubeletUnit(config igntypes.Config) {
-	for _, u := range config.Systemd.Units {
+func (g *gatherer) kubeletUnit(config ignition.Config) {
+	for _, u := range config.Units {
 		if u.Name != unitKubelet {
 			continue
 		}
-		texts := []string{deref(u.Contents)}
+		texts := []string{u.Contents}
 		for _, d := range u.Dropins {
-			texts = append(texts, deref(d.Contents))
+			texts = append(texts, d.Contents)
 		}
 		command, err := execStart(texts)
 		if err != nil {
-			g.machineConfigInvalid("spec.config.systemd.units["+unitKubelet+"]", err.Error())
+			g.machineConfigInvalid("systemd.units["+unitKubelet+"]", err.Error())
 			return
 		}
 		g.cluster.Machine.KubeletFlags = pickFlags(command, sharedKubeletFlags())
 	}
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // execStart returns the last ExecStart, on one line.
@@ -176,52 +168,23 @@ func pickFlags(command string, names []string) map[string]string {
 	return flags
 }
 
-func (g *gatherer) ignitionFile(f igntypes.File) {
+func (g *gatherer) ignitionFile(f ignition.File) {
 	if f.Path != fileCloudConf && f.Path != fileCredentialProvider {
 		return
 	}
-	field := "spec.config.storage.files[" + f.Path + "]"
-	text, err := ignitionContents(f.Contents)
+	field := "storage.files[" + f.Path + "]"
+	if f.Appends {
+		g.machineConfigInvalid(field+".append", "appends to a file of the operating system's image, the contents of which are not known")
+		return
+	}
+	contents, err := f.Contents.Decode()
 	if err != nil {
 		g.machineConfigInvalid(field, err.Error())
 		return
 	}
 	if f.Path == fileCloudConf {
-		g.cluster.Machine.CloudConfig = bundle.NewSecret(text)
+		g.cluster.Machine.CloudConfig = bundle.NewSecret(string(contents))
 		return
 	}
-	g.cluster.Machine.CredentialProvider = text
-}
-
-// ignitionContents decodes a data URL, compressed or not. Errors do not hold the contents, which may be secret.
-func ignitionContents(r igntypes.Resource) (string, error) {
-	if deref(r.Source) == "" {
-		return "", nil
-	}
-	url, err := dataurl.DecodeString(*r.Source)
-	if err != nil {
-		return "", fmt.Errorf("the contents are not a data URL")
-	}
-	switch deref(r.Compression) {
-	case "":
-		return string(url.Data), nil
-	case "gzip":
-		return gunzip(url.Data)
-	}
-	return "", fmt.Errorf("compression %q is not known", deref(r.Compression))
-}
-
-func gunzip(data []byte) (string, error) {
-	zr, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return "", fmt.Errorf("the contents are not gzip: %w", err)
-	}
-	out, err := io.ReadAll(io.LimitReader(zr, maxIgnitionFile+1))
-	if err != nil {
-		return "", fmt.Errorf("unpacking the contents: %w", err)
-	}
-	if len(out) > maxIgnitionFile {
-		return "", fmt.Errorf("the contents unpack to more than %d bytes", maxIgnitionFile)
-	}
-	return string(out), nil
+	g.cluster.Machine.CredentialProvider = string(contents)
 }

@@ -29,10 +29,10 @@ var crdFiles = []struct {
 		"0000_03_config-operator_01_proxies",
 		"0000_10_config-operator_01_apiservers-Default",
 		"0000_10_config-operator_01_imagedigestmirrorsets",
-		"0000_10_config-operator_01_images",
+		"0000_10_config-operator_01_images-Default",
 		"0000_10_config-operator_01_imagetagmirrorsets",
 		"0000_10_config-operator_01_infrastructures-Default",
-		"0000_10_config-operator_01_networks-Default",
+		"0000_10_config-operator_01_networks",
 	}},
 	{"machine/v1beta1", []string{
 		"0000_10_machine-api_01_machines-Default",
@@ -40,10 +40,10 @@ var crdFiles = []struct {
 	}},
 	{"machineconfiguration/v1", []string{
 		"0000_80_machine-config_01_controllerconfigs-Default",
-		"0000_80_machine-config_01_machineconfigpools-SelfManagedHA",
+		"0000_80_machine-config_01_machineconfigpools",
 		"0000_80_machine-config_01_machineconfigs",
 	}},
-	{"operator/v1", []string{"0000_70_network_01_networks-Default"}},
+	{"operator/v1", []string{"0000_70_network_01_networks"}},
 	{"operator/v1alpha1", []string{"0000_10_config-operator_01_imagecontentsourcepolicies"}},
 }
 

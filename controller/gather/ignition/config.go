@@ -1,0 +1,189 @@
+package ignition
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	kjson "sigs.k8s.io/json"
+)
+
+// MaxConfig is how many bytes of JSON a configuration may have. An API server takes no object above 3 MiB.
+const MaxConfig = 16 << 20
+
+// Config is the part of a configuration that is read.
+type Config struct {
+	Version string
+	Files   []File
+	Units   []Unit
+	// Unknown are the fields that the configuration's version does not have, in the objects that are read:
+	// `storage.files[0].content`. Ignition ignores them with a warning.
+	Unknown []string
+}
+
+// File is one of storage.files.
+type File struct {
+	// Field is its place in the configuration, such as `storage.files[3]`.
+	Field, Path string
+	Contents    Resource
+	// Appends reports whether the file has parts that are appended to what the operating system's image holds.
+	Appends bool
+}
+
+// Unit is one of systemd.units.
+type Unit struct {
+	Field, Name, Contents string
+	Dropins               []Dropin
+}
+
+// Dropin is one of a unit's drop-ins.
+type Dropin struct{ Name, Contents string }
+
+// Problem is why a configuration is refused. No message quotes contents, which may be secret.
+type Problem struct {
+	// Field is the place in the configuration; empty is the whole.
+	Field, Message string
+}
+
+// version is what one version of the specification adds to the one before it, in the objects that are read.
+type version struct {
+	number              string
+	sections, resources []string
+}
+
+// versions are those that are read, in order.
+var versions = []version{
+	{"3.0.0", []string{"ignition", "passwd", "storage", "systemd"}, []string{"compression", "source", "verification"}},
+	{"3.1.0", nil, []string{"httpHeaders"}},
+	{"3.2.0", nil, nil},
+	{"3.3.0", []string{"kernelArguments"}, nil},
+	{"3.4.0", nil, nil},
+	{"3.5.0", nil, nil},
+	{"3.6.0", nil, nil},
+}
+
+// Parse reads a configuration, and returns every problem that it has.
+func Parse(data []byte) (Config, []Problem) {
+	if len(data) > MaxConfig {
+		return Config{}, []Problem{{Message: fmt.Sprintf("the configuration has %d bytes; at most %d are read", len(data), MaxConfig)}}
+	}
+	var root any
+	strict, err := kjson.UnmarshalStrict(data, &root)
+	if err != nil {
+		return Config{}, []Problem{{Message: syntaxMessage(data, err)}}
+	}
+	r := reader{}
+	for _, err := range strict {
+		r.refuse("", err.Error())
+	}
+	return r.config(root), r.problems
+}
+
+// syntaxMessage names the line and column of a syntax error, both from 1.
+func syntaxMessage(data []byte, err error) string {
+	isSyntax, offset := kjson.SyntaxErrorOffset(err)
+	if !isSyntax {
+		return "the configuration is not JSON: " + err.Error()
+	}
+	before := string(data[:min(int(offset), len(data))])
+	line, column := 1+strings.Count(before, "\n"), len(before)-(strings.LastIndex(before, "\n")+1)
+	return fmt.Sprintf("line %d, column %d: the configuration is not JSON: %v", line, max(column, 1), err)
+}
+
+func (r *reader) config(root any) Config {
+	top := r.object("", root)
+	c := Config{Version: r.version(top["ignition"])}
+	if len(r.problems) > 0 {
+		return c
+	}
+	r.only("", top, r.sections)
+	for i, v := range r.list("storage.files", r.object("storage", top["storage"])["files"]) {
+		c.Files = append(c.Files, r.file(element("storage.files", i), v))
+	}
+	systemd := r.object("systemd", top["systemd"])
+	r.only("systemd", systemd, []string{"units"})
+	for i, v := range r.list("systemd.units", systemd["units"]) {
+		c.Units = append(c.Units, r.unit(element("systemd.units", i), v))
+	}
+	r.unique(c)
+	slices.Sort(r.unknown)
+	c.Unknown = r.unknown
+	return c
+}
+
+// version reads the configuration's version, and what objects of that version have.
+func (r *reader) version(v any) string {
+	const field = "ignition.version"
+	number := r.required(field, r.object("ignition", v)["version"])
+	for _, known := range versions {
+		r.sections, r.resources = append(r.sections, known.sections...), append(r.resources, known.resources...)
+		if known.number == number {
+			return number
+		}
+	}
+	if number != "" {
+		r.refuse(field, fmt.Sprintf("version %q is not supported; %s to %s are", number, versions[0].number, versions[len(versions)-1].number))
+	}
+	return number
+}
+
+func (r *reader) file(field string, v any) File {
+	o := r.object(field, v)
+	r.only(field, o, []string{"append", "contents", "group", "mode", "overwrite", "path", "user"})
+	f := File{
+		Field: field, Path: r.required(field+".path", o["path"]), Contents: r.resource(field+".contents", o["contents"]),
+		Appends: len(r.list(field+".append", o["append"])) > 0,
+	}
+	if f.Path != "" && !path.IsAbs(f.Path) {
+		r.refuse(field+".path", fmt.Sprintf("%q is not an absolute path", f.Path))
+	}
+	return f
+}
+
+func (r *reader) resource(field string, v any) Resource {
+	o := r.object(field, v)
+	r.only(field, o, r.resources)
+	verification := r.object(field+".verification", o["verification"])
+	r.only(field+".verification", verification, []string{"hash"})
+	return Resource{
+		Source: r.text(field+".source", o["source"]), Compression: r.text(field+".compression", o["compression"]),
+		Hash: r.text(field+".verification.hash", verification["hash"]),
+	}
+}
+
+func (r *reader) unit(field string, v any) Unit {
+	o := r.object(field, v)
+	r.only(field, o, []string{"contents", "dropins", "enabled", "mask", "name"})
+	u := Unit{Field: field, Name: r.required(field+".name", o["name"]), Contents: r.text(field+".contents", o["contents"])}
+	for i, v := range r.list(field+".dropins", o["dropins"]) {
+		at := element(field+".dropins", i)
+		d := r.object(at, v)
+		r.only(at, d, []string{"contents", "name"})
+		u.Dropins = append(u.Dropins, Dropin{Name: r.required(at+".name", d["name"]), Contents: r.text(at+".contents", d["contents"])})
+	}
+	return u
+}
+
+// unique refuses what stands twice: which of the two counts would depend on who reads it.
+func (r *reader) unique(c Config) {
+	paths, units := map[string]string{}, map[string]string{}
+	for _, f := range c.Files {
+		r.once(paths, f.Field+".path", f.Path)
+	}
+	for _, u := range c.Units {
+		r.once(units, u.Field+".name", u.Name)
+		dropins := map[string]string{}
+		for i, d := range u.Dropins {
+			r.once(dropins, element(u.Field+".dropins", i)+".name", d.Name)
+		}
+	}
+}
+
+func (r *reader) once(seen map[string]string, field, name string) {
+	if first, ok := seen[name]; ok && name != "" {
+		r.refuse(field, fmt.Sprintf("%q is also %s", name, first))
+		return
+	}
+	seen[name] = field
+}

@@ -1,0 +1,84 @@
+package ignition
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// reader walks the decoded JSON, and keeps what it finds wrong with its place.
+type reader struct {
+	// sections and resources are the fields that the configuration's version has.
+	sections, resources []string
+	problems            []Problem
+	unknown             []string
+}
+
+func (r *reader) refuse(field, message string) {
+	r.problems = append(r.problems, Problem{Field: field, Message: message})
+}
+
+// object returns the fields of an object; null and nothing have none.
+func (r *reader) object(field string, v any) map[string]any {
+	if o, ok := v.(map[string]any); ok || v == nil {
+		return o
+	}
+	r.wrongType(field, v, "an object")
+	return nil
+}
+
+func (r *reader) list(field string, v any) []any {
+	if l, ok := v.([]any); ok || v == nil {
+		return l
+	}
+	r.wrongType(field, v, "a list")
+	return nil
+}
+
+func (r *reader) text(field string, v any) string {
+	if s, ok := v.(string); ok || v == nil {
+		return s
+	}
+	r.wrongType(field, v, "a string")
+	return ""
+}
+
+// required is the text of a field that must not be empty.
+func (r *reader) required(field string, v any) string {
+	if v == nil || v == "" {
+		r.refuse(field, "is missing")
+		return ""
+	}
+	return r.text(field, v)
+}
+
+// wrongType does not quote the value, which may be secret.
+func (r *reader) wrongType(field string, v any, want string) {
+	has := "a number"
+	switch v.(type) {
+	case map[string]any:
+		has = "an object"
+	case []any:
+		has = "a list"
+	case string:
+		has = "a string"
+	case bool:
+		has = "a boolean"
+	}
+	r.refuse(field, "has "+has+" where "+want+" is wanted")
+}
+
+// only notes the fields of an object that are not known.
+func (r *reader) only(field string, o map[string]any, known []string) {
+	for _, name := range slices.Sorted(maps.Keys(o)) {
+		if slices.Contains(known, name) {
+			continue
+		}
+		if field != "" {
+			name = field + "." + name
+		}
+		r.unknown = append(r.unknown, name)
+	}
+}
+
+func element(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
