@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/containers/image/v5 v5.36.2
-	github.com/openshift/api v0.0.0-20260729135743-72624b98ff3d
+	github.com/openshift/api v0.0.0-20251015095338-264e80a2b6e7
 	github.com/openshift/runtime-utils v0.0.0-20230921210328-7bdb5b9c177b
 	k8s.io/apimachinery v0.36.3
 )
@@ -34,7 +34,7 @@ require (
 	gopkg.in/inf.v0 v0.9.1 // indirect
 	k8s.io/api v0.36.3 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
-	k8s.io/kube-openapi v0.0.0-20260519202549-bbf5c5577288 // indirect
+	k8s.io/kube-openapi v0.0.0-20260317180543-43fb72c5454a // indirect
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
 	sigs.k8s.io/randfill v1.0.0 // indirect

@@ -1,10 +1,8 @@
 package registriesconf
 
 import (
-	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/containers/image/v5/pkg/sysregistriesv2"
@@ -13,27 +11,24 @@ import (
 	operatorv1alpha1 "github.com/openshift/api/operator/v1alpha1"
 	"github.com/openshift/runtime-utils/pkg/registries"
 
-	"wmco/render/bundle"
 	"wmco/render/mirrors"
+	"wmco/render/mirrors/mirrorstest"
 )
 
-// entry is what registries.conf says about one source.
-type entry struct {
-	Source        string
-	Digests, Tags []string
-	Blocked       bool
+func entry(source string, digests, tags []string, blocked bool) mirrorstest.Entry {
+	return mirrorstest.Entry{Source: source, Digests: digests, Tags: tags, Blocked: blocked}
 }
 
 // openShift are the entries that OpenShift's own code writes.
-func openShift(t *testing.T, c cluster) []entry {
+func openShift(t *testing.T, c cluster) []mirrorstest.Entry {
 	t.Helper()
 	var conf sysregistriesv2.V2RegistriesConf
 	if err := registries.EditRegistriesConfig(&conf, nil, nil, c.policies, c.digests, c.tags); err != nil {
 		t.Fatalf("EditRegistriesConfig: %v", err)
 	}
-	var out []entry
+	var out []mirrorstest.Entry
 	for _, r := range conf.Registries {
-		e := entry{Source: r.Location + r.Prefix, Blocked: r.Blocked}
+		e := mirrorstest.Entry{Source: r.Location + r.Prefix, Blocked: r.Blocked}
 		for _, m := range r.Mirrors {
 			switch m.PullFromMirror {
 			case sysregistriesv2.MirrorByDigestOnly:
@@ -46,46 +41,15 @@ func openShift(t *testing.T, c cluster) []entry {
 		}
 		out = append(out, e)
 	}
-	slices.SortFunc(out, bySourceText)
+	slices.SortFunc(out, mirrorstest.BySource)
 	return out
 }
 
-// ours are the same entries of mirrors.Merge.
-func ours(c cluster) []entry {
-	var digests, tags []mirrors.Set
-	for _, s := range c.sets() {
-		if s.Kind == mirrors.TagSet {
-			tags = append(tags, s)
-		} else {
-			digests = append(digests, s)
-		}
-	}
-	entries := map[string]entry{}
-	for _, chain := range mirrors.Merge(digests) {
-		entries[chain.Source] = entry{Source: chain.Source, Digests: chain.Mirrors, Blocked: chain.Never}
-	}
-	for _, chain := range mirrors.Merge(tags) {
-		e := entries[chain.Source]
-		entries[chain.Source] = entry{Source: chain.Source, Digests: e.Digests, Tags: chain.Mirrors, Blocked: e.Blocked || chain.Never}
-	}
-	return slices.SortedFunc(maps.Values(entries), bySourceText)
-}
-
-func bySourceText(x, y entry) int {
-	switch {
-	case x.Source < y.Source:
-		return -1
-	case x.Source > y.Source:
-		return 1
-	}
-	return 0
-}
-
 // compare holds the entries and the verdict on one cluster against OpenShift's, and returns its own.
-func compare(t *testing.T, c cluster) (entries []entry, refused string) {
+func compare(t *testing.T, c cluster) (entries []mirrorstest.Entry, refused string) {
 	t.Helper()
 	entries = openShift(t, c)
-	if diff := cmp.Diff(entries, ours(c)); diff != "" {
+	if diff := cmp.Diff(entries, mirrorstest.Entries(c.sets())); diff != "" {
 		t.Fatalf("entries (-OpenShift +ours):\n%s\nof %+v", diff, c.sets())
 	}
 	refused = refusal(c)
@@ -99,19 +63,10 @@ func compare(t *testing.T, c cluster) (entries []entry, refused string) {
 	if len(result.Files) != 0 {
 		t.Fatalf("refused, but with files: %+v", result.Files)
 	}
-	for _, f := range result.Findings {
-		if f.Severity == "error" && says(f.Message, refused) {
-			return entries, refused
-		}
+	if !mirrorstest.Refuses(result.Findings, refused) {
+		t.Fatalf("OpenShift says %q\nours: %+v\nof %+v", refused, result.Findings, c.sets())
 	}
-	t.Fatalf("OpenShift says %q\nours: %+v\nof %+v", refused, result.Findings, c.sets())
 	return entries, refused
-}
-
-// says tells whether our message is OpenShift's, apart from a user and password that ours hides.
-func says(ours, theirs string) bool {
-	before, after, hides := strings.Cut(ours, bundle.MaskedText)
-	return ours == theirs || hides && strings.HasPrefix(theirs, before) && strings.HasSuffix(theirs, after)
 }
 
 func FuzzMerge(f *testing.F) {
@@ -166,7 +121,7 @@ func TestMergeRandomClusters(t *testing.T) {
 }
 
 // orderLost tells whether a cycle was broken: some entry wanted two mirrors the other way round.
-func orderLost(c cluster, e entry) bool {
+func orderLost(c cluster, e mirrorstest.Entry) bool {
 	for _, s := range c.sets() {
 		list := e.Digests
 		if s.Kind == mirrors.TagSet {
@@ -223,28 +178,28 @@ func join(list ...cluster) cluster {
 func TestVectors(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster cluster
-		want    []entry
+		want    []mirrorstest.Entry
 	}{
-		"lists that overlap are joined":                 {join(byDigest("s", unset, "a", "b", "c"), byDigest("s", unset, "c", "d", "e")), []entry{{"s", []string{"a", "b", "c", "d", "e"}, nil, false}}},
-		"the order of objects does not matter":          {join(byDigest("s", unset, "c", "d", "e"), byDigest("s", unset, "a", "b", "c")), []entry{{"s", []string{"a", "b", "c", "d", "e"}, nil, false}}},
-		"one list is not sorted":                        {byDigest("s", unset, "z", "m", "a"), []entry{{"s", []string{"z", "m", "a"}, nil, false}}},
-		"unrelated lists are taken in turns":            {join(byDigest("s", unset, "z1", "z2"), byDigest("s", unset, "a1", "a2")), []entry{{"s", []string{"a1", "z1", "a2", "z2"}, nil, false}}},
-		"one Never is enough":                           {join(byDigest("s", unset, "a"), byDigest("s", never, "b")), []entry{{"s", []string{"a", "b"}, nil, true}}},
-		"a Never for tags is one for digests":           {join(byDigest("s", allow, "a"), byTag("s", never, "b")), []entry{{"s", []string{"a"}, []string{"b"}, true}}},
+		"lists that overlap are joined":                 {join(byDigest("s", unset, "a", "b", "c"), byDigest("s", unset, "c", "d", "e")), []mirrorstest.Entry{entry("s", []string{"a", "b", "c", "d", "e"}, nil, false)}},
+		"the order of objects does not matter":          {join(byDigest("s", unset, "c", "d", "e"), byDigest("s", unset, "a", "b", "c")), []mirrorstest.Entry{entry("s", []string{"a", "b", "c", "d", "e"}, nil, false)}},
+		"one list is not sorted":                        {byDigest("s", unset, "z", "m", "a"), []mirrorstest.Entry{entry("s", []string{"z", "m", "a"}, nil, false)}},
+		"unrelated lists are taken in turns":            {join(byDigest("s", unset, "z1", "z2"), byDigest("s", unset, "a1", "a2")), []mirrorstest.Entry{entry("s", []string{"a1", "z1", "a2", "z2"}, nil, false)}},
+		"one Never is enough":                           {join(byDigest("s", unset, "a"), byDigest("s", never, "b")), []mirrorstest.Entry{entry("s", []string{"a", "b"}, nil, true)}},
+		"a Never for tags is one for digests":           {join(byDigest("s", allow, "a"), byTag("s", never, "b")), []mirrorstest.Entry{entry("s", []string{"a"}, []string{"b"}, true)}},
 		"no mirrors, no policy":                         {byDigest("s", never), nil},
 		"the source as its only mirror is no mirror":    {byDigest("s", never, "s"), nil},
-		"a cycle is broken at the first name":           {join(byPolicy("s", "r1", "r2"), byDigest("s", unset, "local", "r2", "r1")), []entry{{"s", []string{"local", "r1", "r2"}, nil, false}}},
-		"a scope in a scope is an entry of its own":     {join(byDigest("q.io/lib", unset, "m.io/lib"), byDigest("q.io/lib/busybox", unset, "n.io/bb")), []entry{{"q.io/lib", []string{"m.io/lib"}, nil, false}, {"q.io/lib/busybox", []string{"n.io/bb"}, nil, false}}},
-		"the source between mirrors stays":              {byDigest("s", unset, "a", "s", "b"), []entry{{"s", []string{"a", "s", "b"}, nil, false}}},
-		"the source behind its mirrors is left out":     {byDigest("s", unset, "a", "b", "s"), []entry{{"s", []string{"a", "b"}, nil, false}}},
-		"a repeated mirror is one":                      {byDigest("s", unset, "a", "a", "b", "a"), []entry{{"s", []string{"a", "b"}, nil, false}}},
-		"content source policies are for digests alone": {join(byPolicy("s", "a"), byTag("s", unset, "b")), []entry{{"s", []string{"a"}, []string{"b"}, false}}},
+		"a cycle is broken at the first name":           {join(byPolicy("s", "r1", "r2"), byDigest("s", unset, "local", "r2", "r1")), []mirrorstest.Entry{entry("s", []string{"local", "r1", "r2"}, nil, false)}},
+		"a scope in a scope is an entry of its own":     {join(byDigest("q.io/lib", unset, "m.io/lib"), byDigest("q.io/lib/busybox", unset, "n.io/bb")), []mirrorstest.Entry{entry("q.io/lib", []string{"m.io/lib"}, nil, false), entry("q.io/lib/busybox", []string{"n.io/bb"}, nil, false)}},
+		"the source between mirrors stays":              {byDigest("s", unset, "a", "s", "b"), []mirrorstest.Entry{entry("s", []string{"a", "s", "b"}, nil, false)}},
+		"the source behind its mirrors is left out":     {byDigest("s", unset, "a", "b", "s"), []mirrorstest.Entry{entry("s", []string{"a", "b"}, nil, false)}},
+		"a repeated mirror is one":                      {byDigest("s", unset, "a", "a", "b", "a"), []mirrorstest.Entry{entry("s", []string{"a", "b"}, nil, false)}},
+		"content source policies are for digests alone": {join(byPolicy("s", "a"), byTag("s", unset, "b")), []mirrorstest.Entry{entry("s", []string{"a"}, []string{"b"}, false)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, openShift(t, c.cluster)); diff != "" {
 				t.Errorf("openshift/runtime-utils (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff(c.want, ours(c.cluster)); diff != "" {
+			if diff := cmp.Diff(c.want, mirrorstest.Entries(c.cluster.sets())); diff != "" {
 				t.Errorf("mirrors.Merge (-want +got):\n%s", diff)
 			}
 		})

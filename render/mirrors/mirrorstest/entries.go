@@ -1,0 +1,55 @@
+// Package mirrorstest writes what render/mirrors merges as the entries of registries.conf, so that tests can hold it to
+// what OpenShift's own code writes for the same mirror sets.
+package mirrorstest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"wmco/render/bundle"
+	"wmco/render/mirrors"
+)
+
+// Entry is what registries.conf says about one source. Digests and Tags are its mirrors in order, for pulls by digest and
+// by tag.
+type Entry struct {
+	Source        string
+	Digests, Tags []string
+	Blocked       bool
+}
+
+// Entries merges mirror sets, sorted by source.
+func Entries(sets []mirrors.Set) []Entry {
+	var digests, tags []mirrors.Set
+	for _, s := range sets {
+		if s.Kind == mirrors.TagSet {
+			tags = append(tags, s)
+		} else {
+			digests = append(digests, s)
+		}
+	}
+	entries := map[string]Entry{}
+	for _, chain := range mirrors.Merge(digests) {
+		entries[chain.Source] = Entry{Source: chain.Source, Digests: chain.Mirrors, Blocked: chain.Never}
+	}
+	for _, chain := range mirrors.Merge(tags) {
+		e := entries[chain.Source]
+		entries[chain.Source] = Entry{Source: chain.Source, Digests: e.Digests, Tags: chain.Mirrors, Blocked: e.Blocked || chain.Never}
+	}
+	return slices.SortedFunc(maps.Values(entries), BySource)
+}
+
+// BySource orders entries by their source.
+func BySource(x, y Entry) int { return cmp.Compare(x.Source, y.Source) }
+
+// Refuses reports whether one of the errors among the findings has OpenShift's message, apart from a user and password that
+// ours hides.
+func Refuses(findings bundle.Findings, message string) bool {
+	return slices.ContainsFunc(findings, func(f bundle.Finding) bool {
+		before, after, hides := strings.Cut(f.Message, bundle.MaskedText)
+		same := f.Message == message || hides && strings.HasPrefix(message, before) && strings.HasSuffix(message, after)
+		return f.Severity == bundle.SeverityError && same
+	})
+}
