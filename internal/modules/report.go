@@ -1,0 +1,68 @@
+package modules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// ErrNotServed is what ReportPins returns if a pin cannot be downloaded.
+var ErrNotServed = errors.New("some pins are not served: go get MODULE@VERSION in the folder of the go.mod")
+
+// ReportPins says for every go.mod below root how many pins the module proxy serves and names those that it does not
+// serve or does not list. The file all gets every pin, a line each: go.mod, pin, state, separated by tabs.
+func ReportPins(ctx context.Context, root string, out io.Writer, all string) error {
+	file, err := os.Create(all)
+	if err != nil {
+		return err
+	}
+	return errors.Join(reporter{out: out, all: file}.report(ctx, root), file.Close())
+}
+
+type reporter struct{ out, all io.Writer }
+
+func (r reporter) report(ctx context.Context, root string) error {
+	files, err := ReadFiles(ctx, root)
+	if err != nil {
+		return err
+	}
+	states, refused, err := Served(ctx, unique(files))
+	if err != nil {
+		return err
+	}
+	var missing error
+	for _, f := range files {
+		if f.Err != nil {
+			missing = ErrNotServed
+			fmt.Fprintf(r.out, "%s: its pins are not known: %v\n", f.Path, f.Err)
+			continue
+		}
+		count := map[State]int{}
+		for _, p := range f.Pins {
+			count[states[p]]++
+			fmt.Fprintf(r.all, "%s\t%s\t%s\n", f.Path, p, states[p])
+		}
+		fmt.Fprintf(r.out, "%s: %d pins: %d listed, %d served but not listed, %d not served\n", f.Path, len(f.Pins), count[Listed], count[Unlisted], count[NotServed])
+		for _, p := range f.Pins {
+			if states[p] == Listed {
+				continue
+			}
+			says := string(Unlisted)
+			if states[p] == NotServed {
+				missing, says = ErrNotServed, refused[p].Reason
+			}
+			fmt.Fprintf(r.out, "  %s: %s; listed next to it: %s\n", p, says, orNone(Nearest(ctx, p)))
+		}
+	}
+	return missing
+}
+
+func orNone(list []string) string {
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}

@@ -1,0 +1,196 @@
+package modules
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Served asks the module proxy for every pin: its lists first, then, for what they lack, the version itself.
+func Served(ctx context.Context, list []Pin) (map[Pin]State, map[Pin]*RefusedError, error) {
+	scratch, err := os.MkdirTemp("", "pins-")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(scratch) //nolint:errcheck // a rest of it disturbs nobody
+	listed, err := listedVersions(ctx, scratch, list)
+	if err != nil {
+		return nil, nil, err
+	}
+	states := map[Pin]State{}
+	var others []Pin
+	for _, p := range list {
+		if slices.Contains(listed[p.Module], p.Version) {
+			states[p] = Listed
+			continue
+		}
+		states[p] = Unlisted
+		others = append(others, p)
+	}
+	refused, err := download(ctx, scratch, others)
+	for p := range maps.Keys(refused) {
+		states[p] = NotServed
+	}
+	return states, refused, err
+}
+
+// batch is how many modules one go command is asked about.
+const batch = 100
+
+// listedVersions are the versions that the proxy lists for each module: releases by the go command, which leaves
+// pseudo-versions out, and those of modules that are pinned to one by the proxy's list itself.
+func listedVersions(ctx context.Context, dir string, list []Pin) (map[string][]string, error) {
+	var paths []string
+	pseudo := map[string]bool{}
+	for _, p := range list {
+		paths = append(paths, p.Module)
+		pseudo[p.Module] = pseudo[p.Module] || isPseudo(p.Version)
+	}
+	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
+	listed := map[string][]string{}
+	for some := range slices.Chunk(paths, batch) {
+		// With -e a module whose list is refused is one without versions.
+		out, err := goCommand(ctx, dir, []string{"GOFLAGS=-mod=mod"}, append([]string{"list", "-e", "-m", "-versions", "-json=Path,Versions"}, some...)...)
+		if err != nil {
+			return nil, err
+		}
+		for m, err := range decode[struct {
+			Path     string
+			Versions []string
+		}](out) {
+			if err != nil {
+				return nil, err
+			}
+			listed[m.Path] = m.Versions
+		}
+	}
+	for module := range pseudo {
+		if pseudo[module] {
+			listed[module] = append(listed[module], proxyList(ctx, dir, module)...)
+		}
+	}
+	return listed, nil
+}
+
+// isPseudo reports whether a version names a commit: it ends in a time of fourteen digits and twelve digits of a commit
+// (https://go.dev/ref/mod#pseudo-versions).
+func isPseudo(version string) bool {
+	parts := strings.Split(strings.TrimSuffix(version, "+incompatible"), "-")
+	if len(parts) < 3 {
+		return false
+	}
+	stamp := parts[len(parts)-2]
+	stamp = stamp[strings.LastIndex(stamp, ".")+1:]
+	return len(stamp) == 14 && strings.Trim(stamp, "0123456789") == "" && len(parts[len(parts)-1]) == 12
+}
+
+// download asks for the versions themselves, with an empty module cache, and returns those that are refused.
+func download(ctx context.Context, dir string, list []Pin) (map[Pin]*RefusedError, error) {
+	cache := filepath.Join(dir, "modules")
+	// Nothing of what comes is used, so the checksum database is not asked.
+	env := []string{"GOMODCACHE=" + cache, "GOFLAGS=-modcacherw", "GONOSUMDB=*"}
+	refused := map[Pin]*RefusedError{}
+	for some := range slices.Chunk(list, batch) {
+		args := []string{"mod", "download", "-json"}
+		for _, p := range some {
+			args = append(args, p.String())
+		}
+		// It fails if one of them does; which one, its output says.
+		out, _ := goCommand(ctx, dir, env, args...)
+		answered := 0
+		for m, err := range decode[struct{ Path, Version, Error string }](out) {
+			if err != nil {
+				return nil, err
+			}
+			answered++
+			if m.Error == "" {
+				continue
+			}
+			pin := Pin{m.Path, m.Version}
+			r, ok := FindRefused(m.Error)
+			if !ok {
+				r = &RefusedError{Module: pin.Module, Version: pin.Version, Reason: strings.Join(strings.Fields(m.Error), " ")}
+			}
+			refused[pin] = r
+		}
+		if answered != len(some) {
+			return nil, fmt.Errorf("go mod download answered for %d of %d modules", answered, len(some))
+		}
+		if err := os.RemoveAll(cache); err != nil {
+			return nil, err
+		}
+	}
+	return refused, ctx.Err()
+}
+
+// Nearest are the listed versions next to a pin, below and above; empty where there is none.
+func Nearest(ctx context.Context, p Pin) []string {
+	dir := os.TempDir()
+	if isPseudo(p.Version) {
+		return neighbours(proxyList(ctx, dir, p.Module), p.Version)
+	}
+	var near []string
+	for _, query := range []string{"<", ">"} {
+		out, err := goCommand(ctx, dir, []string{"GOFLAGS=-mod=mod"}, "list", "-m", "-f", "{{.Version}}", p.Module+"@"+query+p.Version)
+		if err == nil {
+			near = append(near, strings.TrimSpace(string(out)))
+		}
+	}
+	return near
+}
+
+// neighbours are the pseudo-versions before and after one. Those of one base version sort by their time.
+func neighbours(listed []string, version string) []string {
+	base, _, _ := strings.Cut(version, "-")
+	same := slices.DeleteFunc(slices.Clone(listed), func(v string) bool { return !isPseudo(v) || !strings.HasPrefix(v, base+"-") })
+	slices.Sort(same)
+	i, _ := slices.BinarySearch(same, version)
+	return same[max(0, i-1):min(len(same), i+1)]
+}
+
+// proxyList is the list of a module as the first proxy of GOPROXY gives it, pseudo-versions included
+// (https://go.dev/ref/mod#goproxy-protocol: $base/$module/@v/list). No answer is an empty list.
+func proxyList(ctx context.Context, dir, module string) []string {
+	out, err := goCommand(ctx, dir, nil, "env", "GOPROXY")
+	if err != nil {
+		return nil
+	}
+	base, _, _ := strings.Cut(strings.FieldsFunc(strings.TrimSpace(string(out))+",", func(r rune) bool { return r == ',' || r == '|' })[0], " ")
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/"+path.Join(escape(module), "@v/list"), nil)
+	if err != nil {
+		return nil
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil
+	}
+	defer response.Body.Close() //nolint:errcheck // only read from
+	body, err := io.ReadAll(io.LimitReader(response.Body, 4<<20))
+	if err != nil || response.StatusCode != http.StatusOK {
+		return nil
+	}
+	return strings.Fields(string(body))
+}
+
+// escape writes capital letters as proxies want them: an exclamation mark and the small letter.
+func escape(module string) string {
+	var out strings.Builder
+	for _, r := range module {
+		if unicode.IsUpper(r) {
+			out.WriteByte('!')
+		}
+		out.WriteRune(unicode.ToLower(r))
+	}
+	return out.String()
+}
