@@ -99,3 +99,6 @@ replace k8s.io/component-base => k8s.io/component-base v0.36.3
 replace k8s.io/kubelet => k8s.io/kubelet v0.36.3
 
 replace k8s.io/kube-proxy => k8s.io/kube-proxy v0.36.3
+
+// A module that can often not be downloaded, and that these tests do not need.
+replace github.com/containerd/log/otel => ../standins/otel

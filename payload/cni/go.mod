@@ -33,7 +33,7 @@ require (
 	go.opencensus.io v0.24.0 // indirect
 	golang.org/x/sys v0.35.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20241015192408-796eee8c2d53 // indirect
-	google.golang.org/grpc v1.69.0 // indirect
+	google.golang.org/grpc v1.69.4 // indirect
 	google.golang.org/protobuf v1.36.7 // indirect
 	sigs.k8s.io/knftables v0.0.18 // indirect
 )
