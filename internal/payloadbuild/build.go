@@ -16,12 +16,14 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"wmco/internal/modules"
 	"wmco/payload"
 	"wmco/payload/store"
 )
 
-// Build builds what is wanted and not there yet, and writes the list and the bills of materials of everything that is
-// current.
+// Build builds what is wanted and not there yet, writes the list and the bills of materials of everything that is current,
+// and ends with a table of components. A component that cannot be built does not stop the others. The error is an
+// ErrNotServed if all that is missing are modules that cannot be downloaded.
 func Build(ctx context.Context, o Options) error {
 	all, err := o.recipes(ctx)
 	if err != nil {
@@ -37,8 +39,15 @@ func Build(ctx context.Context, o Options) error {
 		}
 	}
 	stale := slices.DeleteFunc(slices.Clone(wanted), func(r recipe) bool { _, ok := o.current(r); return ok })
-	// What was built before something failed is kept, and listed.
-	return errors.Join(o.build(ctx, stale), o.finish(all))
+	failed := o.build(ctx, stale)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	// What was built is kept and listed, whatever failed.
+	if err := o.finish(all); err != nil {
+		return err
+	}
+	return o.report(wanted, failed)
 }
 
 // perBuild is how much memory, in bytes, one component may need: its linker, and the compilers beside it. Linking a
@@ -46,26 +55,44 @@ func Build(ctx context.Context, o Options) error {
 const perBuild = 3 << 30
 
 // build builds recipes, components beside each other. The executables of one follow each other, as they share packages.
-func (o Options) build(ctx context.Context, stale []recipe) error {
+// It returns why a component could not be built, by name.
+func (o Options) build(ctx context.Context, stale []recipe) map[string]error {
 	var mu sync.Mutex
-	started := 0
-	group, ctx := errgroup.WithContext(ctx)
+	started, failed := 0, map[string]error{}
+	group := errgroup.Group{}
 	group.SetLimit(max(1, min(runtime.NumCPU(), int(available()/perBuild))))
 	for _, list := range byComponent(stale) {
 		group.Go(func() error {
-			for _, r := range list {
+			err := o.prepare(ctx, list[0].component)
+			for i := 0; i < len(list) && err == nil; i++ {
 				mu.Lock()
 				started++
-				o.tell("building %s %s (%d of %d)", r.Name, r.Version, started, len(stale))
+				o.tell("building %s %s (%d of %d)", list[i].Name, list[i].Version, started, len(stale))
 				mu.Unlock()
-				if err := o.one(ctx, r); err != nil {
-					return err
-				}
+				err = o.one(ctx, list[i])
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failed[list[0].Component] = err
 			}
 			return nil
 		})
 	}
-	return group.Wait()
+	_ = group.Wait() // errors are kept by component
+	return failed
+}
+
+// prepare downloads what a component is built from and checks what its go.mod must repeat.
+func (o Options) prepare(ctx context.Context, c payload.Component) error {
+	if c.Name == payload.Ours {
+		return nil
+	}
+	s := modules.Selection{Dir: filepath.Join(o.Root, "payload", c.Name), Packages: []string{"tool"}, Env: o.environment()}
+	if err := modules.Have(ctx, s); err != nil {
+		return err
+	}
+	return o.checkDebug(ctx, c)
 }
 
 func byComponent(all []recipe) [][]recipe {

@@ -32,7 +32,7 @@ func (o Options) bills(stamps []stamp) error {
 		if err != nil {
 			return err
 		}
-		program, modules := program(s.Entry, info), modules(s.Entry.Go, info)
+		program, modules := program(s.Entry, info), linked(s.Entry.Go, info)
 		one := newBill(&program)
 		one.add("", modules)
 		if err := one.write(filepath.Join(o.sbomDir(), billOf(s.Entry.Name))); err != nil {
@@ -96,8 +96,8 @@ func program(e store.Entry, info *debug.BuildInfo) cyclonedx.Component {
 	}
 }
 
-// modules are what is linked into an executable: the standard library, the main module and the others.
-func modules(release string, info *debug.BuildInfo) []cyclonedx.Component {
+// linked is what is linked into an executable: the standard library, the main module and the others.
+func linked(release string, info *debug.BuildInfo) []cyclonedx.Component {
 	release = strings.TrimPrefix(release, "go")
 	list := []cyclonedx.Component{{
 		BOMRef: packageURL("std", release), Type: cyclonedx.ComponentTypeLibrary, Name: "std", Version: release, PackageURL: packageURL("std", release),

@@ -1,8 +1,11 @@
 // Command builder builds, checks and compares the Windows executables that we ship; the Makefile calls it.
+//
+// Exit status: 0 everything was done, 3 executables are missing because modules cannot be downloaded, 1 anything else.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -16,11 +19,16 @@ import (
 
 const usage = "usage: builder build|check|newer [--version VERSION] [--only NAME,...] [--out DIR] [--caches DIR]"
 
+const exitNotServed = 3
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "builder:", err)
+		if errors.Is(err, payloadbuild.ErrNotServed) {
+			os.Exit(exitNotServed)
+		}
 		os.Exit(1)
 	}
 }

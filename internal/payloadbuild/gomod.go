@@ -1,0 +1,92 @@
+package payloadbuild
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"wmco/payload"
+)
+
+// goMod is what `go mod edit -json` says of a go.mod.
+type goMod struct {
+	Go      string
+	Require []struct{ Path, Version string }
+	Replace []struct {
+		New struct{ Path, Version string }
+	}
+	Godebug []struct{ Key, Value string }
+	Tool    []struct{ Path string }
+}
+
+func (o Options) readMod(ctx context.Context, path string) (goMod, error) {
+	data, err := o.output(ctx, o.Root, "mod", "edit", "-json", path)
+	if err != nil {
+		return goMod{}, err
+	}
+	var m goMod
+	if err := json.Unmarshal(data, &m); err != nil {
+		return goMod{}, fmt.Errorf("reading %q: %w", path, err)
+	}
+	return m, nil
+}
+
+// debug are the settings of GODEBUG, as name=value.
+func (m goMod) debug() []string {
+	var list []string
+	for _, d := range m.Godebug {
+		list = append(list, d.Key+"="+d.Value)
+	}
+	return list
+}
+
+// checkDebug compares the table's GODEBUG settings of a component with those of its own go.mod: its godebug lines, and what
+// its go line stands for where that is older than ours. The go command takes GODEBUG from the main module alone
+// (https://go.dev/doc/godebug), so that ours must repeat them.
+func (o Options) checkDebug(ctx context.Context, c payload.Component) error {
+	dir := filepath.Join(o.Root, "payload", c.Name)
+	path, err := o.output(ctx, dir, "list", "-mod=readonly", "-m", "-f", "{{.GoMod}}", c.Module)
+	if err != nil {
+		return err
+	}
+	upstream, err := o.readMod(ctx, strings.TrimSpace(string(path)))
+	if err != nil {
+		return err
+	}
+	ours, err := o.readMod(ctx, filepath.Join(dir, "go.mod"))
+	if err != nil {
+		return err
+	}
+	if want := inherited(upstream, ours); !slices.Equal(want, c.Debug) {
+		return fmt.Errorf("checking %s: its go.mod sets GODEBUG %q, the table %q", c.Name, want, c.Debug)
+	}
+	return nil
+}
+
+// inherited are the settings that a module with the go.mod ours must repeat.
+func inherited(upstream, ours goMod) []string {
+	const byRelease = "default=go"
+	want := upstream.debug()
+	isDefault := func(d string) bool { return strings.HasPrefix(d, byRelease) }
+	if !slices.ContainsFunc(want, isDefault) {
+		want = append(want, byRelease+upstream.Go)
+	}
+	for i, d := range want {
+		if isDefault(d) {
+			// default=go1.24.6 and default=go1.24 are the same.
+			want[i] = byRelease + minorOf(strings.TrimPrefix(d, byRelease))
+		}
+	}
+	want = slices.DeleteFunc(want, func(d string) bool { return d == byRelease+minorOf(ours.Go) })
+	slices.Sort(want)
+	return want
+}
+
+// minorOf is 1.24 of 1.24.6.
+func minorOf(release string) string {
+	parts := strings.SplitN(release, ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}
