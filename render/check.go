@@ -206,7 +206,7 @@ func (c Cluster) checkMachineConfig() bundle.Findings {
 	for _, name := range slices.Sorted(maps.Keys(c.Machine.KubeletFlags)) {
 		if !kubeletFlags[name] {
 			r.add(bundle.SeverityWarning, "KubeletFlagUnknown", "spec.config.systemd.units[kubelet.service]",
-				fmt.Sprintf("kubelet %s has no flag --%s: it is left out", kubeletVersion, name), "nothing, if Windows nodes do not need it; else set the field of the kubelet's configuration in "+SettingsConfigMap)
+				fmt.Sprintf("kubelet %s has no flag --%s: it is left out", payload.KubernetesVersion, name), "nothing, if Windows nodes do not need it; else set the field of the kubelet's configuration in "+SettingsConfigMap)
 		}
 	}
 	if c.Machine.CredentialProvider != "" {

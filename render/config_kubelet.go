@@ -9,6 +9,7 @@ import (
 	kubeletv1beta1 "k8s.io/kubelet/config/v1beta1"
 	kjson "sigs.k8s.io/json"
 
+	"wmco/payload"
 	"wmco/render/bundle"
 )
 
@@ -77,7 +78,7 @@ func checkGates(gates map[string]bool) bundle.Findings {
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
 		switch gate, known := kubeletGates[name]; {
 		case !known:
-			bad(name, "is not a feature gate of kubelet %s", kubeletVersion)
+			bad(name, "is not a feature gate of kubelet %s", payload.KubernetesVersion)
 		case name == "AllAlpha" || name == "AllBeta":
 			findings = append(findings, invalid("kubelet.featureGates."+name, "turns on gates that nobody has named: name each"))
 		case gate.Locked && gate.Default != gates[name]:
