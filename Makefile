@@ -26,6 +26,7 @@ STEP := hack/step
 # tests compile what both need.
 TEST_MODULES := internal/consumers internal/registriesconf internal/resolvers
 
+include make/modules.mk
 include make/tools.mk
 include make/testenv.mk
 include make/wine.mk
@@ -48,13 +49,14 @@ build: setup ## bin/wmco and bin/wmco-node for this machine
 	done
 
 .PHONY: test
-test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and their consumers included
+test: setup $(MODULES) containerd-if-possible testenv-if-possible ## all tests, goldens and their consumers included
 	@$(STEP) "testing" go test ./...
 	@# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
 	@for module in $(TEST_MODULES); do \
-		$(STEP) "testing $$module" \
+		hack/optional "the tests of $$module" --tests "$$module" ./... -- $(STEP) "testing $$module" \
 			env WMCO_CONTAINERD="$$(ls -d $(CURDIR)/$(CONTAINERD) 2>/dev/null || true)" go -C "$$module" test -count=1 ./...; \
 	done
+	@hack/skipped
 
 .PHONY: golden
 golden: setup ## rewrite the goldens, then check them and show what changed
@@ -64,10 +66,12 @@ golden: setup ## rewrite the goldens, then check them and show what changed
 	@git status --short -- golden
 
 .PHONY: lint
-lint: setup $(GOLANGCI_LINT) ## golangci-lint over this module and the test modules
-	@$(STEP) "linting" $(GOLANGCI_LINT) run ./...
-	@for module in $(TEST_MODULES); do \
-		(cd "$$module" && $(CURDIR)/$(STEP) "linting $$module" $(CURDIR)/$(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...); \
+lint: setup $(MODULES) ## golangci-lint over this module and the test modules
+	@$(call optional-program,$(GOLANGCI_LINT),golangci-lint,tools/lint)
+	@[ ! -x $(GOLANGCI_LINT) ] || $(STEP) "linting" $(GOLANGCI_LINT) run ./...
+	@[ ! -x $(GOLANGCI_LINT) ] || for module in $(TEST_MODULES); do \
+		hack/optional "linting $$module" --tests "$$module" ./... -- $(STEP) "linting $$module" \
+			env -C "$$module" $(CURDIR)/$(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml ./...; \
 	done
 
 .PHONY: fmt-check
@@ -75,11 +79,11 @@ fmt-check: setup ## every Go file is as gofmt -s writes it
 	@$(STEP) "checking the format" hack/fmt-check
 
 .PHONY: generate
-generate: setup ## rewrite the generated files
+generate: setup $(MODULES) ## rewrite the generated files
 	@$(STEP) "generating" hack/generate .
 
 .PHONY: generate-check
-generate-check: setup ## the generated files are up to date
+generate-check: setup $(MODULES) ## the generated files are up to date
 	@$(STEP) "checking the generated files" hack/generate-check
 
 .PHONY: cross
@@ -96,9 +100,11 @@ race: setup testenv-if-possible ## the tests under the race detector
 	@$(STEP) "testing under the race detector" env CGO_ENABLED=1 go test -race ./...
 
 .PHONY: fuzz
-fuzz: setup ## every fuzz target for FUZZTIME each (default 30s)
-	@for module in . $(TEST_MODULES); do \
-		(cd "$$module" && $(CURDIR)/$(STEP) "fuzzing $$module, $(FUZZTIME) each" $(CURDIR)/hack/fuzz $(FUZZTIME)); \
+fuzz: setup $(MODULES) ## every fuzz target for FUZZTIME each (default 30s)
+	@$(STEP) "fuzzing, $(FUZZTIME) each" hack/fuzz $(FUZZTIME)
+	@for module in $(TEST_MODULES); do \
+		hack/optional "fuzzing $$module" --tests "$$module" ./... -- $(STEP) "fuzzing $$module, $(FUZZTIME) each" \
+			env -C "$$module" $(CURDIR)/hack/fuzz $(FUZZTIME); \
 	done
 
 .PHONY: bench
@@ -116,6 +122,7 @@ demo: build ## render an example cluster into bin/demo, and bring simulated mach
 .PHONY: ci
 ci: FUZZTIME = 5s
 ci: fmt-check lint generate-check cross test fuzz ## what every change must pass
+	@hack/skipped
 	@echo "make: ci passed" >&2
 
 .PHONY: ci-full
@@ -124,6 +131,7 @@ ci-full: FUZZTIME = 2m
 ci-full: export WMCO_PROCESS_KILLS = 500
 ci-full: export WMCO_KILLS = 60
 ci-full: fmt-check lint generate-check cross test race fuzz ## ci with long fuzzing and the race detector
+	@hack/skipped
 	@echo "make: ci-full passed" >&2
 
 .PHONY: clean

@@ -24,10 +24,11 @@ payload-check: payload ## the payload once more, from empty caches: the same byt
 	@$(STEP) "comparing the payload with a second build" $(PAYLOAD_BUILDER) check --version '$(VERSION)' --only '$(PAYLOAD)'
 	@$(STEP) "looking for newer versions" $(PAYLOAD_BUILDER) newer
 
-# A machine that cannot build it still runs every other test; continuous integration must have it.
+# builder ends with 3 if all that is missing cannot be downloaded.
 .PHONY: payload-if-possible
-payload-if-possible:
-	@$(MAKE) -s payload PAYLOAD=$(SMALL_PAYLOAD) || { [ "$${CI:-}" != true ] && echo "make: no payload was built, the tests of its executables are skipped" >&2; }
+payload-if-possible: setup $(PAYLOAD_BUILDER)
+	@status=0; $(STEP) "building the small payload" $(PAYLOAD_BUILDER) build --version '$(VERSION)' --only '$(SMALL_PAYLOAD)' || status=$$?; \
+	case $$status in 0) ;; 3) hack/skip "the tests of the executables that the table above lacks" "not all modules are served" ;; *) exit $$status ;; esac
 
 test: payload-if-possible
 

@@ -13,7 +13,7 @@ wine: setup ## bin/wine: Wine 10 for the tests of Windows programs (root)
 # A machine that cannot have it still runs every other test; continuous integration must have it.
 .PHONY: wine-if-possible
 wine-if-possible:
-	@$(MAKE) -s wine || { [ "$${CI:-}" != true ] && echo "make: no Wine, the tests of Windows programs are skipped" >&2; }
+	@$(MAKE) -s wine || { [ "$${CI:-}" != true ] && hack/skip "the tests of Windows programs" "no Wine: the line above says why"; }
 
 test: wine-if-possible
 
