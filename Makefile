@@ -38,8 +38,9 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup:
-	@hack/need go
+setup: $(MODULES)
+	@status=0; missing=$$($(MODULES) have --tests . ./...) || status=$$?; \
+	[ $$status -ne 3 ] || echo "make: needs $$missing (make pins: what the module proxy serves)" >&2; exit $$status
 	@hack/packages $(DEBIAN_PACKAGES)
 
 .PHONY: build

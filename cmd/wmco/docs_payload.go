@@ -22,6 +22,9 @@ Go give the same bytes on any machine.
     make payload-check                          # once more, from empty caches: the same bytes? what is newer?
     wmco render --payload bin/payload ...       # digests and sizes in what is rendered; validate and diff take it too
 
+What cannot be built does not stop the rest: a table at the end names each component, its version, and the module version that
+could not be downloaded, and make fails. ` + "`make pins`" + ` says which pins the module proxy serves, and what it lists next to the others.
+
 ## Executables
 
 `)

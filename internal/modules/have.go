@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -20,16 +21,18 @@ type Selection struct {
 	Tests bool
 	// Env is added to the environment of the go command, such as GOOS=windows.
 	Env []string
+	// Progress, if there is one, gets a line for each module that is downloaded.
+	Progress io.Writer
 }
 
 // Have downloads what the packages import, as far as it is not in the module cache. The error is a *RefusedError if a module
 // cannot be downloaded.
 func Have(ctx context.Context, s Selection) error {
-	args := []string{"list", "-deps", "-f", "{{.ImportPath}}"}
+	args := []string{"go", "list", "-deps", "-f", "{{.ImportPath}}"}
 	if s.Tests {
 		args = append(args, "-test")
 	}
-	_, err := goCommand(ctx, s.Dir, s.Env, append(args, s.Packages...)...)
+	_, err := run(ctx, command{dir: s.Dir, env: append([]string{"GOWORK=off"}, s.Env...), args: append(args, s.Packages...), progress: s.Progress})
 	return err
 }
 
@@ -42,19 +45,42 @@ func goCommand(ctx context.Context, dir string, env []string, args ...string) ([
 type command struct {
 	dir       string
 	env, args []string
+	progress  io.Writer
+}
+
+// downloads passes the go command's lines about downloads on, and keeps everything.
+type downloads struct {
+	all, line []byte
+	progress  io.Writer
+}
+
+// Write implements io.Writer.
+func (d *downloads) Write(p []byte) (int, error) {
+	for _, b := range p {
+		d.line = append(d.line, b)
+		if b != '\n' {
+			continue
+		}
+		if d.progress != nil && bytes.HasPrefix(d.line, []byte("go: downloading ")) {
+			_, _ = d.progress.Write(d.line) // a lost line of progress is no failure
+		}
+		d.line = d.line[:0]
+	}
+	d.all = append(d.all, p...)
+	return len(p), nil
 }
 
 func run(ctx context.Context, c command) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, c.args[0], c.args[1:]...)
 	cmd.Dir, cmd.Env = c.dir, append(os.Environ(), c.env...)
-	var stderr bytes.Buffer
+	stderr := downloads{progress: c.progress}
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err == nil {
 		return out, nil
 	}
-	if refused, ok := FindRefused(stderr.String()); ok {
+	if refused, ok := FindRefused(string(stderr.all)); ok {
 		return out, refused
 	}
-	return out, fmt.Errorf("running %s %s in %q: %w", c.args[0], c.args[1], c.dir, errors.Join(err, errors.New(strings.TrimSpace(stderr.String()))))
+	return out, fmt.Errorf("running %s %s in %q: %w", c.args[0], c.args[1], c.dir, errors.Join(err, errors.New(strings.TrimSpace(string(stderr.all)))))
 }

@@ -40,8 +40,12 @@ func TestFindRefused(t *testing.T) {
 func TestHave(t *testing.T) {
 	p := newProxy(t, "a.io/b@v1.0.0", "c.io/d@v1.2.0")
 	dir := writeModule(t, "a.io/b@v1.0.0", "c.io/d@v1.2.0")
-	if err := Have(t.Context(), Selection{Dir: dir, Packages: []string{"./..."}, Tests: true}); err != nil {
+	var progress bytes.Buffer
+	if err := Have(t.Context(), Selection{Dir: dir, Packages: []string{"./..."}, Tests: true, Progress: &progress}); err != nil {
 		t.Error(err)
+	}
+	if got := strings.Count(progress.String(), "go: downloading "); got != 2 {
+		t.Errorf("progress: %q", progress.String())
 	}
 	if _, err := goCommand(t.Context(), dir, nil, "clean", "-modcache"); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func run(ctx context.Context, args []string) error {
 	}
 	switch {
 	case args[0] == "have" && flags.NArg() > 1:
-		return modules.Have(ctx, modules.Selection{Dir: flags.Arg(0), Packages: flags.Args()[1:], Tests: *tests})
+		return modules.Have(ctx, modules.Selection{Dir: flags.Arg(0), Packages: flags.Args()[1:], Tests: *tests, Progress: os.Stderr})
 	case args[0] == "pins" && flags.NArg() == 1:
 		return modules.ReportPins(ctx, ".", os.Stdout, flags.Arg(0))
 	}
