@@ -55,7 +55,7 @@ func Build(ctx context.Context, o Options) error {
 const perBuild = 3 << 30
 
 // build builds recipes, components beside each other. The executables of one follow each other, as they share packages.
-// It returns why a component could not be built, by name.
+// It returns why an executable could not be built, by name.
 func (o Options) build(ctx context.Context, stale []recipe) map[string]error {
 	var mu sync.Mutex
 	started, failed := 0, map[string]error{}
@@ -63,36 +63,37 @@ func (o Options) build(ctx context.Context, stale []recipe) map[string]error {
 	group.SetLimit(max(1, min(runtime.NumCPU(), int(available()/perBuild))))
 	for _, list := range byComponent(stale) {
 		group.Go(func() error {
-			err := o.prepare(ctx, list[0].component)
-			for i := 0; i < len(list) && err == nil; i++ {
+			for _, r := range list {
 				mu.Lock()
 				started++
-				o.tell("building %s %s (%d of %d)", list[i].Name, list[i].Version, started, len(stale))
+				o.tell("building %s %s (%d of %d)", r.Name, r.Version, started, len(stale))
 				mu.Unlock()
-				err = o.one(ctx, list[i])
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if err != nil {
-				failed[list[0].Component] = err
+				err := o.prepare(ctx, r)
+				if err == nil {
+					err = o.one(ctx, r)
+				}
+				if err != nil {
+					mu.Lock()
+					failed[r.Name] = err
+					mu.Unlock()
+				}
 			}
 			return nil
 		})
 	}
-	_ = group.Wait() // errors are kept by component
+	_ = group.Wait() // errors are kept by name
 	return failed
 }
 
-// prepare downloads what a component is built from and checks what its go.mod must repeat.
-func (o Options) prepare(ctx context.Context, c payload.Component) error {
-	if c.Name == payload.Ours {
+// prepare downloads what an executable is built from and checks what the go.mod of its component must repeat.
+func (o Options) prepare(ctx context.Context, r recipe) error {
+	if r.Component == payload.Ours {
 		return nil
 	}
-	s := modules.Selection{Dir: filepath.Join(o.Root, "payload", c.Name), Packages: []string{"tool"}, Env: o.environment()}
-	if err := modules.Have(ctx, s); err != nil {
+	if err := modules.Have(ctx, modules.Selection{Dir: r.dir, Packages: []string{r.Package}, Env: o.environment()}); err != nil {
 		return err
 	}
-	return o.checkDebug(ctx, c)
+	return o.checkDebug(ctx, r.component)
 }
 
 func byComponent(all []recipe) [][]recipe {

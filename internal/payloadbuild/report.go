@@ -14,23 +14,19 @@ import (
 // ErrNotServed says that executables are missing because modules cannot be downloaded, and for no other reason.
 var ErrNotServed = errors.New("some executables are missing: the module proxy does not serve what they are built from (make pins)")
 
-// report prints one line for each component that was asked for, and returns what is missing.
+// report prints one line for each component that was asked for, and returns what is missing. failed are errors by the name
+// of the executable.
 func (o Options) report(wanted []recipe, failed map[string]error) error {
 	table := tabwriter.NewWriter(o.Progress, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "COMPONENT\tVERSION\tRESULT")
 	for _, list := range byComponent(wanted) {
-		component := list[0].Component
-		result := "built: " + strings.Join(recipeNames(list), ", ")
-		if err := failed[component]; err != nil {
-			result = "not built: " + firstLine(err)
-		}
-		fmt.Fprintf(table, "%s\t%s\t%s\n", component, list[0].component.Version, result)
+		fmt.Fprintf(table, "%s\t%s\t%s\n", list[0].Component, list[0].component.Version, result(list, failed))
 	}
 	var problems []error
-	for _, component := range slices.Sorted(maps.Keys(failed)) {
+	for _, name := range slices.Sorted(maps.Keys(failed)) {
 		var refused *modules.RefusedError
-		if !errors.As(failed[component], &refused) {
-			problems = append(problems, fmt.Errorf("building %s: %w", component, failed[component]))
+		if !errors.As(failed[name], &refused) {
+			problems = append(problems, fmt.Errorf("building %s: %w", name, failed[name]))
 		}
 	}
 	if len(problems) == 0 && len(failed) > 0 {
@@ -39,12 +35,20 @@ func (o Options) report(wanted []recipe, failed map[string]error) error {
 	return errors.Join(append(problems, table.Flush())...)
 }
 
-func recipeNames(list []recipe) []string {
-	var names []string
+// result names the executables of a component that are built, and the others with the reason.
+func result(list []recipe, failed map[string]error) string {
+	var built, missing []string
 	for _, r := range list {
-		names = append(names, r.Name)
+		if err := failed[r.Name]; err != nil {
+			missing = append(missing, r.Name+" not built: "+firstLine(err))
+		} else {
+			built = append(built, r.Name)
+		}
 	}
-	return names
+	if len(built) > 0 {
+		missing = append([]string{"built: " + strings.Join(built, ", ")}, missing...)
+	}
+	return strings.Join(missing, "; ")
 }
 
 func firstLine(err error) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/internal/modules"
+	"wmco/payload"
 )
 
 func TestReportSaysWhatIsMissingAndWhy(t *testing.T) {
@@ -41,10 +42,10 @@ func TestReportSaysWhatIsMissingAndWhy(t *testing.T) {
 		err       string
 	}{
 		"nothing failed":         {nil, table(azureBuilt, cniBuilt), false, ""},
-		"a module is not served": {map[string]error{"azure": refused}, table("not built: downloading: a.io/b@v1.2.3: 403 Forbidden", cniBuilt), true, ErrNotServed.Error()},
+		"a module is not served": {map[string]error{payload.CloudManager: refused}, table("azure-cloud-node-manager not built: downloading: a.io/b@v1.2.3: 403 Forbidden", cniBuilt), true, ErrNotServed.Error()},
 		"one is not served, one does not compile": {
-			map[string]error{"azure": refused, "cni": errors.New("exit status 1\nx.go:1: syntax error")},
-			table("not built: downloading: a.io/b@v1.2.3: 403 Forbidden", "not built: exit status 1"), false, "building cni: exit status 1\nx.go:1: syntax error",
+			map[string]error{payload.CloudManager: refused, payload.WinBridge: errors.New("exit status 1\nx.go:1: syntax error")},
+			table("azure-cloud-node-manager not built: downloading: a.io/b@v1.2.3: 403 Forbidden", "built: host-local, win-overlay; win-bridge not built: exit status 1"), false, "building win-bridge: exit status 1\nx.go:1: syntax error",
 		},
 	} {
 		var out bytes.Buffer
