@@ -50,7 +50,7 @@ build: setup ## bin/wmco and bin/wmco-node for this machine
 	done
 
 .PHONY: test
-test: setup $(MODULES) containerd-if-possible testenv-if-possible ## all tests, goldens and their consumers included
+test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and their consumers included
 	@$(STEP) "testing" go test ./...
 	@# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
 	@for module in $(TEST_MODULES); do \
@@ -67,7 +67,7 @@ golden: setup ## rewrite the goldens, then check them and show what changed
 	@git status --short -- golden
 
 .PHONY: lint
-lint: setup $(MODULES) ## golangci-lint over this module and the test modules
+lint: setup ## golangci-lint over this module and the test modules
 	@$(call optional-program,$(GOLANGCI_LINT),golangci-lint,tools/lint)
 	@[ ! -x $(GOLANGCI_LINT) ] || $(STEP) "linting" $(GOLANGCI_LINT) run ./...
 	@[ ! -x $(GOLANGCI_LINT) ] || for module in $(TEST_MODULES); do \
@@ -80,11 +80,11 @@ fmt-check: setup ## every Go file is as gofmt -s writes it
 	@$(STEP) "checking the format" hack/fmt-check
 
 .PHONY: generate
-generate: setup $(MODULES) ## rewrite the generated files
+generate: setup ## rewrite the generated files
 	@$(STEP) "generating" hack/generate .
 
 .PHONY: generate-check
-generate-check: setup $(MODULES) ## the generated files are up to date
+generate-check: setup ## the generated files are up to date
 	@$(STEP) "checking the generated files" hack/generate-check
 
 .PHONY: cross
@@ -101,7 +101,7 @@ race: setup testenv-if-possible ## the tests under the race detector
 	@$(STEP) "testing under the race detector" env CGO_ENABLED=1 go test -race ./...
 
 .PHONY: fuzz
-fuzz: setup $(MODULES) ## every fuzz target for FUZZTIME each (default 30s)
+fuzz: setup ## every fuzz target for FUZZTIME each (default 30s)
 	@$(STEP) "fuzzing, $(FUZZTIME) each" hack/fuzz $(FUZZTIME)
 	@for module in $(TEST_MODULES); do \
 		hack/optional "fuzzing $$module" --tests "$$module" ./... -- $(STEP) "fuzzing $$module, $(FUZZTIME) each" \

@@ -29,6 +29,6 @@ $(KUBE_APISERVER): tools/kube-apiserver/go.mod tools/kube-apiserver/go.sum
 	@touch $@
 
 .PHONY: testenv-if-possible
-testenv-if-possible: $(MODULES)
+testenv-if-possible: setup
 	@$(call optional-program,$(ETCD),the tests against an API server,tools/etcd)
 	@$(call optional-program,$(KUBE_APISERVER),the tests against an API server,tools/kube-apiserver)

@@ -22,5 +22,5 @@ $(CONTAINERD): tools/containerd/go.mod tools/containerd/go.sum $(wildcard intern
 	@touch $@
 
 .PHONY: containerd-if-possible
-containerd-if-possible: $(MODULES)
+containerd-if-possible: setup
 	@$(call optional-program,$(CONTAINERD),the test of containerd's configuration,tools/containerd)

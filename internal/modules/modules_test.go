@@ -3,6 +3,7 @@ package modules
 import (
 	"bytes"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -105,6 +106,19 @@ func TestPins(t *testing.T) {
 	}
 	if got := proxyList(t.Context(), dir, "i.io/Upper"); len(got) != 1 {
 		t.Errorf("a module with a capital letter: %q", got)
+	}
+}
+
+func TestPinsWithoutAProxy(t *testing.T) {
+	newProxy(t, "a.io/b@v1.0.0")
+	dir := writeModule(t, "a.io/b@v1.0.0")
+	if err := Have(t.Context(), Selection{Dir: dir, Packages: []string{"."}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOPROXY", "off")
+	err := ReportPins(t.Context(), dir, io.Discard, filepath.Join(t.TempDir(), "pins.txt"))
+	if err == nil || !strings.Contains(err.Error(), "lists no version of any module") {
+		t.Errorf("error %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package modules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -73,12 +74,17 @@ func listedVersions(ctx context.Context, dir string, list []Pin) (map[string][]s
 			listed[m.Path] = m.Versions
 		}
 	}
-	for module := range pseudo {
-		if pseudo[module] {
+	for module, is := range pseudo {
+		if is {
 			listed[module] = append(listed[module], proxyList(ctx, dir, module)...)
 		}
 	}
-	return listed, nil
+	for _, versions := range listed {
+		if len(versions) > 0 {
+			return listed, nil
+		}
+	}
+	return nil, errors.New("asking the module proxy: it lists no version of any module (go env GOPROXY)")
 }
 
 // isPseudo reports whether a version names a commit: it ends in a time of fourteen digits and twelve digits of a commit
@@ -164,7 +170,10 @@ func proxyList(ctx context.Context, dir, module string) []string {
 	if err != nil {
 		return nil
 	}
-	base, _, _ := strings.Cut(strings.FieldsFunc(strings.TrimSpace(string(out))+",", func(r rune) bool { return r == ',' || r == '|' })[0], " ")
+	base := strings.TrimSpace(string(out))
+	if end := strings.IndexAny(base, ",|"); end >= 0 {
+		base = base[:end]
+	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/"+path.Join(escape(module), "@v/list"), nil)
