@@ -46,21 +46,25 @@ type Problem struct {
 	Field, Message string
 }
 
-// version is what one version of the specification adds to the one before it, in the objects that are read.
+// version is what one version of the specification adds to the one before it: fields of the whole, of storage and of the
+// contents of a file.
 type version struct {
-	number              string
-	sections, resources []string
+	number                       string
+	sections, storage, resources []string
 }
 
 // versions are those that are read, in order.
 var versions = []version{
-	{"3.0.0", []string{"ignition", "passwd", "storage", "systemd"}, []string{"compression", "source", "verification"}},
-	{"3.1.0", nil, []string{"httpHeaders"}},
-	{"3.2.0", nil, nil},
-	{"3.3.0", []string{"kernelArguments"}, nil},
-	{"3.4.0", nil, nil},
-	{"3.5.0", nil, nil},
-	{"3.6.0", nil, nil},
+	{
+		number: "3.0.0", sections: []string{"ignition", "passwd", "storage", "systemd"},
+		storage: []string{"directories", "disks", "files", "filesystems", "links", "raid"}, resources: []string{"compression", "source", "verification"},
+	},
+	{number: "3.1.0", resources: []string{"httpHeaders"}},
+	{number: "3.2.0", storage: []string{"luks"}},
+	{number: "3.3.0", sections: []string{"kernelArguments"}},
+	{number: "3.4.0"},
+	{number: "3.5.0"},
+	{number: "3.6.0"},
 }
 
 // Parse reads a configuration, and returns every problem that it has.
@@ -98,7 +102,9 @@ func (r *reader) config(root any) Config {
 		return c
 	}
 	r.only("", top, r.sections)
-	for i, v := range r.list("storage.files", r.object("storage", top["storage"])["files"]) {
+	storage := r.object("storage", top["storage"])
+	r.only("storage", storage, r.storage)
+	for i, v := range r.list("storage.files", storage["files"]) {
 		c.Files = append(c.Files, r.file(element("storage.files", i), v))
 	}
 	systemd := r.object("systemd", top["systemd"])
@@ -117,7 +123,8 @@ func (r *reader) version(v any) string {
 	const field = "ignition.version"
 	number := r.required(field, r.object("ignition", v)["version"])
 	for _, known := range versions {
-		r.sections, r.resources = append(r.sections, known.sections...), append(r.resources, known.resources...)
+		r.sections, r.storage = append(r.sections, known.sections...), append(r.storage, known.storage...)
+		r.resources = append(r.resources, known.resources...)
 		if known.number == number {
 			return number
 		}

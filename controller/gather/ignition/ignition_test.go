@@ -70,13 +70,13 @@ func TestVersions(t *testing.T) {
 }
 
 func TestFieldsThatAVersionDoesNotHaveAreNoted(t *testing.T) {
-	rest := `,"kernelArguments":{},"storage":{"files":[{"path":"/a","content":{},"contents":{"source":"data:,","httpHeaders":[]}}]},"systemd":{"Units":[]}`
+	rest := `,"kernelArguments":{},"storage":{"file":[],"luks":[],"files":[{"path":"/a","content":{},"contents":{"source":"data:,","httpHeaders":[]}}]},"systemd":{"Units":[]}`
 	tests := map[string][]string{
-		"3.0.0": {"kernelArguments", "storage.files[0].content", "storage.files[0].contents.httpHeaders", "systemd.Units"},
-		"3.1.0": {"kernelArguments", "storage.files[0].content", "systemd.Units"},
-		"3.2.0": {"kernelArguments", "storage.files[0].content", "systemd.Units"},
-		"3.3.0": {"storage.files[0].content", "systemd.Units"},
-		"3.6.0": {"storage.files[0].content", "systemd.Units"},
+		"3.0.0": {"kernelArguments", "storage.file", "storage.files[0].content", "storage.files[0].contents.httpHeaders", "storage.luks", "systemd.Units"},
+		"3.1.0": {"kernelArguments", "storage.file", "storage.files[0].content", "storage.luks", "systemd.Units"},
+		"3.2.0": {"kernelArguments", "storage.file", "storage.files[0].content", "systemd.Units"},
+		"3.3.0": {"storage.file", "storage.files[0].content", "systemd.Units"},
+		"3.6.0": {"storage.file", "storage.files[0].content", "systemd.Units"},
 	}
 	for version, want := range tests {
 		c, problems := Parse([]byte(config(version, rest)))

@@ -8,10 +8,10 @@ import (
 
 // reader walks the decoded JSON, and keeps what it finds wrong with its place.
 type reader struct {
-	// sections and resources are the fields that the configuration's version has.
-	sections, resources []string
-	problems            []Problem
-	unknown             []string
+	// sections, storage and resources are the fields that the configuration's version has.
+	sections, storage, resources []string
+	problems                     []Problem
+	unknown                      []string
 }
 
 func (r *reader) refuse(field, message string) {
