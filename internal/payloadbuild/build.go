@@ -40,11 +40,8 @@ func Build(ctx context.Context, o Options) error {
 	}
 	stale := slices.DeleteFunc(slices.Clone(wanted), func(r recipe) bool { _, ok := o.current(r); return ok })
 	failed := o.build(ctx, stale)
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	// What was built is kept and listed, whatever failed.
-	if err := o.finish(all); err != nil {
+	if err := errors.Join(ctx.Err(), o.finish(all)); err != nil {
 		return err
 	}
 	return o.report(wanted, failed)
