@@ -51,6 +51,9 @@ build: setup ## bin/wmco and bin/wmco-node for this machine
 
 .PHONY: test
 test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and their consumers included
+	@# Tests of services have limits of time, which a compiler beside them can use up.
+	@$(STEP) "compiling" go build ./...
+	@$(STEP) "compiling for Windows" env GOOS=windows GOARCH=amd64 go build ./...
 	@$(STEP) "testing" go test ./...
 	@# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
 	@for module in $(TEST_MODULES); do \

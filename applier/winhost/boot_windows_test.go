@@ -57,7 +57,7 @@ func TestBoot(t *testing.T) {
 }
 
 func beforeBoot(t *testing.T, variable applier.Setting, config applier.ServiceConfig) {
-	h := quick()
+	h := New() // no service of this test is slow on purpose; the machine may be, just after its boot
 	release, err := h.Lock(t.Context(), "before the boot")
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func beforeBoot(t *testing.T, variable applier.Setting, config applier.ServiceCo
 }
 
 func afterBoot(t *testing.T, variable applier.Setting, config applier.ServiceConfig) {
-	h := quick()
+	h := New()
 	release, err := h.Lock(t.Context(), "after the boot")
 	if err != nil {
 		t.Fatal(err)
