@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/bundletest"
 	"wmco/applier/folderhost"
 	"wmco/applier/hosttest"
 	"wmco/render/bundle/archive"
@@ -115,7 +116,9 @@ func writeFullNode(b *testing.B) (everything string, manifest []byte) {
 	if err := os.WriteFile(everything, n.Archive(b, n.Needs(b)), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	return everything, n.Archive(b, nil)
+	manifest = n.Archive(b, nil)
+	bundletest.Forget()
+	return everything, manifest
 }
 
 // watchHeap looks at the heap until stop, which returns the most bytes of it that objects took, dead ones included.

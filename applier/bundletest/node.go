@@ -137,6 +137,12 @@ type programs map[string]string
 // stored and sources remember what was compressed: the compressor's tables cost more than these small contents.
 var stored, sources sync.Map //nolint:gochecknoglobals // caches of pure functions
 
+// Forget drops what was compressed, for benchmarks of memory.
+func Forget() {
+	stored.Clear()
+	sources.Clear()
+}
+
 func compress(text string) []byte {
 	if data, ok := stored.Load(text); ok {
 		return data.([]byte)
