@@ -15,7 +15,7 @@ var ErrNotImplemented = errors.New("erofs is not read here")
 // OpenOpt is an option of Open.
 type OpenOpt func()
 
-// Stat is what a file of such an image says of itself.
+// Stat is what such an image records of a file.
 type Stat struct {
 	Xattrs map[string]string
 	Rdev   uint64
