@@ -24,10 +24,12 @@ import (
 
 func ptr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// quick is this machine with limits that suit programs of tests, on a machine that is busy with other tests.
+// quick is this machine with the limits short that clauses reach on purpose: those of programs that hang. The others are the
+// usual ones, for the machine is busy with other tests.
 func quick() *Host {
 	h := New()
-	h.limits = serviceLimits{start: 15 * time.Second, stop: 5 * time.Second, die: 5 * time.Second, free: 3 * time.Second, poll: 10 * time.Millisecond}
+	h.limits.start, h.limits.stop, h.limits.die = 30*time.Second, 5*time.Second, 5*time.Second
+	h.limits.free, h.limits.poll = 3*time.Second, 10*time.Millisecond
 	return h
 }
 

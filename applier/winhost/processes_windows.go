@@ -153,7 +153,7 @@ func (g *group) kill(ctx context.Context, limits serviceLimits) error {
 		}
 	}
 	gone := func() (bool, error) { return len(g.alive()) == 0, nil }
-	if err := poll(ctx, limits.die, limits.poll, gone); err != nil {
+	if err := poll(ctx, limits.killed, limits.poll, gone); err != nil {
 		return fmt.Errorf("waiting for the end of killed processes: %w", err)
 	}
 	return nil

@@ -146,6 +146,8 @@ func sortedEnvironment(variables []string) []string {
 type serviceLimits struct {
 	// start is for a service to run, stop for it to stop, die for its processes to end after that.
 	start, stop, die time.Duration
+	// killed is for killed processes to be gone, and for the service control manager to see it.
+	killed time.Duration
 	// free is for the name of a deleted service to be free.
 	free time.Duration
 	// poll is between two looks.
@@ -154,5 +156,8 @@ type serviceLimits struct {
 
 // usualLimits are generous: a busy machine starts a kubelet in half a minute.
 func usualLimits() serviceLimits {
-	return serviceLimits{start: 2 * time.Minute, stop: 90 * time.Second, die: 20 * time.Second, free: 30 * time.Second, poll: 50 * time.Millisecond}
+	return serviceLimits{
+		start: 2 * time.Minute, stop: 90 * time.Second, die: 20 * time.Second, killed: time.Minute,
+		free: 30 * time.Second, poll: 50 * time.Millisecond,
+	}
 }

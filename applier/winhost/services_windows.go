@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/windows"
 
@@ -131,7 +132,7 @@ func (h *Host) StartService(ctx context.Context, name string) error {
 func (s service) start(ctx context.Context, limits serviceLimits) error {
 	status, err := s.status()
 	if err == nil && status.CurrentState == windows.SERVICE_STOP_PENDING {
-		err = s.reach(ctx, windows.SERVICE_STOPPED, limits)
+		err = s.reach(ctx, windows.SERVICE_STOPPED, limits.stop, limits.poll)
 	}
 	if err != nil {
 		return err
@@ -165,8 +166,8 @@ func exitError(status windows.SERVICE_STATUS_PROCESS) error {
 }
 
 // reach waits for a state.
-func (s service) reach(ctx context.Context, state uint32, limits serviceLimits) error {
-	return poll(ctx, limits.stop, limits.poll, func() (bool, error) {
+func (s service) reach(ctx context.Context, state uint32, limit, pause time.Duration) error {
+	return poll(ctx, limit, pause, func() (bool, error) {
 		status, err := s.status()
 		return status.CurrentState == state, err
 	})

@@ -62,7 +62,7 @@ func (s service) end(ctx context.Context, processes *group, limits serviceLimits
 	}
 	err := s.withoutRecovery(func() error { return processes.kill(ctx, limits) })
 	if err == nil {
-		err = s.reach(ctx, windows.SERVICE_STOPPED, limits)
+		err = s.reach(ctx, windows.SERVICE_STOPPED, limits.killed, limits.poll)
 	}
 	if err != nil {
 		return errors.Join(err, asked)

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,15 +48,16 @@ func (p *Prefix) Test(t testing.TB, dir, pkg string) map[string]string {
 	touch(t, dir, pkg)
 	golang(t, dir, pkg, "test", "-c", "-o", p.Path(exe))
 	r := p.Run(t, Command{Path: exe, Args: []string{"-test.v=test2json"}, Dir: `C:\k`})
-	results := ended(t, r.Stdout)
+	results, failures := ended(t, r.Stdout)
 	if r.ExitCode != 0 {
-		t.Errorf("exit code %d:\n%s%s", r.ExitCode, r.Stdout, r.Stderr)
+		t.Errorf("exit code %d:\n%s%s", r.ExitCode, failures, r.Stderr)
 	}
 	return results
 }
 
-// ended reads what go test prints.
-func ended(t testing.TB, printed string) map[string]string {
+// ended reads what go test prints: how each test ended, and what those printed that did not pass, the package itself
+// among them.
+func ended(t testing.TB, printed string) (results map[string]string, failures string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "test2json")
 	cmd.Stdin = strings.NewReader(printed)
@@ -62,21 +65,35 @@ func ended(t testing.TB, printed string) map[string]string {
 	if err != nil {
 		t.Fatalf("reading what the tests printed: %v", err)
 	}
-	results := map[string]string{}
+	results = map[string]string{}
+	output := map[string]string{}
 	for decoder := json.NewDecoder(bytes.NewReader(events)); ; {
-		var e struct{ Action, Test string }
+		var e struct{ Action, Test, Output string }
 		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
-			return results
+			return results, failed(results, output)
 		} else if err != nil {
 			t.Fatal(err)
 		}
 		switch e.Action {
+		case "output":
+			output[e.Test] += e.Output
 		case "pass", "fail", "skip":
 			if e.Test != "" {
 				results[e.Test] = e.Action
 			}
 		}
 	}
+}
+
+// failed joins what tests printed that did not pass, by name. One that was cut has no result.
+func failed(results, output map[string]string) string {
+	var all strings.Builder
+	for _, test := range slices.Sorted(maps.Keys(output)) {
+		if result := results[test]; result != "pass" && result != "skip" {
+			all.WriteString(output[test])
+		}
+	}
+	return all.String()
 }
 
 // golang runs the go command of this machine for a package, for Windows.
