@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 // RefusedError says that nothing was done because of what was asked.

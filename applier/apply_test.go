@@ -7,9 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/bundletest"
-	"wmco/applier/simulation"
-	"wmco/render/bundle"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
 )
 
 func TestApplyMakesAnEmptyMachineTheNode(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // awaits tells whether an earlier run left the rest of a bundle to the boot that has yet to come.

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // cache remembers what files held, so that a host whose files have not been touched need not read 400 MB of them. It is

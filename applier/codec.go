@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // decodeAnswer reads one JSON value of a node program. Fields that a newer program of the same schema added are ignored.

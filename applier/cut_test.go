@@ -8,8 +8,8 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest"
-	"wmco/applier/simulation"
-	"wmco/render/bundle"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
 )
 
 // applyCut applies a bundle until the process is killed before the n-th step. It tells whether it was.

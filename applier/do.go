@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // do carries out one step. Every one can be done twice.

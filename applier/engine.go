@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 // Engine applies bundles to one host.

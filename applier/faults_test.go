@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/bundletest"
-	"wmco/applier/simulation"
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 const (

@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"wmco/applier"
-	"wmco/applier/bundletest"
 	"wmco/applier/hosttest"
-	"wmco/applier/simulation"
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 type node = bundletest.Node

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/bundletest"
-	"wmco/applier/folderhost"
 	"wmco/applier/hosttest"
-	"wmco/render/bundle/archive"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/applier/hosttest/folderhost"
+	"wmco/bundle/archive"
 )
 
 // fullNode is a node as large as real ones: 13 executables of 420 MB together, and 60 files.

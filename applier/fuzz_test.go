@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 // FuzzRecords puts anything in the place of the ledger and the journal: the machine still becomes the node, or the record

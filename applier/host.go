@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Host is a machine that a bundle can be applied to. Every operation can run twice and leaves, when it is cut, either the

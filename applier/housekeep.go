@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Housekeep bounds what piles up on a host, by the rules of the bundle that was applied last: logs in size, number and age,

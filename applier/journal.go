@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // begin writes down, before the first action, what is about to change and what it was, and keeps the files that are about

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 // bundleRecord is a bundle as the host keeps it: what we own, and what its contents are.

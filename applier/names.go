@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // StateFolder holds what the applier keeps on a host, readable by SYSTEM and Administrators only.

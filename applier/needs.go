@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // need is a content that a step needs.

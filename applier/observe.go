@@ -15,7 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // observed is what is on a host, as far as a target asks.

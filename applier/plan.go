@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // plan is what brings a host from what was observed to a target, in order, and nothing else.

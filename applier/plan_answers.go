@@ -3,7 +3,7 @@ package applier
 import (
 	"slices"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // actions are what the plan shows.

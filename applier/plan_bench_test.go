@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // BenchmarkPlan plans 5,000 files of which every tenth differs, 50 services among them.

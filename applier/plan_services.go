@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // services decides which are configured, deleted, stopped and started.

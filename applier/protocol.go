@@ -3,7 +3,7 @@ package applier
 import (
 	"time"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Schema is the version of what the node program prints. Fields are only added within one version; a reader that knows a

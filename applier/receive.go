@@ -8,8 +8,8 @@ import (
 	"io"
 	"sync"
 
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 // receiver keeps contents as they come. A large part is written while the next one is read, since flushing it to the disk

@@ -8,8 +8,8 @@ import (
 	"io"
 	"slices"
 
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 // record writes the ledger, when it has something new, and ends the application.

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Repair brings the host back to the bundle that was applied last, from the contents that it keeps, and takes up or undoes

@@ -9,8 +9,8 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest"
-	"wmco/applier/simulation"
-	"wmco/render/bundle"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
 )
 
 // badKubelet is a machine on which the kubelet does not come up with a configuration that says bad.

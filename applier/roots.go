@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // roots are the folders in which bundles may have files, folders, state and logs. A stream that names another place is refused

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // stale is what belongs to another cluster: paths with state, and HNS networks. It is removed before anything starts, since

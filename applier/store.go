@@ -11,8 +11,8 @@ import (
 	"io/fs"
 	"slices"
 
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 // store keeps contents on the host: those of bundles in the parts and the form in which they travelled, and whole files

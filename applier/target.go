@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // target is what a host should be: what a bundle wants there, and what must not be there any more. What was there before

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 const (

@@ -15,11 +15,11 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/payload/store"
 	"wmco/render"
-	"wmco/render/bundle"
 	"wmco/render/preview"
 	"wmco/render/review"
 )

@@ -16,10 +16,10 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"sigs.k8s.io/yaml"
 
+	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens, then fail")

@@ -14,8 +14,8 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest"
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 // hostCase is golden.yaml of a folder below hosts: a bundle, and the machine that it comes to.

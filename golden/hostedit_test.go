@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/simulation"
-	"wmco/render/bundle"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
 )
 
 // edit is one thing that somebody else did to a machine. Exactly one of its fields is set.

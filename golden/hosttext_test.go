@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/applier"
-	"wmco/applier/simulation"
-	"wmco/render/bundle"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
 )
 
 // seenMachine is a machine as observed.yaml shows it.

@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/render"
-	"wmco/render/bundle"
 	"wmco/render/machines"
 )
 

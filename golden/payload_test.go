@@ -5,9 +5,9 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"wmco/bundle"
 	"wmco/payload"
 	"wmco/payload/store"
-	"wmco/render/bundle"
 )
 
 // TestExamplePayload keeps golden/payload, which cases render with: the table's executables, each a line of text.

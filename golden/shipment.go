@@ -6,10 +6,10 @@ import (
 	"io"
 	"path/filepath"
 
+	"wmco/bundle"
+	"wmco/bundle/archive"
 	"wmco/payload/store"
 	"wmco/render"
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
 )
 
 // Key is that of the digests of secrets where a case is applied to a machine: the same in every run, so that they can be

@@ -1,6 +1,6 @@
 package payload
 
-import "wmco/render/bundle"
+import "wmco/bundle"
 
 // Set is a payload that was built. The zero value is none: executables are then named without their contents.
 type Set struct {

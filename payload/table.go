@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Versions of the components. One component is one pinned Go module.

@@ -5,7 +5,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 func TestTheNodeProgramLiesUnderItsContent(t *testing.T) {

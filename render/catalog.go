@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"wmco/bundle"
 	"wmco/payload"
-	"wmco/render/bundle"
 )
 
 // RowID names a row of the catalog.

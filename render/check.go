@@ -13,8 +13,8 @@ import (
 	kubeletv1 "k8s.io/kubelet/config/v1"
 	"sigs.k8s.io/yaml"
 
+	"wmco/bundle"
 	"wmco/payload"
-	"wmco/render/bundle"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"text/template"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // emitter collects the entries of one layer. A view hands it what it made under the row that it made it for; the row

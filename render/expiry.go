@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // soon is how long before its end a certificate is worth a word.

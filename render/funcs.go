@@ -10,7 +10,7 @@ import (
 
 	"github.com/Masterminds/sprig/v3"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 	"wmco/templates"
 )
 

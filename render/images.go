@@ -3,7 +3,7 @@ package render
 import (
 	"fmt"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 	"wmco/render/mirrors"
 )
 

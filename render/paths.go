@@ -1,6 +1,6 @@
 package render
 
-import "wmco/render/bundle"
+import "wmco/bundle"
 
 // The layout of a node. C:\k and C:\var\log are fixed by users' scripts, documentation and must-gather; every path is
 // written here once.

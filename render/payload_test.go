@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"wmco/bundle"
 	"wmco/payload"
-	"wmco/render/bundle"
 )
 
 func TestExecutablesAreForPlatformsThatThereAre(t *testing.T) {

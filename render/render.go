@@ -14,8 +14,8 @@ import (
 	"slices"
 	"text/template"
 
+	"wmco/bundle"
 	"wmco/payload"
-	"wmco/render/bundle"
 	"wmco/render/mirrors"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 var settingsRef = bundle.Ref{Kind: "ConfigMap", Name: SettingsConfigMap}

@@ -1,8 +1,8 @@
 package render
 
 import (
+	"wmco/bundle"
 	"wmco/payload"
-	"wmco/render/bundle"
 )
 
 type containerdView struct {

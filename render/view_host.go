@@ -1,7 +1,7 @@
 package render
 
 import (
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // hostCompartment is the network compartment that the host itself is in.

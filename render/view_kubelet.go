@@ -20,8 +20,8 @@ import (
 
 	"time"
 
+	"wmco/bundle"
 	"wmco/payload"
-	"wmco/render/bundle"
 )
 
 const (

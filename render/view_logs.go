@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"wmco/bundle"
 	"wmco/payload"
-	"wmco/render/bundle"
 )
 
 // How each service's log is kept bounded. No one way fits all (read in the sources of the shipped versions):

@@ -1,7 +1,7 @@
 package render
 
 import (
-	"wmco/render/bundle"
+	"wmco/bundle"
 	"wmco/render/mirrors"
 )
 

@@ -7,8 +7,8 @@ import (
 	componentv1alpha1 "k8s.io/component-base/config/v1alpha1"
 	kubeproxyv1alpha1 "k8s.io/kube-proxy/config/v1alpha1"
 
+	"wmco/bundle"
 	"wmco/payload"
-	"wmco/render/bundle"
 )
 
 // overlayCertPattern matches the client certificates that hybrid-overlay-node leaves in its folder, one per renewal

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"wmco/bundle"
 	"wmco/payload"
-	"wmco/render/bundle"
 )
 
 // executable adds the executable of a row and tells whether there is one. The node program has no entry without a payload:

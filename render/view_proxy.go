@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // IsZero tells that there is no proxy.

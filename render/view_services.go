@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"wmco/bundle"
 	"wmco/payload"
-	"wmco/render/bundle"
 )
 
 // exporterCollectors are the collectors that the cluster's recording rules need.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // certificate is one CA with its DER bytes.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 var folderClauses = []clause{

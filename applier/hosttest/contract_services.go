@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // The services that the clauses make.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 var settingClauses = []clause{

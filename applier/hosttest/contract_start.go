@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // serviceError demands a *applier.ServiceError about the service.

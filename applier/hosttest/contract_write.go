@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // errContent is what contents end in that break off.

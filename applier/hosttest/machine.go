@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Maker makes a machine for one clause of the contract: fresh, or with nothing left in Folder and of services and settings

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/simulation"
-	"wmco/render/bundle"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
 )
 
 // ErrCut is what every operation gives once the applier's process is dead.

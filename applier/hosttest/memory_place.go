@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Place puts a file there behind the host's back, with the folders above it. A file that is there gets these contents in

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/simulation"
-	"wmco/render/bundle"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
 )
 
 // node is a file or folder; hard links are names of one node. Its data is replaced, never changed in place.

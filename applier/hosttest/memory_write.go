@@ -8,8 +8,8 @@ import (
 	"strconv"
 
 	"wmco/applier"
-	"wmco/applier/simulation"
-	"wmco/render/bundle"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
 )
 
 // change begins an operation on files, the first of which it is named after.

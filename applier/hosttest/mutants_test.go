@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/simulation"
-	"wmco/render/bundle"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
 )
 
 // mutantName is the variable of the environment that names the broken host which the contract is tried on.

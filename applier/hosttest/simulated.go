@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/simulation"
-	"wmco/render/bundle"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
 )
 
 // Simulated is a Machine that is simulated, with the capabilities that do not depend on where its files are.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // What each access is, in the language of security descriptors

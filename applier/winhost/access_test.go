@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 func TestAccessOf(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // bootVariable is set to the name of the machine by what boots it between the halves of TestBoot.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // certificateStore holds the roots that the machine trusts (LocalMachine\Root), as DER.

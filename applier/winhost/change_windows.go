@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // MakeDirectory gives a folder that is there the access without reading it first: the call is the question.

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // defender is Microsoft Defender's list of programs that it leaves alone. Where Defender does not run, every call says

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/windows/registry"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Facts leaves out what the machine does not have.

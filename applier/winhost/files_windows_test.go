@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // folderLinks is made by the Linux around Wine, which can make links: a folder with a file, a link to it, and a link to

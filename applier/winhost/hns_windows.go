@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // hns is the Host Networking Service by its first API, the one that can attach an endpoint to the host

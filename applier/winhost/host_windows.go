@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Host is this machine. It needs the rights of an administrator.

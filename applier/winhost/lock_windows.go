@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // lockedByte is the byte of the lock file that is locked. It lies behind the text: others can read that, and a lock beyond

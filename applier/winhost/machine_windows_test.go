@@ -19,7 +19,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 func ptr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }

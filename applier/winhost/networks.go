@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // hnsNetwork and hnsEndpoint are what we read of the Host Networking Service.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // fakeHNS does as the Host Networking Service: endpoints live on networks and go with them.

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // verbatim is the prefix of paths that Windows takes as they are: longer than 260 characters, with nothing stripped and no

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // probeLimit bounds one question to a service of this machine.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // process is one of a snapshot of the machine's processes.

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // snapshot is every process of the machine

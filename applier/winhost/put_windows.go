@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows/registry"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // localSystem is whom our services run as (learn.microsoft.com/windows/win32/services/localsystem-account).

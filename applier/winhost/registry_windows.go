@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // withKey opens a key of the machine for one piece of work.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // route is an IPv4 route.

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/windows/registry"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Where the service control manager keeps its services, and the values that have no API

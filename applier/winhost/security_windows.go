@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // What of a security descriptor is ours: the owner and the DACL, which takes nothing over from above

@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // The start types of services (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-createservicew, dwStartType).

@@ -14,7 +14,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // testService puts a service that plays a program, and takes it away afterwards.

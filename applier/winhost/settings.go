@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // keeper is what reads and changes the settings of one kind. Both may say applier.ErrNoSetting.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // StopService looks at the processes before the stop, when it is known which are the service's: afterwards their parents

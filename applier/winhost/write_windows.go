@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Write creates the new file without sharing it, so that nobody reads half of it.

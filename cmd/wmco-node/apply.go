@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 type applyFlags struct {

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/bundletest"
-	"wmco/render/bundle/archive"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/bundle/archive"
 )
 
 // BenchmarkApplyProcess applies 420 MB of executables in a process of its own, whose memory it tells.

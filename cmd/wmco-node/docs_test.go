@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/folderhost"
 	"wmco/applier/hosttest"
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/applier/hosttest/folderhost"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 // docFile describes the program to those who call it.

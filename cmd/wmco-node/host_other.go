@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
-	"wmco/applier/folderhost"
+	"wmco/applier/hosttest/folderhost"
 )
 
 // platformCommands adds what only simulated machines have.

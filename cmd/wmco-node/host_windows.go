@@ -7,7 +7,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/winhost"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // platformCommands adds nothing: there is one machine.

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/bundletest"
+	"wmco/applier/hosttest/bundletest"
 )
 
 // program builds wmco-node once for a test.

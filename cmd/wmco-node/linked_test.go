@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/render/bundle/archive"
+	"wmco/bundle/archive"
 )
 
 // linkedFile lists what the program for Windows links beside the standard library.
@@ -21,7 +21,7 @@ const linkedFile = "testdata/linked-windows.txt"
 // banned are packages that a program on a node has no business with. It opens no SSH connections, renders nothing and, as
 // long as it does not pull, knows no cluster.
 var banned = []string{
-	"wmco/render", "wmco/render/mirrors", "wmco/templates", "wmco/golden", "wmco/applier/folderhost", "wmco/applier/simulation",
+	"wmco/render", "wmco/render/mirrors", "wmco/templates", "wmco/golden", "wmco/applier/hosttest/folderhost", "wmco/applier/hosttest/simulation",
 	"testing", "golang.org/x/crypto/ssh", "github.com/pkg/sftp", "k8s.io/client-go", "sigs.k8s.io/controller-runtime",
 }
 

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // levels are the files that must-gather reads, named as klog names those of the existing operator's daemon, and what goes

@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"wmco/applier/folderhost"
-	"wmco/render/bundle"
+	"wmco/applier/hosttest/folderhost"
+	"wmco/bundle"
 )
 
 // machineCommand is for simulated machines only.

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
-	"wmco/render/bundle/archive"
+	"wmco/bundle/archive"
 )
 
 func observeCommand(a *app) *cobra.Command {

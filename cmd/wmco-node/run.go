@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 type runFlags struct {

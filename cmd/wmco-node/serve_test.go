@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier/bundletest"
-	"wmco/applier/folderhost"
 	"wmco/applier/hosttest"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/applier/hosttest/folderhost"
 	"wmco/applier/session"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"wmco/render/bundle/archive"
+	"wmco/bundle/archive"
 )
 
 // textFlag is for callers behind a shell that takes stdin for text: PowerShell decodes what it hands on to a program and

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // versionAnswer is the JSON of `wmco-node version`.

@@ -12,15 +12,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
-	"wmco/applier/sshhost"
-	"wmco/render/bundle"
+	"wmco/applier/remote"
+	"wmco/bundle"
 )
 
 // applyFlags are those of `wmco apply`.
 type applyFlags struct {
 	machineFlags
 	format  format
-	options sshhost.ApplyOptions
+	options remote.ApplyOptions
 	impact  string
 }
 
@@ -97,12 +97,12 @@ func (f *applyFlags) run(ctx context.Context, a app) error {
 
 // apply works on all machines. The results are by target.
 func (f *applyFlags) apply(ctx context.Context, o *fleet, show *show) *results {
-	all := &results{events: map[sshhost.Target]applier.Event{}}
+	all := &results{events: map[remote.Target]applier.Event{}}
 	// What confirms must come through a door that was opened after the change.
 	anew := o.dialer
 	anew.Limits.Kept = 0
-	confirms := sshhost.NewClient(anew, o.program)
-	o.each(ctx, func(ctx context.Context, m *sshhost.Machine, member *member) error {
+	confirms := remote.NewClient(anew, o.program)
+	o.each(ctx, func(ctx context.Context, m *remote.Machine, member *member) error {
 		var impact bundle.Impact
 		var confirming sync.WaitGroup
 		defer confirming.Wait()
@@ -190,7 +190,7 @@ func (f *applyFlags) reboots() bool {
 }
 
 // printEnd tells why a machine is not as it should be, and what to do.
-func (f *applyFlags) printEnd(a app, t sshhost.Target, e applier.Event) {
+func (f *applyFlags) printEnd(a app, t remote.Target, e applier.Event) {
 	switch e.Result {
 	case applier.ResultRolledBack, applier.ResultPartial, applier.ResultRefused:
 		fmt.Fprintf(a.stderr, "%s: %s\n", t, firstNonEmpty(e.Message, string(e.Result)))

@@ -8,20 +8,20 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/sshhost"
-	"wmco/render/bundle"
+	"wmco/applier/remote"
+	"wmco/bundle"
 )
 
 func TestTheResultSaysWhetherAMachineReboots(t *testing.T) {
 	waits, reboots := "waits for a reboot: reboot it and apply again", "rebooting: apply again when it is back"
 	for _, tt := range []struct {
-		options sshhost.ApplyOptions
+		options remote.ApplyOptions
 		want    string
 	}{
-		{sshhost.ApplyOptions{}, waits},
-		{sshhost.ApplyOptions{Reboot: true}, reboots},
-		{sshhost.ApplyOptions{Reboot: true, MaxImpact: bundle.ImpactReboot}, reboots},
-		{sshhost.ApplyOptions{Reboot: true, MaxImpact: bundle.ImpactDrain}, waits},
+		{remote.ApplyOptions{}, waits},
+		{remote.ApplyOptions{Reboot: true}, reboots},
+		{remote.ApplyOptions{Reboot: true, MaxImpact: bundle.ImpactReboot}, reboots},
+		{remote.ApplyOptions{Reboot: true, MaxImpact: bundle.ImpactDrain}, waits},
 	} {
 		f := applyFlags{options: tt.options}
 		if got := f.resultText(applier.Event{Result: applier.ResultReboot}, nil); got != tt.want {
@@ -33,15 +33,15 @@ func TestTheResultSaysWhetherAMachineReboots(t *testing.T) {
 func TestTheResultSaysThatABootIsPending(t *testing.T) {
 	pending := []bundle.EntryID{"host-name computer"}
 	for _, tt := range []struct {
-		options sshhost.ApplyOptions
+		options remote.ApplyOptions
 		event   applier.Event
 		want    string
 	}{
-		{sshhost.ApplyOptions{Reboot: true}, applier.Event{Result: applier.ResultSame}, "same"},
-		{sshhost.ApplyOptions{}, applier.Event{Result: applier.ResultSame, RebootPending: pending}, "same, a reboot is pending"},
-		{sshhost.ApplyOptions{Reboot: true}, applier.Event{Result: applier.ResultApplied, RebootPending: pending}, "applied, rebooting"},
-		{sshhost.ApplyOptions{Reboot: true}, applier.Event{Result: applier.ResultRolledBack, RebootPending: pending}, "rolled back, a reboot is pending"},
-		{sshhost.ApplyOptions{Reboot: true, DryRun: true}, applier.Event{Result: applier.ResultPlanned, RebootPending: pending}, "planned, a reboot is pending"},
+		{remote.ApplyOptions{Reboot: true}, applier.Event{Result: applier.ResultSame}, "same"},
+		{remote.ApplyOptions{}, applier.Event{Result: applier.ResultSame, RebootPending: pending}, "same, a reboot is pending"},
+		{remote.ApplyOptions{Reboot: true}, applier.Event{Result: applier.ResultApplied, RebootPending: pending}, "applied, rebooting"},
+		{remote.ApplyOptions{Reboot: true}, applier.Event{Result: applier.ResultRolledBack, RebootPending: pending}, "rolled back, a reboot is pending"},
+		{remote.ApplyOptions{Reboot: true, DryRun: true}, applier.Event{Result: applier.ResultPlanned, RebootPending: pending}, "planned, a reboot is pending"},
 	} {
 		f := applyFlags{options: tt.options}
 		if got := f.resultText(tt.event, nil); got != tt.want {
@@ -51,7 +51,7 @@ func TestTheResultSaysThatABootIsPending(t *testing.T) {
 }
 
 func TestWhatToDoAboutAnEndIsToldByItsFields(t *testing.T) {
-	f := applyFlags{options: sshhost.ApplyOptions{MaxImpact: bundle.ImpactRestart}}
+	f := applyFlags{options: remote.ApplyOptions{MaxImpact: bundle.ImpactRestart}}
 	for _, tt := range []struct {
 		event applier.Event
 		want  string
@@ -65,7 +65,7 @@ func TestWhatToDoAboutAnEndIsToldByItsFields(t *testing.T) {
 		{applier.Event{Result: applier.ResultRefused, Message: "the manifest is a preview"}, "HOST: the manifest is a preview\n"},
 	} {
 		var stderr bytes.Buffer
-		target := sshhost.Target{User: "u", Address: "h:22"}
+		target := remote.Target{User: "u", Address: "h:22"}
 		f.printEnd(app{stderr: &stderr}, target, tt.event)
 		if got := strings.Replace(stderr.String(), target.String(), "HOST", 1); got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.event, got, tt.want)
@@ -76,7 +76,7 @@ func TestWhatToDoAboutAnEndIsToldByItsFields(t *testing.T) {
 func TestAnApplicationThatWasCutIsTold(t *testing.T) {
 	var stdout bytes.Buffer
 	digest := bundle.Digest("sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
-	m := &member{target: sshhost.Target{User: "u", Address: "h:22"}}
+	m := &member{target: remote.Target{User: "u", Address: "h:22"}}
 	printObservation(app{stdout: &stdout}, palette{}, m, applier.Observation{Interrupted: digest})
 	if want := "\n  an application of bundle " + digest.Short() + " was cut or is under way: apply again\n"; !strings.Contains(stdout.String(), want) {
 		t.Errorf("want %q, got %q", want, &stdout)
@@ -86,7 +86,7 @@ func TestAnApplicationThatWasCutIsTold(t *testing.T) {
 func TestAttemptsToConfirmDifferByMoreThanTheirPorts(t *testing.T) {
 	attempt := func(port int, why string) error {
 		from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}
-		return &sshhost.UnreachableError{Phase: sshhost.PhaseDial, Err: &net.OpError{Op: "read", Net: "tcp", Source: from, Err: errors.New(why)}}
+		return &remote.UnreachableError{Phase: remote.PhaseDial, Err: &net.OpError{Op: "read", Net: "tcp", Source: from, Err: errors.New(why)}}
 	}
 	if a, b := attempt(1, "refused"), attempt(2, "refused"); kindOf(a) != kindOf(b) {
 		t.Errorf("%q and %q are two", a, b)

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 // writeArchive writes what `wmco-node apply` reads: the manifest and every content. Secrets are in it in clear.

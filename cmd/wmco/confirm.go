@@ -6,7 +6,7 @@ import (
 	"net"
 	"time"
 
-	"wmco/applier/sshhost"
+	"wmco/applier/remote"
 )
 
 // confirmPause is how long after an attempt to confirm the next one comes.
@@ -14,7 +14,7 @@ const confirmPause = time.Second
 
 // confirm tells a machine that it can be reached. It tries until that works or the context ends: a machine may be out of
 // reach for a while after a change of its network.
-func confirm(ctx context.Context, m *sshhost.Machine, member *member, show *show) {
+func confirm(ctx context.Context, m *remote.Machine, member *member, show *show) {
 	told := map[string]bool{}
 	for {
 		err := m.Confirm(ctx, member.request.Manifest.Digest)
@@ -35,7 +35,7 @@ func confirm(ctx context.Context, m *sshhost.Machine, member *member, show *show
 
 func confirmNote(err error) string {
 	text := "confirming, tried again and again: " + err.Error()
-	if fix := sshhost.Fix(err); fix != "" {
+	if fix := remote.Fix(err); fix != "" {
 		text += "; fix: " + fix
 	}
 	return text
@@ -44,7 +44,7 @@ func confirmNote(err error) string {
 // kindOf tells errors apart, but not by the port that each attempt has for itself.
 func kindOf(err error) string {
 	if network := (*net.OpError)(nil); errors.As(err, &network) && network.Err != nil {
-		return sshhost.Fix(err) + "\n" + network.Err.Error()
+		return remote.Fix(err) + "\n" + network.Err.Error()
 	}
 	return err.Error()
 }

@@ -5,9 +5,9 @@ import (
 	"io/fs"
 	"strings"
 
+	"wmco/bundle"
+	"wmco/bundle/archive"
 	"wmco/payload/store"
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
 )
 
 // sources makes the contents of bundles ready to send. What machines share is compressed once.

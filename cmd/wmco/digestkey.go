@@ -7,7 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // digestKeySize is how long the key of secret digests is, in bytes.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"wmco/bundle"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // docsCommand writes the generated part of docs/; the Makefile calls it.

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/crypto/ssh"
 
-	"wmco/applier/sshhost"
+	"wmco/applier/remote"
 	"wmco/payload"
 	"wmco/payload/store"
 )
@@ -32,7 +32,7 @@ const defaultParallel = 16
 
 func (f *hostFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.hosts, "host", nil, "a machine to reach over SSH: [USER@]ADDR[:PORT]; repeatable. The user is "+sshhost.DefaultUser+" if none is named")
+	flags.StringArrayVar(&f.hosts, "host", nil, "a machine to reach over SSH: [USER@]ADDR[:PORT]; repeatable. The user is "+remote.DefaultUser+" if none is named")
 	flags.StringVar(&f.identity, "identity", "", "private key to log in with; without, the keys of ssh-agent")
 	flags.StringVar(&f.knownHosts, "known-hosts", "", "file with the machines' host keys; new ones are added (default ~/.ssh/known_hosts, or one of wmco's own where that is absent)")
 	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to put onto machines; without, that of --payload")
@@ -40,7 +40,7 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 }
 
 // targets are the machines that --host names, each once.
-func (f *hostFlags) targets() ([]sshhost.Target, error) {
+func (f *hostFlags) targets() ([]remote.Target, error) {
 	if len(f.hosts) == 0 {
 		return nil, usageError("name the machines with --host [USER@]ADDR[:PORT]")
 	}
@@ -48,12 +48,12 @@ func (f *hostFlags) targets() ([]sshhost.Target, error) {
 		return nil, usageError("--parallel %d: at least one machine is worked on at a time", f.parallel)
 	}
 	seen := map[string]bool{}
-	var all []sshhost.Target
+	var all []remote.Target
 	for _, text := range f.hosts {
 		if strings.Contains(text, "://") {
 			return nil, usageError("--host %s: write [USER@]ADDR[:PORT], without a scheme", text)
 		}
-		t, err := sshhost.ParseTarget(text)
+		t, err := remote.ParseTarget(text)
 		if err != nil {
 			return nil, usageError("--host: %w", err)
 		}
@@ -70,27 +70,27 @@ func (f *hostFlags) targets() ([]sshhost.Target, error) {
 const anyAddress = "192.0.2.1:22"
 
 // dialer opens connections with the keys and known hosts of the flags.
-func (f *hostFlags) dialer(ctx context.Context, a app) (sshhost.Dialer, error) {
+func (f *hostFlags) dialer(ctx context.Context, a app) (remote.Dialer, error) {
 	signers, err := f.signers(ctx, a)
 	if err != nil {
-		return sshhost.Dialer{}, err
+		return remote.Dialer{}, err
 	}
 	path, err := f.knownHostsFile()
 	if err != nil {
-		return sshhost.Dialer{}, err
+		return remote.Dialer{}, err
 	}
-	pins := sshhost.NewKnownHosts(path)
+	pins := remote.NewKnownHosts(path)
 	if _, err := pins.Pinned(anyAddress); err != nil {
-		return sshhost.Dialer{}, usageError("reading the host keys of known machines: %w; mend or remove the line that this names, or give another file with --known-hosts", err)
+		return remote.Dialer{}, usageError("reading the host keys of known machines: %w; mend or remove the line that this names, or give another file with --known-hosts", err)
 	}
 	var line sync.Mutex // machines are met at once
-	met := func(t sshhost.Target, key ssh.PublicKey) {
+	met := func(t remote.Target, key ssh.PublicKey) {
 		line.Lock()
 		defer line.Unlock()
-		fmt.Fprintf(a.stderr, "%s: met for the first time, its host key is pinned in %s: %s\n", t, path, sshhost.KnownHostsLine(t.Address, key))
+		fmt.Fprintf(a.stderr, "%s: met for the first time, its host key is pinned in %s: %s\n", t, path, remote.KnownHostsLine(t.Address, key))
 	}
-	return sshhost.Dialer{
-		Limits: sshhost.DefaultLimits(), Pins: pins, Met: met,
+	return remote.Dialer{
+		Limits: remote.DefaultLimits(), Pins: pins, Met: met,
 		Signers: func(context.Context) ([]ssh.Signer, error) { return signers, nil },
 	}, nil
 }
@@ -114,27 +114,27 @@ func (f *hostFlags) knownHostsFile() (string, error) {
 }
 
 // nodeProgram is what is put onto machines: --node-program, or else the payload's.
-func (f *hostFlags) nodeProgram(dir string) (sshhost.Program, error) {
+func (f *hostFlags) nodeProgram(dir string) (remote.Program, error) {
 	if f.program != "" {
-		p, err := sshhost.FileProgram(f.program, payload.AgentPath)
+		p, err := remote.FileProgram(f.program, payload.AgentPath)
 		if err != nil {
 			return p, &exitError{exitUsage, err}
 		}
 		return p, nil
 	}
 	if dir == "" {
-		return sshhost.Program{}, usageError("name the program that goes onto machines: --node-program wmco-node.exe, or --payload DIR")
+		return remote.Program{}, usageError("name the program that goes onto machines: --node-program wmco-node.exe, or --payload DIR")
 	}
 	s, err := store.Open(dir)
 	if err != nil {
-		return sshhost.Program{}, &exitError{exitUsage, err}
+		return remote.Program{}, &exitError{exitUsage, err}
 	}
 	for _, e := range s.Entries() {
 		if e.Name == payload.Agent {
-			return sshhost.Program{Path: e.Path, Digest: e.Raw.Digest, Size: e.Raw.Size, Open: opener(s.Raw, e.Name)}, nil
+			return remote.Program{Path: e.Path, Digest: e.Raw.Digest, Size: e.Raw.Size, Open: opener(s.Raw, e.Name)}, nil
 		}
 	}
-	return sshhost.Program{}, usageError("payload %q has no %s: name one with --node-program", dir, payload.Agent)
+	return remote.Program{}, usageError("payload %q has no %s: name one with --node-program", dir, payload.Agent)
 }
 
 // Statuses of one machine, the gravest first. A machine that nobody can talk to is unreachable, whatever keeps us from it.
@@ -152,8 +152,8 @@ func graver(a, b int) int {
 
 // hostStatus is the status of an error of a machine. cut is what it means that a command's end is not known.
 func hostStatus(err error, cut int) int {
-	var interrupted *sshhost.InterruptedError
-	var command *sshhost.CommandError
+	var interrupted *remote.InterruptedError
+	var command *remote.CommandError
 	var usage *exitError
 	switch {
 	case errors.As(err, &usage):

@@ -12,11 +12,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/payload/store"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // inputFlags are shared by all commands that read inputs.

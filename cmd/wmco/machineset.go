@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"wmco/bundle"
 	"wmco/controller/gather"
-	"wmco/render/bundle"
 	"wmco/render/machines"
 )
 

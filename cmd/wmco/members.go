@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"wmco/applier/sshhost"
+	"wmco/applier/remote"
+	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // machineFlags are those of commands that compare or apply bundles over SSH.
@@ -22,21 +22,21 @@ type machineFlags struct {
 
 // member is one machine with what it should be.
 type member struct {
-	target sshhost.Target
+	target remote.Target
 	// rendered has the node from the beginning, the bundle once the machine has told its facts.
 	rendered
 	// own are the findings of this machine alone.
 	own     bundle.Findings
-	request sshhost.Request
+	request remote.Request
 	// err is why there is nothing to ask of the machine any more.
 	err error
 }
 
 // fleet is everything that a command over SSH works with.
 type fleet struct {
-	client   *sshhost.Client
-	dialer   sshhost.Dialer
-	program  sshhost.Program
+	client   *remote.Client
+	dialer   remote.Dialer
+	program  remote.Program
 	members  []*member
 	parallel int
 	// asks tells that machines are asked for their facts.
@@ -73,7 +73,7 @@ func (f *machineFlags) fleet(ctx context.Context, a app) (*fleet, error) {
 	if err := f.choose(ctx, a, o); err != nil {
 		return nil, err
 	}
-	o.client = sshhost.NewClient(o.dialer, o.program)
+	o.client = remote.NewClient(o.dialer, o.program)
 	return o, nil
 }
 
@@ -119,7 +119,7 @@ func (o *fleet) refused() (bundle.Findings, error) {
 
 // assign gives every machine the node that has its address or name. One node is one machine.
 func (o *fleet) assign(nodes []render.Node) error {
-	taken := map[string]sshhost.Target{}
+	taken := map[string]remote.Target{}
 	var chosen []render.Node
 	for _, m := range o.members {
 		i := slices.IndexFunc(nodes, func(n render.Node) bool {
@@ -140,14 +140,14 @@ func (o *fleet) assign(nodes []render.Node) error {
 }
 
 // each makes every machine ready and works on it, without waiting for others, and keeps the error.
-func (o *fleet) each(ctx context.Context, work func(context.Context, *sshhost.Machine, *member) error) {
-	byTarget := map[sshhost.Target]*member{}
-	var targets []sshhost.Target
+func (o *fleet) each(ctx context.Context, work func(context.Context, *remote.Machine, *member) error) {
+	byTarget := map[remote.Target]*member{}
+	var targets []remote.Target
 	for _, m := range o.members {
 		byTarget[m.target] = m
 		targets = append(targets, m.target)
 	}
-	errs := o.client.Each(ctx, targets, o.parallel, func(ctx context.Context, m *sshhost.Machine) error {
+	errs := o.client.Each(ctx, targets, o.parallel, func(ctx context.Context, m *remote.Machine) error {
 		if err := o.prepare(ctx, m, byTarget[m.Target()]); err != nil {
 			return err
 		}
@@ -159,7 +159,7 @@ func (o *fleet) each(ctx context.Context, work func(context.Context, *sshhost.Ma
 }
 
 // prepare renders what the machine should be, by what it says of itself.
-func (o *fleet) prepare(ctx context.Context, machine *sshhost.Machine, m *member) error {
+func (o *fleet) prepare(ctx context.Context, machine *remote.Machine, m *member) error {
 	if o.asks {
 		facts, err := machine.Facts(ctx)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // format is what -o chooses.

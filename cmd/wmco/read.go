@@ -4,8 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"wmco/bundle"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // inputs are the Windows machines of a cluster, and what renders them.

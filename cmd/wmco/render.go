@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"wmco/bundle"
 	"wmco/render"
-	"wmco/render/bundle"
 	"wmco/render/preview"
 )
 

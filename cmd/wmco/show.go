@@ -12,16 +12,16 @@ import (
 	"golang.org/x/term"
 
 	"wmco/applier"
-	"wmco/applier/sshhost"
+	"wmco/applier/remote"
 )
 
 // results are how machines ended, by target.
 type results struct {
 	mu     sync.Mutex
-	events map[sshhost.Target]applier.Event
+	events map[remote.Target]applier.Event
 }
 
-func (r *results) put(t sshhost.Target, e applier.Event) {
+func (r *results) put(t remote.Target, e applier.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events[t] = e
@@ -33,7 +33,7 @@ type show struct {
 	json   *json.Encoder
 	lines  io.Writer
 	bars   progress.Writer
-	byHost map[sshhost.Target]*progress.Tracker
+	byHost map[remote.Target]*progress.Tracker
 	// after are lines for when the bars are gone: a bar has no room for a reason.
 	after []string
 	ended chan struct{}
@@ -46,7 +46,7 @@ type hostEvent struct {
 }
 
 func newShow(a app, f format, members []*member) *show {
-	s := &show{lines: a.stderr, byHost: map[sshhost.Target]*progress.Tracker{}, ended: make(chan struct{})}
+	s := &show{lines: a.stderr, byHost: map[remote.Target]*progress.Tracker{}, ended: make(chan struct{})}
 	close(s.ended)
 	if f == formatJSON {
 		s.json = json.NewEncoder(a.stdout)
@@ -77,7 +77,7 @@ func newShow(a app, f format, members []*member) *show {
 }
 
 // event tells one event of a machine.
-func (s *show) event(t sshhost.Target, e applier.Event) {
+func (s *show) event(t remote.Target, e applier.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -92,7 +92,7 @@ func (s *show) event(t sshhost.Target, e applier.Event) {
 	}
 }
 
-func (s *show) advance(bar *progress.Tracker, t sshhost.Target, e applier.Event) {
+func (s *show) advance(bar *progress.Tracker, t remote.Target, e applier.Event) {
 	if e.Total > 0 {
 		bar.UpdateTotal(int64(e.Total))
 		bar.SetValue(int64(e.Done))
@@ -110,7 +110,7 @@ func (s *show) advance(bar *progress.Tracker, t sshhost.Target, e applier.Event)
 }
 
 // note tells something that is no event of the machine.
-func (s *show) note(t sshhost.Target, text string) {
+func (s *show) note(t remote.Target, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bars != nil {
@@ -121,7 +121,7 @@ func (s *show) note(t sshhost.Target, text string) {
 }
 
 // done ends the bar of a machine, which ended with the exit status.
-func (s *show) done(t sshhost.Target, status int) {
+func (s *show) done(t remote.Target, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	bar := s.byHost[t]
@@ -198,10 +198,10 @@ func printFailure(a app, f format, m *member) {
 	case f == formatJSON:
 		enc := json.NewEncoder(a.stdout)
 		enc.SetEscapeHTML(false)
-		_ = enc.Encode(failureJSON{m.target.String(), m.err.Error(), sshhost.Fix(m.err)}) // as for events
+		_ = enc.Encode(failureJSON{m.target.String(), m.err.Error(), remote.Fix(m.err)}) // as for events
 	default:
 		fmt.Fprintf(a.stderr, "%s: %v\n", m.target, m.err)
-		if fix := sshhost.Fix(m.err); fix != "" {
+		if fix := remote.Fix(m.err); fix != "" {
 			fmt.Fprintf(a.stderr, "  fix: %s\n", fix)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"wmco/bundle"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // validateJSON is the answer of `wmco validate -o json`.

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
-	"wmco/applier/sshhost"
-	"wmco/render/bundle"
+	"wmco/applier/remote"
+	"wmco/bundle"
 )
 
 func verifyCommand(a app) *cobra.Command {
@@ -26,7 +26,7 @@ healthy. Nothing on them changes, but for the node program, which is put onto a 
 		Example: `  wmco verify --from cluster --payload bin/payload --host 10.0.0.5 --host 10.0.0.6`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.compare(cmd.Context(), a, format, (*sshhost.Machine).Verify)
+			return f.compare(cmd.Context(), a, format, (*remote.Machine).Verify)
 		},
 	}
 	f.inputFlags.add(cmd)
@@ -36,7 +36,7 @@ healthy. Nothing on them changes, but for the node program, which is put onto a 
 }
 
 // ask is one question about a manifest.
-type ask func(*sshhost.Machine, context.Context, sshhost.Request) (applier.Observation, error)
+type ask func(*remote.Machine, context.Context, remote.Request) (applier.Observation, error)
 
 // comparedJSON is one machine in the answer of `wmco verify -o json` and `wmco diff --host -o json`.
 type comparedJSON struct {
@@ -56,9 +56,9 @@ func (f *machineFlags) compare(ctx context.Context, a app, format format, ask as
 	if err != nil {
 		return untouched(ctx, err)
 	}
-	seen := map[sshhost.Target]applier.Observation{}
+	seen := map[remote.Target]applier.Observation{}
 	var mu sync.Mutex
-	o.each(ctx, func(ctx context.Context, m *sshhost.Machine, member *member) error {
+	o.each(ctx, func(ctx context.Context, m *remote.Machine, member *member) error {
 		observation, err := ask(m, ctx, member.request)
 		mu.Lock()
 		defer mu.Unlock()
@@ -71,13 +71,13 @@ func (f *machineFlags) compare(ctx context.Context, a app, format format, ask as
 	return untouched(ctx, o.tellCompared(a, format, seen))
 }
 
-func (o *fleet) tellCompared(a app, format format, seen map[sshhost.Target]applier.Observation) error {
+func (o *fleet) tellCompared(a app, format format, seen map[remote.Target]applier.Observation) error {
 	status := exitDone
 	answer := []comparedJSON{}
 	for _, m := range o.members {
 		c := comparedJSON{Host: m.target.String(), Node: m.node.ID(), Findings: append(bundle.Findings{}, slices.Concat(o.inputs.findings, m.own).Sorted()...)}
 		if m.err != nil {
-			c.Error, c.Fix = m.err.Error(), sshhost.Fix(m.err)
+			c.Error, c.Fix = m.err.Error(), remote.Fix(m.err)
 			status = graver(status, hostStatus(m.err, exitUnreachable))
 		} else {
 			observation := seen[m.target]
@@ -110,7 +110,7 @@ func comparedStatus(o applier.Observation) int {
 	return exitDiffers
 }
 
-func (o *fleet) printCompared(a app, seen map[sshhost.Target]applier.Observation) {
+func (o *fleet) printCompared(a app, seen map[remote.Target]applier.Observation) {
 	p := palette{a.color}
 	for _, m := range o.members {
 		if m.err == nil {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"wmco/bundle"
 	"wmco/payload"
-	"wmco/render/bundle"
 )
 
 // versionAnswer is the JSON of `wmco version`.

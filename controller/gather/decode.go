@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"regexp"
 
+	"wmco/bundle"
 	"wmco/controller/gather/objects"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // contentDigest is of what an object says, without what the API server counts.

@@ -10,9 +10,9 @@ import (
 	"context"
 	"fmt"
 
+	"wmco/bundle"
 	"wmco/controller/gather/objects"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // OperatorNamespace is where the operator and its objects live, unless the user chose another.

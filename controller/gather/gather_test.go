@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"wmco/bundle"
 	"wmco/controller/gather/objects"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // given is a reader of objects that a test holds.

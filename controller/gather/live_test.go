@@ -18,12 +18,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
+	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/golden"
 	"wmco/internal/testenv"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 var server testenv.Environment

@@ -8,10 +8,10 @@ import (
 	"github.com/coreos/go-systemd/v22/unit"
 	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 
+	"wmco/bundle"
 	"wmco/controller/gather/ignition"
 	"wmco/controller/gather/objects"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // sharedKubeletFlags are the flags of a Linux kubelet that the existing operator hands on to Windows kubelets.

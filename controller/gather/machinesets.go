@@ -7,9 +7,9 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 
+	"wmco/bundle"
 	"wmco/controller/gather/objects"
 	"wmco/render"
-	"wmco/render/bundle"
 	"wmco/render/machines"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"wmco/bundle"
 	"wmco/controller/gather/objects"
-	"wmco/render/bundle"
 	"wmco/render/machines"
 )
 

@@ -11,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"wmco/bundle"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // nodes puts together what Machines, windows-instances and Nodes say of each Windows machine.

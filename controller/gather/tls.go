@@ -5,8 +5,8 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 
+	"wmco/bundle"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // apiServer reads the TLS profile, where one is set. Unset leaves every program its own default, which is TLS 1.2.

@@ -10,7 +10,7 @@ import (
 )
 
 // What goldens hold in place of a secret, and the beginning of what stands for one that the inputs lack
-// (wmco/render/bundle.MaskedText and StandIn).
+// (wmco/bundle.MaskedText and StandIn).
 const (
 	masked  = "<masked>"
 	standin = "<stand-in: "

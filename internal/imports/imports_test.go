@@ -27,7 +27,7 @@ func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
 }
 
 func TestPureCodeReadsNoClockFileNetworkOrChance(t *testing.T) {
-	for _, dir := range []string{"render", "templates"} {
+	for _, dir := range []string{"bundle", "render", "templates"} {
 		violations, err := checkPurity(filepath.Join(root, dir))
 		if err != nil {
 			t.Fatal(err)
@@ -50,8 +50,8 @@ func TestCheckFindsWhatTheFixtureBreaks(t *testing.T) {
 		"wmco/applier may not import wmco/render/mirrors",
 		"wmco/render must never link k8s.io/client-go/...: wmco/render -> wmco/render/mirrors -> k8s.io/client-go/rest",
 		"wmco/render may not import wmco/applier",
-		"wmco/render/bundle may link nothing but the standard library and github.com/opencontainers/go-digest: " +
-			"wmco/render/bundle -> k8s.io/client-go/rest",
+		"wmco/bundle may link nothing but the standard library and github.com/opencontainers/go-digest: " +
+			"wmco/bundle -> k8s.io/client-go/rest",
 		"wmco/render/mirrors must never link k8s.io/client-go/...: wmco/render/mirrors -> k8s.io/client-go/rest",
 		"wmco/strange has no row in the import table",
 	})
@@ -75,14 +75,14 @@ func TestCheckPurityFindsWhatTheFixtureBreaks(t *testing.T) {
 
 func TestARowCoversWhatIsBelowItUnlessThatHasItsOwn(t *testing.T) {
 	for own, want := range map[string]string{
-		"render":                "render",
-		"render/views":          "render",
-		"render/bundle":         "render/bundle",
-		"render/bundle/archive": "render/bundle/archive",
-		"controller/gather/x":   "controller/gather",
-		"cmd/wmco":              "cmd",
-		"cmd/wmco-node":         "cmd/wmco-node",
-		"renderer":              "",
+		"render":              "render",
+		"render/views":        "render",
+		"bundle":              "bundle",
+		"bundle/archive":      "bundle/archive",
+		"controller/gather/x": "controller/gather",
+		"cmd/wmco":            "cmd",
+		"cmd/wmco-node":       "cmd/wmco-node",
+		"renderer":            "",
 	} {
 		if got, _ := ruleFor(own, table); got.pkg != want {
 			t.Errorf("ruleFor(%q) = %q, want %q", own, got.pkg, want)

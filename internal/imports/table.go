@@ -35,27 +35,27 @@ var (
 // table is the design's, row by row.
 var table = []rule{
 	{
-		pkg:  "render/bundle",
+		pkg:  "bundle",
 		only: []string{"github.com/opencontainers/go-digest"},
 	},
 	{
-		pkg:     "render/bundle/archive",
-		imports: []string{"render/bundle"},
+		pkg:     "bundle/archive",
+		imports: []string{"bundle"},
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
 		pkg:     "render/mirrors",
-		imports: []string{"render/bundle"},
+		imports: []string{"bundle"},
 		never:   join(cluster, remote),
 	},
 	{
 		pkg:     "payload",
-		imports: []string{"render/bundle"},
+		imports: []string{"bundle"},
 		never:   join(cluster, remote),
 	},
 	{
 		pkg:     "payload/store",
-		imports: []string{"payload", "render/bundle"},
+		imports: []string{"payload", "bundle"},
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
@@ -64,85 +64,85 @@ var table = []rule{
 	},
 	{
 		pkg:     "render",
-		imports: []string{"render/bundle", "render/mirrors", "payload", "templates"},
+		imports: []string{"bundle", "render/mirrors", "payload", "templates"},
 		never:   join(cluster, remote),
 	},
 	{
 		pkg:     "render/preview",
-		imports: []string{"render", "render/bundle"},
+		imports: []string{"render", "bundle"},
 		never:   join(cluster, remote),
 	},
 	{
 		pkg:     "render/review",
-		imports: []string{"render", "render/bundle"},
+		imports: []string{"render", "bundle"},
 		never:   join(cluster, remote),
 	},
 	{
 		pkg:     "render/machines",
-		imports: []string{"render/bundle", "templates"},
+		imports: []string{"bundle", "templates"},
 		never:   join(cluster, remote),
 	},
 	{
 		pkg:     "applier",
-		imports: []string{"render/bundle", "render/bundle/archive"},
+		imports: []string{"bundle", "bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
-		pkg:     "applier/simulation",
-		imports: []string{"applier", "render/bundle", "render/bundle/archive"},
+		pkg:     "applier/hosttest/simulation",
+		imports: []string{"applier", "bundle", "bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
-		pkg:     "applier/bundletest",
-		imports: []string{"applier", "render/bundle", "render/bundle/archive"},
+		pkg:     "applier/hosttest/bundletest",
+		imports: []string{"applier", "bundle", "bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
 		pkg:     "applier/hosttest",
-		imports: []string{"applier", "applier/simulation", "render/bundle", "render/bundle/archive"},
+		imports: []string{"applier", "applier/hosttest/simulation", "bundle", "bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
-		pkg:     "applier/folderhost",
-		imports: []string{"applier", "applier/simulation", "render/bundle", "render/bundle/archive"},
-		never:   join(rendering, cluster, remote, windows, []string{"testing", "applier/hosttest/..."}),
+		pkg:     "applier/hosttest/folderhost",
+		imports: []string{"applier", "applier/hosttest/simulation", "bundle", "bundle/archive"},
+		never:   join(rendering, cluster, remote, windows, []string{"testing", "applier/hosttest"}),
 	},
 	{
 		pkg:  "applier/session",
 		only: []string{},
 	},
 	{
-		pkg:     "applier/sshhost",
-		imports: []string{"applier", "applier/session", "render/bundle", "render/bundle/archive"},
+		pkg:     "applier/remote",
+		imports: []string{"applier", "applier/session", "bundle", "bundle/archive"},
 		never:   join(rendering, []string{"applier/winhost/...", "controller/..."}),
 	},
 	{
 		pkg:     "applier/winhost",
-		imports: []string{"applier", "render/bundle", "render/bundle/archive"},
-		never:   join(rendering, []string{"applier/sshhost/...", "controller/..."}),
+		imports: []string{"applier", "bundle", "bundle/archive"},
+		never:   join(rendering, []string{"applier/remote/...", "controller/..."}),
 	},
 	{
 		pkg:     "applier/agent",
-		imports: []string{"applier", "applier/winhost", "render/bundle", "render/bundle/archive"},
+		imports: []string{"applier", "applier/winhost", "bundle", "bundle/archive"},
 		never:   join(rendering, remote),
 	},
 	{
 		pkg: "cmd/wmco-node",
 		// folderhost is what the program works on where it is not on Windows.
-		imports: []string{"applier", "applier/agent", "applier/folderhost", "applier/session", "applier/simulation", "applier/winhost", "render/bundle", "render/bundle/archive"},
+		imports: []string{"applier", "applier/agent", "applier/hosttest/folderhost", "applier/session", "applier/hosttest/simulation", "applier/winhost", "bundle", "bundle/archive"},
 		never:   join(rendering, remote),
 	},
 	{
 		pkg:     "controller/gather",
-		imports: []string{"render", "render/bundle", "render/machines", "render/mirrors"},
+		imports: []string{"render", "bundle", "render/machines", "render/mirrors"},
 		never:   []string{"applier/..."},
 	},
 	{
 		pkg: "controller",
 		imports: []string{
-			"controller/gather", "render", "render/bundle", "render/bundle/archive", "payload", "payload/store", "applier",
+			"controller/gather", "render", "bundle", "bundle/archive", "payload", "payload/store", "applier",
 		},
-		never: []string{"cmd/...", "applier/sshhost/..."},
+		never: []string{"cmd/...", "applier/remote/..."},
 	},
 	{pkg: "cmd", anything: true},
 	{pkg: "deploy", anything: true},

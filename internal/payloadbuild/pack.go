@@ -11,8 +11,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"wmco/bundle"
 	"wmco/payload/store"
-	"wmco/render/bundle"
 )
 
 // pack compresses a file beside it and puts the result in place. The same content gives the same bytes.

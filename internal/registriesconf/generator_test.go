@@ -8,7 +8,7 @@ import (
 	operatorv1alpha1 "github.com/openshift/api/operator/v1alpha1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 	"wmco/render/mirrors"
 )
 

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"wmco/bundle"
 	"wmco/render"
-	"wmco/render/bundle"
 	"wmco/render/mirrors"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // TestCommandLinesArriveAsTheirArguments proves bundle.CommandLine with what reads its lines: the start of a process, the

@@ -8,7 +8,7 @@ import (
 // TestPackagesOnWindows runs the tests of packages whose code works on Windows nodes, or says what Windows does.
 func TestPackagesOnWindows(t *testing.T) {
 	for _, tt := range []struct{ module, pkg string }{
-		{"../..", "./render/bundle"},
+		{"../..", "./bundle"},
 		{"../resolvers", "./windir"},
 	} {
 		t.Run(filepath.Base(tt.pkg), func(t *testing.T) {

@@ -3,9 +3,9 @@ package winnode
 import (
 	"testing"
 
-	"wmco/applier/bundletest"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/bundle"
 	"wmco/internal/winnode/stub"
-	"wmco/render/bundle"
 )
 
 // Paths of the node of these tests.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier/bundletest"
+	"wmco/applier/hosttest/bundletest"
 	"wmco/internal/winetest"
 	"wmco/internal/winnode/stub"
 )

@@ -20,10 +20,10 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/bundletest"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/bundle"
 	"wmco/internal/winetest"
 	"wmco/internal/winnode/stub"
-	"wmco/render/bundle"
 )
 
 // module is the folder of this module.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/bundletest"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/bundle"
 	"wmco/internal/winetest"
 	"wmco/internal/winnode/stub"
-	"wmco/render/bundle"
 )
 
 // Where the services of these tests log.

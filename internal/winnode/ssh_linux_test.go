@@ -19,13 +19,13 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"wmco/applier"
-	"wmco/applier/bundletest"
-	"wmco/applier/sshhost"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/applier/remote"
+	"wmco/bundle"
 	"wmco/internal/sshtest"
 	"wmco/internal/sshtest/sshd"
 	"wmco/internal/winetest"
 	"wmco/internal/winnode/stub"
-	"wmco/render/bundle"
 )
 
 // The SSH server on a machine (testdata/sshd), with its files.
@@ -44,8 +44,8 @@ type reached struct {
 	machine
 	host    string
 	line    *sshtest.Line
-	dialer  sshhost.Dialer
-	program sshhost.Program
+	dialer  remote.Dialer
+	program remote.Program
 	server  *winetest.Process
 	// heard is how many lines of the server's were looked at.
 	heard int
@@ -69,22 +69,22 @@ func reach(t *testing.T) *reached {
 		return whole
 	})
 	r.line = sshtest.NewLine(t, address, sshtest.LineOptions{})
-	r.dialer = sshhost.Dialer{
-		Limits:  sshhost.DefaultLimits(),
-		Pins:    sshhost.NewKnownHosts(filepath.Join(t.TempDir(), "known_hosts")),
+	r.dialer = remote.Dialer{
+		Limits:  remote.DefaultLimits(),
+		Pins:    remote.NewKnownHosts(filepath.Join(t.TempDir(), "known_hosts")),
 		Signers: keys(signer(t, key)),
 	}
 	return r
 }
 
 // agent is the node program, as the client puts it onto machines.
-func agent(t *testing.T) sshhost.Program {
+func agent(t *testing.T) remote.Program {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "wmco-node.exe")
 	if err := os.WriteFile(file, build(t).node, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, err := sshhost.FileProgram(file, func(d bundle.Digest) string { return `C:\k\agent\wmco-node-` + d.Short() + ".exe" })
+	p, err := remote.FileProgram(file, func(d bundle.Digest) string { return `C:\k\agent\wmco-node-` + d.Short() + ".exe" })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,16 +126,16 @@ func inFile(t *testing.T, key ed25519.PrivateKey) []byte {
 // over applies with connections of its own.
 func (r *reached) over(t *testing.T, n bundletest.Node, tell func(applier.Event)) (applier.Event, error) {
 	t.Helper()
-	c := sshhost.NewClient(r.dialer, r.program)
+	c := remote.NewClient(r.dialer, r.program)
 	defer c.Close()
 	return r.by(t, c, n, tell)
 }
 
-func (r *reached) by(t *testing.T, c *sshhost.Client, n bundletest.Node, tell func(applier.Event)) (applier.Event, error) {
+func (r *reached) by(t *testing.T, c *remote.Client, n bundletest.Node, tell func(applier.Event)) (applier.Event, error) {
 	t.Helper()
 	manifest, source := n.Contents(t)
-	to := sshhost.Target{User: sshhost.DefaultUser, Address: r.line.Address}
-	return c.Machine(to).Apply(t.Context(), sshhost.Request{Manifest: manifest, Source: source}, sshhost.ApplyOptions{Wait: time.Minute}, tell)
+	to := remote.Target{User: remote.DefaultUser, Address: r.line.Address}
+	return c.Machine(to).Apply(t.Context(), remote.Request{Manifest: manifest, Source: source}, remote.ApplyOptions{Wait: time.Minute}, tell)
 }
 
 // asked is what the server was asked since the last call: statuses and words of commands, without the program.
@@ -262,7 +262,7 @@ func oneFile(t *testing.T, r *reached, n bundletest.Node) {
 const sessionChanges = 8
 
 func stays(t *testing.T, r *reached, n bundletest.Node) {
-	c := sshhost.NewClient(r.dialer, r.program)
+	c := remote.NewClient(r.dialer, r.program)
 	defer c.Close()
 	starts := r.starts(t)
 	var last bundletest.Node
@@ -308,7 +308,7 @@ func cutOnItsWay(t *testing.T, r *reached, n bundletest.Node) {
 	for range sshCuts {
 		at := beginning + random.Int64N(stored-beginning)
 		r.line.CutAfter(at)
-		var interrupted *sshhost.InterruptedError
+		var interrupted *remote.InterruptedError
 		if e, err := r.over(t, newer, ignore); !errors.As(err, &interrupted) {
 			t.Errorf("seed %d, cut after %d of %d bytes: %+v, %v", seed, at, stored, e, err)
 		}
@@ -345,7 +345,7 @@ func storedSize(t *testing.T, n bundletest.Node, path string) int64 {
 func stranger(t *testing.T, r *reached, n bundletest.Node) {
 	other := *r
 	other.dialer.Signers = keys(signer(t, newKey(t)))
-	var refused *sshhost.AuthError
+	var refused *remote.AuthError
 	if e, err := other.over(t, n, ignore); !errors.As(err, &refused) {
 		t.Errorf("%+v, %v", e, err)
 	}
@@ -356,7 +356,7 @@ func stranger(t *testing.T, r *reached, n bundletest.Node) {
 
 func otherKey(t *testing.T, r *reached, n bundletest.Node) {
 	r.WriteFile(t, sshHostKey, inFile(t, newKey(t)))
-	var changed *sshhost.HostKeyError
+	var changed *remote.HostKeyError
 	if e, err := r.over(t, n, ignore); !errors.As(err, &changed) {
 		t.Errorf("%+v, %v", e, err)
 	}

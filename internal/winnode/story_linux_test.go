@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/bundletest"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/bundle"
 	"wmco/internal/winetest"
 	"wmco/internal/winnode/stub"
-	"wmco/render/bundle"
 )
 
 // foreign is a file that nobody but its owner touches.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // ErrChanged says that a content is not the one that the list names.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"wmco/bundle"
 	"wmco/payload"
-	"wmco/render/bundle"
 )
 
 // Schema is the version of the list's format.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Labels of the Machine API.

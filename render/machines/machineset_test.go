@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // source is a MachineSet in as few words as a test needs.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // model is a MachineSet that exists. The zero value is none.

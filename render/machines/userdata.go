@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/template"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 	"wmco/templates"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // forWindows changes what a machine of Windows has otherwise than the model's.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // manyInputs are fault M14: n entries over 300 registries, in objects of 100, as a large disconnected cluster has them.

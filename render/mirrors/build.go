@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Result is what a cluster's inputs come to.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // idms, itms and icsp write sets as "source mirror mirror", with "!" before the source for NeverContactSource and "+"

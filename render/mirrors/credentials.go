@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // credential is one entry of the pull secret: a key host[/path] and the value of an Authorization header.

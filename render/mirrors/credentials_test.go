@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 const odd = `p:"q\ü'€ #`

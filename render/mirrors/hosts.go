@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Capability is what containerd may use an endpoint for.

@@ -9,7 +9,7 @@
 // pure and knows nothing of files, clusters or containerd's code.
 package mirrors
 
-import "wmco/render/bundle"
+import "wmco/bundle"
 
 // SetKind is the kind of object that a mirror comes from.
 type SetKind string

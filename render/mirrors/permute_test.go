@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // TestOrderAndSplit: the same entries, in any order and spread over any objects, give the same files (fault M15).

@@ -3,7 +3,7 @@ package mirrors
 import (
 	"fmt"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // addScopes adds what Image/cluster says of whole hosts, and tells of what containerd cannot do with parts of them.

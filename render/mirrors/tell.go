@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // tellOrder says when the sources of one host want an order that no one list can have.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // validate refuses what the machine-config-operator refuses, in its words: Linux nodes keep their last configuration

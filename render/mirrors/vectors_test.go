@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 	"wmco/render/mirrors"
 	"wmco/render/mirrors/mirrorstest"
 )

@@ -10,8 +10,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"wmco/bundle"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // Names of the files beside the node's own.

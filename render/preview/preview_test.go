@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"wmco/bundle"
 	"wmco/golden"
-	"wmco/render/bundle"
 	"wmco/render/preview"
 )
 

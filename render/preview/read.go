@@ -8,7 +8,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // ErrNotPreview is wrapped by the errors of Read.

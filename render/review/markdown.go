@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Markdown is the review as a comment of a pull request.

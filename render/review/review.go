@@ -11,7 +11,7 @@ import (
 	"reflect"
 	"slices"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Node is one node's bundle on one side of a comparison.

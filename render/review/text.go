@@ -8,8 +8,8 @@ import (
 	"github.com/rogpeppe/go-internal/diff"
 	"sigs.k8s.io/yaml"
 
+	"wmco/bundle"
 	"wmco/render"
-	"wmco/render/bundle"
 )
 
 // sign is how an action is written before an entry.

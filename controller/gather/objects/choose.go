@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // chooseOne keeps one of all copies that one path holds of an object. Copies that are equal are one; of the states of

@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // Cluster reads a live cluster: objects with known names one by one, all others as lists. A name that the cluster

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/bundle"
 	"wmco/controller/gather/objects"
-	"wmco/render/bundle"
 )
 
 // TestClusterRefusals holds what a cluster may say no to; every no is told, and the rest is read all the same.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // tone says how much of a document a finding may repeat.

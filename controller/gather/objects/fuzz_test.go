@@ -15,8 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	yaml "go.yaml.in/yaml/v2"
 
+	"wmco/bundle"
 	"wmco/controller/gather/objects"
-	"wmco/render/bundle"
 )
 
 // FuzzPaths reads any bytes: it must not panic, must give the same twice, must say for everything where it stands, and

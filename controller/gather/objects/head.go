@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // guess is what a field can hold, as far as a look at the text tells. A key that is given twice has two values.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"wmco/bundle"
 	"wmco/controller/gather/objects"
-	"wmco/render/bundle"
 )
 
 // someWants is what the tests want unless they say otherwise.

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 )
 
 // stdinPath is the path that stands for standard input.

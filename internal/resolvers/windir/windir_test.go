@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"wmco/bundle"
 	"wmco/internal/resolvers"
-	"wmco/render/bundle"
 	"wmco/render/mirrors"
 )
 

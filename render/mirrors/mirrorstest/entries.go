@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/render/bundle"
+	"wmco/bundle"
 	"wmco/render/mirrors"
 )
 

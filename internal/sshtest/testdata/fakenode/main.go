@@ -19,8 +19,8 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/session"
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 )
 
 // Misbehaviours.

@@ -15,11 +15,11 @@ import (
 	"path/filepath"
 	"runtime"
 
+	"wmco/bundle"
+	"wmco/bundle/archive"
 	"wmco/internal/winnode/stub"
 	"wmco/payload"
 	"wmco/payload/store"
-	"wmco/render/bundle"
-	"wmco/render/bundle/archive"
 )
 
 func main() {

@@ -1,0 +1,172 @@
+package folderhost
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
+)
+
+// fileModes and folderModes are what the accesses are on Unix.
+var (
+	fileModes   = map[bundle.Access]fs.FileMode{bundle.AccessUsers: 0o644, bundle.AccessAdmins: 0o600}
+	folderModes = map[bundle.Access]fs.FileMode{bundle.AccessUsers: 0o755, bundle.AccessAdmins: 0o700}
+)
+
+// settingFiles are where the settings of a kind are kept.
+var settingFiles = map[bundle.EntryKind]string{
+	bundle.KindVariable:  dirMachine + "/variables.json",
+	bundle.KindRoute:     dirMachine + "/routes.json",
+	bundle.KindFeature:   dirMachine + "/features.json",
+	bundle.KindFirewall:  dirMachine + "/firewall.json",
+	bundle.KindExclusion: dirMachine + "/exclusions.json",
+	bundle.KindEndpoint:  dirMachine + "/endpoints.json",
+}
+
+// machine is the document of the machine itself.
+type machine struct {
+	HostName     string    `json:"hostName"`
+	NextHostName string    `json:"nextHostName,omitempty"`
+	RebootAsked  string    `json:"rebootAsked,omitempty"`
+	Boot         int       `json:"boot"`
+	BootTime     time.Time `json:"bootTime"`
+	LastProcess  int       `json:"lastProcess"`
+}
+
+// setting is one of a kind. Removed is one that goes with the next boot.
+type setting struct {
+	Name    string `json:"name"`
+	Value   string `json:"value,omitempty"`
+	Pending bool   `json:"pending,omitempty"`
+	Removed bool   `json:"removed,omitempty"`
+}
+
+// encode returns the documents of a state by their path below the root of the machine.
+func encode(s *simulation.State) (map[string][]byte, error) {
+	values := map[string]any{
+		fileMachine:   machine{s.HostName, s.NextHostName, s.RebootAsked, s.Boot, s.BootTime.UTC(), s.LastProcess},
+		fileFacts:     s.Facts,
+		fileProcesses: s.Processes,
+		fileBehaviour: s.Script,
+	}
+	for key, svc := range s.Services {
+		values[dirServices+"/"+url.PathEscape(key)+".json"] = svc
+	}
+	for kind, rel := range settingFiles {
+		values[rel] = settingsOf(s, kind)
+	}
+	documents := make(map[string][]byte, len(values))
+	for rel, v := range values {
+		data, err := marshal(v)
+		if err != nil {
+			return nil, fmt.Errorf("encoding %s: %w", rel, err)
+		}
+		documents[rel] = data
+	}
+	for _, x := range s.Settings {
+		if x.Kind == bundle.KindTrustedCA {
+			documents[dirCertificates+"/"+strings.ReplaceAll(x.Name, ":", "-")+".der"] = []byte(x.Value)
+		}
+	}
+	return documents, nil
+}
+
+func settingsOf(s *simulation.State, kind bundle.EntryKind) []setting {
+	all := []setting{}
+	for _, x := range s.Settings {
+		if x.Kind == kind {
+			all = append(all, setting{Name: x.Name, Value: x.Value, Pending: x.Pending, Removed: !x.Present})
+		}
+	}
+	slices.SortFunc(all, func(a, b setting) int { return cmp.Compare(a.Name, b.Name) })
+	return all
+}
+
+func marshal(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	err := enc.Encode(v)
+	return out.Bytes(), err
+}
+
+// errMachine is what a folder gives that Create did not make.
+var errMachine = errors.New("it has no " + fileMachine)
+
+// decode reads a state from its documents.
+func decode(documents map[string][]byte) (*simulation.State, error) {
+	if documents[fileMachine] == nil {
+		return nil, fmt.Errorf("reading the machine: %w", errMachine)
+	}
+	var m machine
+	s := &simulation.State{Services: map[string]simulation.Service{}, Settings: map[string]applier.Setting{}}
+	for rel, v := range map[string]any{fileMachine: &m, fileFacts: &s.Facts, fileProcesses: &s.Processes, fileBehaviour: &s.Script} {
+		if err := unmarshal(documents, rel, v); err != nil {
+			return nil, err
+		}
+	}
+	s.HostName, s.NextHostName, s.RebootAsked = m.HostName, m.NextHostName, m.RebootAsked
+	s.Boot, s.BootTime, s.LastProcess = m.Boot, m.BootTime, m.LastProcess
+	if err := decodeServices(s, documents); err != nil {
+		return nil, err
+	}
+	return s, decodeSettings(s, documents)
+}
+
+func decodeServices(s *simulation.State, documents map[string][]byte) error {
+	for rel := range documents {
+		if path.Dir(rel) != dirServices {
+			continue
+		}
+		var svc simulation.Service
+		if err := unmarshal(documents, rel, &svc); err != nil {
+			return err
+		}
+		s.Services[simulation.Key(svc.Name)] = svc
+	}
+	return nil
+}
+
+func decodeSettings(s *simulation.State, documents map[string][]byte) error {
+	for kind, rel := range settingFiles {
+		var all []setting
+		if err := unmarshal(documents, rel, &all); err != nil {
+			return err
+		}
+		for _, x := range all {
+			s.Put(applier.Setting{Kind: kind, Name: x.Name, Value: x.Value, Pending: x.Pending, Present: !x.Removed})
+		}
+	}
+	for rel, data := range documents {
+		if path.Dir(rel) == dirCertificates {
+			s.Put(applier.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of(data)), Value: string(data), Present: true})
+		}
+	}
+	return nil
+}
+
+// unmarshal reads a document strictly; one that is not there leaves v as it is.
+func unmarshal(documents map[string][]byte, rel string, v any) error {
+	data, ok := documents[rel]
+	if !ok {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(v); err != nil {
+		return fmt.Errorf("reading %s: %w", rel, err)
+	}
+	return nil
+}

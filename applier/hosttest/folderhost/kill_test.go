@@ -1,0 +1,123 @@
+//go:build unix
+
+package folderhost
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"wmco/applier"
+	"wmco/bundle"
+)
+
+// childRoot names the root of the machine on which this program, run once more, is to work until it is killed.
+const childRoot = "WMCO_FOLDERHOST_ROOT"
+
+func TestMain(m *testing.M) {
+	if root := os.Getenv(childRoot); root != "" {
+		fmt.Println(work(root, os.Args[len(os.Args)-1]))
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// work takes the lock, says so, and changes the machine from one state to the other and back.
+func work(root, owner string) error {
+	h, err := New(root, Options{})
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	if _, err := h.Lock(ctx, owner); err != nil {
+		return err
+	}
+	fmt.Println("locked")
+	for n := 0; err == nil; n++ {
+		err = change(ctx, h, [2]string{"old", "new"}[n%2])
+	}
+	return err
+}
+
+// change lets everything say a word.
+func change(ctx context.Context, h *Host, word string) error {
+	return errors.Join(
+		h.Write(ctx, `C:\k\service.exe`, bundle.AccessUsers, strings.NewReader(strings.Repeat(word, 10000))),
+		h.Link(ctx, `C:\k\service.exe`, `C:\k\second`),
+		h.PutService(ctx, applier.ServiceConfig{Name: "service", Description: word, Start: bundle.StartAuto, CommandLine: `C:\k\service.exe`}),
+		h.StartService(ctx, "service"),
+		h.Set(ctx, applier.Setting{Kind: bundle.KindVariable, Name: "WORD", Value: strings.Repeat(word, 1000), Present: true}),
+		h.StopService(ctx, "service"),
+		h.DeleteService(ctx, "service"),
+		h.Restart(ctx),
+	)
+}
+
+// other runs this program once more on the machine, until kill.
+func other(t testing.TB, root, owner string) (kill func()) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], owner)
+	cmd.Env = append(os.Environ(), childRoot+"="+root)
+	out, err := cmd.StdoutPipe()
+	ok(t, err)
+	ok(t, cmd.Start())
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "locked\n" {
+		t.Fatalf("the other process says %q: %v", line, err)
+	}
+	return func() {
+		ok(t, cmd.Process.Kill())
+		if cmd.Wait() == nil {
+			t.Error("the other process ended by itself")
+		}
+	}
+}
+
+func TestAProcessThatIsKilledLeavesTheOldOrTheNew(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	h := create(t, root)
+	ok(t, h.MakeDirectory(t.Context(), `C:\k`, bundle.AccessUsers))
+	ok(t, change(t.Context(), h, "old"))
+	for n := range 40 {
+		kill := other(t, root, "the killed")
+		time.Sleep(time.Duration(n*1700) * time.Microsecond)
+		kill()
+		whole(t, reopen(t, root))
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// whole demands that everything says one of the two words, all of it.
+func whole(t *testing.T, h *Host) {
+	t.Helper()
+	release, err := h.Lock(t.Context(), "the next")
+	ok(t, err)
+	snap := snapshot(t, h)
+	for path, f := range snap.Files {
+		old, young := bundle.Of([]byte(strings.Repeat("old", 10000))), bundle.Of([]byte(strings.Repeat("new", 10000)))
+		switch {
+		case path == `C:\k` || applier.Leftover(path):
+		case f.Digest != old && f.Digest != young:
+			t.Errorf("%s is neither the old nor the new", path)
+		}
+	}
+	for _, path := range []string{`C:\k\service.exe`, `C:\k\second`} {
+		if snap.Files[path].Kind != applier.FileRegular {
+			t.Errorf("%s is gone", path)
+		}
+	}
+	word := snap.Settings["variable word"].Value
+	if word != strings.Repeat("old", 1000) && word != strings.Repeat("new", 1000) {
+		t.Errorf("the variable is %q", word)
+	}
+	ok(t, change(t.Context(), h, "old"))
+	ok(t, release())
+}

@@ -1,0 +1,157 @@
+package folderhost
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+
+	"wmco/applier"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
+)
+
+// place is what a Windows path leads to.
+type place struct {
+	// rel is the path below the root of the machine, in the case of what is there; empty if its folder is not there.
+	rel string
+	// info is nil if nothing is there.
+	info fs.FileInfo
+}
+
+func (p place) kind() applier.FileKind {
+	switch {
+	case p.info == nil:
+		return applier.FileAbsent
+	case p.info.Mode().IsRegular():
+		return applier.FileRegular
+	case p.info.IsDir():
+		return applier.FileDirectory
+	}
+	return applier.FileOther
+}
+
+// resolver finds what paths lead to, element by element, without regard to case and without following links. It remembers
+// folders, so one serves one operation.
+type resolver struct {
+	tree    *os.Root
+	folders map[string]*folder
+}
+
+// folder is a folder that was looked for.
+type folder struct {
+	rel   string
+	there bool
+	// at is the folder, opened when it is needed: what is in it is then found without going there from the root each time.
+	at *os.Root
+	// names are those in it by their folded form, read when they are needed.
+	names map[string]string
+}
+
+func newResolver(tree *os.Root) *resolver {
+	return &resolver{tree: tree, folders: map[string]*folder{simulation.Drive: {rel: driveFolder, there: true}}}
+}
+
+// findOne is find for one path.
+func findOne(tree *os.Root, path string) (place, error) {
+	r := newResolver(tree)
+	defer r.close()
+	return r.find(path)
+}
+
+// close closes the folders that were opened.
+func (r *resolver) close() {
+	for _, f := range r.folders {
+		if f.at != nil {
+			_ = f.at.Close() // only looked into
+		}
+	}
+}
+
+// find tells what is at a path that simulation.CheckPath allows.
+func (r *resolver) find(path string) (place, error) {
+	f, err := r.folder(bundle.Dir(path))
+	if err != nil || !f.there {
+		return place{}, err
+	}
+	return r.entry(f, bundle.Base(path))
+}
+
+func (r *resolver) folder(path string) (*folder, error) {
+	key := bundle.FoldPath(path)
+	if path == simulation.Drive {
+		key = path
+	}
+	if f, ok := r.folders[key]; ok {
+		return f, nil
+	}
+	p, err := r.find(path)
+	if err != nil {
+		return nil, err
+	}
+	f := &folder{rel: p.rel, there: p.kind() == applier.FileDirectory}
+	r.folders[key] = f
+	return f, nil
+}
+
+func (r *resolver) entry(f *folder, base string) (place, error) {
+	p, err := r.exactly(f, base)
+	if err != nil || p.info != nil {
+		return p, err
+	}
+	if err := r.readNames(f); err != nil {
+		return place{}, err
+	}
+	if spelled, ok := f.names[bundle.FoldPath(base)]; ok {
+		return r.exactly(f, spelled)
+	}
+	return p, nil
+}
+
+func (r *resolver) exactly(f *folder, base string) (place, error) {
+	rel := f.rel + "/" + base
+	if f.at == nil {
+		at, err := r.tree.OpenRoot(f.rel)
+		if errors.Is(err, fs.ErrNotExist) {
+			return place{rel: rel}, nil
+		}
+		if err != nil {
+			return place{}, err
+		}
+		f.at = at
+	}
+	info, err := f.at.Lstat(base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return place{rel: rel}, nil
+	}
+	return place{rel: rel, info: info}, err
+}
+
+func (r *resolver) readNames(f *folder) error {
+	if f.names != nil {
+		return nil
+	}
+	names, err := readNames(r.tree, f.rel)
+	if err != nil {
+		return err
+	}
+	f.names = make(map[string]string, len(names))
+	for _, n := range names {
+		f.names[bundle.FoldPath(n)] = n
+	}
+	return nil
+}
+
+func readNames(tree *os.Root, rel string) ([]string, error) {
+	d, err := tree.Open(rel)
+	if err != nil {
+		return nil, err
+	}
+	names, err := d.Readdirnames(-1)
+	return names, errors.Join(err, d.Close())
+}
+
+// windowsPath is the path that rel has on the machine.
+func windowsPath(rel string) string {
+	return simulation.Drive + strings.ReplaceAll(strings.TrimPrefix(rel, driveFolder+"/"), "/", `\`)
+}

@@ -1,0 +1,202 @@
+package folderhost
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+
+	"wmco/applier/hosttest/simulation"
+)
+
+// Where the machine is kept, below its root.
+const (
+	dirMachine      = ".machine"
+	dirServices     = dirMachine + "/services"
+	dirCertificates = dirMachine + "/certificates"
+	fileMachine     = dirMachine + "/machine.json"
+	fileFacts       = dirMachine + "/facts.json"
+	fileProcesses   = dirMachine + "/processes.json"
+	fileBehaviour   = dirMachine + "/behaviour.json"
+	fileLock        = dirMachine + "/lock"
+)
+
+// store keeps the state of a machine in files, of which it writes those that a change is about.
+type store struct {
+	tree *os.Root
+	// state is what the files said when they were last read or written, and stamps what they were then: they are read again
+	// when one is another. Nil before.
+	state  *simulation.State
+	stamps map[string]stamp
+}
+
+// stamp is what tells that a file was written: those of this program are renamed into their place, so their ID changes.
+type stamp struct {
+	id       string
+	size     int64
+	modified int64
+}
+
+// Load implements simulation.Store.
+func (s *store) Load() (*simulation.State, error) {
+	stamps, err := s.look()
+	if err != nil {
+		return nil, fmt.Errorf("reading the machine: %w", err)
+	}
+	if s.state == nil || !maps.Equal(stamps, s.stamps) {
+		if s.state, err = s.read(stamps); err != nil {
+			return nil, err
+		}
+		s.stamps = stamps
+	}
+	return s.state.Clone(), nil
+}
+
+// look returns the stamps of all documents.
+func (s *store) look() (map[string]stamp, error) {
+	found := map[string]stamp{}
+	for _, dir := range []string{dirMachine, dirServices, dirCertificates} {
+		err := s.stamp(dir, found)
+		if errors.Is(err, fs.ErrNotExist) && dir != dirMachine {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// stamp adds those in a folder.
+func (s *store) stamp(dir string, found map[string]stamp) error {
+	at, err := s.tree.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer at.Close() //nolint:errcheck // only looked into
+	names, err := readNames(at, ".")
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !isDocument(name) {
+			continue
+		}
+		info, err := at.Lstat(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another process has just removed it
+		}
+		if err != nil {
+			return err
+		}
+		found[dir+"/"+name] = stamp{fileID(info), info.Size(), info.ModTime().UnixNano()}
+	}
+	return nil
+}
+
+// read reads the documents.
+func (s *store) read(stamps map[string]stamp) (*simulation.State, error) {
+	found := make(map[string][]byte, len(stamps))
+	for rel := range stamps {
+		data, err := s.tree.ReadFile(rel)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another process has just removed it
+		}
+		if err != nil {
+			return nil, fmt.Errorf("reading the machine: %w", err)
+		}
+		found[rel] = data
+	}
+	return decode(found)
+}
+
+func isDocument(rel string) bool {
+	return path.Ext(rel) == ".json" || path.Ext(rel) == ".der"
+}
+
+// Save implements simulation.Store. The file of the machine itself comes first: a boot that was cut there has stopped
+// everything, and what was pending stays so.
+func (s *store) Save(state *simulation.State) error {
+	documents, err := encode(state)
+	if err != nil {
+		return err
+	}
+	before, err := s.before()
+	if err != nil {
+		return fmt.Errorf("writing the machine: %w", err)
+	}
+	s.stamps = nil
+	for _, rel := range inOrder(documents, before) {
+		if bytes.Equal(documents[rel], before[rel]) {
+			continue
+		}
+		if err := s.put(rel, documents[rel]); err != nil {
+			return fmt.Errorf("writing the machine: %w", err)
+		}
+	}
+	s.state = state.Clone()
+	return nil
+}
+
+// before is what the files mean, as this program writes it: a file that a person wrote in another form is left as it is.
+func (s *store) before() (map[string][]byte, error) {
+	if s.state == nil {
+		return nil, s.makeFolders()
+	}
+	return encode(s.state)
+}
+
+// inOrder are the documents that are there before or after, that of the machine first.
+func inOrder(documents, before map[string][]byte) []string {
+	all := map[string]bool{}
+	for rel := range documents {
+		all[rel] = true
+	}
+	for rel := range before {
+		all[rel] = true
+	}
+	delete(all, fileMachine)
+	return append([]string{fileMachine}, slices.Sorted(maps.Keys(all))...)
+}
+
+func (s *store) makeFolders() error {
+	for _, dir := range []string{dirServices, dirCertificates} {
+		if err := s.tree.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// put makes a document what it should be; nil is absent.
+func (s *store) put(rel string, data []byte) error {
+	if data == nil {
+		return errors.Join(s.tree.Remove(rel), syncFolder(s.tree, path.Dir(rel)))
+	}
+	beside := rel + ".new"
+	if err := s.write(beside, data); err != nil {
+		return err
+	}
+	if err := s.tree.Rename(beside, rel); err != nil {
+		return err
+	}
+	return syncFolder(s.tree, path.Dir(rel))
+}
+
+func (s *store) write(rel string, data []byte) error {
+	f, err := s.tree.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(data); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	if err := f.Sync(); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return f.Close()
+}

@@ -1,0 +1,55 @@
+//go:build unix
+
+package folderhost
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"wmco/applier"
+	"wmco/bundle"
+)
+
+// fileID is made of device and inode.
+func fileID(info fs.FileInfo) string {
+	s, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf("%d-%d", s.Dev, s.Ino)
+}
+
+// accessOf reads the access from the mode. A file that nobody may write to is read-only, which is not about who reads it.
+func accessOf(info fs.FileInfo) bundle.Access {
+	modes, mode := fileModes, info.Mode().Perm()|0o200
+	if info.IsDir() {
+		modes, mode = folderModes, info.Mode().Perm()
+	}
+	for access, m := range modes {
+		if m == mode {
+			return access
+		}
+	}
+	return applier.AccessOther
+}
+
+// syncFolder flushes the names in a folder to the disk.
+func syncFolder(tree *os.Root, rel string) error {
+	d, err := tree.Open(rel)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// tryLock locks a file that is open, and tells whether nobody else has.
+func tryLock(f *os.File) (bool, error) {
+	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,71 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"wmco/applier"
+	"wmco/bundle"
+)
+
+// ErrSilent is what a probe tells that does not hold.
+var ErrSilent = errors.New("nothing healthy answers")
+
+// Probe implements applier.Machine. A target that the script does not name answers.
+func (m *Machine) Probe(ctx context.Context, probe bundle.Probe) error {
+	if probe.Kind == bundle.ProbeRunning {
+		return fmt.Errorf("asking a probe of kind %s: %w", probe.Kind, errors.ErrUnsupported)
+	}
+	return m.look(ctx, func(s *State) error {
+		answers, err := m.answers(s, probe.Target)
+		if err != nil {
+			return fmt.Errorf("asking %s: %w", probe.Target, err)
+		}
+		if !answers {
+			return fmt.Errorf("asking %s: %w", probe.Target, ErrSilent)
+		}
+		return nil
+	})
+}
+
+func (m *Machine) answers(s *State, target string) (bool, error) {
+	for _, name := range slices.Sorted(maps.Keys(s.Script.Services)) {
+		b := s.Script.Services[name]
+		if !slices.Contains(b.Answers, target) {
+			continue
+		}
+		if ok, err := m.serviceAnswers(s, name, target); !ok || err != nil {
+			return false, err
+		}
+	}
+	for _, p := range s.Script.Probes {
+		if p.Target != target {
+			continue
+		}
+		if ok, err := m.holds(p.Unless); len(p.Unless) == 0 || !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// serviceAnswers also counts how often the service was asked since it started.
+func (m *Machine) serviceAnswers(s *State, name, target string) (bool, error) {
+	b, svc := s.Script.Services[name], s.Services[Key(name)]
+	if svc.Status != applier.ServiceRunning {
+		return false, nil
+	}
+	if asked := svc.Asked[target]; asked < b.HealthyAfter {
+		svc.Asked = maps.Clone(svc.Asked)
+		if svc.Asked == nil {
+			svc.Asked = map[string]int{}
+		}
+		svc.Asked[target] = asked + 1
+		s.Services[Key(name)] = svc
+		return false, m.own().Save(s)
+	}
+	return m.holds(b.Healthy)
+}

@@ -1,0 +1,137 @@
+package simulation
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"wmco/applier"
+	"wmco/bundle"
+)
+
+// Settings implements applier.Machine.
+func (m *Machine) Settings(ctx context.Context, names []applier.Setting) ([]applier.Setting, error) {
+	settings := make([]applier.Setting, 0, len(names))
+	err := m.look(ctx, func(s *State) error {
+		for _, n := range names {
+			k, ok := kinds[n.Kind]
+			if !ok {
+				return fmt.Errorf("reading %s: %w", n.ID(), applier.ErrNoSetting)
+			}
+			settings = append(settings, k.read(s, applier.Setting{Kind: n.Kind, Name: n.Name}))
+		}
+		return nil
+	})
+	return settings, err
+}
+
+// Set implements applier.Machine. Its errors do not show the value, which may be a secret.
+func (m *Machine) Set(ctx context.Context, setting applier.Setting) error {
+	op := Operation{VerbUnset, string(setting.ID())}
+	if setting.Present {
+		op.Verb = VerbSet
+	}
+	return m.change(ctx, op, func(s *State) error {
+		do := kinds[setting.Kind].unset
+		if setting.Present {
+			do = kinds[setting.Kind].set
+		}
+		if do == nil {
+			return fmt.Errorf("changing %s: %w", setting.ID(), applier.ErrNoSetting)
+		}
+		setting.Pending = false
+		if err := do(s, setting); err != nil {
+			return fmt.Errorf("changing %s: %w", setting.ID(), err)
+		}
+		return m.Store.Save(s)
+	})
+}
+
+// settingKind is how one kind of setting is read and changed. One whose set or unset is nil cannot be.
+type settingKind struct {
+	// read completes a setting that has its kind and name.
+	read  func(*State, applier.Setting) applier.Setting
+	set   func(*State, applier.Setting) error
+	unset func(*State, applier.Setting) error
+}
+
+var kinds = map[bundle.EntryKind]settingKind{
+	bundle.KindVariable:  {readKept, setVariable, unsetKept},
+	bundle.KindTrustedCA: {readKept, setTrustedCA, unsetKept},
+	bundle.KindRoute:     {readRoute, setRoute, unsetKept},
+	bundle.KindFeature:   {readKept, switchFeature, switchFeature},
+	bundle.KindFirewall:  {readKept, setFirewall, unsetKept},
+	bundle.KindExclusion: {readExclusion, setExclusion, unsetKept},
+	bundle.KindEndpoint:  {readKept, setEndpoint, unsetKept},
+	bundle.KindNetwork:   {readNetwork, nil, unsetNetwork},
+	bundle.KindHostName:  {readHostName, setHostName, unsetHostName},
+}
+
+func readKept(s *State, x applier.Setting) applier.Setting {
+	kept, ok := s.Settings[SettingKey(x.Kind, x.Name)]
+	if !ok {
+		return x
+	}
+	x.Value, x.Present, x.Pending = kept.Value, kept.Present, kept.Pending
+	return x
+}
+
+func unsetKept(s *State, x applier.Setting) error {
+	delete(s.Settings, SettingKey(x.Kind, x.Name))
+	return nil
+}
+
+func setVariable(s *State, x applier.Setting) error {
+	if x.Name == "" || strings.ContainsAny(x.Name, "=\x00") || strings.Contains(x.Value, "\x00") {
+		return ErrInvalidParameter
+	}
+	s.Put(x)
+	return nil
+}
+
+func setTrustedCA(s *State, x applier.Setting) error {
+	if string(bundle.Of([]byte(x.Value))) != x.Name {
+		return fmt.Errorf("%w: the certificate has another digest", ErrInvalidParameter)
+	}
+	s.Put(x)
+	return nil
+}
+
+// switchFeature turns a feature on or off with the next boot; back to what is in force, at once.
+func switchFeature(s *State, x applier.Setting) error {
+	now := readKept(s, applier.Setting{Kind: x.Kind, Name: x.Name})
+	inForce := now.Present != now.Pending
+	switch {
+	case x.Present != inForce:
+		x.Pending = true
+		s.Put(x)
+	case inForce:
+		s.Put(x)
+	default:
+		delete(s.Settings, SettingKey(x.Kind, x.Name))
+	}
+	return nil
+}
+
+func setFirewall(s *State, x applier.Setting) error {
+	protocol, port, ok := strings.Cut(x.Value, "/")
+	if !ok || protocol == "" || strings.Trim(port, "0123456789") != "" {
+		return fmt.Errorf("%w: %s is not protocol/port", ErrInvalidParameter, x.Value)
+	}
+	s.Put(x)
+	return nil
+}
+
+func readExclusion(s *State, x applier.Setting) applier.Setting {
+	x = readKept(s, x)
+	x.Unavailable = !s.Facts.DefenderRunning
+	return x
+}
+
+func setExclusion(s *State, x applier.Setting) error {
+	if !s.Facts.DefenderRunning {
+		return applier.ErrNoSetting
+	}
+	s.Put(x)
+	return nil
+}

@@ -1,0 +1,165 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"wmco/applier"
+	"wmco/bundle"
+)
+
+// StartService implements applier.Services. What the service depends on is started first.
+func (m *Machine) StartService(ctx context.Context, name string) error {
+	return m.change(ctx, Operation{VerbStart, name}, func(s *State) error {
+		return asServiceError(name, "starting", m.start(s, name, &starting{store: m.Store}))
+	})
+}
+
+// starting is a start under way.
+type starting struct {
+	store Store
+	// chain are the services that wait for the one that is being started.
+	chain []string
+}
+
+func (m *Machine) start(s *State, name string, w *starting) error {
+	svc, ok := s.Services[Key(name)]
+	switch {
+	case !ok:
+		return ErrServiceDoesNotExist
+	case svc.Deleted:
+		return ErrServiceMarkedForDelete
+	case svc.Status == applier.ServiceRunning:
+		return nil
+	case svc.Status == applier.ServicePending:
+		return ErrServiceAlreadyRunning
+	case svc.Start == applier.StartDisabled:
+		return ErrServiceDisabled
+	case slices.Contains(w.chain, Key(name)):
+		return ErrCircularDependency
+	}
+	waiting := &starting{store: w.store, chain: append(slices.Clip(w.chain), Key(name))}
+	for _, d := range svc.Dependencies {
+		if err := m.startDependency(s, d, waiting); err != nil {
+			return err
+		}
+	}
+	return m.run(s, svc, w.store)
+}
+
+func (m *Machine) startDependency(s *State, name string, w *starting) error {
+	if _, ok := s.Services[Key(name)]; !ok {
+		return fmt.Errorf("%w: %s", ErrServiceDependencyAbsent, name)
+	}
+	err := m.start(s, name, w)
+	var code SystemError
+	if errors.As(err, &code) {
+		return fmt.Errorf("%w: %s: %w", ErrServiceDependencyFail, name, err)
+	}
+	return err
+}
+
+// run starts the program of a service and saves what came of it.
+func (m *Machine) run(s *State, svc Service, store Store) error {
+	b := s.Script.behaviour(svc.Name)
+	svc.Argv, svc.Delivered = SplitCommandLine(s.expand(svc.CommandLine)), svc.Environment
+	svc.Boot, svc.Asked, svc.Killed = s.Boot, nil, false
+	var err error
+	if svc.Processes, err = m.processes(s, svc.Argv, b.Child); err != nil {
+		return err
+	}
+	comesUp, err := m.holds(b.Needs)
+	if err != nil {
+		return err
+	}
+	svc.Status = applier.ServiceRunning
+	var ends error
+	switch {
+	case !comesUp || b.Start == StartExits:
+		svc.Status, svc.Processes, ends = applier.ServiceStopped, nil, ErrProcessAborted
+	case b.Start == StartHangs:
+		svc.Status, ends = applier.ServicePending, ErrServiceRequestTimeout
+	}
+	s.Services[Key(svc.Name)] = svc
+	if err := store.Save(s); err != nil {
+		return err
+	}
+	return ends
+}
+
+var reference = regexp.MustCompile(`%[^%]+%`)
+
+// expand puts the machine's variables in the place of %NAME%, as Windows does with the command line of a service; what is
+// no variable stays.
+func (s *State) expand(line string) string {
+	return reference.ReplaceAllStringFunc(line, func(name string) string {
+		if x, ok := s.Settings[SettingKey(bundle.KindVariable, strings.Trim(name, "%"))]; ok {
+			return x.Value
+		}
+		return name
+	})
+}
+
+// processes are those of a command: its program, the programs among its arguments, which a wrapper such as
+// kube-log-runner starts, and a child.
+func (m *Machine) processes(s *State, argv []string, child string) ([]Process, error) {
+	if len(argv) == 0 {
+		return nil, ErrFileNotFound
+	}
+	var all []Process
+	for i, arg := range append(slices.Clone(argv), child) {
+		if i > 0 && !isProgram(arg) {
+			continue
+		}
+		id, err := m.Files.FileID(arg)
+		if err != nil {
+			return nil, fmt.Errorf("looking for %s: %w", arg, err)
+		}
+		if id == "" && i == 0 {
+			return nil, fmt.Errorf("%w: %s", ErrFileNotFound, arg)
+		}
+		if id != "" {
+			all = append(all, s.process(id))
+		}
+	}
+	return all, nil
+}
+
+func isProgram(arg string) bool {
+	return Names(arg) && strings.HasSuffix(bundle.FoldPath(arg), ".exe")
+}
+
+// process gives a program a process id; Windows' are multiples of four.
+func (s *State) process(file string) Process {
+	s.LastProcess += 4
+	return Process{ID: s.LastProcess, Boot: s.Boot, File: file}
+}
+
+// StartProcess runs a program that belongs to no service, until the machine boots or EndProcess.
+func (m *Machine) StartProcess(ctx context.Context, path string) (Process, error) {
+	var p Process
+	err := m.itself(ctx, func(s *State, own Store) error {
+		id, err := m.Files.FileID(path)
+		if err == nil && id == "" {
+			err = ErrFileNotFound
+		}
+		if err != nil {
+			return fmt.Errorf("starting %s: %w", path, err)
+		}
+		p = s.process(id)
+		s.Processes = append(slices.Clip(s.Processes), p)
+		return own.Save(s)
+	})
+	return p, err
+}
+
+// EndProcess ends what StartProcess started.
+func (m *Machine) EndProcess(ctx context.Context, p Process) error {
+	return m.Edit(ctx, func(s *State) {
+		s.Processes = slices.DeleteFunc(slices.Clone(s.Processes), func(q Process) bool { return p == q })
+	})
+}

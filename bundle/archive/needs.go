@@ -1,0 +1,71 @@
+package archive
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"wmco/bundle"
+)
+
+// ErrMasked says that the digest of a secret is masked: the bundle is a preview and cannot be applied.
+var ErrMasked = errors.New("the digest of a secret is masked, as in a preview")
+
+// Needs returns the digest of every content that the manifest names, each once, sorted: files, executables whose digest is
+// known, trusted CAs, secret variables. The masked digests of a preview name no content.
+func Needs(m bundle.Manifest) []bundle.Digest {
+	return slices.Sorted(maps.Keys(sizes(m)))
+}
+
+// sizes returns the size of every content that the manifest names, 0 where the manifest does not tell it.
+func sizes(m bundle.Manifest) map[bundle.Digest]int64 {
+	all := map[bundle.Digest]int64{}
+	for _, index := range m.Layers {
+		for _, n := range namedIn(index.Layer) {
+			if n.digest != bundle.Masked {
+				all[n.digest] = max(all[n.digest], n.size)
+			}
+		}
+	}
+	return all
+}
+
+// named is a content as an entry names it.
+type named struct {
+	entry   bundle.EntryID
+	digest  bundle.Digest
+	size    int64
+	content bundle.Content
+}
+
+func namedIn(l bundle.Layer) []named {
+	var all []named
+	for _, f := range l.Files {
+		all = append(all, named{bundle.KindFile.ID(f.Path), f.Digest, f.Size, f.Content})
+	}
+	for _, p := range l.Payload {
+		if p.Digest != "" {
+			all = append(all, named{entry: bundle.KindPayload.ID(p.Path), digest: p.Digest, size: p.Size})
+		}
+	}
+	for _, c := range l.TrustedCAs {
+		all = append(all, named{entry: bundle.KindTrustedCA.ID(string(c.Digest)), digest: c.Digest, content: c.Content})
+	}
+	for _, v := range l.Variables {
+		all = append(all, secret(bundle.KindVariable.ID(v.Name), v)...)
+	}
+	for _, e := range l.Environments {
+		for _, v := range e.Variables {
+			all = append(all, secret(bundle.KindEnvironment.ID(e.Name+"/"+v.Name), v)...)
+		}
+	}
+	return all
+}
+
+// secret returns the content of a secret variable; a public one stands in the manifest itself.
+func secret(entry bundle.EntryID, v bundle.Variable) []named {
+	if !v.Secret() {
+		return nil
+	}
+	return []named{{entry: entry, digest: v.Digest, content: v.Content}}
+}

@@ -1,0 +1,222 @@
+package archive
+
+import (
+	"archive/tar"
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+
+	"wmco/bundle"
+)
+
+// The largest manifest and list of contents that a Reader takes, in bytes. A thousand files make a manifest of 0.3 MB.
+const (
+	maxManifest = 64 << 20
+	maxIndex    = 16 << 20
+)
+
+// The first bytes of what a Reader takes: a manifest, and zstd (RFC 8878, 3.1.1, the magic number).
+const (
+	beginsManifest = '{'
+	beginsZstd     = 0x28
+)
+
+// tarBlock is what the sizes in a tar are rounded up to; two empty blocks end it (POSIX pax, ustar Interchange Format).
+const tarBlock = 512
+
+// Reader reads a stream. Nothing of it counts before Next has returned io.EOF.
+type Reader struct {
+	Manifest bundle.Manifest
+	// Contents are those of the manifest that the sender knows, in the order of their digests, whether their parts follow or
+	// not. A bare manifest has none.
+	Contents []Content
+
+	in       *meter
+	zip      *unzipped
+	tar      *tar.Reader
+	sequence *sequence
+	// end is where the last member ends in the tar, the padding included.
+	end int64
+	// over is how it ended.
+	over error
+}
+
+// NewReader reads the manifest and the list of contents. It also takes a MANIFEST.json by itself.
+//
+// What was cut is io.ErrUnexpectedEOF, an error of the reader below is passed on, a manifest of a newer program is a
+// *bundle.SchemaError. Everything else is not what a Writer made, and most of it ErrMalformed.
+func NewReader(from io.Reader) (*Reader, error) {
+	in := bufio.NewReader(from)
+	first, err := in.Peek(1)
+	if err != nil {
+		return nil, fmt.Errorf("reading the archive: %w", notEnd(err))
+	}
+	switch first[0] {
+	case beginsManifest:
+		return readManifest(in)
+	case beginsZstd:
+		return readArchive(in)
+	default:
+		return nil, fmt.Errorf("%w: neither an archive nor a manifest", ErrMalformed)
+	}
+}
+
+// readManifest reads a manifest that is all there is.
+func readManifest(in io.Reader) (*Reader, error) {
+	data, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest: %w", err)
+	}
+	if len(data) > maxManifest {
+		return nil, fmt.Errorf("%w: the manifest has more than %d bytes", ErrMalformed, maxManifest)
+	}
+	m, err := bundle.DecodeManifest(data)
+	return &Reader{Manifest: m, over: io.EOF}, err
+}
+
+func readArchive(in io.Reader) (*Reader, error) {
+	zip := newUnzipped(in)
+	r := &Reader{in: &meter{from: zip}, zip: zip}
+	r.tar = tar.NewReader(r.in)
+	manifest, err := r.document(manifestMember, maxManifest)
+	if err != nil {
+		return nil, err
+	}
+	if r.Manifest, err = bundle.DecodeManifest(manifest); err != nil {
+		return nil, err
+	}
+	index, err := r.document(indexMember, maxIndex)
+	if err != nil {
+		return nil, err
+	}
+	if r.Contents, err = decodeIndex(index); err != nil {
+		return nil, err
+	}
+	r.sequence, err = newSequence(r.Manifest, r.Contents)
+	return r, err
+}
+
+// document reads a member whole. The memory grows with what comes, not with what the member claims.
+func (r *Reader) document(name string, limit int64) ([]byte, error) {
+	h, err := r.member()
+	if atEnd(err) {
+		err = fmt.Errorf("%w: it ends before %s", ErrMalformed, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if h.Name != name {
+		return nil, fmt.Errorf("%w: %.100q stands where %s should", ErrMalformed, h.Name, name)
+	}
+	if h.Size > limit {
+		return nil, fmt.Errorf("%w: %s has %d bytes, at most %d are allowed", ErrMalformed, name, h.Size, limit)
+	}
+	data, err := io.ReadAll(r.tar)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", name, err)
+	}
+	return data, nil
+}
+
+// Next returns the next part and its bytes, which are there until Next is called again and need not be read. The part is one
+// of a content in the list. At the end of the stream, and only there, it returns io.EOF; the errors are those of NewReader.
+func (r *Reader) Next() (Part, io.Reader, error) {
+	if r.over != nil {
+		return Part{}, nil, r.over
+	}
+	p, err := r.part()
+	if err != nil {
+		r.over = err
+		return Part{}, nil, err
+	}
+	return p, struct{ io.Reader }{r.tar}, nil
+}
+
+func (r *Reader) part() (Part, error) {
+	h, err := r.member()
+	if err != nil {
+		return Part{}, err
+	}
+	name, ok := strings.CutPrefix(h.Name, partFolder)
+	if !ok {
+		return Part{}, fmt.Errorf("%w: %.100q is no part", ErrMalformed, h.Name)
+	}
+	p, err := ParsePart(name)
+	if err != nil {
+		return Part{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	c, err := r.sequence.next(p)
+	if err != nil {
+		return Part{}, err
+	}
+	if want := c.PartSize(p.Index); h.Size != want {
+		return Part{}, fmt.Errorf("%w: part %d of content %s has %d bytes, not %d", ErrMalformed, p.Index, c.Digest, h.Size, want)
+	}
+	return p, nil
+}
+
+// member goes on to the next member. Only regular files in the plain format pass: no links, devices or folders, and none
+// of the extensions, which would change what a header says.
+func (r *Reader) member() (*tar.Header, error) {
+	h, err := r.tar.Next()
+	if err != nil {
+		return nil, r.ended(err)
+	}
+	switch {
+	case h.Typeflag != tar.TypeReg:
+		return nil, fmt.Errorf("%w: %.100q is not a regular file", ErrMalformed, h.Name)
+	case h.Format != tar.FormatUSTAR || r.in.n != r.end+tarBlock:
+		return nil, fmt.Errorf("%w: %.100q has an extended header", ErrMalformed, h.Name)
+	}
+	r.end = r.in.n + (h.Size+tarBlock-1)/tarBlock*tarBlock
+	return h, nil
+}
+
+// ended tells the end of the stream, which has to come after the two blocks that end a tar, from what is no tar.
+func (r *Reader) ended(err error) error {
+	switch {
+	case r.in.broken != nil:
+		return fmt.Errorf("reading the archive: %w", r.in.broken)
+	case !atEnd(err) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	case r.in.n != r.end+2*tarBlock:
+		return fmt.Errorf("reading the archive: %w", io.ErrUnexpectedEOF)
+	}
+	// The checksum of the stream comes after its last byte.
+	switch n, err := r.in.Read(make([]byte, 1)); {
+	case n > 0:
+		return fmt.Errorf("%w: something follows the last member", ErrMalformed)
+	case !atEnd(err):
+		return fmt.Errorf("reading the archive: %w", err)
+	}
+	return io.EOF
+}
+
+// unzipped is what is in a zstd stream. Its errors are those of the reader below, io.ErrUnexpectedEOF and ErrMalformed.
+type unzipped struct {
+	below *meter
+	zip   *zstd.Decoder
+}
+
+func newUnzipped(from io.Reader) *unzipped {
+	m := &meter{from: from}
+	return &unzipped{below: m, zip: newDecoder(m)}
+}
+
+func (u *unzipped) Read(p []byte) (int, error) {
+	n, err := u.zip.Read(p)
+	switch {
+	case err == nil || atEnd(err):
+		return n, err
+	case u.below.broken != nil:
+		return n, u.below.broken
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return n, io.ErrUnexpectedEOF
+	default:
+		return n, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+}
