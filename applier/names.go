@@ -2,7 +2,6 @@ package applier
 
 import (
 	"path"
-	"strconv"
 	"strings"
 
 	"wmco/bundle"
@@ -43,8 +42,6 @@ func Leftover(path string) bool {
 	name := bundle.FoldPath(bundle.Base(path))
 	return strings.HasSuffix(name, newMark) || strings.Contains(name, asideMark)
 }
-
-func joinNumber(text string, number int) string { return text + "/" + strconv.Itoa(number) }
 
 // matches tells whether the last element of a Windows path matches a pattern of path.Match, without regard to case.
 func matches(pattern, windows string) bool {

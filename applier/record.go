@@ -60,7 +60,7 @@ func (r *run) findings(t *target) []bundle.EntryID {
 	var list []bundle.EntryID
 	for _, s := range t.settings {
 		id := s.ID()
-		if !s.Present || !othersMay(s.Kind) {
+		if !s.Present || !bundle.Describe(s.Kind).Shared {
 			continue
 		}
 		if r.ours(id) && earlier[id] || !r.ours(id) && !adopts && r.wasThere(id) {
@@ -118,11 +118,6 @@ func (r *run) wasThere(id bundle.EntryID) bool {
 		}
 	}
 	return true
-}
-
-// othersMay tells whether an entry of this kind that was there before us may be somebody else's.
-func othersMay(kind bundle.EntryKind) bool {
-	return slices.Contains([]bundle.EntryKind{bundle.KindTrustedCA, bundle.KindRoute, bundle.KindFeature, bundle.KindExclusion}, kind)
 }
 
 // folders are the parents that we made, in this run or earlier.

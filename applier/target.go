@@ -161,41 +161,19 @@ func (t *target) addFiles(l bundle.Layer, contents known) {
 }
 
 func (t *target) addSettings(l bundle.Layer, contents known) {
-	add := func(kind bundle.EntryKind, name string, v value, impact bundle.Impact) {
-		t.settings = append(t.settings, settingItem{Setting: Setting{Kind: kind, Name: name, Value: v.text, Present: true}, value: v, impact: impact})
-	}
-	for _, v := range l.Variables {
-		add(bundle.KindVariable, v.Name, wantValue(v, contents), v.Impact)
-	}
-	for _, c := range l.TrustedCAs {
-		add(bundle.KindTrustedCA, string(c.Digest), value{digest: c.Digest, content: contents.content(c.Digest, 0)}, c.Impact)
-	}
-	for _, r := range l.Routes {
-		add(bundle.KindRoute, r.Destination, plainValue(r.Via), r.Impact)
-	}
-	for _, f := range l.Features {
-		add(bundle.KindFeature, f.Name, plainValue(""), f.Impact)
-	}
-	for _, f := range l.Firewall {
-		add(bundle.KindFirewall, f.Name, plainValue(FirewallValue(f)), f.Impact)
-	}
-	for _, x := range l.Exclusions {
-		add(bundle.KindExclusion, x.Process, plainValue(""), x.Impact)
-	}
-	for _, p := range l.Endpoints {
-		add(bundle.KindEndpoint, p.Name, plainValue(EndpointValue(p)), p.Impact)
-	}
-	if l.HostName != (bundle.HostName{}) {
-		add(bundle.KindHostName, bundle.Computer, plainValue(l.HostName.Name), l.HostName.Impact)
+	for _, s := range l.Settings() {
+		v := plainValue(s.Value)
+		if s.Digest != "" {
+			v = contents.value(s.Digest)
+		}
+		t.settings = append(t.settings, settingItem{
+			Setting: Setting{Kind: s.Kind, Name: s.Name, Value: v.text, Present: true}, value: v, impact: s.Impact,
+		})
 	}
 }
 
-func wantValue(v bundle.Variable, contents known) value {
-	if v.Secret() {
-		return value{digest: v.Digest, content: contents.content(v.Digest, 0)}
-	}
-	return plainValue(v.Value)
-}
+// value is one that travels as content.
+func (k known) value(d bundle.Digest) value { return value{digest: d, content: k.content(d, 0)} }
 
 func wantService(s bundle.Service, environments []bundle.Environment, contents known) serviceItem {
 	item := serviceItem{
@@ -210,10 +188,17 @@ func wantService(s bundle.Service, environments []bundle.Environment, contents k
 			continue
 		}
 		for _, v := range e.Variables {
-			item.variables = append(item.variables, variable{name: v.Name, value: wantValue(v, contents)})
+			item.variables = append(item.variables, wantVariable(v, contents))
 		}
 	}
 	return item
+}
+
+func wantVariable(v bundle.Variable, contents known) variable {
+	if v.Secret() {
+		return variable{name: v.Name, value: contents.value(v.Digest)}
+	}
+	return variable{name: v.Name, value: plainValue(v.Value)}
 }
 
 // addParents adds the folders that others are in and that the bundle does not name, and sorts.
@@ -261,12 +246,6 @@ func rank(k FileKind) int {
 
 // isRoot tells whether a path is that of a drive, `C:\`.
 func isRoot(path string) bool { return len(path) <= len(`C:\`) }
-
-// FirewallValue is the value of a firewall setting.
-func FirewallValue(r bundle.FirewallRule) string { return joinNumber(r.Protocol, r.Port) }
-
-// EndpointValue is the value of an endpoint setting.
-func EndpointValue(e bundle.Endpoint) string { return joinNumber(e.Network, e.Compartment) }
 
 // drop adds to the target what must go: entries of owned bundles that it does not want. What was found in place, and what
 // is left behind on purpose, stays.
@@ -323,10 +302,8 @@ func (d dropper) file(f fileItem) {
 	d.target.files = append(d.target.files, f)
 }
 
-// setting leaves features on and the name as it is: undoing either costs a reboot and helps nobody.
 func (d dropper) setting(s settingItem) {
-	stays := s.Kind == bundle.KindFeature || s.Kind == bundle.KindHostName
-	if stays || d.wanted[string(s.ID())] || d.found[s.ID()] {
+	if bundle.Describe(s.Kind).Permanent || d.wanted[string(s.ID())] || d.found[s.ID()] {
 		return
 	}
 	d.wanted[string(s.ID())] = true

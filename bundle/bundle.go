@@ -129,16 +129,16 @@ func collect[E any](b Bundle, list func(Layer) []E, key func(E) string) []E {
 // Normalize sorts every list of the layer by the entries' names, which makes the encoding canonical. Lists inside an
 // entry keep their order, which means something.
 func (l *Layer) Normalize() {
-	for _, list := range l.lists() {
-		list.sort()
+	for _, k := range kinds {
+		k.sort(l)
 	}
 }
 
 // Check tells the first thing that makes a layer impossible: an illegal or doubled path, a bad digest, a secret in the
 // node layer.
 func (l *Layer) Check() error {
-	for _, list := range l.lists() {
-		if err := list.check(); err != nil {
+	for _, k := range kinds {
+		if err := k.check(l); err != nil {
 			return fmt.Errorf("%w: %s layer: %w", ErrInconsistent, l.Kind, err)
 		}
 	}
@@ -204,8 +204,8 @@ func (b Bundle) checkServices() error {
 // IDs returns the names of all entries of the layer, in the order of its lists.
 func (l *Layer) IDs() []EntryID {
 	var ids []EntryID
-	for _, list := range l.lists() {
-		ids = append(ids, list.ids()...)
+	for _, k := range kinds {
+		ids = append(ids, k.ids(l)...)
 	}
 	return ids
 }

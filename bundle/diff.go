@@ -225,85 +225,37 @@ func (b Bundle) restarts(c Change) []string {
 // entries are all entries of both layers by ID.
 func (b Bundle) entries() map[EntryID]entry {
 	all := map[EntryID]entry{}
-	for _, l := range b.Layers() {
-		l.addEntries(all)
+	for _, k := range kinds {
+		k.entries(&b.Cluster, all)
+		k.entries(&b.Node, all)
 	}
 	return all
 }
 
-func (l *Layer) addEntries(all map[EntryID]entry) {
-	for _, f := range l.Files {
-		content := f.Content
-		f.Content, f.Digest, f.Size = Content{}, "", 0
-		all[KindFile.ID(f.Path)] = entry{value: f, content: &content, impact: f.Impact}
-	}
-	for _, v := range l.Variables {
-		all[KindVariable.ID(v.Name)] = v.entry()
-	}
-	for _, e := range l.Environments {
-		all[KindEnvironment.ID(e.Name)] = e.entry()
-	}
-	for _, c := range l.TrustedCAs {
-		c.Content = Content{}
-		all[KindTrustedCA.ID(string(c.Digest))] = entry{value: c, impact: c.Impact}
-	}
-	for _, d := range l.Directories {
-		all[KindDirectory.ID(d.Path)] = entry{value: d, impact: ImpactNone}
-	}
-	for _, s := range l.State {
-		all[KindState.ID(s.Path+stateSuffix(s))] = entry{value: s, impact: ImpactNone}
-	}
-	for _, s := range l.Services {
-		all[KindService.ID(s.Name)] = entry{value: s, impact: s.Impact}
-	}
-	for _, p := range l.Payload {
-		all[KindPayload.ID(p.Path)] = entry{value: p, impact: p.Impact}
-	}
-	l.addHostEntries(all)
+func (f File) compared() (File, *Content) {
+	content := f.Content
+	f.Content, f.Digest, f.Size = Content{}, "", 0
+	return f, &content
 }
 
-func (l *Layer) addHostEntries(all map[EntryID]entry) {
-	for _, r := range l.Routes {
-		all[KindRoute.ID(r.Destination)] = entry{value: r, impact: r.Impact}
-	}
-	for _, f := range l.Features {
-		all[KindFeature.ID(f.Name)] = entry{value: f, impact: f.Impact}
-	}
-	for _, f := range l.Firewall {
-		all[KindFirewall.ID(f.Name)] = entry{value: f, impact: f.Impact}
-	}
-	for _, x := range l.Exclusions {
-		all[KindExclusion.ID(x.Process)] = entry{value: x, impact: x.Impact}
-	}
-	for _, p := range l.Endpoints {
-		all[KindEndpoint.ID(p.Name)] = entry{value: p, impact: p.Impact}
-	}
-	for _, n := range l.Networks {
-		all[KindNetwork.ID(n.Name)] = entry{value: n, impact: ImpactNone}
-	}
-	for _, h := range hostNames(l.HostName) {
-		all[KindHostName.ID(Computer)] = entry{value: h, impact: h.Impact}
-	}
-}
-
-// entry takes the value of a variable as its content, so that a secret one is compared and shown like a secret file.
-func (v Variable) entry() entry {
+// compared takes the value of a variable as its content, so that a secret one is compared and shown like a secret file.
+func (v Variable) compared() (Variable, *Content) {
 	content := v.Content
 	if !v.Secret() {
 		content = Content{Data: []byte(v.Value + "\n")}
 	}
-	return entry{value: Variable{Name: v.Name, Impact: v.Impact}, content: &content, impact: v.Impact}
+	return Variable{Name: v.Name, Impact: v.Impact}, &content
 }
 
-// entry takes all variables of an environment as one content, a line each.
-func (e Environment) entry() entry {
+// compared takes all variables of an environment as one content, one line each.
+func (e Environment) compared() (Environment, *Content) {
 	content := Content{Data: []byte{}}
 	shown, known := []byte{}, true
 	for _, v := range e.Variables {
-		x := v.entry()
-		known = known && x.content.Data != nil
-		content.Data = fmt.Appendf(content.Data, "%s=%s\n", v.Name, bytes.TrimSuffix(x.content.Data, []byte("\n")))
-		shown = fmt.Appendf(shown, "%s=%s\n", v.Name, bytes.TrimSuffix(x.content.Shown(), []byte("\n")))
+		_, value := v.compared()
+		known = known && value.Data != nil
+		content.Data = fmt.Appendf(content.Data, "%s=%s\n", v.Name, bytes.TrimSuffix(value.Data, []byte("\n")))
+		shown = fmt.Appendf(shown, "%s=%s\n", v.Name, bytes.TrimSuffix(value.Shown(), []byte("\n")))
 	}
 	if slices.ContainsFunc(e.Variables, Variable.Secret) {
 		content.Preview = shown
@@ -311,5 +263,5 @@ func (e Environment) entry() entry {
 	if !known {
 		content.Data = nil
 	}
-	return entry{value: Environment{Name: e.Name}, content: &content, impact: ImpactRestart}
+	return Environment{Name: e.Name}, &content
 }

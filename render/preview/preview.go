@@ -157,31 +157,16 @@ func variables(list []bundle.Variable, o Options) []variableView {
 	return views
 }
 
-type hostDocument struct {
-	HostName    string                `json:"hostName,omitempty"`
-	Features    []bundle.Feature      `json:"features,omitempty"`
-	Routes      []bundle.Route        `json:"routes,omitempty"`
-	Firewall    []bundle.FirewallRule `json:"firewall,omitempty"`
-	TrustedCAs  []bundle.TrustedCA    `json:"trustedCAs,omitempty"`
-	Exclusions  []bundle.Exclusion    `json:"exclusions,omitempty"`
-	Endpoints   []bundle.Endpoint     `json:"endpoints,omitempty"`
-	Networks    []bundle.Network      `json:"networks,omitempty"`
-	Directories []bundle.Directory    `json:"directories,omitempty"`
-	State       []bundle.State        `json:"state,omitempty"`
-}
-
-func host(b render.Bundle) hostDocument {
-	doc := hostDocument{HostName: b.Cluster.HostName.Name + b.Node.HostName.Name}
-	for _, l := range b.Layers() {
-		doc.Features = append(doc.Features, l.Features...)
-		doc.Routes = append(doc.Routes, l.Routes...)
-		doc.Firewall = append(doc.Firewall, l.Firewall...)
-		doc.TrustedCAs = append(doc.TrustedCAs, l.TrustedCAs...)
-		doc.Exclusions = append(doc.Exclusions, l.Exclusions...)
-		doc.Endpoints = append(doc.Endpoints, l.Endpoints...)
-		doc.Networks = append(doc.Networks, l.Networks...)
-		doc.Directories = append(doc.Directories, l.Directories...)
-		doc.State = append(doc.State, l.State...)
+// host is the document of what is neither a file nor a service: one list per kind of entry, by the kind's key.
+func host(b render.Bundle) map[string]any {
+	doc := map[string]any{}
+	if name := b.Cluster.HostName.Name + b.Node.HostName.Name; name != "" {
+		doc["hostName"] = name
+	}
+	for _, k := range bundle.Kinds() {
+		if list := b.Values(k.Kind); k.Key != "" && list != nil {
+			doc[k.Key] = list
+		}
 	}
 	return doc
 }
