@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 
+	"wmco/applier/plan"
+	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -16,17 +17,17 @@ import (
 // RefusedError says that nothing was done because of what was asked.
 type RefusedError struct {
 	Why     string
-	Missing []Missing
+	Missing []plan.Missing
 }
 
 func (e *RefusedError) Error() string { return e.Why }
 
 // Allowed refuses a plan that costs more than the limit, as a *RefusedError. No limit allows everything.
-func Allowed(plan, limit bundle.Impact) error {
-	if limit == "" || plan.Rank() <= limit.Rank() {
+func Allowed(impact, limit bundle.Impact) error {
+	if limit == "" || impact.Rank() <= limit.Rank() {
 		return nil
 	}
-	return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, allowed is %s", plan, limit)}
+	return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, allowed is %s", impact, limit)}
 }
 
 // RolledBackError says that the bundle did not work and that the host is as it was.
@@ -60,7 +61,7 @@ func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outco
 	}
 	err = run.receive(ctx, r)
 	if err == nil {
-		err = run.converge(ctx, bundleRecord{Manifest: r.Manifest, Contents: r.Contents})
+		err = run.converge(ctx, records.Bundle{Manifest: r.Manifest, Contents: r.Contents})
 	}
 	return run.ends(r.Manifest.Digest, errors.Join(err, release()))
 }
@@ -70,7 +71,7 @@ func acceptable(m bundle.Manifest) error {
 	if masked(m) {
 		return &RefusedError{Why: "the manifest is a preview: its secrets are masked"}
 	}
-	if err := checkRoots(bundleRecord{Manifest: m}.bundle()); err != nil {
+	if err := plan.CheckRoots(records.Bundle{Manifest: m}.Bundle()); err != nil {
 		return &RefusedError{Why: err.Error()}
 	}
 	return nil
@@ -95,7 +96,7 @@ type run struct {
 	options Options
 	s       *situation
 	// seen is what was observed before the first action.
-	seen observed
+	seen plan.Observed
 	// shadows are the variables that services get as empty.
 	shadows []string
 	// applying tells that the journal is written: from here on an end without result is a cut.
@@ -163,37 +164,29 @@ func (r *run) dry(ctx context.Context, a *archive.Reader) error {
 	if r.s, err = r.load(ctx); err != nil {
 		return err
 	}
-	return r.preview(ctx, bundleRecord{Manifest: a.Manifest, Contents: a.Contents})
+	return r.preview(ctx, records.Bundle{Manifest: a.Manifest, Contents: a.Contents})
 }
 
 // preview is converge, stopped before the first write.
-func (r *run) preview(ctx context.Context, record bundleRecord) error {
+func (r *run) preview(ctx context.Context, record records.Bundle) error {
 	_, p, err := r.look(ctx, r.s, r.s.want(record), record, r.options.Full)
 	if err != nil {
 		return err
 	}
-	r.result, r.pending = ResultPlanned, p.pending
+	r.result, r.pending = ResultPlanned, p.Pending
 	r.announce(p, record)
-	for _, s := range p.steps {
+	for _, s := range p.Steps {
 		r.emit(Event{Event: EventAction, Action: &s.Action, Total: r.total})
 	}
 	return r.allowed(p)
 }
 
-func (r *run) announce(p plan, record bundleRecord) {
-	r.total = len(p.steps)
-	for _, n := range r.s.notes {
+func (r *run) announce(p plan.Plan, record records.Bundle) {
+	r.total = len(p.Steps)
+	for _, n := range r.s.Notes {
 		r.note(n)
 	}
-	r.emit(Event{Event: EventPlan, Bundle: record.Manifest.Digest, Total: r.total, Impact: p.impact(), Message: p.summary()})
-}
-
-func (p plan) summary() string {
-	text := fmt.Sprintf("%d actions, impact %s", len(p.steps), p.impact())
-	if names := p.restarts(); len(names) > 0 {
-		text += ", restarts " + strings.Join(names, ", ")
-	}
-	return text
+	r.emit(Event{Event: EventPlan, Bundle: record.Manifest.Digest, Total: r.total, Impact: p.Impact(), Message: p.Summary()})
 }
 
 // prepare makes the folders of our own.
@@ -202,10 +195,10 @@ func (e *Engine) prepare(ctx context.Context) error {
 		path   string
 		access bundle.Access
 	}{
-		{bundle.Dir(StateFolder), bundle.AccessUsers},
-		{StateFolder, bundle.AccessAdmins},
-		{dirContents, bundle.AccessAdmins},
-		{dirPrevious, bundle.AccessAdmins},
+		{bundle.Dir(plan.StateFolder), bundle.AccessUsers},
+		{plan.StateFolder, bundle.AccessAdmins},
+		{records.DirContents, bundle.AccessAdmins},
+		{records.DirPrevious, bundle.AccessAdmins},
 	}
 	var paths []string
 	for _, w := range wanted {
@@ -213,10 +206,10 @@ func (e *Engine) prepare(ctx context.Context) error {
 	}
 	have, err := e.Host.Stat(ctx, paths)
 	if err != nil {
-		return fmt.Errorf("observing %s: %w", StateFolder, err)
+		return fmt.Errorf("observing %s: %w", plan.StateFolder, err)
 	}
 	for i, w := range wanted {
-		ours := have[i].Kind == FileDirectory && (i == 0 || have[i].Access == "" || have[i].Access == w.access)
+		ours := have[i].Kind == plan.FileDirectory && (i == 0 || have[i].Access == "" || have[i].Access == w.access)
 		if ours {
 			continue
 		}
@@ -228,18 +221,18 @@ func (e *Engine) prepare(ctx context.Context) error {
 }
 
 // allowed refuses a plan that costs more than it may or that lacks contents.
-func (r *run) allowed(p plan) error {
-	if err := Allowed(p.impact(), r.options.MaxImpact); err != nil {
+func (r *run) allowed(p plan.Plan) error {
+	if err := Allowed(p.Impact(), r.options.MaxImpact); err != nil {
 		return err
 	}
-	if len(p.missing) > 0 && !r.options.DryRun {
-		return &RefusedError{Why: fmt.Sprintf("%d contents have not come, the first is %s: send them", len(p.missing), p.missing[0].Digest), Missing: p.missing}
+	if len(p.Missing) > 0 && !r.options.DryRun {
+		return &RefusedError{Why: fmt.Sprintf("%d contents have not come, the first is %s: send them", len(p.Missing), p.Missing[0].Digest), Missing: p.Missing}
 	}
 	return nil
 }
 
 // converge brings the host to a bundle whose contents are in the store.
-func (r *run) converge(ctx context.Context, record bundleRecord) error {
+func (r *run) converge(ctx context.Context, record records.Bundle) error {
 	t := r.s.want(record)
 	seen, p, err := r.look(ctx, r.s, t, record, r.options.Full)
 	if err != nil {
@@ -256,15 +249,15 @@ func (r *run) converge(ctx context.Context, record bundleRecord) error {
 		return err
 	}
 	r.sweepLeftovers(ctx, p)
-	r.pending, r.seen = p.pending, seen
-	if len(p.steps) == 0 && !r.s.cut {
+	r.pending, r.seen = p.Pending, seen
+	if len(p.Steps) == 0 && !r.s.Cut {
 		r.result = ResultSame
 		if err := r.record(ctx, record, p, t); err != nil {
 			return err
 		}
 		return r.reboot(ctx)
 	}
-	if len(p.steps) == 0 && p.reboot && r.awaits(record) {
+	if len(p.Steps) == 0 && p.Reboot && r.awaits(record) {
 		r.result = ResultReboot
 		return r.reboot(ctx)
 	}
@@ -274,7 +267,7 @@ func (r *run) converge(ctx context.Context, record bundleRecord) error {
 	if err := r.carryOut(ctx, p); err != nil {
 		return r.undo(ctx, err)
 	}
-	if p.reboot {
+	if p.Reboot {
 		return r.awaitBoot(ctx)
 	}
 	if err := r.healthy(ctx, t); err != nil {
@@ -289,18 +282,18 @@ func (r *run) converge(ctx context.Context, record bundleRecord) error {
 }
 
 // sweepLeftovers removes what cuts left behind. A program that still runs stays until another time.
-func (r *run) sweepLeftovers(ctx context.Context, p plan) {
-	for _, path := range p.leftovers {
+func (r *run) sweepLeftovers(ctx context.Context, p plan.Plan) {
+	for _, path := range p.Leftovers {
 		_ = r.Host.Remove(ctx, path)
 	}
 }
 
 // sweepAfter removes the programs that steps moved aside because they ran.
-func (r *run) sweepAfter(ctx context.Context, p plan) {
+func (r *run) sweepAfter(ctx context.Context, p plan.Plan) {
 	folders := map[string]bool{}
-	for _, s := range p.steps {
-		if s.Verb == VerbWrite || s.Verb == VerbRemove {
-			folders[bundle.Dir(s.file.path)] = true
+	for _, s := range p.Steps {
+		if s.Verb == plan.VerbWrite || s.Verb == plan.VerbRemove {
+			folders[bundle.Dir(s.File.Path)] = true
 		}
 	}
 	for dir := range folders {
@@ -309,7 +302,7 @@ func (r *run) sweepAfter(ctx context.Context, p plan) {
 			continue
 		}
 		for _, f := range infos {
-			if Leftover(f.Path) {
+			if plan.Leftover(f.Path) {
 				_ = r.Host.Remove(ctx, f.Path)
 			}
 		}
@@ -317,8 +310,8 @@ func (r *run) sweepAfter(ctx context.Context, p plan) {
 }
 
 // carryOut does the steps in order.
-func (r *run) carryOut(ctx context.Context, p plan) error {
-	for steps := p.steps; len(steps) > 0; {
+func (r *run) carryOut(ctx context.Context, p plan.Plan) error {
+	for steps := p.Steps; len(steps) > 0; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -337,9 +330,9 @@ func (r *run) carryOut(ctx context.Context, p plan) error {
 
 // together is how many steps from the first one on are done at once: files that are written one after another, when they
 // are large enough for more than one processor. One file does not need another.
-func together(steps []step) int {
+func together(steps []plan.Step) int {
 	n, size := 0, int64(0)
-	for n < len(steps) && steps[n].Verb == VerbWrite && size < batchSize {
+	for n < len(steps) && steps[n].Verb == plan.VerbWrite && size < batchSize {
 		size += steps[n].Size
 		n++
 	}
@@ -353,7 +346,7 @@ func together(steps []step) int {
 const batchSize = 64 << 20
 
 // doAll does one step, or several files on all processors.
-func (r *run) doAll(ctx context.Context, steps []step) error {
+func (r *run) doAll(ctx context.Context, steps []plan.Step) error {
 	if len(steps) == 1 {
 		return told(steps[0], r.do(ctx, steps[0]))
 	}
@@ -364,19 +357,19 @@ func (r *run) doAll(ctx context.Context, steps []step) error {
 		slots <- struct{}{}
 		work.Go(func() {
 			defer func() { <-slots }()
-			errs[i] = r.write(ctx, s.file)
+			errs[i] = r.write(ctx, s.File)
 		})
 	}
 	work.Wait()
 	r.written += len(steps)
 	for i, s := range steps {
-		errs[i] = told(s, r.s.store.reject(ctx, s.file.content.SHA256, errs[i]))
+		errs[i] = told(s, r.s.Store.Reject(ctx, s.File.Content.SHA256, errs[i]))
 	}
 	return errors.Join(errs...)
 }
 
 // told names the step that an error comes from.
-func told(s step, err error) error {
+func told(s plan.Step, err error) error {
 	if err == nil {
 		return nil
 	}

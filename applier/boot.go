@@ -4,19 +4,20 @@ import (
 	"context"
 	"fmt"
 
+	"wmco/applier/records"
 	"wmco/bundle"
 )
 
 // awaits tells whether an earlier run left the rest of a bundle to the boot that has yet to come.
-func (r *run) awaits(record bundleRecord) bool {
-	j := r.s.journal
-	return j.Phase == phaseReboot && j.Boot == r.s.facts.BootTime && j.Bundle.Manifest.Digest == record.Manifest.Digest
+func (r *run) awaits(record records.Bundle) bool {
+	j := r.s.Journal
+	return j.Phase == records.PhaseReboot && j.Boot == r.s.facts.BootTime && j.Bundle.Manifest.Digest == record.Manifest.Digest
 }
 
 // awaitBoot leaves the rest to the run after the next boot of the machine.
 func (r *run) awaitBoot(ctx context.Context) error {
-	j := r.s.journal
-	j.Phase = phaseReboot
+	j := r.s.Journal
+	j.Phase = records.PhaseReboot
 	if err := r.enter(ctx, j); err != nil {
 		return err
 	}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"wmco/applier/plan"
+	"wmco/applier/records"
 )
 
 // Cleanup removes everything that is ours: services, files, folders that are empty then, settings that we made, what
@@ -24,15 +27,15 @@ func (r *run) cleanup(ctx context.Context) error {
 	if r.s, err = r.load(ctx); err != nil {
 		return err
 	}
-	t := &target{exclusive: map[string]bool{}, logs: map[string]bool{}}
-	t.drop(r.s.bundles(), r.s.found(), r.s.folders())
-	for _, b := range r.s.bundles() {
-		old := aim(b, nil)
-		for dir := range old.exclusive {
-			t.exclusive[dir] = true
+	t := &plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
+	t.Drop(r.s.Bundles(), r.s.Found(), r.s.Folders())
+	for _, b := range r.s.Bundles() {
+		old := plan.NewTarget(b, nil)
+		for dir := range old.Exclusive {
+			t.Exclusive[dir] = true
 		}
 	}
-	o := observer{host: r.Host, cache: r.s.cache, now: r.Clock.Now()}
+	o := observer{host: r.Host, cache: r.s.Cache, now: r.Clock.Now()}
 	seen, err := o.observe(ctx, t)
 	if err != nil {
 		return err
@@ -41,8 +44,8 @@ func (r *run) cleanup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := makePlan(t, seen, circumstances{owned: map[string]bool{}, stale: ours, self: r.Self})
-	r.announce(p, bundleRecord{})
+	p := plan.Make(t, seen, plan.Circumstances{Owned: map[string]bool{}, Stale: ours, Self: r.Self})
+	r.announce(p, records.Bundle{})
 	if r.options.DryRun {
 		r.result = ResultPlanned
 		return nil
@@ -56,15 +59,15 @@ func (r *run) cleanup(ctx context.Context) error {
 }
 
 // cleanupSteps does what it can and returns what it could not, so that one file that somebody keeps open holds nothing up.
-func (r *run) cleanupSteps(ctx context.Context, p plan) error {
+func (r *run) cleanupSteps(ctx context.Context, p plan.Plan) error {
 	var errs []error
-	for _, s := range p.steps {
+	for _, s := range p.Steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		do := r.do
-		if s.Verb == VerbClear {
-			do = func(ctx context.Context, s step) error { return r.removeTree(ctx, s.file.path) }
+		if s.Verb == plan.VerbClear {
+			do = func(ctx context.Context, s plan.Step) error { return r.removeTree(ctx, s.File.Path) }
 		}
 		if err := do(ctx, s); err != nil {
 			errs = append(errs, fmt.Errorf("%s %s: %w", s.Verb, s.Entry, err))
@@ -77,14 +80,14 @@ func (r *run) cleanupSteps(ctx context.Context, p plan) error {
 }
 
 // allState is what programs of our bundles wrote and made.
-func (r *run) allState(ctx context.Context) (stale, error) {
-	var all stale
-	for _, b := range r.s.bundles() {
+func (r *run) allState(ctx context.Context) (plan.Stale, error) {
+	var all plan.Stale
+	for _, b := range r.s.Bundles() {
 		for _, l := range b.Layers() {
 			for _, state := range l.State {
 				there, err := r.statePaths(ctx, state)
 				if err != nil {
-					return stale{}, err
+					return plan.Stale{}, err
 				}
 				all.Paths = append(all.Paths, there...)
 			}
@@ -97,12 +100,12 @@ func (r *run) allState(ctx context.Context) (stale, error) {
 	}
 	slices.Sort(all.Paths)
 	slices.Sort(all.Networks)
-	return stale{Paths: slices.Compact(all.Paths), Networks: slices.Compact(all.Networks)}, nil
+	return plan.Stale{Paths: slices.Compact(all.Paths), Networks: slices.Compact(all.Networks)}, nil
 }
 
 // removeRecords removes what we keep, the ledger last but for the folders.
 func (r *run) removeRecords(ctx context.Context) error {
-	for _, path := range []string{dirContents, dirPrevious, fileCache, fileConfirm, fileJournal, fileLedger} {
+	for _, path := range []string{records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileJournal, records.FileLedger} {
 		if err := r.removeTree(ctx, path); err != nil {
 			return fmt.Errorf("removing %s: %w", path, err)
 		}

@@ -9,17 +9,19 @@ import (
 	"strings"
 	"time"
 
+	"wmco/applier/plan"
+	"wmco/applier/records"
 	"wmco/bundle"
 )
 
 // Housekeep bounds what piles up on a host, by the rules of the bundle that was applied last: logs in size, number and age,
 // and files that programs write anew again and again. It writes nothing of the bundle and needs no lock.
 func (e *Engine) Housekeep(ctx context.Context) error {
-	var l ledger
-	if err := (records{e.Host}).read(ctx, fileLedger, "ledger", &l); err != nil {
+	var l records.Ledger
+	if err := records.Read(ctx, e.Host, records.FileLedger, "ledger", &l); err != nil {
 		return err
 	}
-	b := l.Bundle.bundle()
+	b := l.Bundle.Bundle()
 	var errs []error
 	for _, s := range b.Services() {
 		for _, log := range s.Logs {
@@ -53,7 +55,7 @@ func (e *Engine) boundLog(ctx context.Context, l bundle.Log) error {
 
 func (e *Engine) rotate(ctx context.Context, l bundle.Log) error {
 	infos, err := e.Host.Stat(ctx, []string{l.Path})
-	if err != nil || infos[0].Kind != FileRegular || infos[0].Size < l.SizeBytes {
+	if err != nil || infos[0].Kind != plan.FileRegular || infos[0].Size < l.SizeBytes {
 		return err
 	}
 	return e.Host.CopyTruncate(ctx, l.Path, RotatedName(l, e.Clock.Now()))
@@ -91,8 +93,8 @@ func (e *Engine) bound(ctx context.Context, dir string, p pile) error {
 	if err != nil {
 		return err
 	}
-	infos = slices.DeleteFunc(infos, func(f FileInfo) bool { return f.Kind != FileRegular || !matches(p.pattern, f.Path) })
-	slices.SortFunc(infos, func(a, b FileInfo) int { return b.Modified.Compare(a.Modified) })
+	infos = slices.DeleteFunc(infos, func(f plan.FileInfo) bool { return f.Kind != plan.FileRegular || !plan.Matches(p.pattern, f.Path) })
+	slices.SortFunc(infos, func(a, b plan.FileInfo) int { return b.Modified.Compare(a.Modified) })
 	var errs []error
 	for i, f := range infos {
 		if p.keep > 0 && i >= p.keep || f.Modified.Before(p.oldest) {

@@ -5,50 +5,17 @@ import (
 	"fmt"
 	"slices"
 
-	"wmco/bundle"
+	"wmco/applier/plan"
 )
 
-// need is a content that a step needs.
-type need struct {
-	digest  bundle.Digest
-	content content
-}
-
-// needs are the contents without which a step cannot be done. A file that is only written for its access has its own.
-func (s step) needs() []need {
-	switch s.Verb {
-	case VerbWrite:
-		if s.Reason != ReasonAccess {
-			return []need{{s.file.digest, s.file.content}}
-		}
-	case VerbSet:
-		return s.setting.value.needs()
-	case VerbPut:
-		var list []need
-		for _, v := range s.service.variables {
-			list = append(list, v.value.needs()...)
-		}
-		return list
-	case VerbClear, VerbMake, VerbUnset, VerbStop, VerbDelete, VerbRemove, VerbStart, VerbRestore:
-	}
-	return nil
-}
-
-func (v value) needs() []need {
-	if v.known {
-		return nil
-	}
-	return []need{{v.digest, v.content}}
-}
-
 // lacking are contents that the steps need and the store does not have whole.
-func (s *situation) lacking(p plan) []Missing {
-	var list []Missing
-	for _, step := range p.steps {
-		for _, n := range step.needs() {
-			seen := slices.ContainsFunc(list, func(m Missing) bool { return m.Digest == n.digest })
-			if c := n.content; c.SHA256 != "" && (c.Size < 0 || !s.store.has(c.SHA256)) && !seen {
-				list = append(list, Missing{Digest: n.digest, Parts: s.store.indexes(c.SHA256)})
+func (s *situation) lacking(p plan.Plan) []plan.Missing {
+	var list []plan.Missing
+	for _, step := range p.Steps {
+		for _, n := range step.Needs() {
+			seen := slices.ContainsFunc(list, func(m plan.Missing) bool { return m.Digest == n.Digest })
+			if c := n.Content; c.SHA256 != "" && (c.Size < 0 || !s.Store.Has(c.SHA256)) && !seen {
+				list = append(list, plan.Missing{Digest: n.Digest, Parts: s.Store.Indexes(c.SHA256)})
 			}
 		}
 	}
@@ -57,22 +24,22 @@ func (s *situation) lacking(p plan) []Missing {
 
 // rotten reads the contents that steps need and that were kept earlier, before anything stops. What has rotted is removed
 // and asked for.
-func (r *run) rotten(ctx context.Context, p plan) error {
-	var bad []Missing
+func (r *run) rotten(ctx context.Context, p plan.Plan) error {
+	var bad []plan.Missing
 	read := map[string]bool{}
-	for _, s := range p.steps {
-		for _, n := range s.needs() {
-			sum := n.content.SHA256
-			if r.s.store.fresh[sum] || read[sum] {
+	for _, s := range p.Steps {
+		for _, n := range s.Needs() {
+			sum := n.Content.SHA256
+			if r.s.Store.Arrived(sum) || read[sum] {
 				continue
 			}
 			read[sum] = true
-			whole, err := r.s.store.sound(ctx, n.content)
+			whole, err := r.s.Store.Verified(ctx, n.Content)
 			if err != nil {
 				return fmt.Errorf("reading content of %s: %w", s.Entry, err)
 			}
 			if !whole {
-				bad = append(bad, Missing{Digest: n.digest})
+				bad = append(bad, plan.Missing{Digest: n.Digest})
 			}
 		}
 	}

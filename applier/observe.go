@@ -8,60 +8,44 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"wmco/applier/plan"
+	"wmco/applier/records"
 	"wmco/bundle"
 )
-
-// observed is what is on a host, as far as a target asks.
-type observed struct {
-	// files by bundle.FoldPath. Of files whose size tells that they differ, the contents are not known.
-	files    map[string]fileSeen
-	settings map[bundle.EntryID]Setting
-	services map[string]ServiceState // by name in lower case
-	// folders are what stands in folders that were listed, by the folded path of the folder.
-	folders map[string][]FileInfo
-}
-
-type fileSeen struct {
-	FileInfo
-	// sha256 is empty where the file was not read.
-	sha256 string
-}
 
 // observer asks a host everything that a target needs to know, at once.
 type observer struct {
 	host  Host
-	cache *cache
+	cache *records.Cache
 	// full reads files whatever the cache says.
 	full bool
 	now  time.Time
 }
 
-func (o observer) observe(ctx context.Context, t *target) (observed, error) {
-	seen := observed{
-		files: map[string]fileSeen{}, settings: map[bundle.EntryID]Setting{}, services: map[string]ServiceState{},
-		folders: map[string][]FileInfo{},
+func (o observer) observe(ctx context.Context, t *plan.Target) (plan.Observed, error) {
+	seen := plan.Observed{
+		Files: map[string]plan.ObservedFile{}, Settings: map[bundle.EntryID]plan.Setting{}, Services: map[string]plan.ServiceState{},
+		Folders: map[string][]plan.FileInfo{},
 	}
-	for _, ask := range []func(context.Context, *target, *observed) error{o.stat, o.list, o.hash, o.settings, o.services} {
+	for _, ask := range []func(context.Context, *plan.Target, *plan.Observed) error{o.stat, o.list, o.hash, o.settings, o.services} {
 		if err := ask(ctx, t, &seen); err != nil {
-			return observed{}, err
+			return plan.Observed{}, err
 		}
 	}
 	return seen, nil
 }
 
-func (o observer) stat(ctx context.Context, t *target, seen *observed) error {
+func (o observer) stat(ctx context.Context, t *plan.Target, seen *plan.Observed) error {
 	var paths []string
-	for _, f := range t.files {
-		paths = append(paths, f.path)
+	for _, f := range t.Files {
+		paths = append(paths, f.Path)
 	}
-	for _, s := range t.state {
+	for _, s := range t.State {
 		paths = append(paths, s.Path)
 	}
 	infos, err := o.host.Stat(ctx, paths)
@@ -69,26 +53,26 @@ func (o observer) stat(ctx context.Context, t *target, seen *observed) error {
 		return fmt.Errorf("observing files: %w", err)
 	}
 	for i, f := range infos {
-		seen.files[bundle.FoldPath(paths[i])] = fileSeen{FileInfo: f}
+		seen.Files[bundle.FoldPath(paths[i])] = plan.ObservedFile{FileInfo: f}
 	}
 	return nil
 }
 
 // list looks into folders: those with files of ours for what is not ours, exclusive ones and those that must go or are in
 // the way to their depths.
-func (o observer) list(ctx context.Context, t *target, seen *observed) error {
+func (o observer) list(ctx context.Context, t *plan.Target, seen *plan.Observed) error {
 	shallow, deep := map[string]string{}, map[string]string{}
-	for _, f := range t.files {
-		key := bundle.FoldPath(f.path)
-		isFolder := seen.files[key].Kind == FileDirectory
-		if f.kind != FileDirectory && !isRoot(bundle.Dir(f.path)) {
-			shallow[bundle.FoldPath(bundle.Dir(f.path))] = bundle.Dir(f.path)
+	for _, f := range t.Files {
+		key := bundle.FoldPath(f.Path)
+		isFolder := seen.Files[key].Kind == plan.FileDirectory
+		if f.Kind != plan.FileDirectory && !plan.IsRoot(bundle.Dir(f.Path)) {
+			shallow[bundle.FoldPath(bundle.Dir(f.Path))] = bundle.Dir(f.Path)
 		}
-		if isFolder && f.kind == FileRegular || t.exclusive[key] {
-			deep[key] = f.path
+		if isFolder && f.Kind == plan.FileRegular || t.Exclusive[key] {
+			deep[key] = f.Path
 		}
-		if isFolder && f.kind == FileAbsent {
-			shallow[key] = f.path
+		if isFolder && f.Kind == plan.FileAbsent {
+			shallow[key] = f.Path
 		}
 	}
 	for key, dir := range deep {
@@ -98,7 +82,7 @@ func (o observer) list(ctx context.Context, t *target, seen *observed) error {
 		}
 	}
 	for key, dir := range shallow {
-		if _, done := seen.folders[key]; done {
+		if _, done := seen.Folders[key]; done {
 			continue
 		}
 		if err := o.listOne(ctx, dir, seen); err != nil {
@@ -108,26 +92,26 @@ func (o observer) list(ctx context.Context, t *target, seen *observed) error {
 	return nil
 }
 
-func (o observer) listOne(ctx context.Context, dir string, seen *observed) error {
+func (o observer) listOne(ctx context.Context, dir string, seen *plan.Observed) error {
 	infos, err := o.host.List(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", dir, err)
 	}
-	seen.folders[bundle.FoldPath(dir)] = infos
+	seen.Folders[bundle.FoldPath(dir)] = infos
 	for _, f := range infos {
-		if _, known := seen.files[bundle.FoldPath(f.Path)]; !known {
-			seen.files[bundle.FoldPath(f.Path)] = fileSeen{FileInfo: f}
+		if _, known := seen.Files[bundle.FoldPath(f.Path)]; !known {
+			seen.Files[bundle.FoldPath(f.Path)] = plan.ObservedFile{FileInfo: f}
 		}
 	}
 	return nil
 }
 
-func (o observer) walk(ctx context.Context, dir string, seen *observed) error {
+func (o observer) walk(ctx context.Context, dir string, seen *plan.Observed) error {
 	if err := o.listOne(ctx, dir, seen); err != nil {
 		return err
 	}
-	for _, f := range seen.folders[bundle.FoldPath(dir)] {
-		if f.Kind != FileDirectory {
+	for _, f := range seen.Folders[bundle.FoldPath(dir)] {
+		if f.Kind != plan.FileDirectory {
 			continue
 		}
 		if err := o.walk(ctx, f.Path, seen); err != nil {
@@ -138,11 +122,11 @@ func (o observer) walk(ctx context.Context, dir string, seen *observed) error {
 }
 
 // hash reads the files that can be right: those of the size that is wanted. What is in the cache is not read.
-func (o observer) hash(ctx context.Context, t *target, seen *observed) error {
-	var todo []FileInfo
-	for _, f := range t.files {
-		have := seen.files[bundle.FoldPath(f.path)]
-		if f.kind != FileRegular || have.Kind != FileRegular || f.content.SHA256 == "" || f.content.Size >= 0 && f.content.Size != have.Size {
+func (o observer) hash(ctx context.Context, t *plan.Target, seen *plan.Observed) error {
+	var todo []plan.FileInfo
+	for _, f := range t.Files {
+		have := seen.Files[bundle.FoldPath(f.Path)]
+		if f.Kind != plan.FileRegular || have.Kind != plan.FileRegular || f.Content.SHA256 == "" || f.Content.Size >= 0 && f.Content.Size != have.Size {
 			continue
 		}
 		todo = append(todo, have.FileInfo)
@@ -150,20 +134,20 @@ func (o observer) hash(ctx context.Context, t *target, seen *observed) error {
 	sums, err := o.sums(ctx, todo)
 	for i, sum := range sums {
 		key := bundle.FoldPath(todo[i].Path)
-		have := seen.files[key]
-		have.sha256 = sum
-		seen.files[key] = have
+		have := seen.Files[key]
+		have.SHA256 = sum
+		seen.Files[key] = have
 	}
 	return err
 }
 
 // sums are the sha256 of files, read on all processors; empty for one that has gone meanwhile.
-func (o observer) sums(ctx context.Context, files []FileInfo) ([]string, error) {
+func (o observer) sums(ctx context.Context, files []plan.FileInfo) ([]string, error) {
 	sums, errs := make([]string, len(files)), make([]error, len(files))
 	var work sync.WaitGroup
 	slots := make(chan struct{}, runtime.NumCPU())
 	for i, f := range files {
-		if sum := o.cache.lookup(f); sum != "" && !o.full {
+		if sum := o.cache.Lookup(f); sum != "" && !o.full {
 			sums[i] = sum
 			continue
 		}
@@ -176,7 +160,7 @@ func (o observer) sums(ctx context.Context, files []FileInfo) ([]string, error) 
 	work.Wait()
 	for i, f := range files {
 		if sums[i] != "" {
-			o.cache.store(f, sums[i], o.now)
+			o.cache.Store(f, sums[i], o.now)
 		}
 	}
 	return sums, errors.Join(errs...)
@@ -215,87 +199,29 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-func (o observer) settings(ctx context.Context, t *target, seen *observed) error {
-	var names []Setting
-	for _, s := range t.settings {
-		names = append(names, Setting{Kind: s.Kind, Name: s.Name})
+func (o observer) settings(ctx context.Context, t *plan.Target, seen *plan.Observed) error {
+	var names []plan.Setting
+	for _, s := range t.Settings {
+		names = append(names, plan.Setting{Kind: s.Kind, Name: s.Name})
 	}
 	have, err := o.host.Settings(ctx, names)
 	if err != nil {
 		return fmt.Errorf("observing settings: %w", err)
 	}
 	for i, s := range have {
-		seen.settings[names[i].ID()] = s
+		seen.Settings[names[i].ID()] = s
 	}
 	return nil
 }
 
-func (o observer) services(ctx context.Context, t *target, seen *observed) error {
-	names := t.serviceNames()
+func (o observer) services(ctx context.Context, t *plan.Target, seen *plan.Observed) error {
+	names := t.ServiceNames()
 	states, err := o.host.Services(ctx, names)
 	if err != nil {
 		return fmt.Errorf("observing services: %w", err)
 	}
 	for i, s := range states {
-		seen.services[strings.ToLower(names[i])] = s
+		seen.Services[strings.ToLower(names[i])] = s
 	}
 	return nil
-}
-
-func (seen observed) service(name string) ServiceState { return seen.services[strings.ToLower(name)] }
-
-func (seen observed) file(path string) fileSeen { return seen.files[bundle.FoldPath(path)] }
-
-// foreign are files in folders of ours that nobody asked for: neither the target, nor rules for state and logs, nor
-// leftovers of a cut.
-func (seen observed) foreign(t *target) (foreign, leftovers []string) {
-	wanted := t.names()
-	for _, folder := range slices.Sorted(maps.Keys(seen.folders)) {
-		if t.exclusive[folder] || t.insideExclusive(folder) || t.logs[folder] {
-			continue
-		}
-		for _, f := range seen.folders[folder] {
-			switch {
-			case Leftover(f.Path):
-				leftovers = append(leftovers, f.Path)
-			case wanted[fileName(f.Path)] || t.isState(f.Path) || t.logs[bundle.FoldPath(f.Path)] || t.holdsState(f.Path):
-			default:
-				foreign = append(foreign, f.Path)
-			}
-		}
-	}
-	return foreign, leftovers
-}
-
-// isState tells whether programs on the host write the path.
-func (t *target) isState(path string) bool {
-	key := bundle.FoldPath(path)
-	return slices.ContainsFunc(t.state, func(s bundle.State) bool {
-		dir := bundle.FoldPath(s.Path)
-		if s.Pattern != "" {
-			return bundle.FoldPath(bundle.Dir(path)) == dir && matches(s.Pattern, path)
-		}
-		return key == dir || strings.HasPrefix(key, dir+`\`)
-	})
-}
-
-// holdsState tells whether state of programs, or logs, are somewhere in a folder.
-func (t *target) holdsState(dir string) bool {
-	inside := bundle.FoldPath(dir) + `\`
-	for log := range t.logs {
-		if strings.HasPrefix(log, inside) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(t.state, func(s bundle.State) bool { return strings.HasPrefix(bundle.FoldPath(s.Path), inside) })
-}
-
-// insideExclusive tells whether a folded path is below an exclusive folder.
-func (t *target) insideExclusive(key string) bool {
-	for dir := range t.exclusive {
-		if strings.HasPrefix(key, dir+`\`) {
-			return true
-		}
-	}
-	return false
 }

@@ -3,6 +3,7 @@ package applier
 import (
 	"time"
 
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -25,11 +26,11 @@ type Observation struct {
 	// Impact is the highest of Actions.
 	Impact bundle.Impact `json:"impact"`
 	// Actions are what apply would do, in its order.
-	Actions []Action `json:"actions"`
+	Actions []plan.Action `json:"actions"`
 	// Restarts are the services that would be stopped and started, by name.
 	Restarts []string `json:"restarts,omitempty"`
 	// Missing are the contents that apply needs and the machine lacks.
-	Missing []Missing `json:"missing,omitempty"`
+	Missing []plan.Missing `json:"missing,omitempty"`
 	// Foreign are files in our folders that are not ours. They are left alone.
 	Foreign []string `json:"foreign,omitempty"`
 	// Adopt are entries that are as they should be and that we did not put there. Applying makes them ours.
@@ -47,71 +48,10 @@ type Observation struct {
 	Facts bundle.Facts `json:"facts"`
 }
 
-// Missing is a content that a machine lacks.
-type Missing struct {
-	Digest bundle.Digest `json:"digest"`
-	// Parts are the numbers of its parts (archive.Parts) that are there already, for one that was cut on its way.
-	Parts []int `json:"parts,omitempty"`
-}
-
 // Unhealthy is a service whose probe does not hold.
 type Unhealthy struct {
 	Service string `json:"service"`
 	Reason  string `json:"reason"`
-}
-
-// Verb is what an action does.
-type Verb string
-
-// What actions do. Their order here is roughly that of a plan.
-const (
-	VerbClear   Verb = "clear"   // remove state that belongs to another cluster
-	VerbMake    Verb = "make"    // make a folder, or give it its access
-	VerbSet     Verb = "set"     // make a setting of the machine what it should be
-	VerbUnset   Verb = "unset"   // take a setting away
-	VerbWrite   Verb = "write"   // write a file
-	VerbStop    Verb = "stop"    // stop a service
-	VerbPut     Verb = "put"     // create or configure a service
-	VerbDelete  Verb = "delete"  // delete a service
-	VerbRemove  Verb = "remove"  // remove a file or folder
-	VerbStart   Verb = "start"   // start a service
-	VerbRestore Verb = "restore" // put a kept file back
-)
-
-// Reason is why an action is in a plan.
-type Reason string
-
-const (
-	// ReasonAbsent means that it is wanted and not there.
-	ReasonAbsent Reason = "absent"
-	// ReasonDiffers means that contents or settings differ.
-	ReasonDiffers Reason = "differs"
-	// ReasonAccess means that contents are right, others than intended may read or write them.
-	ReasonAccess Reason = "access"
-	// ReasonUnwanted means that we own it and it is no longer wanted.
-	ReasonUnwanted Reason = "unwanted"
-	// ReasonUnknown means that it stands in a folder that holds nothing but what the bundle names.
-	ReasonUnknown Reason = "unknown"
-	// ReasonStale means that it belongs to another cluster.
-	ReasonStale Reason = "stale"
-	// ReasonNotRunning means that a service should run.
-	ReasonNotRunning Reason = "not running"
-	// ReasonRestart means that a service reads something that changes.
-	ReasonRestart Reason = "restart"
-	// ReasonDependency means that a service depends on one that stops.
-	ReasonDependency Reason = "dependency"
-	// ReasonInWay means that something of another kind stands at the path.
-	ReasonInWay Reason = "in the way"
-)
-
-// Action is one step of a plan.
-type Action struct {
-	Verb   Verb           `json:"verb"`
-	Entry  bundle.EntryID `json:"entry"`
-	Reason Reason         `json:"reason"`
-	Impact bundle.Impact  `json:"impact"`
-	// Size is how many bytes are written.
-	Size int64 `json:"size,omitempty"`
 }
 
 // EventKind is what an event tells.
@@ -164,9 +104,9 @@ type Event struct {
 	// Bundle is the digest of the bundle, in EventPlan and EventResult.
 	Bundle bundle.Digest `json:"bundle,omitempty"`
 	// Action is what was done, in EventAction; Done of Total are.
-	Action *Action `json:"action,omitempty"`
-	Done   int     `json:"done,omitempty"`
-	Total  int     `json:"total,omitempty"`
+	Action *plan.Action `json:"action,omitempty"`
+	Done   int          `json:"done,omitempty"`
+	Total  int          `json:"total,omitempty"`
 	// Content is what arrived, in EventReceived.
 	Content bundle.Digest `json:"content,omitempty"`
 	// Service is the one that a probe asks about.
@@ -181,7 +121,7 @@ type Event struct {
 	// RebootPending: settings come into force with the next boot, in EventResult.
 	RebootPending []bundle.EntryID `json:"rebootPending,omitempty"`
 	// Missing: contents that were needed and had not come, in a refused EventResult.
-	Missing []Missing `json:"missing,omitempty"`
+	Missing []plan.Missing `json:"missing,omitempty"`
 }
 
 // DecodeObservation reads what observe and verify print. A newer schema is a *bundle.SchemaError.

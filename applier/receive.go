@@ -88,7 +88,7 @@ func (in *receiver) failed() error {
 func (in *receiver) small(ctx context.Context, part archive.Part, data io.Reader) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err := in.s.store.put(ctx, part, data); err != nil {
+	if err := in.s.Store.Put(ctx, part, data); err != nil {
 		return fmt.Errorf("keeping a content: %w", err)
 	}
 	in.told(part)
@@ -97,7 +97,7 @@ func (in *receiver) small(ctx context.Context, part archive.Part, data io.Reader
 
 func (in *receiver) large(ctx context.Context, part archive.Part, data io.Reader) error {
 	in.mu.Lock()
-	wanted, err := in.s.store.admit(ctx, part)
+	wanted, err := in.s.Store.Admit(ctx, part)
 	in.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("keeping a content: %w", err)
@@ -119,7 +119,7 @@ func (in *receiver) large(ctx context.Context, part archive.Part, data io.Reader
 // keep writes a part, and gives the buffer back.
 func (in *receiver) keep(ctx context.Context, part archive.Part, buffer *bytes.Buffer) {
 	size := int64(buffer.Len())
-	err := in.s.store.write(ctx, part, bytes.NewReader(buffer.Bytes()))
+	err := in.s.Store.Write(ctx, part, bytes.NewReader(buffer.Bytes()))
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.buffers <- buffer
@@ -127,13 +127,13 @@ func (in *receiver) keep(ctx context.Context, part archive.Part, buffer *bytes.B
 		in.err = errors.Join(in.err, fmt.Errorf("keeping a content: %w", err))
 		return
 	}
-	in.s.store.enter(part, size)
+	in.s.Store.Enter(part, size)
 	in.told(part)
 }
 
 // told emits that a content has come whole, if it has.
 func (in *receiver) told(part archive.Part) {
-	if in.s.store.fresh[part.SHA256] && in.s.store.whole(part.SHA256) {
+	if in.s.Store.Arrived(part.SHA256) {
 		in.emit(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"wmco/applier/records"
 	"wmco/bundle"
 )
 
@@ -25,9 +26,9 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 		r.s, err = e.load(ctx)
 	}
 	if err == nil {
-		digest = r.s.ledger.applied()
-		if r.s.cut {
-			digest = r.s.journal.Bundle.Manifest.Digest
+		digest = r.s.Ledger.Applied()
+		if r.s.Cut {
+			digest = r.s.Journal.Bundle.Manifest.Digest
 		}
 		err = r.repair(ctx)
 	}
@@ -35,24 +36,24 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 }
 
 func (r *run) repair(ctx context.Context) error {
-	if !r.s.cut && r.s.ledger.applied() == "" {
+	if !r.s.Cut && r.s.Ledger.Applied() == "" {
 		r.result = ResultSame
 		return nil
 	}
 	switch {
-	case r.options.DryRun && r.s.cut:
-		return r.preview(ctx, r.s.journal.Bundle)
+	case r.options.DryRun && r.s.Cut:
+		return r.preview(ctx, r.s.Journal.Bundle)
 	case r.options.DryRun:
-		return r.preview(ctx, r.s.ledger.Bundle)
-	case !r.s.cut:
-		return r.converge(ctx, r.s.ledger.Bundle)
+		return r.preview(ctx, r.s.Ledger.Bundle)
+	case !r.s.Cut:
+		return r.converge(ctx, r.s.Ledger.Bundle)
 	}
-	switch j := r.s.journal; j.Phase {
-	case phaseRollback:
+	switch j := r.s.Journal; j.Phase {
+	case records.PhaseRollback:
 		return r.undo(ctx, errors.New("an earlier run was rolling back"))
-	case phaseConfirming:
+	case records.PhaseConfirming:
 		return r.repairUnconfirmed(ctx)
-	case phaseApplying, phaseReboot:
+	case records.PhaseApplying, records.PhaseReboot:
 		err := r.converge(ctx, j.Bundle)
 		var refused *RefusedError
 		if errors.As(err, &refused) {
@@ -60,12 +61,12 @@ func (r *run) repair(ctx context.Context) error {
 		}
 		return err
 	}
-	return r.converge(ctx, r.s.journal.Bundle)
+	return r.converge(ctx, r.s.Journal.Bundle)
 }
 
 // repairUnconfirmed ends an application whose run ended while it waited for the caller.
 func (r *run) repairUnconfirmed(ctx context.Context) error {
-	j := r.s.journal
+	j := r.s.Journal
 	confirmed, err := r.confirmed(ctx)
 	switch {
 	case err != nil:
@@ -82,7 +83,7 @@ func (r *run) repairUnconfirmed(ctx context.Context) error {
 
 // confirmed is the digest that the caller confirmed, by Confirm in another process.
 func (e *Engine) confirmed(ctx context.Context) (bundle.Digest, error) {
-	data, err := readAll(ctx, e.Host, fileConfirm)
+	data, err := records.ReadAll(ctx, e.Host, records.FileConfirm)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -94,7 +95,7 @@ func (e *Engine) Confirm(ctx context.Context, d bundle.Digest) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
-	return e.Host.Write(ctx, fileConfirm, bundle.AccessAdmins, strings.NewReader(string(d)))
+	return e.Host.Write(ctx, records.FileConfirm, bundle.AccessAdmins, strings.NewReader(string(d)))
 }
 
 // AwaitConfirm waits until another process calls Confirm for the bundle.

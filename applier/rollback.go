@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"wmco/applier/plan"
+	"wmco/applier/records"
 )
 
 // undo puts back what there was before the application, because of err. What an interruption left is not undone: the next
@@ -22,25 +25,25 @@ func (r *run) undo(ctx context.Context, why error) error {
 
 // restore applies what the journal remembers, by the same steps as anything else, and removes the journal.
 func (r *run) restore(ctx context.Context) error {
-	j := r.s.journal
-	j.Phase = phaseRollback
+	j := r.s.Journal
+	j.Phase = records.PhaseRollback
 	if err := r.enter(ctx, j); err != nil {
 		return err
 	}
-	t := j.Before.target()
-	o := observer{host: r.Host, cache: r.s.cache, full: true, now: r.Clock.Now()}
+	t := j.Before.Target()
+	o := observer{host: r.Host, cache: r.s.Cache, full: true, now: r.Clock.Now()}
 	seen, err := o.observe(ctx, &t)
 	if err != nil {
 		return err
 	}
-	r.shadows = r.s.ledger.Shadows
-	p := makePlan(&t, seen, circumstances{
-		owned: map[string]bool{}, self: r.Self, restart: r.mixed(&t, seen), shadows: r.shadows, networks: r.s.facts.Networks,
+	r.shadows = r.s.Ledger.Shadows
+	p := plan.Make(&t, seen, plan.Circumstances{
+		Owned: map[string]bool{}, Self: r.Self, Restart: r.mixed(&t, seen), Shadows: r.shadows, Networks: r.s.facts.Networks,
 	})
-	if len(p.missing) > 0 {
+	if len(p.Missing) > 0 {
 		return errors.New("a content that was kept is gone")
 	}
-	r.done, r.total = 0, len(p.steps)
+	r.done, r.total = 0, len(p.Steps)
 	if err := r.carryOut(ctx, p); err != nil {
 		return err
 	}
@@ -55,10 +58,10 @@ func (r *run) restore(ctx context.Context) error {
 }
 
 // awaitingBoot notes what the machine goes on with until its next boot, though it was put back.
-func (r *run) awaitingBoot(ctx context.Context, t *target) error {
-	var names []Setting
-	for _, s := range t.settings {
-		names = append(names, Setting{Kind: s.Kind, Name: s.Name})
+func (r *run) awaitingBoot(ctx context.Context, t *plan.Target) error {
+	var names []plan.Setting
+	for _, s := range t.Settings {
+		names = append(names, plan.Setting{Kind: s.Kind, Name: s.Name})
 	}
 	have, err := r.Host.Settings(ctx, names)
 	if err != nil {
@@ -74,25 +77,25 @@ func (r *run) awaitingBoot(ctx context.Context, t *target) error {
 }
 
 // mixed are services that ran before and run now: they may have read what is being put back.
-func (r *run) mixed(t *target, seen observed) []string {
+func (r *run) mixed(t *plan.Target, seen plan.Observed) []string {
 	var names []string
-	for _, s := range t.services {
-		if s.run && seen.service(s.config.Name).Status != ServiceStopped {
-			names = append(names, s.config.Name)
+	for _, s := range t.Services {
+		if s.Run && seen.Service(s.Config.Name).Status != plan.ServiceStopped {
+			names = append(names, s.Config.Name)
 		}
 	}
 	return names
 }
 
 // running tells whether the services that ran before run again. Whether they are healthy is as it was.
-func (r *run) running(ctx context.Context, t *target) error {
-	states, err := r.Host.Services(ctx, t.serviceNames())
+func (r *run) running(ctx context.Context, t *plan.Target) error {
+	states, err := r.Host.Services(ctx, t.ServiceNames())
 	if err != nil {
 		return err
 	}
-	for i, name := range t.serviceNames() {
-		for _, s := range t.services {
-			if s.config.Name == name && s.run && name != r.Self && states[i].Status != ServiceRunning {
+	for i, name := range t.ServiceNames() {
+		for _, s := range t.Services {
+			if s.Config.Name == name && s.Run && name != r.Self && states[i].Status != plan.ServiceRunning {
 				return &ServiceError{Name: name, Doing: "restoring", Err: errors.New("it is " + statusText(states[i].Status))}
 			}
 		}
@@ -100,19 +103,11 @@ func (r *run) running(ctx context.Context, t *target) error {
 	return nil
 }
 
-// forget ends an application: its journal goes, then what was only kept for it.
+// forget ends an application.
 func (r *run) forget(ctx context.Context) error {
-	for _, path := range []string{fileJournal, fileConfirm} {
-		if err := r.Host.Remove(ctx, path); err != nil {
-			return fmt.Errorf("removing %s: %w", path, err)
-		}
+	if err := r.s.RemoveJournal(ctx); err != nil {
+		return err
 	}
-	r.s.journal, r.s.cut, r.applying = journal{}, false, false
-	needed := map[string]bool{}
-	for _, c := range r.s.ledger.Bundle.Contents {
-		needed[c.SHA256] = true
-	}
-	r.s.store.sweep(ctx, needed)
-	r.s.cache.save(ctx, r.s.records)
+	r.applying = false
 	return nil
 }

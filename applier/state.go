@@ -5,22 +5,15 @@ import (
 	"fmt"
 	"slices"
 
+	"wmco/applier/plan"
+	"wmco/applier/records"
 	"wmco/bundle"
 )
 
-// stale is what belongs to another cluster: paths with state, and HNS networks. It is removed before anything starts, since
-// old certificates, addresses and networks keep a node from joining.
-type stale struct {
-	Paths    []string `json:"paths,omitempty"`
-	Networks []string `json:"networks,omitempty"`
-}
-
-func (s stale) none() bool { return len(s.Paths)+len(s.Networks) == 0 }
-
 // findStale finds what belongs to another cluster than the bundle's, and adds what an earlier run found and did not remove.
-func (e *Engine) findStale(ctx context.Context, s *situation, r bundleRecord) (stale, error) {
-	b := r.bundle()
-	found := stale{Paths: slices.Clone(s.journal.Stale.Paths), Networks: slices.Clone(s.journal.Stale.Networks)}
+func (e *Engine) findStale(ctx context.Context, s *situation, r records.Bundle) (plan.Stale, error) {
+	b := r.Bundle()
+	found := plan.Stale{Paths: slices.Clone(s.Journal.Stale.Paths), Networks: slices.Clone(s.Journal.Stale.Networks)}
 	for _, l := range b.Layers() {
 		for _, state := range l.State {
 			if !s.anothers(bundle.FoldPath(state.Path), state.Cluster, l.Stage) {
@@ -28,7 +21,7 @@ func (e *Engine) findStale(ctx context.Context, s *situation, r bundleRecord) (s
 			}
 			there, err := e.statePaths(ctx, state)
 			if err != nil {
-				return stale{}, err
+				return plan.Stale{}, err
 			}
 			found.Paths = append(found.Paths, there...)
 		}
@@ -40,7 +33,7 @@ func (e *Engine) findStale(ctx context.Context, s *situation, r bundleRecord) (s
 	}
 	slices.Sort(found.Paths)
 	slices.Sort(found.Networks)
-	return stale{Paths: slices.Compact(found.Paths), Networks: slices.Compact(found.Networks)}, nil
+	return plan.Stale{Paths: slices.Compact(found.Paths), Networks: slices.Compact(found.Networks)}, nil
 }
 
 // anothers tells whether what programs of the cluster would write under a name belongs to another cluster: what we know
@@ -50,7 +43,7 @@ func (s *situation) anothers(name, cluster string, stage bundle.Stage) bool {
 		return false
 	}
 	known := false
-	for _, b := range s.bundles() {
+	for _, b := range s.Bundles() {
 		for _, l := range b.Layers() {
 			switch owner := clusterOf(l, name); owner {
 			case "":
@@ -61,7 +54,7 @@ func (s *situation) anothers(name, cluster string, stage bundle.Stage) bool {
 			}
 		}
 	}
-	never := s.ledger.applied() == "" && !s.cut && !s.blind
+	never := s.Ledger.Applied() == "" && !s.Cut && !s.Damaged
 	return known || never && stage == bundle.StageJoin
 }
 
@@ -84,7 +77,7 @@ func clusterOf(l bundle.Layer, name string) string {
 func (e *Engine) statePaths(ctx context.Context, state bundle.State) ([]string, error) {
 	if state.Pattern == "" {
 		infos, err := e.Host.Stat(ctx, []string{state.Path})
-		if err != nil || infos[0].Kind == FileAbsent {
+		if err != nil || infos[0].Kind == plan.FileAbsent {
 			return nil, err
 		}
 		return []string{state.Path}, nil
@@ -95,7 +88,7 @@ func (e *Engine) statePaths(ctx context.Context, state bundle.State) ([]string, 
 	}
 	var paths []string
 	for _, f := range infos {
-		if f.Kind == FileRegular && matches(state.Pattern, f.Path) {
+		if f.Kind == plan.FileRegular && plan.Matches(state.Pattern, f.Path) {
 			paths = append(paths, f.Path)
 		}
 	}
@@ -108,7 +101,7 @@ func (e *Engine) removeTree(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	if infos[0].Kind == FileDirectory {
+	if infos[0].Kind == plan.FileDirectory {
 		children, err := e.Host.List(ctx, path)
 		if err != nil {
 			return err

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"wmco/applier/plan"
+	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -21,27 +23,27 @@ const (
 
 // healthy waits until the services that the application started are, in this run or in one that was cut before: each within
 // the deadline of its probe, all at once. One that it left alone may be as ill as it was.
-func (r *run) healthy(ctx context.Context, t *target) error {
-	started := slices.DeleteFunc(slices.Clone(t.services), func(s serviceItem) bool {
-		return !s.run || !slices.Contains(r.s.journal.Starts, s.config.Name)
+func (r *run) healthy(ctx context.Context, t *plan.Target) error {
+	started := slices.DeleteFunc(slices.Clone(t.Services), func(s plan.WantedService) bool {
+		return !s.Run || !slices.Contains(r.s.Journal.Starts, s.Config.Name)
 	})
 	return r.wait(ctx, started)
 }
 
 // watched is a service whose health is awaited.
 type watched struct {
-	serviceItem
+	plan.WantedService
 	process int
 	since   time.Time
 	reason  string
 	well    bool
 }
 
-func (r *run) wait(ctx context.Context, services []serviceItem) error {
+func (r *run) wait(ctx context.Context, services []plan.WantedService) error {
 	begin := r.Clock.Now()
 	var list []*watched
 	for _, s := range services {
-		list = append(list, &watched{serviceItem: s})
+		list = append(list, &watched{WantedService: s})
 	}
 	for {
 		waiting, err := r.ask(ctx, list, begin)
@@ -71,26 +73,26 @@ func (r *run) ask(ctx context.Context, list []*watched, begin time.Time) (int, e
 		w.reason = r.ail(ctx, w, states[i], now)
 		if w.reason == "" {
 			w.well = true
-			r.emit(Event{Event: EventProbe, Service: w.config.Name, Message: "healthy"})
+			r.emit(Event{Event: EventProbe, Service: w.Config.Name, Message: "healthy"})
 			continue
 		}
 		waiting++
 		if now.Sub(begin) > w.deadline() {
-			r.emit(Event{Event: EventProbe, Service: w.config.Name, Message: w.reason})
-			return waiting, &ServiceError{Name: w.config.Name, Doing: "probing", Err: errors.New(w.reason)}
+			r.emit(Event{Event: EventProbe, Service: w.Config.Name, Message: w.reason})
+			return waiting, &ServiceError{Name: w.Config.Name, Doing: "probing", Err: errors.New(w.reason)}
 		}
 	}
 	return waiting, nil
 }
 
 func (w *watched) deadline() time.Duration {
-	return max(time.Duration(w.probe.DeadlineSeconds)*time.Second, settle+probePause)
+	return max(time.Duration(w.Probe.DeadlineSeconds)*time.Second, settle+probePause)
 }
 
-func (r *run) states(ctx context.Context, list []*watched) ([]ServiceState, error) {
+func (r *run) states(ctx context.Context, list []*watched) ([]plan.ServiceState, error) {
 	var names []string
 	for _, w := range list {
-		names = append(names, w.config.Name)
+		names = append(names, w.Config.Name)
 	}
 	states, err := r.Host.Services(ctx, names)
 	if err != nil {
@@ -100,12 +102,12 @@ func (r *run) states(ctx context.Context, list []*watched) ([]ServiceState, erro
 }
 
 // ail is why a service is not well, empty when it is.
-func (r *run) ail(ctx context.Context, w *watched, have ServiceState, now time.Time) string {
-	if have.Status != ServiceRunning {
+func (r *run) ail(ctx context.Context, w *watched, have plan.ServiceState, now time.Time) string {
+	if have.Status != plan.ServiceRunning {
 		w.process = 0
 		return "it is " + statusText(have.Status)
 	}
-	if w.probe.Kind == bundle.ProbeRunning {
+	if w.Probe.Kind == bundle.ProbeRunning {
 		if w.process != have.Process || w.since.IsZero() {
 			w.process, w.since = have.Process, now
 		}
@@ -114,10 +116,10 @@ func (r *run) ail(ctx context.Context, w *watched, have ServiceState, now time.T
 		}
 		return ""
 	}
-	if w.probe.Kind == "" {
+	if w.Probe.Kind == "" {
 		return ""
 	}
-	if err := r.Host.Probe(ctx, w.probe); err != nil {
+	if err := r.Host.Probe(ctx, w.Probe); err != nil {
 		return err.Error()
 	}
 	return ""
@@ -129,11 +131,11 @@ func (r *run) confirm(ctx context.Context) error {
 		return nil
 	}
 	// A yes that came too late for an earlier run is none for this one.
-	if err := r.Host.Remove(ctx, fileConfirm); err != nil {
-		return fmt.Errorf("removing %s: %w", fileConfirm, err)
+	if err := r.Host.Remove(ctx, records.FileConfirm); err != nil {
+		return fmt.Errorf("removing %s: %w", records.FileConfirm, err)
 	}
-	j := r.s.journal
-	j.Phase, j.Deadline = phaseConfirming, r.Clock.Now().Add(r.options.ConfirmWithin)
+	j := r.s.Journal
+	j.Phase, j.Deadline = records.PhaseConfirming, r.Clock.Now().Add(r.options.ConfirmWithin)
 	if err := r.enter(ctx, j); err != nil {
 		return err
 	}
@@ -168,14 +170,14 @@ func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, er
 	if err != nil {
 		return Observation{}, err
 	}
-	record := bundleRecord{Manifest: a.Manifest, Contents: a.Contents}
+	record := records.Bundle{Manifest: a.Manifest, Contents: a.Contents}
 	t := s.want(record)
 	_, p, err := e.look(ctx, s, t, record, true)
 	if err != nil {
 		return Observation{}, err
 	}
-	if s.ledger.applied() != "" {
-		s.cache.save(ctx, s.records) // what was believed wrongly is not believed by the next run
+	if s.Ledger.Applied() != "" {
+		s.SaveCache(ctx) // what was believed wrongly is not believed by the next run
 	}
 	o := e.observation(s, record, p)
 	o.Unhealthy, err = e.unhealthy(ctx, t)
@@ -183,34 +185,34 @@ func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, er
 }
 
 // unhealthy asks each service that should run once; one that has to run for a while has only to run.
-func (e *Engine) unhealthy(ctx context.Context, t *target) ([]Unhealthy, error) {
-	names := t.serviceNames()
+func (e *Engine) unhealthy(ctx context.Context, t *plan.Target) ([]Unhealthy, error) {
+	names := t.ServiceNames()
 	states, err := e.Host.Services(ctx, names)
 	if err != nil {
 		return nil, fmt.Errorf("observing services: %w", err)
 	}
 	var list []Unhealthy
-	for _, s := range t.services {
-		i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, s.config.Name) })
-		if !s.run {
+	for _, s := range t.Services {
+		i := slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, s.Config.Name) })
+		if !s.Run {
 			continue
 		}
-		if states[i].Status != ServiceRunning {
-			list = append(list, Unhealthy{Service: s.config.Name, Reason: "it is " + statusText(states[i].Status)})
+		if states[i].Status != plan.ServiceRunning {
+			list = append(list, Unhealthy{Service: s.Config.Name, Reason: "it is " + statusText(states[i].Status)})
 			continue
 		}
-		if s.probe.Kind == "" || s.probe.Kind == bundle.ProbeRunning {
+		if s.Probe.Kind == "" || s.Probe.Kind == bundle.ProbeRunning {
 			continue
 		}
-		if err := e.Host.Probe(ctx, s.probe); err != nil {
-			list = append(list, Unhealthy{Service: s.config.Name, Reason: err.Error()})
+		if err := e.Host.Probe(ctx, s.Probe); err != nil {
+			list = append(list, Unhealthy{Service: s.Config.Name, Reason: err.Error()})
 		}
 	}
 	return list, nil
 }
 
-func statusText(s ServiceStatus) string {
-	if s == ServiceAbsent {
+func statusText(s plan.ServiceStatus) string {
+	if s == plan.ServiceAbsent {
 		return "absent"
 	}
 	return string(s)

@@ -168,20 +168,28 @@ func marshal(v any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// decode reads one JSON value strictly. The schema is looked at first, so that a newer format is told as such and not
-// as an unknown field.
-func decode(data []byte, what string, into any) error {
-	var head struct { // a pointer tells absent from zero
-		Schema *int `json:"schema"`
+// CheckSchema checks the schema version of one JSON value, before its fields are read: a newer format is a *SchemaError and
+// not an unknown field.
+func CheckSchema(data []byte, what string, newest int) error {
+	var head struct {
+		Schema int `json:"schema"`
 	}
 	if err := json.Unmarshal(data, &head); err != nil {
 		return fmt.Errorf("reading %s: %w", what, err)
 	}
-	if head.Schema == nil || *head.Schema < 1 {
+	switch {
+	case head.Schema < 1:
 		return fmt.Errorf("reading %s: no schema version in it", what)
+	case head.Schema > newest:
+		return &SchemaError{What: what, Have: head.Schema, Want: newest}
 	}
-	if *head.Schema > Schema {
-		return &SchemaError{What: what, Have: *head.Schema, Want: Schema}
+	return nil
+}
+
+// decode reads one JSON value strictly.
+func decode(data []byte, what string, into any) error {
+	if err := CheckSchema(data, what, Schema); err != nil {
+		return err
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()

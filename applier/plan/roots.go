@@ -1,4 +1,4 @@
-package applier
+package plan
 
 import (
 	"fmt"
@@ -7,6 +7,18 @@ import (
 
 	"wmco/bundle"
 )
+
+// CheckKept checks a path that only the journal names. What is above the roots was at most made.
+func CheckKept(path string) error {
+	if err := bundle.CheckPath(path); err != nil {
+		return err
+	}
+	isParent := slices.ContainsFunc(roots(), func(root string) bool { return strings.HasPrefix(bundle.FoldPath(root), bundle.FoldPath(path)+`\`) })
+	if !inRoots(path) && !isParent {
+		return fmt.Errorf("%w: %s is in none of %s", bundle.ErrPath, path, strings.Join(roots(), ", "))
+	}
+	return nil
+}
 
 // roots are the folders in which bundles may have files, folders, state and logs. A stream that names another place is refused
 // whole, whoever sent it.
@@ -21,8 +33,8 @@ func inRoots(path string) bool {
 	})
 }
 
-// checkRoots tells the first path of a bundle that is in none of them.
-func checkRoots(b bundle.Bundle) error {
+// CheckRoots tells the first path of a bundle that is in none of them.
+func CheckRoots(b bundle.Bundle) error {
 	for _, path := range paths(b) {
 		if !inRoots(path) {
 			return fmt.Errorf("%w: %s is in none of %s", bundle.ErrPath, path, strings.Join(roots(), ", "))

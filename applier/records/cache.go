@@ -1,16 +1,17 @@
-package applier
+package records
 
 import (
 	"context"
 	"maps"
 	"time"
 
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
-// cache remembers what files held, so that a host whose files have not been touched need not read 400 MB of them. It is
+// Cache remembers what files held, so that a host whose files have not been touched need not read 400 MB of them. It is
 // believed as long as size, time of writing and identity of the file are the same; a full observation asks the files.
-type cache struct {
+type Cache struct {
 	Schema int                   `json:"schema"`
 	Files  map[string]cachedFile `json:"files"`
 	// dirty tells that it knows more than its file. What the file knows too much is never believed, and goes when it is next
@@ -30,17 +31,17 @@ type cachedFile struct {
 // (learn.microsoft.com/windows/win32/sysinfo/file-times); the margin also covers clocks that step.
 const settled = 3 * time.Second
 
-func readCache(ctx context.Context, r records) *cache {
-	c := &cache{Schema: Schema}
+func readCache(ctx context.Context, host Files) *Cache {
+	c := &Cache{Schema: Schema}
 	// Damaged, newer or not there: everything is read once.
-	if err := r.read(ctx, fileCache, "cache", c); err != nil || c.Schema != Schema || c.Files == nil {
-		return &cache{Schema: Schema, Files: map[string]cachedFile{}}
+	if err := Read(ctx, host, FileCache, "cache", c); err != nil || c.Schema != Schema || c.Files == nil {
+		return &Cache{Schema: Schema, Files: map[string]cachedFile{}}
 	}
 	return c
 }
 
-// lookup returns the sha256 of a file, empty if it is not known.
-func (c *cache) lookup(f FileInfo) string {
+// Lookup returns the sha256 of a file, empty if it is not known.
+func (c *Cache) Lookup(f plan.FileInfo) string {
 	have, ok := c.Files[bundle.FoldPath(f.Path)]
 	if !ok || f.ID == "" || have.Size != f.Size || have.ID != f.ID || !have.Modified.Equal(f.Modified) {
 		return ""
@@ -48,30 +49,20 @@ func (c *cache) lookup(f FileInfo) string {
 	return have.SHA256
 }
 
-func (c *cache) store(f FileInfo, sum string, now time.Time) {
+func (c *Cache) Store(f plan.FileInfo, sum string, now time.Time) {
 	key := bundle.FoldPath(f.Path)
 	if f.ID == "" || now.Sub(f.Modified) < settled {
 		delete(c.Files, key)
 		return
 	}
 	entry := cachedFile{Size: f.Size, Modified: f.Modified, ID: f.ID, SHA256: sum}
-	if c.lookup(f) != sum {
+	if c.Lookup(f) != sum {
 		c.Files[key] = entry
 		c.dirty = true
 	}
 }
 
-// keep forgets all files but these.
-func (c *cache) keep(paths map[string]bool) {
+// Keep forgets all files but these.
+func (c *Cache) Keep(paths map[string]bool) {
 	maps.DeleteFunc(c.Files, func(path string, _ cachedFile) bool { return !paths[path] })
-}
-
-// save writes the cache if it has changed. Losing it costs time and nothing else.
-func (c *cache) save(ctx context.Context, r records) {
-	if !c.dirty {
-		return
-	}
-	if r.write(ctx, fileCache, c) == nil {
-		c.dirty = false
-	}
 }

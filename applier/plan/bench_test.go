@@ -1,4 +1,4 @@
-package applier
+package plan
 
 import (
 	"fmt"
@@ -10,30 +10,30 @@ import (
 // BenchmarkPlan plans 5,000 files of which every tenth differs, 50 services among them.
 func BenchmarkPlan(b *testing.B) {
 	var l bundle.Layer
-	contents, seen := known{}, observed{
-		files: map[string]fileSeen{}, settings: map[bundle.EntryID]Setting{}, services: map[string]ServiceState{}, folders: map[string][]FileInfo{},
+	contents, seen := Contents{}, Observed{
+		Files: map[string]ObservedFile{}, Settings: map[bundle.EntryID]Setting{}, Services: map[string]ServiceState{}, Folders: map[string][]FileInfo{},
 	}
 	for i := range 5000 {
 		path := fmt.Sprintf(`C:\k\folder%d\file%d`, i/50, i)
 		d := bundle.Of([]byte(path))
 		l.Files = append(l.Files, bundle.File{Path: path, Digest: d, Size: 10, Access: bundle.AccessUsers, Impact: bundle.ImpactRestart})
-		sum := contents.content(d, 10).SHA256
+		sum := contents.Content(d, 10).SHA256
 		if i%10 == 0 {
 			sum = "another"
 		}
 		info := FileInfo{Path: path, Kind: FileRegular, Size: 10, Access: bundle.AccessUsers}
-		seen.files[bundle.FoldPath(path)] = fileSeen{FileInfo: info, sha256: sum}
+		seen.Files[bundle.FoldPath(path)] = ObservedFile{FileInfo: info, SHA256: sum}
 		dir := bundle.FoldPath(bundle.Dir(path))
-		seen.folders[dir] = append(seen.folders[dir], info)
+		seen.Folders[dir] = append(seen.Folders[dir], info)
 	}
 	for i := range 50 {
 		l.Services = append(l.Services, bundle.Service{Name: fmt.Sprintf("s%d", i), Argv: []string{`C:\k\x.exe`}, Start: bundle.StartAuto, Reads: []string{l.Files[i].Path}})
 	}
-	t := aim(bundle.Bundle{Cluster: l}, contents)
+	t := NewTarget(bundle.Bundle{Cluster: l}, contents)
 	b.ReportAllocs()
 	for b.Loop() {
-		if p := makePlan(&t, seen, circumstances{owned: map[string]bool{}}); len(p.steps) < 500 {
-			b.Fatal(len(p.steps))
+		if p := Make(&t, seen, Circumstances{Owned: map[string]bool{}}); len(p.Steps) < 500 {
+			b.Fatal(len(p.Steps))
 		}
 	}
 }

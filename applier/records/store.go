@@ -1,4 +1,4 @@
-package applier
+package records
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"slices"
 
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -21,7 +22,7 @@ import (
 //	contents\<sha256>-000of002, ...-001of002      zstd, in parts
 //	previous\<sha256>                             a second name of a file that is about to be replaced
 type store struct {
-	host Host
+	host Files
 	// parts are those that are there, by sha256, and sizes how many bytes each has.
 	parts map[string][]archive.Part
 	sizes map[archive.Part]int64
@@ -33,40 +34,40 @@ type store struct {
 	fresh map[string]bool
 }
 
-func openStore(ctx context.Context, host Host) (*store, error) {
+func openStore(ctx context.Context, host Files) (*store, error) {
 	s := &store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{}}
-	files, err := host.List(ctx, dirContents)
+	files, err := host.List(ctx, DirContents)
 	if err != nil {
 		return nil, fmt.Errorf("listing contents: %w", err)
 	}
 	for _, f := range files {
-		if p, err := archive.ParsePart(bundle.Base(f.Path)); err == nil && f.Kind == FileRegular {
+		if p, err := archive.ParsePart(bundle.Base(f.Path)); err == nil && f.Kind == plan.FileRegular {
 			s.parts[p.SHA256] = append(s.parts[p.SHA256], p)
 			s.sizes[p] = f.Size
 		}
 	}
-	kept, err := host.List(ctx, dirPrevious)
+	kept, err := host.List(ctx, DirPrevious)
 	if err != nil {
 		return nil, fmt.Errorf("listing kept files: %w", err)
 	}
 	for _, f := range kept {
-		if f.Kind == FileRegular {
+		if f.Kind == plan.FileRegular {
 			s.previous[bundle.Base(f.Path)] = true
 		}
 	}
 	return s, nil
 }
 
-// has tells whether a content is there whole.
-func (s *store) has(sum string) bool { return s.previous[sum] || s.whole(sum) }
+// Has tells whether a content is there whole.
+func (s *store) Has(sum string) bool { return s.previous[sum] || s.Whole(sum) }
 
-func (s *store) whole(sum string) bool {
+func (s *store) Whole(sum string) bool {
 	parts := s.parts[sum]
 	return len(parts) > 0 && len(parts) == parts[0].Of
 }
 
-// indexes are the numbers of the parts that are there.
-func (s *store) indexes(sum string) []int {
+// Indexes are the numbers of the parts that are there.
+func (s *store) Indexes(sum string) []int {
 	var list []int
 	for _, p := range s.parts[sum] {
 		list = append(list, p.Index)
@@ -75,9 +76,9 @@ func (s *store) indexes(sum string) []int {
 	return list
 }
 
-// put keeps one part. One that is there is left as it is.
-func (s *store) put(ctx context.Context, p archive.Part, data io.Reader) error {
-	wanted, err := s.admit(ctx, p)
+// Put keeps one part. One that is there is left as it is.
+func (s *store) Put(ctx context.Context, p archive.Part, data io.Reader) error {
+	wanted, err := s.Admit(ctx, p)
 	if err != nil {
 		return err
 	}
@@ -86,15 +87,15 @@ func (s *store) put(ctx context.Context, p archive.Part, data io.Reader) error {
 		return err
 	}
 	counted := &countingReader{Reader: data}
-	if err := s.write(ctx, p, counted); err != nil {
+	if err := s.Write(ctx, p, counted); err != nil {
 		return err
 	}
-	s.enter(p, counted.n)
+	s.Enter(p, counted.n)
 	return nil
 }
 
-// admit tells whether a part is not there yet.
-func (s *store) admit(ctx context.Context, p archive.Part) (bool, error) {
+// Admit tells whether a part is not there yet.
+func (s *store) Admit(ctx context.Context, p archive.Part) (bool, error) {
 	have := s.parts[p.SHA256]
 	if slices.Contains(have, p) {
 		return false, nil
@@ -106,25 +107,25 @@ func (s *store) admit(ctx context.Context, p archive.Part) (bool, error) {
 	return true, nil
 }
 
-func (s *store) write(ctx context.Context, p archive.Part, data io.Reader) error {
+func (s *store) Write(ctx context.Context, p archive.Part, data io.Reader) error {
 	return s.host.Write(ctx, partPath(p), bundle.AccessAdmins, data)
 }
 
-// enter notes that a part is there.
-func (s *store) enter(p archive.Part, size int64) {
+// Enter notes that a part is there.
+func (s *store) Enter(p archive.Part, size int64) {
 	s.sizes[p] = size
 	s.parts[p.SHA256] = append(s.parts[p.SHA256], p)
 	s.fresh[p.SHA256] = true
 }
 
-func partPath(p archive.Part) string { return dirContents + `\` + p.Name() }
+func partPath(p archive.Part) string { return DirContents + `\` + p.Name() }
 
-func previousPath(sum string) string { return dirPrevious + `\` + sum }
+func previousPath(sum string) string { return DirPrevious + `\` + sum }
 
-// open yields the raw bytes of a content. At their end they are checked: a content that rotted is an *archive.CorruptError,
+// Open yields the raw bytes of a content. At their end they are checked: a content that rotted is an *archive.CorruptError,
 // and one that is not there fs.ErrNotExist.
-func (s *store) open(ctx context.Context, c content) (io.ReadCloser, error) {
-	if s.whole(c.SHA256) {
+func (s *store) Open(ctx context.Context, c plan.Content) (io.ReadCloser, error) {
+	if s.Whole(c.SHA256) {
 		// Errors name the content by its digest: the plain one of a secret would let people guess it.
 		stored := &partReader{ctx: ctx, store: s, parts: s.sorted(c.SHA256)}
 		whole := archive.Content{Digest: bundle.Masked, SHA256: c.SHA256, Size: c.Size, Stored: s.stored(c.SHA256)}
@@ -161,9 +162,9 @@ func (s *store) sorted(sum string) []archive.Part {
 	return slices.SortedFunc(slices.Values(s.parts[sum]), func(a, b archive.Part) int { return a.Index - b.Index })
 }
 
-// sound reads a content to its end. One that has rotted is removed.
-func (s *store) sound(ctx context.Context, c content) (bool, error) {
-	r, err := s.open(ctx, c)
+// Verified reads a content to its end. One that has rotted is removed.
+func (s *store) Verified(ctx context.Context, c plan.Content) (bool, error) {
+	r, err := s.Open(ctx, c)
 	if err != nil {
 		return false, err
 	}
@@ -176,9 +177,9 @@ func (s *store) sound(ctx context.Context, c content) (bool, error) {
 	return err == nil, err
 }
 
-// reject removes a content if err says that it is not what it should be: parts that came before and after a cut may not fit
+// Reject removes a content if err says that it is not what it should be: parts that came before and after a cut may not fit
 // together. The next run asks for all of it.
-func (s *store) reject(ctx context.Context, sum string, err error) error {
+func (s *store) Reject(ctx context.Context, sum string, err error) error {
 	var corrupt *archive.CorruptError
 	if !errors.As(err, &corrupt) {
 		return err
@@ -197,11 +198,11 @@ func (s *store) discard(ctx context.Context, sum string) error {
 	return nil
 }
 
-// keep makes sure that a file that is about to be replaced can be put back: from its content, which is read to its end, or by
+// Keep makes sure that a file that is about to be replaced can be put back: from its content, which is read to its end, or by
 // a second name where there is none or it has rotted.
-func (s *store) keep(ctx context.Context, path string, c content) error {
-	if s.whole(c.SHA256) {
-		if sound, err := s.sound(ctx, c); sound || err != nil {
+func (s *store) Keep(ctx context.Context, path string, c plan.Content) error {
+	if s.Whole(c.SHA256) {
+		if sound, err := s.Verified(ctx, c); sound || err != nil {
 			return err
 		}
 	}
@@ -214,6 +215,19 @@ func (s *store) keep(ctx context.Context, path string, c content) error {
 	s.previous[c.SHA256] = true
 	return nil
 }
+
+// GiveBack moves a file that was kept by a second name to its path. It reports whether it did: not when the content is there
+// in parts, when the file was given back already, when the program in its place runs, or when the file system has no links.
+func (s *store) GiveBack(ctx context.Context, sum, path string) bool {
+	if !s.previous[sum] || s.linked[sum] || s.Whole(sum) || s.host.Link(ctx, previousPath(sum), path) != nil {
+		return false
+	}
+	s.linked[sum] = true
+	return true
+}
+
+// Arrived reports whether all of a content came in this run: what a reader checked on its way cannot be corrupt.
+func (s *store) Arrived(sum string) bool { return s.fresh[sum] && s.Whole(sum) }
 
 // sweep removes what no repair of the bundles needs. What cannot be removed now goes another time.
 func (s *store) sweep(ctx context.Context, needed map[string]bool) {
@@ -281,7 +295,7 @@ func (r *checkedReader) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
 	r.hash.Write(p[:n])
 	if errors.Is(err, io.EOF) && hex.EncodeToString(r.hash.Sum(nil)) != r.want {
-		return n, fmt.Errorf("reading a kept file: %w", errDamaged)
+		return n, fmt.Errorf("reading a kept file: %w", ErrDamaged)
 	}
 	return n, err
 }

@@ -1,4 +1,4 @@
-package applier
+package plan
 
 import (
 	"path"
@@ -9,16 +9,6 @@ import (
 
 // StateFolder holds what the applier keeps on a host, readable by SYSTEM and Administrators only.
 const StateFolder = `C:\ProgramData\wmco`
-
-// Where things stand in the StateFolder.
-const (
-	fileLedger  = StateFolder + `\ledger.json`
-	fileJournal = StateFolder + `\journal.json`
-	fileCache   = StateFolder + `\cache.json`
-	fileConfirm = StateFolder + `\confirmed`
-	dirContents = StateFolder + `\contents`
-	dirPrevious = StateFolder + `\previous`
-)
 
 // LockFile is what hosts lock, or beside which they do.
 const LockFile = StateFolder + `\lock`
@@ -43,8 +33,8 @@ func Leftover(path string) bool {
 	return strings.HasSuffix(name, newMark) || strings.Contains(name, asideMark)
 }
 
-// matches tells whether the last element of a Windows path matches a pattern of path.Match, without regard to case.
-func matches(pattern, windows string) bool {
+// Matches tells whether the last element of a Windows path matches a pattern of path.Match, without regard to case.
+func Matches(pattern, windows string) bool {
 	ok, err := path.Match(strings.ToLower(pattern), strings.ToLower(bundle.Base(windows)))
 	return ok && err == nil
 }

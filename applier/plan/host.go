@@ -1,0 +1,111 @@
+package plan
+
+import (
+	"time"
+
+	"wmco/bundle"
+)
+
+// FileKind is what stands at a path.
+type FileKind string
+
+const (
+	// FileAbsent is nothing at all.
+	FileAbsent FileKind = ""
+	// FileRegular is a file.
+	FileRegular FileKind = "file"
+	// FileDirectory is a folder.
+	FileDirectory FileKind = "directory"
+	// FileOther is a link, a junction or a device. It is never followed and never written through.
+	FileOther FileKind = "other"
+)
+
+// FileInfo is what a host tells of a path without reading the file.
+type FileInfo struct {
+	Path string
+	Kind FileKind
+	// Size is in bytes.
+	Size int64
+	// Modified is when the contents were last written, as the file system says.
+	Modified time.Time
+	// ID changes when another file takes the path: volume and file index (BY_HANDLE_FILE_INFORMATION), or device and inode.
+	ID string
+	// Access is empty where the host cannot tell, AccessOther where it is none of ours.
+	Access bundle.Access
+}
+
+// AccessOther is what a file has that others than the bundle's two accesses were given to.
+const AccessOther bundle.Access = "other"
+
+// ServiceConfig is a service as the service control manager keeps it.
+type ServiceConfig struct {
+	Name        string           `json:"name"`
+	Description string           `json:"description"`
+	Start       bundle.StartType `json:"start"`
+	// CommandLine is quoted as bundle.CommandLine does.
+	CommandLine  string   `json:"commandLine"`
+	Dependencies []string `json:"dependencies,omitempty"`
+	// Environment is NAME=value, sorted. It may hold secrets.
+	Environment []string        `json:"environment,omitempty"`
+	Recovery    bundle.Recovery `json:"recovery"`
+}
+
+// Start types that a bundle never asks for and a machine may show.
+const (
+	StartManual   bundle.StartType = "manual"
+	StartDisabled bundle.StartType = "disabled"
+)
+
+// ServiceStatus is what a service does.
+type ServiceStatus string
+
+const (
+	// ServiceAbsent is no service of that name.
+	ServiceAbsent ServiceStatus = ""
+	// ServiceStopped does not run.
+	ServiceStopped ServiceStatus = "stopped"
+	// ServiceRunning runs.
+	ServiceRunning ServiceStatus = "running"
+	// ServicePending is on its way from one to the other.
+	ServicePending ServiceStatus = "pending"
+	// ServiceDeleting is marked for deletion: it goes when it has stopped and the last handle to it is closed.
+	ServiceDeleting ServiceStatus = "deleting"
+)
+
+// ServiceState is a service on a machine.
+type ServiceState struct {
+	ServiceConfig
+	Status ServiceStatus
+	// Process is the process id of a running one.
+	Process int
+	// Dependents are the services that run and depend on it, by name.
+	Dependents []string
+}
+
+// Setting is one thing of the machine that is neither a file nor a service. Value is canonical, so that equal settings are
+// equal strings:
+//
+//	kind        name                    value
+//	variable    its name                its value; a secret may be in it
+//	trusted-ca  digest of the DER       the DER bytes
+//	route       destination (CIDR)      address of the next hop, or bundle.ViaDefault where the route goes there
+//	feature     its name                -
+//	firewall    its name                protocol/port, as in TCP/10250
+//	exclusion   path of the program     -
+//	endpoint    its name                HNS network/compartment
+//	network     HNS network             -   (programs make them; we only remove them)
+//	host-name   bundle.Computer         the name
+type Setting struct {
+	Kind    bundle.EntryKind
+	Name    string
+	Value   string
+	Present bool
+	// Pending tells that the value comes into force with the next boot.
+	Pending bool
+	// Unavailable tells that the machine has no such settings at all, as Defender's exclusions without Defender: there is
+	// nothing to compare.
+	Unavailable bool
+}
+
+// ID names the setting as the bundle names its entry.
+func (s Setting) ID() bundle.EntryID { return s.Kind.ID(s.Name) }

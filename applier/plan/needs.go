@@ -1,0 +1,38 @@
+package plan
+
+import (
+	"wmco/bundle"
+)
+
+// need is a content that a step needs.
+type need struct {
+	Digest  bundle.Digest
+	Content Content
+}
+
+// Needs are the contents without which a step cannot be done. A file that is only written for its access has its own.
+func (s Step) Needs() []need {
+	switch s.Verb {
+	case VerbWrite:
+		if s.Reason != ReasonAccess {
+			return []need{{s.File.Digest, s.File.Content}}
+		}
+	case VerbSet:
+		return s.Setting.Value.needs()
+	case VerbPut:
+		var list []need
+		for _, v := range s.Service.Variables {
+			list = append(list, v.Value.needs()...)
+		}
+		return list
+	case VerbClear, VerbMake, VerbUnset, VerbStop, VerbDelete, VerbRemove, VerbStart:
+	}
+	return nil
+}
+
+func (v Value) needs() []need {
+	if v.Known {
+		return nil
+	}
+	return []need{{v.digest, v.Content}}
+}

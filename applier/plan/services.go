@@ -1,0 +1,262 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"wmco/bundle"
+)
+
+// services decides which are configured, deleted, stopped and started.
+func (p *planner) services() {
+	for _, s := range p.target.Services {
+		have := p.seen.Service(s.Config.Name)
+		if s.Present {
+			p.configure(s, have)
+		} else {
+			p.retire(s, have)
+		}
+	}
+	p.stopReaders()
+	p.stopDependents()
+}
+
+func (p *planner) configure(s WantedService, have ServiceState) {
+	if s.Config.CommandLine == "" {
+		return // not ours: it only stops and starts with those it depends on
+	}
+	a := Action{Verb: VerbPut, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonAbsent, Impact: s.Impact}
+	if have.Status == ServiceAbsent {
+		a.Impact = bundle.ImpactNone
+		p.put = append(p.put, Step{Action: a, Service: s})
+		return
+	}
+	if p.sameConfig(s, have) {
+		p.adopt(a.Entry, ServiceName(s.Config.Name))
+		return
+	}
+	a.Reason = ReasonDiffers
+	anew := have.CommandLine != s.Config.CommandLine || !p.sameEnvironment(s, have)
+	if !anew || have.Status == ServiceStopped {
+		a.Impact = bundle.ImpactNone
+	}
+	if anew || have.Status == ServiceDeleting {
+		p.mustStop(s.Config.Name, cause{ReasonRestart, s.Impact})
+	}
+	p.put = append(p.put, Step{Action: a, Service: s})
+}
+
+func (p *planner) retire(s WantedService, have ServiceState) {
+	if have.Status == ServiceAbsent {
+		return
+	}
+	a := Action{Verb: VerbDelete, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonUnwanted, Impact: s.Impact}
+	p.mustStop(s.Config.Name, cause{ReasonUnwanted, s.Impact})
+	p.put = append(p.put, Step{Action: a, Service: s})
+}
+
+// sameConfig compares all that the service control manager keeps. Recovery is left aside where the host cannot tell it
+// (a reset period of -1).
+func (p *planner) sameConfig(s WantedService, have ServiceState) bool {
+	recovery := have.Recovery.ResetSeconds == -1 ||
+		have.Recovery.ResetSeconds == s.Config.Recovery.ResetSeconds && slices.Equal(have.Recovery.RestartAfterSeconds, s.Config.Recovery.RestartAfterSeconds)
+	return recovery && have.Status != ServiceDeleting && have.Description == s.Config.Description && have.Start == s.Config.Start &&
+		have.CommandLine == s.Config.CommandLine && sameNames(have.Dependencies, s.Config.Dependencies) &&
+		p.sameEnvironment(s, have) && p.sameShadows(s, have)
+}
+
+// sameNames compares sets of service names, which Windows compares without regard to case.
+func sameNames(a, b []string) bool {
+	fold := func(list []string) []string {
+		var out []string
+		for _, s := range list {
+			out = append(out, strings.ToLower(s))
+		}
+		slices.Sort(out)
+		return out
+	}
+	return slices.Equal(fold(a), fold(b))
+}
+
+// sameEnvironment compares variables, without those that are only there to hide a variable of the machine: adding or
+// removing one of those needs no restart.
+func (p *planner) sameEnvironment(s WantedService, have ServiceState) bool {
+	seen := map[string]string{}
+	for _, line := range have.Environment {
+		name, text, _ := strings.Cut(line, "=")
+		seen[strings.ToUpper(name)] = text
+	}
+	for _, v := range s.Variables {
+		text, ok := seen[strings.ToUpper(v.Name)]
+		if !ok || !v.Value.Is(text) {
+			return false
+		}
+		delete(seen, strings.ToUpper(v.Name))
+	}
+	for _, text := range seen {
+		if text != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// sameShadows compares what sameEnvironment leaves aside.
+func (p *planner) sameShadows(s WantedService, have ServiceState) bool {
+	want := s.Hidden(p.c.Shadows)
+	return !slices.ContainsFunc(want, func(line string) bool { return !slices.Contains(have.Environment, line) }) &&
+		len(have.Environment) == len(s.Variables)+len(want)
+}
+
+// Hidden are the variables that the service gets as empty because the machine had them when it booted.
+func (s WantedService) Hidden(shadows []string) []string {
+	var lines []string
+	for _, name := range shadows {
+		if !slices.ContainsFunc(s.Variables, func(v variable) bool { return strings.EqualFold(v.Name, name) }) {
+			lines = append(lines, name+"=")
+		}
+	}
+	return lines
+}
+
+// mustStop notes that a service stops, if it runs, for the gravest of the causes.
+func (p *planner) mustStop(name string, c cause) {
+	have := p.seen.Service(name)
+	runs := have.Status == ServiceRunning || have.Status == ServicePending || have.Status == ServiceDeleting
+	if !runs || strings.EqualFold(name, p.c.Self) {
+		return
+	}
+	key := strings.ToLower(name)
+	if old, ok := p.stop[key]; !ok || old.impact.Rank() < c.impact.Rank() {
+		p.stop[key] = c
+	}
+}
+
+// stopReaders stops services that read what changes, that a cut run did not start again, or whose state goes.
+func (p *planner) stopReaders() {
+	for _, s := range p.target.Services {
+		for _, path := range s.reads {
+			if impact := p.changed[bundle.FoldPath(path)]; impact != "" && impact.Rank() >= bundle.ImpactRestart.Rank() {
+				p.mustStop(s.Config.Name, cause{ReasonRestart, impact})
+			}
+		}
+		if slices.Contains(p.c.Restart, s.Config.Name) || !p.c.Stale.none() {
+			p.mustStop(s.Config.Name, cause{ReasonRestart, bundle.ImpactRestart})
+		}
+	}
+}
+
+// stopDependents stops what depends on a service that stops: Windows refuses to stop that one before
+// (ERROR_DEPENDENT_SERVICES_RUNNING). Services that are not ours are among them.
+func (p *planner) stopDependents() {
+	todo := slices.Sorted(maps.Keys(p.stop))
+	for len(todo) > 0 {
+		key := todo[0]
+		todo = todo[1:]
+		for _, name := range p.seen.Services[key].Dependents {
+			if p.stopDependent(name, p.stop[key].impact) {
+				todo = append(todo, strings.ToLower(name))
+			}
+		}
+	}
+}
+
+// stopDependent stops a service for one that it depends on; of several causes the highest impact counts. It reports whether
+// that is new for its own dependents.
+func (p *planner) stopDependent(name string, impact bundle.Impact) bool {
+	key := strings.ToLower(name)
+	have, stops := p.stop[key]
+	if strings.EqualFold(name, p.c.Self) || stops && (have.reason != ReasonDependency || have.impact.Rank() >= impact.Rank()) {
+		return false
+	}
+	p.stop[key] = cause{ReasonDependency, impact}
+	p.addForeign(name, impact)
+	return true
+}
+
+// addForeign adds a dependent that the bundle does not have to the target: it stops and starts again, and stays as it is.
+func (p *planner) addForeign(name string, impact bundle.Impact) {
+	if slices.ContainsFunc(p.target.Services, func(s WantedService) bool { return strings.EqualFold(s.Config.Name, name) }) {
+		return
+	}
+	p.target.Services = append(p.target.Services, WantedService{Config: ServiceConfig{Name: name}, Present: true, Run: true, Impact: impact})
+	if _, seen := p.seen.Services[strings.ToLower(name)]; !seen {
+		p.seen.Services[strings.ToLower(name)] = ServiceState{ServiceConfig: ServiceConfig{Name: name}, Status: ServiceRunning}
+	}
+}
+
+// stops are the steps that stop services, those that depend on others before those.
+func (p *planner) stops() []Step {
+	var list []Step
+	for _, s := range slices.Backward(p.byDependency(p.dependenciesSeen)) {
+		if c, stops := p.stop[strings.ToLower(s.Config.Name)]; stops {
+			a := Action{Verb: VerbStop, Entry: bundle.KindService.ID(s.Config.Name), Reason: c.reason, Impact: c.impact}
+			list = append(list, Step{Action: a, Service: s})
+		}
+	}
+	return list
+}
+
+// starts are the steps that start services: those that were stopped and those that should run and do not. Before a boot
+// that is needed anyway, only what ran before.
+func (p *planner) starts() []Step {
+	wait := p.plan.Reboot
+	var list []Step
+	for _, s := range p.byDependency(func(s WantedService) []string { return s.Config.Dependencies }) {
+		c, stopped := p.stop[strings.ToLower(s.Config.Name)]
+		runs := p.seen.Service(s.Config.Name).Status == ServiceRunning && !stopped
+		if !s.Present || !s.Run || runs || wait && !stopped || strings.EqualFold(s.Config.Name, p.c.Self) && p.seen.Service(s.Config.Name).Status != ServiceAbsent {
+			continue
+		}
+		a := Action{Verb: VerbStart, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonNotRunning, Impact: bundle.ImpactNone}
+		if stopped {
+			a.Reason, a.Impact = c.reason, c.impact
+		}
+		list = append(list, Step{Action: a, Service: s})
+	}
+	return list
+}
+
+// dependenciesSeen are those that a service has now, and the ones by which others are known to depend on it.
+func (p *planner) dependenciesSeen(s WantedService) []string {
+	names := slices.Clone(p.seen.Service(s.Config.Name).Dependencies)
+	for _, other := range p.target.Services {
+		if slices.ContainsFunc(p.seen.Service(other.Config.Name).Dependents, func(n string) bool { return strings.EqualFold(n, s.Config.Name) }) {
+			names = append(names, other.Config.Name)
+		}
+	}
+	return names
+}
+
+// byDependency sorts services so that each comes after those it depends on; otherwise by name. A cycle, which the service
+// control manager refuses as well (ERROR_CIRCULAR_DEPENDENCY), is broken at its first service by name.
+func (p *planner) byDependency(dependencies func(WantedService) []string) []WantedService {
+	all := map[string]WantedService{}
+	var names []string
+	for _, s := range p.target.Services {
+		key := strings.ToLower(s.Config.Name)
+		all[key] = s
+		names = append(names, key)
+	}
+	slices.SortFunc(names, cmp.Compare)
+	var list []WantedService
+	done := map[string]bool{}
+	var visit func(string)
+	visit = func(key string) {
+		s, ok := all[key]
+		if !ok || done[key] {
+			return
+		}
+		done[key] = true
+		for _, d := range slices.Sorted(slices.Values(dependencies(s))) {
+			visit(strings.ToLower(d))
+		}
+		list = append(list, s)
+	}
+	for _, key := range names {
+		visit(key)
+	}
+	return list
+}

@@ -1,0 +1,271 @@
+package plan
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"wmco/bundle"
+)
+
+// Target is what a host should be: what a bundle wants there, and what must not be there any more. What was there before
+// a change is one as well, so that rolling back is applying.
+type Target struct {
+	Files    []WantedFile
+	Settings []WantedSetting
+	Services []WantedService
+	// State are the paths that programs on the host write.
+	State []bundle.State
+	// Exclusive are folders that hold nothing but files of the target, by bundle.FoldPath.
+	Exclusive map[string]bool
+	// Logs are the folders in which programs write logs, by bundle.FoldPath.
+	Logs map[string]bool
+}
+
+// WantedFile is a file or folder as it should be. Kind FileAbsent is one that must go, for the reason.
+type WantedFile struct {
+	ID     bundle.EntryID
+	Path   string
+	Kind   FileKind
+	Access bundle.Access
+	// Inherited is the access that a folder gets which the bundle does not name: that of the folder it is in.
+	Inherited bundle.Access
+	Impact    bundle.Impact
+	// Digest is how the bundle calls the contents, content what they are.
+	Digest  bundle.Digest
+	Content Content
+	Reason  Reason
+}
+
+// WantedSetting is a setting as it should be.
+type WantedSetting struct {
+	Kind    bundle.EntryKind
+	Name    string
+	Value   Value
+	Present bool
+	Impact  bundle.Impact
+}
+
+// ID names the setting as the bundle names its entry.
+func (s WantedSetting) ID() bundle.EntryID { return s.Kind.ID(s.Name) }
+
+// WantedService is a service as it should be.
+type WantedService struct {
+	// Config lacks the environment, which is in variables.
+	Config    ServiceConfig
+	Variables []variable
+	Present   bool
+	// Run tells that it should run.
+	Run    bool
+	reads  []string
+	Probe  bundle.Probe
+	logs   []bundle.Log
+	Impact bundle.Impact
+}
+
+// NewTarget is the target of a bundle.
+func NewTarget(b bundle.Bundle, contents Contents) Target {
+	t := Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
+	for _, l := range b.Layers() {
+		t.addFiles(l, contents)
+		t.addSettings(l, contents)
+		t.State = append(t.State, l.State...)
+	}
+	for _, s := range b.Services() {
+		t.Services = append(t.Services, wantService(s, b.Cluster.Environments, contents))
+		for _, l := range s.Logs {
+			t.Logs[bundle.FoldPath(bundle.Dir(l.Path))] = true
+		}
+	}
+	t.addParents()
+	return t
+}
+
+func (t *Target) addFiles(l bundle.Layer, contents Contents) {
+	for _, d := range l.Directories {
+		t.Files = append(t.Files, WantedFile{
+			ID: bundle.KindDirectory.ID(d.Path), Path: d.Path, Kind: FileDirectory, Access: d.Access, Impact: bundle.ImpactNone,
+		})
+		if d.Exclusive {
+			t.Exclusive[bundle.FoldPath(d.Path)] = true
+		}
+	}
+	for _, f := range l.Files {
+		t.Files = append(t.Files, WantedFile{
+			ID: bundle.KindFile.ID(f.Path), Path: f.Path, Kind: FileRegular, Access: f.Access, Impact: f.Impact,
+			Digest: f.Digest, Content: contents.Content(f.Digest, f.Size),
+		})
+	}
+	for _, p := range l.Payload {
+		t.Files = append(t.Files, WantedFile{
+			ID: bundle.KindPayload.ID(p.Path), Path: p.Path, Kind: FileRegular, Access: bundle.AccessUsers, Impact: p.Impact,
+			Digest: p.Digest, Content: contents.Content(p.Digest, p.Size),
+		})
+	}
+}
+
+func (t *Target) addSettings(l bundle.Layer, contents Contents) {
+	for _, s := range l.Settings() {
+		v := PlainValue(s.Value)
+		if s.Digest != "" {
+			v = contents.Value(s.Digest)
+		}
+		t.Settings = append(t.Settings, WantedSetting{Kind: s.Kind, Name: s.Name, Value: v, Present: true, Impact: s.Impact})
+	}
+}
+
+func wantService(s bundle.Service, environments []bundle.Environment, contents Contents) WantedService {
+	item := WantedService{
+		Config: ServiceConfig{
+			Name: s.Name, Description: s.Description, Start: s.Start, CommandLine: bundle.CommandLine(s.Argv),
+			Dependencies: slices.Sorted(slices.Values(s.Dependencies)), Recovery: s.Recovery,
+		},
+		Present: true, Run: s.Start == bundle.StartAuto, reads: s.Reads, Probe: s.Probe, logs: s.Logs, Impact: s.Impact,
+	}
+	for _, e := range environments {
+		if e.Name != s.Environment {
+			continue
+		}
+		for _, v := range e.Variables {
+			item.Variables = append(item.Variables, wantVariable(v, contents))
+		}
+	}
+	return item
+}
+
+func wantVariable(v bundle.Variable, contents Contents) variable {
+	if v.Secret() {
+		return variable{Name: v.Name, Value: contents.Value(v.Digest)}
+	}
+	return variable{Name: v.Name, Value: PlainValue(v.Value)}
+}
+
+// addParents adds the folders that others are in and that the bundle does not name, and sorts.
+func (t *Target) addParents() {
+	have, access := map[string]bool{}, map[string]bundle.Access{}
+	for _, f := range t.Files {
+		have[bundle.FoldPath(f.Path)] = true
+		if f.Kind == FileDirectory {
+			access[bundle.FoldPath(f.Path)] = f.Access
+		}
+	}
+	for _, f := range slices.Clone(t.Files) {
+		for dir := bundle.Dir(f.Path); !IsRoot(dir) && !have[bundle.FoldPath(dir)]; dir = bundle.Dir(dir) {
+			have[bundle.FoldPath(dir)] = true
+			// Without an access: one that is there keeps its own.
+			t.Files = append(t.Files, WantedFile{ID: bundle.KindDirectory.ID(dir), Path: dir, Kind: FileDirectory, Impact: bundle.ImpactNone, Inherited: nearest(access, dir)})
+		}
+	}
+	SortFiles(t.Files)
+}
+
+// nearest is the access of the innermost folder around a path that has one.
+func nearest(access map[string]bundle.Access, path string) bundle.Access {
+	for dir := bundle.Dir(path); !IsRoot(dir); dir = bundle.Dir(dir) {
+		if a := access[bundle.FoldPath(dir)]; a != "" {
+			return a
+		}
+	}
+	return bundle.AccessUsers
+}
+
+// SortFiles puts folders first, the outer ones before the inner ones.
+func SortFiles(files []WantedFile) {
+	slices.SortStableFunc(files, func(a, b WantedFile) int {
+		return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), cmp.Compare(bundle.FoldPath(a.Path), bundle.FoldPath(b.Path)))
+	})
+}
+
+func rank(k FileKind) int {
+	if k == FileDirectory {
+		return 0
+	}
+	return 1
+}
+
+// IsRoot tells whether a path is that of a drive, `C:\`.
+func IsRoot(path string) bool { return len(path) <= len(`C:\`) }
+
+// Drop adds to the target what must go: entries of owned bundles that it does not want. What was found in place, and what
+// is left behind on purpose, stays.
+func (t *Target) Drop(owned []bundle.Bundle, found map[bundle.EntryID]bool, made []string) {
+	d := dropper{target: t, wanted: t.Names(), found: found}
+	for _, b := range owned {
+		old := NewTarget(b, nil)
+		for _, f := range old.Files {
+			d.file(f)
+		}
+		for _, s := range old.Settings {
+			d.setting(s)
+		}
+		for _, s := range old.Services {
+			d.service(s)
+		}
+	}
+	for _, dir := range made {
+		d.file(WantedFile{ID: bundle.KindDirectory.ID(dir), Path: dir, Kind: FileDirectory, Access: bundle.AccessUsers})
+	}
+}
+
+// Names are those of all that the target mentions, folded.
+func (t *Target) Names() map[string]bool {
+	names := map[string]bool{}
+	for _, f := range t.Files {
+		names[fileName(f.Path)] = true
+	}
+	for _, s := range t.Settings {
+		names[string(s.ID())] = true
+	}
+	for _, s := range t.Services {
+		names[ServiceName(s.Config.Name)] = true
+	}
+	return names
+}
+
+func fileName(path string) string { return "path " + bundle.FoldPath(path) }
+
+func ServiceName(name string) string { return "service " + strings.ToLower(name) }
+
+// dropper adds each thing once.
+type dropper struct {
+	target *Target
+	wanted map[string]bool
+	found  map[bundle.EntryID]bool
+}
+
+func (d dropper) file(f WantedFile) {
+	if f.Kind == FileDirectory && f.Access == "" || d.wanted[fileName(f.Path)] {
+		return // a folder that others made, or one that stays
+	}
+	d.wanted[fileName(f.Path)] = true
+	f.Kind, f.Content, f.Reason = FileAbsent, Content{}, ReasonUnwanted
+	d.target.Files = append(d.target.Files, f)
+}
+
+func (d dropper) setting(s WantedSetting) {
+	if bundle.Describe(s.Kind).Permanent || d.wanted[string(s.ID())] || d.found[s.ID()] {
+		return
+	}
+	d.wanted[string(s.ID())] = true
+	s.Present = false
+	d.target.Settings = append(d.target.Settings, s)
+}
+
+func (d dropper) service(s WantedService) {
+	if d.wanted[ServiceName(s.Config.Name)] {
+		return
+	}
+	d.wanted[ServiceName(s.Config.Name)] = true
+	s.Present, s.Run = false, false
+	d.target.Services = append(d.target.Services, s)
+}
+
+// ServiceNames are all services of the target, by name.
+func (t *Target) ServiceNames() []string {
+	names := map[string]bool{}
+	for _, s := range t.Services {
+		names[s.Config.Name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}

@@ -1,0 +1,41 @@
+package records
+
+import (
+	"wmco/applier/plan"
+	"wmco/bundle"
+	"wmco/bundle/archive"
+)
+
+// Bundle is a bundle as the host keeps it: what we own, and what its contents are.
+type Bundle struct {
+	Manifest bundle.Manifest   `json:"manifest"`
+	Contents []archive.Content `json:"contents,omitempty"`
+}
+
+func (r Bundle) Bundle() bundle.Bundle {
+	if len(r.Manifest.Layers) != 2 {
+		return bundle.Bundle{}
+	}
+	return bundle.Bundle{Cluster: r.Manifest.Layers[0].Layer, Node: r.Manifest.Layers[1].Layer}
+}
+
+func (r Bundle) Known() plan.Contents {
+	k := plan.Contents{}
+	for _, c := range r.Contents {
+		k[c.Digest] = plan.Content{SHA256: c.SHA256, Size: c.Size}
+	}
+	return k
+}
+
+func (r Bundle) check() error {
+	if r.Manifest.Schema == 0 {
+		return nil // nothing was applied
+	}
+	if r.Manifest.Schema > bundle.Schema {
+		return &bundle.SchemaError{What: "manifest", Have: r.Manifest.Schema, Want: bundle.Schema}
+	}
+	if err := r.Manifest.Check(); err != nil {
+		return err
+	}
+	return plan.CheckRoots(r.Bundle())
+}

@@ -1,0 +1,94 @@
+package records
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"wmco/applier/plan"
+	"wmco/bundle"
+)
+
+// encode is indented JSON without HTML escapes, a newline at the end.
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encoding %T: %w", v, err)
+	}
+	return out.Bytes(), nil
+}
+
+// Schema is the version of what stands on the disk of a host. It grows with every field that is added, also in a
+// manifest: an older program then says that a newer one wrote the record, instead of calling it damaged.
+const Schema = 1
+
+// maxRecord bounds a ledger or journal, in bytes; that of a full node is under 1 MiB.
+const maxRecord = 256 << 20
+
+// ErrDamaged says that a record is there and cannot be read.
+var ErrDamaged = errors.New("damaged")
+
+// Read fills into with a record. One that is not there leaves it alone; one of a newer program is a *bundle.SchemaError.
+func Read(ctx context.Context, host Files, path, what string, into any) error {
+	data, err := ReadAll(ctx, host, path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("reading %s: %w", what, err)
+	}
+	var newer *bundle.SchemaError
+	if err := bundle.CheckSchema(data, what, Schema); errors.As(err, &newer) {
+		return err
+	}
+	// Strictly: a record of the same schema has only known fields, anything else is damage.
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return fmt.Errorf("reading %s: %w: %w", what, ErrDamaged, err)
+	}
+	return nil
+}
+
+func ReadAll(ctx context.Context, host Files, path string) ([]byte, error) {
+	f, err := host.Open(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxRecord))
+	return data, errors.Join(err, f.Close())
+}
+
+func Write(ctx context.Context, host Files, path string, record any) error {
+	data, err := encode(record)
+	if err != nil {
+		return err
+	}
+	return host.Write(ctx, path, bundle.AccessAdmins, bytes.NewReader(data))
+}
+
+// Where things stand in the StateFolder.
+const (
+	FileLedger  = plan.StateFolder + `\ledger.json`
+	FileJournal = plan.StateFolder + `\journal.json`
+	FileCache   = plan.StateFolder + `\cache.json`
+	FileConfirm = plan.StateFolder + `\confirmed`
+	DirContents = plan.StateFolder + `\contents`
+	DirPrevious = plan.StateFolder + `\previous`
+)
+
+// Files are the files of a host, as far as records need them.
+type Files interface {
+	List(ctx context.Context, directory string) ([]plan.FileInfo, error)
+	Open(ctx context.Context, path string) (io.ReadCloser, error)
+	Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error
+	Link(ctx context.Context, path, second string) error
+	Remove(ctx context.Context, path string) error
+}

@@ -1,0 +1,154 @@
+package records
+
+import (
+	"slices"
+	"time"
+
+	"wmco/applier/plan"
+	"wmco/bundle"
+)
+
+func (b *Before) AddSetting(have plan.Setting, wanted plan.WantedSetting) {
+	same := func(s SettingBefore) bool { return s.Kind == wanted.Kind && s.Name == wanted.Name }
+	if slices.ContainsFunc(b.Settings, same) {
+		return
+	}
+	b.Settings = append(b.Settings, SettingBefore{Kind: wanted.Kind, Name: wanted.Name, Value: []byte(have.Value), Present: have.Present})
+}
+
+func (b *Before) AddService(name string, seen plan.Observed) {
+	same := func(s serviceBefore) bool { return plan.ServiceName(s.Config.Name) == plan.ServiceName(name) }
+	if slices.ContainsFunc(b.Services, same) {
+		return
+	}
+	have := seen.Service(name)
+	have.Name = name
+	b.Services = append(b.Services, serviceBefore{
+		Config: have.ServiceConfig, Present: have.Status != plan.ServiceAbsent, Running: have.Status == plan.ServiceRunning || have.Status == plan.ServicePending,
+	})
+}
+
+// Target is what there was, as something to apply.
+func (b Before) Target() plan.Target {
+	t := plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
+	for _, f := range b.Files {
+		item := plan.WantedFile{ID: f.Entry, Path: f.Path, Kind: f.Kind, Access: f.Access, Impact: bundle.ImpactRestart, Content: f.Content, Reason: plan.ReasonUnwanted}
+		switch f.Kind {
+		case plan.FileRegular:
+			item.Digest = bundle.Digest("sha256:" + f.Content.SHA256)
+		case plan.FileOther:
+			continue // a link that stood in the way: nobody can say where it led
+		case plan.FileAbsent, plan.FileDirectory:
+		}
+		t.Files = append(t.Files, item)
+	}
+	plan.SortFiles(t.Files)
+	for _, s := range b.Settings {
+		t.Settings = append(t.Settings, plan.WantedSetting{
+			Kind: s.Kind, Name: s.Name, Value: plan.PlainValue(string(s.Value)), Present: s.Present, Impact: bundle.ImpactRestart,
+		})
+	}
+	for _, s := range b.Services {
+		t.Services = append(t.Services, s.item())
+	}
+	return t
+}
+
+func (s serviceBefore) item() plan.WantedService {
+	item := plan.WantedService{Config: s.Config, Present: s.Present, Run: s.Running, Impact: bundle.ImpactRestart}
+	for _, line := range s.Config.Environment {
+		v := plan.SplitVariable(line)
+		item.Variables = append(item.Variables, v)
+	}
+	item.Config.Environment = nil
+	return item
+}
+
+// phase is how far an application has come.
+type phase string
+
+const (
+	// PhaseApplying: actions are being done.
+	PhaseApplying phase = "applying"
+	// PhaseReboot: the rest waits for the machine to boot.
+	PhaseReboot phase = "rebooting"
+	// PhaseConfirming: everything is healthy, the caller has not confirmed.
+	PhaseConfirming phase = "confirming"
+	// PhaseRollback: what was there before is being put back.
+	PhaseRollback phase = "rolling back"
+)
+
+// Journal is what is needed to take up or undo an application that was cut. It is there from before the first action until
+// after the ledger is written.
+type Journal struct {
+	Schema int    `json:"schema"`
+	Phase  phase  `json:"phase"`
+	Bundle Bundle `json:"bundle"`
+	// Earlier are bundles whose applications were cut before this one: their entries are ours too.
+	Earlier []Bundle `json:"earlier,omitempty"`
+	Before  Before   `json:"before"`
+	// Restart are services that read what is changed and have not been started since.
+	Restart []string `json:"restart,omitempty"`
+	// Starts are services that are started on the way: they have to be healthy at its end.
+	Starts []string `json:"starts,omitempty"`
+	// Stale is what belongs to another cluster and has not been removed yet.
+	Stale plan.Stale `json:"stale,omitzero"`
+	// Boot is when the machine had booted, in phaseReboot.
+	Boot string `json:"boot,omitempty"`
+	// Deadline is when an unconfirmed application is undone, in phaseConfirming.
+	Deadline time.Time `json:"deadline,omitzero"`
+}
+
+// Before is what the entries that change were. Contents are in the store or kept aside. It may hold secrets.
+type Before struct {
+	Files    []FileBefore    `json:"files,omitempty"`
+	Settings []SettingBefore `json:"settings,omitempty"`
+	Services []serviceBefore `json:"services,omitempty"`
+}
+
+type FileBefore struct {
+	Entry   bundle.EntryID `json:"entry"`
+	Path    string         `json:"path"`
+	Kind    plan.FileKind  `json:"kind,omitempty"`
+	Access  bundle.Access  `json:"access,omitempty"`
+	Content plan.Content   `json:"content,omitzero"`
+}
+
+type SettingBefore struct {
+	Kind    bundle.EntryKind `json:"kind"`
+	Name    string           `json:"name"`
+	Value   []byte           `json:"value,omitempty"`
+	Present bool             `json:"present,omitempty"`
+}
+
+type serviceBefore struct {
+	Config  plan.ServiceConfig `json:"config"`
+	Present bool               `json:"present,omitempty"`
+	Running bool               `json:"running,omitempty"`
+}
+
+func (j Journal) check() error {
+	for _, r := range append([]Bundle{j.Bundle}, j.Earlier...) {
+		if err := r.check(); err != nil {
+			return err
+		}
+	}
+	for _, f := range j.Before.Files {
+		if err := plan.CheckKept(f.Path); err != nil {
+			return err
+		}
+	}
+	for _, path := range j.Stale.Paths {
+		if err := plan.CheckKept(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StartedByUs tells whether the journal saw no service of that name before us.
+func (j Journal) StartedByUs(name string) bool {
+	return slices.ContainsFunc(j.Before.Services, func(b serviceBefore) bool {
+		return plan.ServiceName(b.Config.Name) == plan.ServiceName(name) && !b.Present
+	})
+}

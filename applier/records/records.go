@@ -1,0 +1,170 @@
+package records
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"wmco/applier/plan"
+	"wmco/bundle"
+)
+
+// Records are what the applier keeps on a host between two runs.
+type Records struct {
+	host    Files
+	Store   *store
+	Cache   *Cache
+	Ledger  Ledger
+	Journal Journal
+	// Cut reports whether a run was interrupted: there is a journal.
+	Cut bool
+	// Damaged reports whether the ledger or the journal could not be read: services may run with what they read before a
+	// change.
+	Damaged bool
+	// Notes say which record is damaged and what that means.
+	Notes []string
+}
+
+// Open reads all records. A damaged one is noted and counts as none, one of a newer program is a *bundle.SchemaError.
+func Open(ctx context.Context, host Files) (*Records, error) {
+	r := &Records{host: host}
+	var err error
+	if r.Store, err = openStore(ctx, host); err != nil {
+		return nil, err
+	}
+	if err := r.readLedger(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.readJournal(ctx); err != nil {
+		return nil, err
+	}
+	r.Cache = readCache(ctx, host)
+	return r, nil
+}
+
+func (r *Records) readLedger(ctx context.Context) error {
+	err := Read(ctx, r.host, FileLedger, "ledger", &r.Ledger)
+	if err == nil {
+		err = r.Ledger.check()
+	}
+	if err == nil {
+		return nil
+	}
+	r.Ledger = Ledger{}
+	return r.tolerate(err, "the ledger is damaged: what it knew to be ours and is no longer wanted stays")
+}
+
+func (r *Records) readJournal(ctx context.Context) error {
+	err := Read(ctx, r.host, FileJournal, "journal", &r.Journal)
+	if err == nil {
+		err = r.Journal.check()
+	}
+	if err != nil {
+		r.Journal = Journal{}
+		return r.tolerate(err, "the journal is damaged: what a cut application replaced cannot be put back")
+	}
+	r.Cut = r.Journal.Schema != 0
+	return nil
+}
+
+// tolerate turns damage into a note, and returns any other error.
+func (r *Records) tolerate(err error, note string) error {
+	if !errors.Is(err, ErrDamaged) && !errors.Is(err, bundle.ErrInconsistent) && !errors.Is(err, bundle.ErrPath) {
+		return err
+	}
+	r.Damaged = true
+	r.Notes = append(r.Notes, note)
+	return nil
+}
+
+// WriteLedger replaces the ledger.
+func (r *Records) WriteLedger(ctx context.Context, l Ledger) error {
+	if err := Write(ctx, r.host, FileLedger, l); err != nil {
+		return fmt.Errorf("writing the ledger: %w", err)
+	}
+	r.Ledger = l
+	return nil
+}
+
+// WriteJournal replaces the journal, or begins one.
+func (r *Records) WriteJournal(ctx context.Context, j Journal) error {
+	if err := Write(ctx, r.host, FileJournal, j); err != nil {
+		return fmt.Errorf("writing the journal: %w", err)
+	}
+	r.Journal, r.Cut = j, true
+	return nil
+}
+
+// RemoveJournal ends a run: the journal goes, then what was kept for it alone.
+func (r *Records) RemoveJournal(ctx context.Context) error {
+	for _, path := range []string{FileJournal, FileConfirm} {
+		if err := r.host.Remove(ctx, path); err != nil {
+			return fmt.Errorf("removing %s: %w", path, err)
+		}
+	}
+	r.Journal, r.Cut = Journal{}, false
+	needed := map[string]bool{}
+	for _, c := range r.Ledger.Bundle.Contents {
+		needed[c.SHA256] = true
+	}
+	r.Store.sweep(ctx, needed)
+	r.SaveCache(ctx)
+	return nil
+}
+
+// SaveCache writes the cache if it has changed. Losing it costs time and nothing else.
+func (r *Records) SaveCache(ctx context.Context) {
+	if r.Cache.dirty && Write(ctx, r.host, FileCache, r.Cache) == nil {
+		r.Cache.dirty = false
+	}
+}
+
+// owned are the bundles whose entries are ours: the one that was applied and those whose applications were cut.
+func (r *Records) owned() []Bundle {
+	var list []Bundle
+	for _, b := range append([]Bundle{r.Ledger.Bundle, r.Journal.Bundle}, r.Journal.Earlier...) {
+		if b.Manifest.Digest != "" {
+			list = append(list, b)
+		}
+	}
+	return list
+}
+
+// Known are the contents of all bundles that the host has seen, and of this one.
+func (r *Records) Known(b Bundle) plan.Contents {
+	all := plan.Contents{}
+	for _, o := range append(r.owned(), b) {
+		for d, c := range o.Known() {
+			all[d] = c
+		}
+	}
+	return all
+}
+
+func (r *Records) Bundles() []bundle.Bundle {
+	var list []bundle.Bundle
+	for _, b := range r.owned() {
+		list = append(list, b.Bundle())
+	}
+	return list
+}
+
+// Folders are those that we made though no bundle names them: parents of others.
+func (r *Records) Folders() []string {
+	list := slices.Clone(r.Ledger.Folders)
+	for _, f := range r.Journal.Before.Files {
+		if f.Kind == plan.FileAbsent && f.Entry == bundle.KindDirectory.ID(f.Path) {
+			list = append(list, f.Path)
+		}
+	}
+	return list
+}
+
+func (r *Records) Found() map[bundle.EntryID]bool {
+	found := map[bundle.EntryID]bool{}
+	for _, id := range r.Ledger.Found {
+		found[id] = true
+	}
+	return found
+}
