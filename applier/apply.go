@@ -14,7 +14,7 @@ import (
 	"wmco/bundle/archive"
 )
 
-// RefusedError says that nothing was done because of what was asked.
+// RefusedError means that nothing was done because of what was asked.
 type RefusedError struct {
 	Why     string
 	Missing []plan.Missing
@@ -22,30 +22,30 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return e.Why }
 
-// Allowed refuses a plan that costs more than the limit, as a *RefusedError. No limit allows everything.
+// Allowed refuses an impact above the limit, as a *RefusedError. No limit allows everything.
 func Allowed(impact, limit bundle.Impact) error {
 	if limit == "" || impact.Rank() <= limit.Rank() {
 		return nil
 	}
-	return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, allowed is %s", impact, limit)}
+	return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, and at most %s is allowed", impact, limit)}
 }
 
-// RolledBackError says that the bundle did not work and that the host is as it was.
+// RolledBackError means that the bundle did not work and that the host was rolled back.
 type RolledBackError struct{ Err error }
 
 func (e *RolledBackError) Error() string { return "rolled back: " + e.Err.Error() }
 
 func (e *RolledBackError) Unwrap() error { return e.Err }
 
-// PartialError says that an application was left in the middle. The next run takes it up.
+// PartialError means that a run ended before the bundle was applied whole. The next run resumes it.
 type PartialError struct{ Err error }
 
 func (e *PartialError) Error() string { return "applied in part: " + e.Err.Error() }
 
 func (e *PartialError) Unwrap() error { return e.Err }
 
-// Apply brings the host to the bundle that the archive holds. The error is a *LockedError, a *RefusedError, a
-// *bundle.SchemaError, a *RolledBackError or a *PartialError, or what kept the engine from starting at all; the outcome's
+// Apply brings the host to the bundle in the archive. The error is a *LockedError, a *RefusedError, a
+// *bundle.SchemaError, a *RolledBackError or a *PartialError, or what kept the engine from starting at all. The outcome's
 // event is sent as well.
 func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outcome, error) {
 	run := &run{Engine: e, options: o}
@@ -61,23 +61,23 @@ func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outco
 	}
 	err = run.receive(ctx, r)
 	if err == nil {
-		err = run.converge(ctx, records.Bundle{Manifest: r.Manifest, Contents: r.Contents})
+		err = run.converge(ctx, records.BundleRecord{Manifest: r.Manifest, Contents: r.Contents})
 	}
 	return run.ends(r.Manifest.Digest, errors.Join(err, release()))
 }
 
-// acceptable tells why a manifest cannot be applied to any machine, as a *RefusedError.
+// acceptable returns why no host can have a manifest, as a *RefusedError.
 func acceptable(m bundle.Manifest) error {
 	if masked(m) {
 		return &RefusedError{Why: "the manifest is a preview: its secrets are masked"}
 	}
-	if err := plan.CheckRoots(records.Bundle{Manifest: m}.Bundle()); err != nil {
+	if err := plan.CheckRoots(records.BundleRecord{Manifest: m}.Bundle()); err != nil {
 		return &RefusedError{Why: err.Error()}
 	}
 	return nil
 }
 
-// masked tells whether a manifest is that of a preview.
+// masked reports whether a manifest is that of a preview.
 func masked(m bundle.Manifest) bool {
 	isMasked := func(v bundle.Variable) bool { return v.Digest == bundle.Masked }
 	for _, l := range m.Layers {
@@ -90,16 +90,16 @@ func masked(m bundle.Manifest) bool {
 	return false
 }
 
-// run is one application.
+// run is one run of the engine.
 type run struct {
 	*Engine
-	options Options
-	s       *situation
-	// seen is what was observed before the first action.
-	seen plan.Observed
-	// shadows are the variables that services get as empty.
+	options   Options
+	situation *situation
+	// observed is the host before the first action.
+	observed plan.Observed
+	// shadows are the variables that services get with an empty value.
 	shadows []string
-	// applying tells that the journal is written: from here on an end without result is a cut.
+	// applying reports whether the journal is written: from here on, a run that ends without a result was interrupted.
 	applying bool
 
 	total, done, written, restarted int
@@ -117,7 +117,7 @@ func (r *run) emit(event Event) {
 
 func (r *run) note(message string) { r.emit(Event{Event: EventNote, Message: message}) }
 
-// ends turns an error into the last event.
+// ends returns the outcome and sends the last event.
 func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
 	event := Event{
 		Event: EventResult, Bundle: d, Result: r.result, Done: r.done, Total: r.total, Written: r.written, Restarted: r.restarted,
@@ -150,7 +150,7 @@ func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
 	return Outcome{Event: event, RestartSelf: r.restartSelf}, err
 }
 
-// isFault tells whether the host, and not what was asked, is the reason that nothing was done.
+// isFault reports whether the host, and not the request, is the reason that nothing was done.
 func isFault(err error) bool {
 	var file *FileError
 	var service *ServiceError
@@ -158,18 +158,18 @@ func isFault(err error) bool {
 	return errors.As(err, &file) || errors.As(err, &service) || errors.As(err, &locked)
 }
 
-// dry plans and says so.
+// dry plans and reports the plan.
 func (r *run) dry(ctx context.Context, a *archive.Reader) error {
 	var err error
-	if r.s, err = r.load(ctx); err != nil {
+	if r.situation, err = r.load(ctx); err != nil {
 		return err
 	}
-	return r.preview(ctx, records.Bundle{Manifest: a.Manifest, Contents: a.Contents})
+	return r.preview(ctx, records.BundleRecord{Manifest: a.Manifest, Contents: a.Contents})
 }
 
 // preview is converge, stopped before the first write.
-func (r *run) preview(ctx context.Context, record records.Bundle) error {
-	_, p, err := r.look(ctx, r.s, r.s.want(record), record, r.options.Full)
+func (r *run) preview(ctx context.Context, record records.BundleRecord) error {
+	_, p, err := r.observe(ctx, r.situation, r.situation.target(record), record, r.options.Full)
 	if err != nil {
 		return err
 	}
@@ -181,15 +181,15 @@ func (r *run) preview(ctx context.Context, record records.Bundle) error {
 	return r.allowed(p)
 }
 
-func (r *run) announce(p plan.Plan, record records.Bundle) {
+func (r *run) announce(p plan.Plan, record records.BundleRecord) {
 	r.total = len(p.Steps)
-	for _, n := range r.s.Notes {
+	for _, n := range r.situation.Notes {
 		r.note(n)
 	}
 	r.emit(Event{Event: EventPlan, Bundle: record.Manifest.Digest, Total: r.total, Impact: p.Impact(), Message: p.Summary()})
 }
 
-// prepare makes the folders of our own.
+// prepare makes the folders of the records.
 func (e *Engine) prepare(ctx context.Context) error {
 	wanted := []struct {
 		path   string
@@ -220,21 +220,21 @@ func (e *Engine) prepare(ctx context.Context) error {
 	return nil
 }
 
-// allowed refuses a plan that costs more than it may or that lacks contents.
+// allowed refuses a plan whose impact is too high or that lacks contents.
 func (r *run) allowed(p plan.Plan) error {
 	if err := Allowed(p.Impact(), r.options.MaxImpact); err != nil {
 		return err
 	}
 	if len(p.Missing) > 0 && !r.options.DryRun {
-		return &RefusedError{Why: fmt.Sprintf("%d contents have not come, the first is %s: send them", len(p.Missing), p.Missing[0].Digest), Missing: p.Missing}
+		return &RefusedError{Why: fmt.Sprintf("%s missing, the first is %s: send them", bundle.Count(len(p.Missing), "content"), p.Missing[0].Digest), Missing: p.Missing}
 	}
 	return nil
 }
 
 // converge brings the host to a bundle whose contents are in the store.
-func (r *run) converge(ctx context.Context, record records.Bundle) error {
-	t := r.s.want(record)
-	seen, p, err := r.look(ctx, r.s, t, record, r.options.Full)
+func (r *run) converge(ctx context.Context, record records.BundleRecord) error {
+	t := r.situation.target(record)
+	observed, p, err := r.observe(ctx, r.situation, t, record, r.options.Full)
 	if err != nil {
 		return err
 	}
@@ -242,29 +242,29 @@ func (r *run) converge(ctx context.Context, record records.Bundle) error {
 	if err := r.allowed(p); err != nil {
 		return err
 	}
-	if err := r.packOwn(ctx, p); err != nil {
+	if err := r.keepCurrent(ctx, p); err != nil {
 		return err
 	}
-	if err := r.rotten(ctx, p); err != nil {
+	if err := r.checkContents(ctx, p); err != nil {
 		return err
 	}
 	r.sweepLeftovers(ctx, p)
-	r.pending, r.seen = p.Pending, seen
-	if len(p.Steps) == 0 && !r.s.Cut {
+	r.pending, r.observed = p.Pending, observed
+	if len(p.Steps) == 0 && !r.situation.Interrupted {
 		r.result = ResultSame
 		if err := r.record(ctx, record, p, t); err != nil {
 			return err
 		}
 		return r.reboot(ctx)
 	}
-	if len(p.Steps) == 0 && p.Reboot && r.awaits(record) {
+	if len(p.Steps) == 0 && p.Reboot && r.awaitsBoot(record) {
 		r.result = ResultReboot
 		return r.reboot(ctx)
 	}
-	if err := r.begin(ctx, record, p, seen, t); err != nil {
+	if err := r.begin(ctx, record, p, observed, t); err != nil {
 		return err
 	}
-	if err := r.carryOut(ctx, p); err != nil {
+	if err := r.doSteps(ctx, p); err != nil {
 		return r.undo(ctx, err)
 	}
 	if p.Reboot {
@@ -281,14 +281,14 @@ func (r *run) converge(ctx context.Context, record records.Bundle) error {
 	return r.record(ctx, record, p, t)
 }
 
-// sweepLeftovers removes what cuts left behind. A program that still runs stays until another time.
+// sweepLeftovers removes what interruptions left behind. A program that still runs stays until another time.
 func (r *run) sweepLeftovers(ctx context.Context, p plan.Plan) {
 	for _, path := range p.Leftovers {
 		_ = r.Host.Remove(ctx, path)
 	}
 }
 
-// sweepAfter removes the programs that steps moved aside because they ran.
+// sweepAfter removes the programs that steps moved aside because they were running.
 func (r *run) sweepAfter(ctx context.Context, p plan.Plan) {
 	folders := map[string]bool{}
 	for _, s := range p.Steps {
@@ -309,14 +309,14 @@ func (r *run) sweepAfter(ctx context.Context, p plan.Plan) {
 	}
 }
 
-// carryOut does the steps in order.
-func (r *run) carryOut(ctx context.Context, p plan.Plan) error {
+// doSteps does the steps in order.
+func (r *run) doSteps(ctx context.Context, p plan.Plan) error {
 	for steps := p.Steps; len(steps) > 0; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n := together(steps)
-		if err := r.doAll(ctx, steps[:n]); err != nil {
+		n := batch(steps)
+		if err := r.doBatch(ctx, steps[:n]); err != nil {
 			return err
 		}
 		for _, s := range steps[:n] {
@@ -328,9 +328,9 @@ func (r *run) carryOut(ctx context.Context, p plan.Plan) error {
 	return nil
 }
 
-// together is how many steps from the first one on are done at once: files that are written one after another, when they
-// are large enough for more than one processor. One file does not need another.
-func together(steps []plan.Step) int {
+// batch returns the number of steps, from the first one on, that are done at once: files that follow each other in the
+// plan and are large enough for more than one processor.
+func batch(steps []plan.Step) int {
 	n, size := 0, int64(0)
 	for n < len(steps) && steps[n].Verb == plan.VerbWrite && size < batchSize {
 		size += steps[n].Size
@@ -342,13 +342,13 @@ func together(steps []plan.Step) int {
 	return n
 }
 
-// batchSize is how many bytes of files are written at once.
+// batchSize is the size in bytes of files that are written at once.
 const batchSize = 64 << 20
 
-// doAll does one step, or several files on all processors.
-func (r *run) doAll(ctx context.Context, steps []plan.Step) error {
+// doBatch does one step, or several files on all processors.
+func (r *run) doBatch(ctx context.Context, steps []plan.Step) error {
 	if len(steps) == 1 {
-		return told(steps[0], r.do(ctx, steps[0]))
+		return named(steps[0], r.do(ctx, steps[0]))
 	}
 	errs := make([]error, len(steps))
 	var work sync.WaitGroup
@@ -363,13 +363,13 @@ func (r *run) doAll(ctx context.Context, steps []plan.Step) error {
 	work.Wait()
 	r.written += len(steps)
 	for i, s := range steps {
-		errs[i] = told(s, r.s.Store.Reject(ctx, s.File.Content.SHA256, errs[i]))
+		errs[i] = named(s, r.situation.Store.Reject(ctx, s.File.Content.SHA256, errs[i]))
 	}
 	return errors.Join(errs...)
 }
 
-// told names the step that an error comes from.
-func told(s plan.Step, err error) error {
+// named adds the step to an error.
+func named(s plan.Step, err error) error {
 	if err == nil {
 		return nil
 	}

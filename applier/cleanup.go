@@ -10,9 +10,9 @@ import (
 	"wmco/applier/records"
 )
 
-// Cleanup removes everything that is ours: services, files, folders that are empty then, settings that we made, what
-// programs of the bundle wrote, and at last our own records. Logs stay, and so do features and the host name. A run that
-// is cut is done again from the start.
+// Cleanup removes everything that is managed: services, files, folders that are empty then, settings that we made, what
+// programs of the bundle wrote, and at last our own records. Logs stay, and so do features and the host name. An
+// interrupted cleanup starts over.
 func (e *Engine) Cleanup(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Engine: e, options: o}
 	release, err := e.lock(ctx, o.LockWait)
@@ -24,19 +24,19 @@ func (e *Engine) Cleanup(ctx context.Context, o Options) (Outcome, error) {
 
 func (r *run) cleanup(ctx context.Context) error {
 	var err error
-	if r.s, err = r.load(ctx); err != nil {
+	if r.situation, err = r.load(ctx); err != nil {
 		return err
 	}
 	t := &plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
-	t.Drop(r.s.Bundles(), r.s.Found(), r.s.Folders())
-	for _, b := range r.s.Bundles() {
+	t.Drop(r.situation.Bundles(), r.situation.Found(), r.situation.MadeFolders())
+	for _, b := range r.situation.Bundles() {
 		old := plan.NewTarget(b, nil)
 		for dir := range old.Exclusive {
 			t.Exclusive[dir] = true
 		}
 	}
-	o := observer{host: r.Host, cache: r.s.Cache, now: r.Clock.Now()}
-	seen, err := o.observe(ctx, t)
+	o := observer{host: r.Host, cache: r.situation.Cache, now: r.Clock.Now()}
+	observed, err := o.observe(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -44,8 +44,8 @@ func (r *run) cleanup(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p := plan.Make(t, seen, plan.Circumstances{Owned: map[string]bool{}, Stale: ours, Self: r.Self})
-	r.announce(p, records.Bundle{})
+	p := plan.Make(t, observed, plan.Circumstances{Owned: map[string]bool{}, Stale: ours, Self: r.Self})
+	r.announce(p, records.BundleRecord{})
 	if r.options.DryRun {
 		r.result = ResultPlanned
 		return nil
@@ -58,7 +58,7 @@ func (r *run) cleanup(ctx context.Context) error {
 	return r.removeRecords(ctx)
 }
 
-// cleanupSteps does what it can and returns what it could not, so that one file that somebody keeps open holds nothing up.
+// cleanupSteps does what it can and returns what failed: one file that somebody keeps open does not stop the rest.
 func (r *run) cleanupSteps(ctx context.Context, p plan.Plan) error {
 	var errs []error
 	for _, s := range p.Steps {
@@ -79,10 +79,10 @@ func (r *run) cleanupSteps(ctx context.Context, p plan.Plan) error {
 	return errors.Join(errs...)
 }
 
-// allState is what programs of our bundles wrote and made.
+// allState returns what programs of our bundles wrote and made.
 func (r *run) allState(ctx context.Context) (plan.Stale, error) {
 	var all plan.Stale
-	for _, b := range r.s.Bundles() {
+	for _, b := range r.situation.Bundles() {
 		for _, l := range b.Layers() {
 			for _, state := range l.State {
 				there, err := r.statePaths(ctx, state)
@@ -92,7 +92,7 @@ func (r *run) allState(ctx context.Context) (plan.Stale, error) {
 				all.Paths = append(all.Paths, there...)
 			}
 			for _, n := range l.Networks {
-				if r.s.facts.Network(n.Name).Name != "" {
+				if r.situation.facts.Network(n.Name).Name != "" {
 					all.Networks = append(all.Networks, n.Name)
 				}
 			}
@@ -103,7 +103,7 @@ func (r *run) allState(ctx context.Context) (plan.Stale, error) {
 	return plan.Stale{Paths: slices.Compact(all.Paths), Networks: slices.Compact(all.Networks)}, nil
 }
 
-// removeRecords removes what we keep, the ledger last but for the folders.
+// removeRecords removes our records, the ledger last but for the folders.
 func (r *run) removeRecords(ctx context.Context) error {
 	for _, path := range []string{records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileJournal, records.FileLedger} {
 		if err := r.removeTree(ctx, path); err != nil {

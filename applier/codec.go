@@ -7,7 +7,7 @@ import (
 	"wmco/bundle"
 )
 
-// decodeAnswer reads one JSON value of a node program. Fields that a newer program of the same schema added are ignored.
+// decodeAnswer decodes one JSON value of a node agent. Fields that a newer program of the same schema added are ignored.
 func decodeAnswer(data []byte, what string, into any) error {
 	if err := bundle.CheckSchema(data, what, Schema); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"wmco/bundle"
 )
 
-// do carries out one step. Every one can be done twice.
+// do does one step. Every step can be done twice.
 func (r *run) do(ctx context.Context, s plan.Step) error {
 	switch s.Verb {
 	case plan.VerbMake:
@@ -24,7 +24,7 @@ func (r *run) do(ctx context.Context, s plan.Step) error {
 		return r.Host.MakeDirectory(ctx, s.File.Path, access)
 	case plan.VerbWrite:
 		r.written++
-		return r.s.Store.Reject(ctx, s.File.Content.SHA256, r.write(ctx, s.File))
+		return r.situation.Store.Reject(ctx, s.File.Content.SHA256, r.write(ctx, s.File))
 	case plan.VerbRemove:
 		return r.remove(ctx, s.File)
 	case plan.VerbClear:
@@ -43,10 +43,10 @@ func (r *run) do(ctx context.Context, s plan.Step) error {
 	return fmt.Errorf("unknown verb %q", s.Verb)
 }
 
-// stop writes down that the service has to be started anew, then stops it.
+// stop records that the service has to be started again, then stops it.
 func (r *run) stop(ctx context.Context, s plan.WantedService) error {
-	j := r.s.Journal
-	if name := s.Config.Name; s.Run && r.s.Cut && !slices.Contains(j.Restart, name) {
+	j := r.situation.Journal
+	if name := s.Config.Name; s.Run && r.situation.Interrupted && !slices.Contains(j.Restart, name) {
 		j.Restart = with(j.Restart, name)
 		if err := r.enter(ctx, j); err != nil {
 			return err
@@ -55,13 +55,13 @@ func (r *run) stop(ctx context.Context, s plan.WantedService) error {
 	return r.Host.StopService(ctx, s.Config.Name)
 }
 
-// start starts a service, and writes down that it has been.
+// start starts a service, and records that it did.
 func (r *run) start(ctx context.Context, s plan.WantedService) error {
 	r.restarted++
 	if err := r.Host.StartService(ctx, s.Config.Name); err != nil {
 		return err
 	}
-	j := r.s.Journal
+	j := r.situation.Journal
 	if !slices.Contains(j.Restart, s.Config.Name) {
 		return nil
 	}
@@ -69,7 +69,7 @@ func (r *run) start(ctx context.Context, s plan.WantedService) error {
 	return r.enter(ctx, j)
 }
 
-// remove removes a file, or a folder in which nothing has been put since it was seen.
+// remove removes a file, or a folder that is still empty.
 func (r *run) remove(ctx context.Context, f plan.WantedFile) error {
 	if f.ID == bundle.KindDirectory.ID(f.Path) {
 		inside, err := r.Host.List(ctx, f.Path)
@@ -80,12 +80,12 @@ func (r *run) remove(ctx context.Context, f plan.WantedFile) error {
 	return r.Host.Remove(ctx, f.Path)
 }
 
-// write puts a content into its place. A file that was kept aside whole goes back as it was, with its own security.
+// write writes a content to its path. A file that was kept whole is moved back, with its own security.
 func (r *run) write(ctx context.Context, f plan.WantedFile) error {
-	if r.s.Store.GiveBack(ctx, f.Content.SHA256, f.Path) {
+	if r.situation.Store.Restore(ctx, f.Content.SHA256, f.Path) {
 		return nil
 	}
-	data, err := r.s.Store.Open(ctx, f.Content)
+	data, err := r.situation.Store.Open(ctx, f.Content)
 	if err != nil {
 		return err
 	}
@@ -96,17 +96,17 @@ func (r *run) write(ctx context.Context, f plan.WantedFile) error {
 	return errors.Join(r.Host.Write(ctx, f.Path, access, data), data.Close())
 }
 
-// clear removes state of another cluster and notes that it is done.
+// clear removes state of another cluster and records that it did.
 func (r *run) clear(ctx context.Context, path string) error {
 	if err := r.removeTree(ctx, path); err != nil {
 		return err
 	}
-	r.s.Journal.Stale.Paths = slices.DeleteFunc(r.s.Journal.Stale.Paths, func(p string) bool { return p == path })
-	return r.s.WriteJournal(ctx, r.s.Journal)
+	r.situation.Journal.Stale.Paths = slices.DeleteFunc(r.situation.Journal.Stale.Paths, func(p string) bool { return p == path })
+	return r.situation.WriteJournal(ctx, r.situation.Journal)
 }
 
-// set makes a setting what it should be. What this machine cannot have is told and is no failure: an endpoint whose
-// network is not there yet, an exclusion without Defender.
+// set makes a setting what it should be. A setting that this host cannot have is noted and is no error: an endpoint whose
+// network does not exist yet, an exclusion without Defender.
 func (r *run) set(ctx context.Context, s plan.Step) error {
 	setting := plan.Setting{Kind: s.Setting.Kind, Name: s.Setting.Name, Present: s.Setting.Present}
 	if setting.Present {
@@ -118,7 +118,7 @@ func (r *run) set(ctx context.Context, s plan.Step) error {
 	}
 	err := r.Host.Set(ctx, setting)
 	if setting.Kind == bundle.KindNetwork && err == nil {
-		r.s.Journal.Stale.Networks = slices.DeleteFunc(r.s.Journal.Stale.Networks, func(n string) bool { return n == setting.Name })
+		r.situation.Journal.Stale.Networks = slices.DeleteFunc(r.situation.Journal.Stale.Networks, func(n string) bool { return n == setting.Name })
 	}
 	if errors.Is(err, ErrNoSetting) {
 		r.note(fmt.Sprintf("%s: %v", s.Entry, err))
@@ -130,20 +130,20 @@ func (r *run) set(ctx context.Context, s plan.Step) error {
 	return err
 }
 
-// maxText bounds the contents that become settings, in bytes: certificates and variables.
+// maxText limits the contents that become settings, in bytes: certificates and variables.
 const maxText = 1 << 20
 
-// text is a value that may be in the store.
+// text returns a value, which may be in the store.
 func (r *run) text(ctx context.Context, v plan.Value) (string, error) {
 	if v.Known {
 		return v.Text, nil
 	}
-	f, err := r.s.Store.Open(ctx, v.Content)
+	f, err := r.situation.Store.Open(ctx, v.Content)
 	if err != nil {
 		return "", err
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxText))
-	return string(data), r.s.Store.Reject(ctx, v.Content.SHA256, errors.Join(err, f.Close()))
+	return string(data), r.situation.Store.Reject(ctx, v.Content.SHA256, errors.Join(err, f.Close()))
 }
 
 // put configures a service.

@@ -1,13 +1,14 @@
-// Package applier brings a host to the state that a bundle describes. It compares what is there with what is wanted,
-// writes only what differs, can be cut at any byte, and puts back what it replaced when the host does not come up.
+// Package applier brings a host to the state that a bundle describes. It compares what is there with what is wanted and
+// writes only what differs. It can be interrupted at any byte, and it rolls back when services do not become healthy.
 //
 //	manifest --.                      .--> nothing to do
 //	            plan (pure) --> steps --+--> apply --> verify --> confirm --> ledger
 //	observed --'                      '                  '--> roll back
 //
-// Everything that it does to a machine goes through a Host; it knows neither Windows nor Linux, neither SSH nor clusters,
-// and nothing of what the services are for: what makes one healthy is data in the bundle.
+// Everything that it does to a host goes through a Host. It knows neither Windows nor Linux, neither SSH nor clusters,
+// and nothing of what the services are for: what makes one healthy is data in the bundle. Package plan decides what to
+// do, package records keeps what the applier has to remember.
 //
-// It remembers what it owns in the ledger and, while something is under way, what it replaced in the journal. Both live
-// on the host below StateFolder, with the contents that a repair needs.
+// The ledger says what is managed. While a run is under way, the journal says what it replaced. Both are on the host
+// below plan.StateFolder, with the contents that a repair needs.
 package applier

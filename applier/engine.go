@@ -17,21 +17,21 @@ import (
 type Engine struct {
 	Host  Host
 	Clock Clock
-	// Program is the version of the program that the engine is in.
+	// Program is the version of the program that runs the engine.
 	Program string
-	// Owner is what holds the lock of the host, for those who find it locked.
+	// Owner is what others read who find the host locked.
 	Owner string
-	// Self is the service that the program runs as, if it does. It is never stopped: when it must start anew, that is the
-	// program's own business (Outcome.RestartSelf).
+	// Self is the service that the program runs as, if it does. It is never stopped: the program itself acts on
+	// Outcome.RestartSelf.
 	Self string
-	// Emit takes the events of an application; nil drops them.
+	// Emit receives the events of a run; nil drops them.
 	Emit func(Event)
 }
 
-// Clock tells the time and waits.
+// Clock reports the time and waits.
 type Clock interface {
 	Now() time.Time
-	// After yields once d has passed.
+	// After sends once d has passed.
 	After(d time.Duration) <-chan time.Time
 }
 
@@ -39,28 +39,28 @@ type Clock interface {
 type Options struct {
 	// DryRun stops before the first write.
 	DryRun bool
-	// MaxImpact refuses a plan that costs more; empty allows everything.
+	// MaxImpact refuses a plan of a higher impact; empty allows everything.
 	MaxImpact bundle.Impact
-	// Reboot lets the engine reboot the machine where something waits for it.
+	// Reboot lets the engine reboot the host if something waits for it.
 	Reboot bool
-	// Full reads all files, whatever the cache says.
+	// Full reads all files, whatever the cache has.
 	Full bool
-	// LockWait is how long to wait for another one who is changing the host.
+	// LockWait is how long to wait while another run has the host locked.
 	LockWait time.Duration
-	// Confirm is asked when everything is healthy; its error rolls back. Nil confirms at once.
+	// Confirm is called when all services are healthy; its error rolls back. Nil confirms at once.
 	Confirm func(context.Context) error
 	// ConfirmWithin is how long Confirm may take.
 	ConfirmWithin time.Duration
 }
 
-// Outcome is how an application ended.
+// Outcome is how a run ended.
 type Outcome struct {
 	Event
-	// RestartSelf tells that the service Self has another configuration than it runs with.
+	// RestartSelf reports whether the service Self has another configuration than it runs with.
 	RestartSelf bool
 }
 
-// situation is what the engine knows of a host before it looks at it.
+// situation is what the engine knows of a host before it observes it.
 type situation struct {
 	*records.Records
 	facts bundle.Facts
@@ -82,18 +82,18 @@ func (e *Engine) load(ctx context.Context) (*situation, error) {
 	return &situation{Records: r, facts: facts}, nil
 }
 
-// want is the target of a bundle on this host: what it names, and that what is ours otherwise goes.
-func (s *situation) want(r records.Bundle) *plan.Target {
+// target returns the target of a bundle on this host: what it names, and the removal of everything else that is managed.
+func (s *situation) target(r records.BundleRecord) *plan.Target {
 	t := plan.NewTarget(r.Bundle(), s.Known(r))
-	t.Drop(s.Bundles(), s.Found(), s.Folders())
+	t.Drop(s.Bundles(), s.Found(), s.MadeFolders())
 	return &t
 }
 
-// circumstances are those of a plan for the target.
-func (e *Engine) circumstances(ctx context.Context, s *situation, t *plan.Target, r records.Bundle) (plan.Circumstances, error) {
+// circumstances returns those of a plan for the target.
+func (e *Engine) circumstances(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord) (plan.Circumstances, error) {
 	c := plan.Circumstances{Owned: map[string]bool{}, Self: e.Self}
 	if s.Journal.Boot == s.facts.BootTime {
-		c.Restart = s.Journal.Restart // a boot has started everything anew
+		c.Restart = s.Journal.Restart // a boot has restarted everything
 	}
 	for _, b := range s.Bundles() {
 		old := plan.NewTarget(b, nil)
@@ -112,7 +112,7 @@ func (e *Engine) circumstances(ctx context.Context, s *situation, t *plan.Target
 	return c, nil
 }
 
-// setSinceBoot tells whether a variable came after the machine booted, so that no service gets it from there.
+// setSinceBoot reports whether a variable was set after the host booted, so that no service gets it from there.
 func (s *situation) setSinceBoot(name string) bool {
 	if slices.Contains(s.Ledger.Fresh, name) {
 		return true
@@ -122,15 +122,15 @@ func (s *situation) setSinceBoot(name string) bool {
 	})
 }
 
-// shadows are the variables that the machine had when it booted and has no more.
-func shadows(s *situation, t *plan.Target, seen plan.Observed) []string {
+// shadows returns the variables that the host had when it booted and has no longer.
+func shadows(s *situation, t *plan.Target, observed plan.Observed) []string {
 	names := slices.Clone(s.Ledger.Shadows)
 	for _, v := range t.Settings {
 		switch {
 		case v.Kind != bundle.KindVariable:
 		case v.Present:
 			names = slices.DeleteFunc(names, func(n string) bool { return n == v.Name })
-		case seen.Settings[v.ID()].Present && !slices.Contains(names, v.Name) && !s.setSinceBoot(v.Name):
+		case observed.Settings[v.ID()].Present && !slices.Contains(names, v.Name) && !s.setSinceBoot(v.Name):
 			names = append(names, v.Name)
 		}
 	}
@@ -138,10 +138,10 @@ func shadows(s *situation, t *plan.Target, seen plan.Observed) []string {
 	return names
 }
 
-// look observes the host and plans.
-func (e *Engine) look(ctx context.Context, s *situation, t *plan.Target, r records.Bundle, full bool) (plan.Observed, plan.Plan, error) {
+// observe observes the host and plans.
+func (e *Engine) observe(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord, full bool) (plan.Observed, plan.Plan, error) {
 	o := observer{host: e.Host, cache: s.Cache, full: full, now: e.Clock.Now()}
-	seen, err := o.observe(ctx, t)
+	observed, err := o.observe(ctx, t)
 	if err != nil {
 		return plan.Observed{}, plan.Plan{}, err
 	}
@@ -149,13 +149,13 @@ func (e *Engine) look(ctx context.Context, s *situation, t *plan.Target, r recor
 	if err != nil {
 		return plan.Observed{}, plan.Plan{}, err
 	}
-	c.Shadows = shadows(s, t, seen)
-	p := plan.Make(t, seen, c)
-	p.Missing = append(p.Missing, s.lacking(p)...)
-	return seen, p, nil
+	c.Shadows = shadows(s, t, observed)
+	p := plan.Make(t, observed, c)
+	p.Missing = append(p.Missing, s.missing(p)...)
+	return observed, p, nil
 }
 
-// Observe tells how the host compares with a manifest. It writes nothing but the cache.
+// Observe compares the host with a manifest. It writes nothing but the cache.
 func (e *Engine) Observe(ctx context.Context, r *archive.Reader, full bool) (Observation, error) {
 	if err := acceptable(r.Manifest); err != nil {
 		return Observation{}, err
@@ -164,9 +164,9 @@ func (e *Engine) Observe(ctx context.Context, r *archive.Reader, full bool) (Obs
 	if err != nil {
 		return Observation{}, err
 	}
-	record := records.Bundle{Manifest: r.Manifest, Contents: r.Contents}
-	t := s.want(record)
-	_, p, err := e.look(ctx, s, t, record, full)
+	record := records.BundleRecord{Manifest: r.Manifest, Contents: r.Contents}
+	t := s.target(record)
+	_, p, err := e.observe(ctx, s, t, record, full)
 	if err != nil {
 		return Observation{}, err
 	}
@@ -176,22 +176,22 @@ func (e *Engine) Observe(ctx context.Context, r *archive.Reader, full bool) (Obs
 	return e.observation(s, record, p), nil
 }
 
-func (e *Engine) observation(s *situation, r records.Bundle, p plan.Plan) Observation {
+func (e *Engine) observation(s *situation, r records.BundleRecord, p plan.Plan) Observation {
 	o := Observation{
 		Schema: Schema, Program: e.Program, Bundle: r.Manifest.Digest, Applied: s.Ledger.Applied(),
-		InSync: len(p.Steps) == 0 && !s.Cut, Impact: p.Impact(), Actions: p.Actions(), Restarts: p.Restarts(),
+		InSync: len(p.Steps) == 0 && !s.Interrupted, Impact: p.Impact(), Actions: p.Actions(), Restarts: p.Restarts(),
 		Missing: p.Missing, Foreign: p.Foreign, Adopt: p.Adopt, RebootPending: p.Pending, Waiting: p.Waiting, Notes: s.Notes, Facts: s.facts,
 	}
-	if s.Cut {
+	if s.Interrupted {
 		o.Interrupted = s.Journal.Bundle.Manifest.Digest
 	}
 	return o
 }
 
-// lockPause is between two attempts to lock a host.
+// lockPause is the pause between two attempts to lock a host.
 const lockPause = 200 * time.Millisecond
 
-// lock waits for another one who is changing the host, for as long as the options say.
+// lock waits while another run has the host locked, for as long as the options say.
 func (e *Engine) lock(ctx context.Context, wait time.Duration) (func() error, error) {
 	begin := e.Clock.Now()
 	for {

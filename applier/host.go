@@ -10,10 +10,10 @@ import (
 	"wmco/bundle"
 )
 
-// Host is a machine that a bundle can be applied to. Every operation can run twice and leaves, when it is cut, either the
-// old or the new state; what else may stay behind is a file with a name that Leftover recognizes. One thing has a gap: a
-// program that runs is moved aside before the new one takes its place, so a cut may leave neither there. The contract that
-// all hosts pass is applier/hosttest.
+// Host is a computer that a bundle can be applied to. Every operation can be repeated. An interrupted one leaves either
+// the old or the new state, and perhaps a file whose name plan.Leftover recognizes. One operation has a gap: a running
+// program is moved aside before the new one takes its place, so an interruption may leave neither at the path. All hosts
+// pass the contract in applier/hosttest.
 //
 // Paths are Windows paths that bundle.CheckPath allows, compared without regard to case.
 type Host interface {
@@ -21,78 +21,83 @@ type Host interface {
 	Writer
 	Services
 	Machine
-	// Lock makes owner the only one who changes the host, until release. Another one's lock is a *LockedError; that of a
-	// process that has ended is taken over.
+	// Lock makes owner the only one who changes the host, until release. A lock that another owner holds is a
+	// *LockedError; the lock of a process that has ended is taken over.
 	Lock(ctx context.Context, owner string) (release func() error, err error)
 }
 
-// Reader is what a host tells of its files.
+// Reader reads files.
 type Reader interface {
-	// Stat tells what stands at each of the paths, in their order.
+	// Stat returns what is at each of the paths, in their order.
 	Stat(ctx context.Context, paths []string) ([]plan.FileInfo, error)
-	// List tells what stands in a folder, by name, without what is in folders in it. A folder that is not there is empty.
+	// List returns what is in a folder, by name, without what is in its subfolders. A folder that does not exist is
+	// empty.
 	List(ctx context.Context, directory string) ([]plan.FileInfo, error)
-	// Open reads a file. While it is open the file can be replaced and removed. A file that is not there is fs.ErrNotExist.
+	// Open reads a file. While it is open, the file can be replaced and removed. A file that does not exist is
+	// fs.ErrNotExist.
 	Open(ctx context.Context, path string) (io.ReadCloser, error)
 }
 
-// Writer is what a host lets be done to its files. What fails for good, such as a full disk, a denied access or a file that
-// somebody keeps locked, is a *FileError.
+// Writer changes files. A lasting failure, such as a full disk, denied access or a locked file, is a *FileError.
 type Writer interface {
-	// Write makes the file hold what content yields up to io.EOF. It is written beside, flushed to the disk, and then takes
-	// the place of the old one; when content fails, nothing has changed. The folder must be there. It gets the access at its
-	// creation, not afterwards. A read-only file is replaced, and so is a program that runs: that one is moved aside.
+	// Write replaces a file with what content returns up to io.EOF. It writes a new file, flushes it to the disk, and
+	// then replaces the old one; when content fails, nothing has changed. The folder must exist. The file gets its access
+	// at its creation, not afterwards. A read-only file is replaced, and so is a running program: that one is moved
+	// aside.
 	Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error
-	// MakeDirectory makes a folder in one that is there. One that is there already gets the access.
+	// MakeDirectory makes a folder; its parent must exist. A folder that exists gets the access.
 	MakeDirectory(ctx context.Context, path string, access bundle.Access) error
-	// Link gives a file a second name (a hard link), by which its contents stay when the first is replaced or removed. A
-	// second name that is there already is replaced.
+	// Link gives a file a second name (a hard link), which keeps its contents when the first name is replaced or removed.
+	// A second name that exists is replaced.
 	Link(ctx context.Context, path, second string) error
-	// Remove removes a file or an empty folder. What is not there is no error. A program that runs is moved aside.
+	// Remove removes a file or an empty folder. A path that does not exist is no error. A running program is moved aside.
 	Remove(ctx context.Context, path string) error
-	// CopyTruncate copies a file that a program keeps open for appending to another name and empties it.
+	// CopyTruncate copies a file that a program keeps open for appending, and empties it.
 	CopyTruncate(ctx context.Context, path, to string) error
 }
 
 // Services is the service control manager.
 type Services interface {
-	// Services tells what each of the services is, in the order of names.
+	// Services returns the state of each service, in the order of names.
 	Services(ctx context.Context, names []string) ([]plan.ServiceState, error)
-	// PutService creates a service or gives it exactly this configuration. A running one goes on as it is.
+	// PutService creates a service or gives it exactly this configuration. A running one keeps running.
 	PutService(ctx context.Context, config plan.ServiceConfig) error
-	// DeleteService removes a stopped service; its name is free when it returns. What is not there is no error.
+	// DeleteService removes a stopped service; its name is free when it returns. A service that does not exist is no
+	// error.
 	DeleteService(ctx context.Context, name string) error
-	// StartService returns when the service runs, or a *ServiceError when it does not come up. One that runs is no error.
+	// StartService returns when the service runs, or a *ServiceError when it does not come up. A running service is no
+	// error.
 	StartService(ctx context.Context, name string) error
-	// StopService returns when the service has stopped and its processes are gone; after a limit they are killed. Its
-	// processes are its own and those below it that its command line names, as a wrapper's: what containerd starts for pods
-	// stays. A service that is not there or does not run is no error. Services that depend on it must have been stopped before.
+	// StopService returns when the service has stopped and its processes have ended; after a time limit they are killed.
+	// Its processes are its own and those below it that its command line names, as a wrapper's: what containerd starts
+	// for pods stays. A service that does not exist or does not run is no error. Services that depend on it must have
+	// been stopped before.
 	StopService(ctx context.Context, name string) error
 }
 
-// Machine is what belongs to the machine as a whole.
+// Machine is what belongs to the computer as a whole.
 type Machine interface {
-	// Settings tells what each of the settings, named by Kind and Name, is on the machine, in their order.
+	// Settings returns each of the settings, named by Kind and Name, in their order.
 	Settings(ctx context.Context, names []plan.Setting) ([]plan.Setting, error)
 	// Set makes a setting Present with its Value, or absent.
 	Set(ctx context.Context, setting plan.Setting) error
-	// Probe asks once whether the probe holds. ProbeRunning is not asked of the machine but of Services.
+	// Probe checks once whether the probe succeeds. ProbeRunning is answered by Services.
 	Probe(ctx context.Context, probe bundle.Probe) error
-	// Facts tells what the machine says of itself.
+	// Facts returns the facts that the host reports.
 	Facts(ctx context.Context) (bundle.Facts, error)
-	// Reboot asks for a restart of the machine and returns at once. The reason is for the machine's event log.
+	// Reboot asks for a restart and returns at once. The reason is for the event log of Windows.
 	Reboot(ctx context.Context, reason string) error
 }
 
-// LockedError says that somebody else is changing the host.
+// LockedError means that another run is changing the host.
 type LockedError struct {
-	// Owner is what the other one called itself.
+	// Owner is the name that the other run gave.
 	Owner string
 }
 
 func (e *LockedError) Error() string { return "locked by " + e.Owner }
 
-// FileError says why a file could not be written or removed.
+// FileError is why a file could not be written or removed.
 type FileError struct {
 	Path   string
 	Reason FileReason
@@ -117,7 +122,7 @@ func (e *FileError) Error() string { return fmt.Sprintf("%s: %s: %v", e.Path, e.
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// ServiceError says that a service did not do as it was told.
+// ServiceError means that a service could not be configured, started or stopped.
 type ServiceError struct {
 	Name string
 	// Doing is what was asked of it, such as "starting".
@@ -131,5 +136,5 @@ func (e *ServiceError) Error() string {
 
 func (e *ServiceError) Unwrap() error { return e.Err }
 
-// ErrNoSetting says that a kind of setting does not exist on this host, such as Defender's exclusions without Defender.
-var ErrNoSetting = errors.New("this machine has no such setting")
+// ErrNoSetting means that a kind of setting does not exist on this host, such as Defender's exclusions without Defender.
+var ErrNoSetting = errors.New("this host has no such setting")

@@ -14,8 +14,8 @@ import (
 	"wmco/bundle"
 )
 
-// Housekeep bounds what piles up on a host, by the rules of the bundle that was applied last: logs in size, number and age,
-// and files that programs write anew again and again. It writes nothing of the bundle and needs no lock.
+// Housekeep limits what accumulates on a host, by the rules of the bundle that was applied last: logs in size, number and
+// age, and files that programs keep adding. It writes nothing of the bundle and needs no lock.
 func (e *Engine) Housekeep(ctx context.Context) error {
 	var l records.Ledger
 	if err := records.Read(ctx, e.Host, records.FileLedger, "ledger", &l); err != nil {
@@ -25,19 +25,19 @@ func (e *Engine) Housekeep(ctx context.Context) error {
 	var errs []error
 	for _, s := range b.Services() {
 		for _, log := range s.Logs {
-			errs = append(errs, e.boundLog(ctx, log))
+			errs = append(errs, e.limitLog(ctx, log))
 		}
 	}
 	for _, layer := range b.Layers() {
 		for _, state := range layer.State {
-			errs = append(errs, e.boundState(ctx, state))
+			errs = append(errs, e.limitState(ctx, state))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// boundLog rotates a log that its program does not, and removes the rotated ones that are too many or too old.
-func (e *Engine) boundLog(ctx context.Context, l bundle.Log) error {
+// limitLog rotates a log that its program does not rotate, and removes rotated ones that are too many or too old.
+func (e *Engine) limitLog(ctx context.Context, l bundle.Log) error {
 	if l.Rotation == bundle.RotationAgent && l.SizeBytes > 0 {
 		if err := e.rotate(ctx, l); err != nil {
 			return fmt.Errorf("rotating %s: %w", l.Path, err)
@@ -50,7 +50,7 @@ func (e *Engine) boundLog(ctx context.Context, l bundle.Log) error {
 	if l.AgeSeconds > 0 {
 		oldest = e.Clock.Now().Add(-time.Duration(l.AgeSeconds) * time.Second)
 	}
-	return e.bound(ctx, bundle.Dir(l.Path), pile{pattern: l.Pattern, keep: l.Files, oldest: oldest})
+	return e.limitFiles(ctx, bundle.Dir(l.Path), limit{pattern: l.Pattern, keep: l.Files, oldest: oldest})
 }
 
 func (e *Engine) rotate(ctx context.Context, l bundle.Log) error {
@@ -61,31 +61,31 @@ func (e *Engine) rotate(ctx context.Context, l bundle.Log) error {
 	return e.Host.CopyTruncate(ctx, l.Path, RotatedName(l, e.Clock.Now()))
 }
 
-// RotatedName is where a log that is rotated at a time goes, such as containerd-20261120-083009.log: the time takes the
-// place of the star in the pattern.
+// RotatedName returns the name of a log that is rotated at a time, such as containerd-20261120-083009.log: the time
+// replaces the star in the pattern.
 func RotatedName(l bundle.Log, at time.Time) string {
 	stamp := at.UTC().Format("20060102-150405")
 	return bundle.Dir(l.Path) + `\` + strings.Replace(l.Pattern, "*", stamp, 1)
 }
 
-func (e *Engine) boundState(ctx context.Context, s bundle.State) error {
+func (e *Engine) limitState(ctx context.Context, s bundle.State) error {
 	if s.Pattern == "" || s.Keep == 0 {
 		return nil
 	}
-	return e.bound(ctx, s.Path, pile{pattern: s.Pattern, keep: s.Keep})
+	return e.limitFiles(ctx, s.Path, limit{pattern: s.Pattern, keep: s.Keep})
 }
 
-// pile are files that pile up.
-type pile struct {
+// limit is how many files of a pattern stay.
+type limit struct {
 	pattern string
-	// keep is how many of the newest stay, 0 for all.
+	// keep is the number of the newest files that stay, 0 for all.
 	keep int
-	// oldest is when those that stay were written at the earliest.
+	// oldest is the earliest modification time of a file that stays.
 	oldest time.Time
 }
 
-// bound removes the oldest of the files in a folder.
-func (e *Engine) bound(ctx context.Context, dir string, p pile) error {
+// limitFiles removes the oldest files in a folder.
+func (e *Engine) limitFiles(ctx context.Context, dir string, p limit) error {
 	if _, err := path.Match(p.pattern, ""); err != nil {
 		return fmt.Errorf("pattern %q: %w", p.pattern, err)
 	}

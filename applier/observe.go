@@ -18,29 +18,29 @@ import (
 	"wmco/bundle"
 )
 
-// observer asks a host everything that a target needs to know, at once.
+// observer asks a host for everything that a target needs, at once.
 type observer struct {
 	host  Host
 	cache *records.Cache
-	// full reads files whatever the cache says.
+	// full reads files whatever the cache has.
 	full bool
 	now  time.Time
 }
 
 func (o observer) observe(ctx context.Context, t *plan.Target) (plan.Observed, error) {
-	seen := plan.Observed{
+	observed := plan.Observed{
 		Files: map[string]plan.ObservedFile{}, Settings: map[bundle.EntryID]plan.Setting{}, Services: map[string]plan.ServiceState{},
 		Folders: map[string][]plan.FileInfo{},
 	}
 	for _, ask := range []func(context.Context, *plan.Target, *plan.Observed) error{o.stat, o.list, o.hash, o.settings, o.services} {
-		if err := ask(ctx, t, &seen); err != nil {
+		if err := ask(ctx, t, &observed); err != nil {
 			return plan.Observed{}, err
 		}
 	}
-	return seen, nil
+	return observed, nil
 }
 
-func (o observer) stat(ctx context.Context, t *plan.Target, seen *plan.Observed) error {
+func (o observer) stat(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
 	var paths []string
 	for _, f := range t.Files {
 		paths = append(paths, f.Path)
@@ -53,18 +53,18 @@ func (o observer) stat(ctx context.Context, t *plan.Target, seen *plan.Observed)
 		return fmt.Errorf("observing files: %w", err)
 	}
 	for i, f := range infos {
-		seen.Files[bundle.FoldPath(paths[i])] = plan.ObservedFile{FileInfo: f}
+		observed.Files[bundle.FoldPath(paths[i])] = plan.ObservedFile{FileInfo: f}
 	}
 	return nil
 }
 
-// list looks into folders: those with files of ours for what is not ours, exclusive ones and those that must go or are in
-// the way to their depths.
-func (o observer) list(ctx context.Context, t *plan.Target, seen *plan.Observed) error {
+// list lists folders: those with managed files, to find unmanaged ones, and to their full depth exclusive ones and those
+// that are removed or in the way.
+func (o observer) list(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
 	shallow, deep := map[string]string{}, map[string]string{}
 	for _, f := range t.Files {
 		key := bundle.FoldPath(f.Path)
-		isFolder := seen.Files[key].Kind == plan.FileDirectory
+		isFolder := observed.Files[key].Kind == plan.FileDirectory
 		if f.Kind != plan.FileDirectory && !plan.IsRoot(bundle.Dir(f.Path)) {
 			shallow[bundle.FoldPath(bundle.Dir(f.Path))] = bundle.Dir(f.Path)
 		}
@@ -77,55 +77,55 @@ func (o observer) list(ctx context.Context, t *plan.Target, seen *plan.Observed)
 	}
 	for key, dir := range deep {
 		delete(shallow, key)
-		if err := o.walk(ctx, dir, seen); err != nil {
+		if err := o.walk(ctx, dir, observed); err != nil {
 			return err
 		}
 	}
 	for key, dir := range shallow {
-		if _, done := seen.Folders[key]; done {
+		if _, done := observed.Folders[key]; done {
 			continue
 		}
-		if err := o.listOne(ctx, dir, seen); err != nil {
+		if err := o.listOne(ctx, dir, observed); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o observer) listOne(ctx context.Context, dir string, seen *plan.Observed) error {
+func (o observer) listOne(ctx context.Context, dir string, observed *plan.Observed) error {
 	infos, err := o.host.List(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("listing %s: %w", dir, err)
 	}
-	seen.Folders[bundle.FoldPath(dir)] = infos
+	observed.Folders[bundle.FoldPath(dir)] = infos
 	for _, f := range infos {
-		if _, known := seen.Files[bundle.FoldPath(f.Path)]; !known {
-			seen.Files[bundle.FoldPath(f.Path)] = plan.ObservedFile{FileInfo: f}
+		if _, known := observed.Files[bundle.FoldPath(f.Path)]; !known {
+			observed.Files[bundle.FoldPath(f.Path)] = plan.ObservedFile{FileInfo: f}
 		}
 	}
 	return nil
 }
 
-func (o observer) walk(ctx context.Context, dir string, seen *plan.Observed) error {
-	if err := o.listOne(ctx, dir, seen); err != nil {
+func (o observer) walk(ctx context.Context, dir string, observed *plan.Observed) error {
+	if err := o.listOne(ctx, dir, observed); err != nil {
 		return err
 	}
-	for _, f := range seen.Folders[bundle.FoldPath(dir)] {
+	for _, f := range observed.Folders[bundle.FoldPath(dir)] {
 		if f.Kind != plan.FileDirectory {
 			continue
 		}
-		if err := o.walk(ctx, f.Path, seen); err != nil {
+		if err := o.walk(ctx, f.Path, observed); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hash reads the files that can be right: those of the size that is wanted. What is in the cache is not read.
-func (o observer) hash(ctx context.Context, t *plan.Target, seen *plan.Observed) error {
+// hash reads the files that can be right: those of the wanted size. Files in the cache are not read.
+func (o observer) hash(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
 	var todo []plan.FileInfo
 	for _, f := range t.Files {
-		have := seen.Files[bundle.FoldPath(f.Path)]
+		have := observed.Files[bundle.FoldPath(f.Path)]
 		if f.Kind != plan.FileRegular || have.Kind != plan.FileRegular || f.Content.SHA256 == "" || f.Content.Size >= 0 && f.Content.Size != have.Size {
 			continue
 		}
@@ -134,14 +134,14 @@ func (o observer) hash(ctx context.Context, t *plan.Target, seen *plan.Observed)
 	sums, err := o.sums(ctx, todo)
 	for i, sum := range sums {
 		key := bundle.FoldPath(todo[i].Path)
-		have := seen.Files[key]
+		have := observed.Files[key]
 		have.SHA256 = sum
-		seen.Files[key] = have
+		observed.Files[key] = have
 	}
 	return err
 }
 
-// sums are the sha256 of files, read on all processors; empty for one that has gone meanwhile.
+// sums returns the sha256 of files, read on all processors; empty for one that is gone meanwhile.
 func (o observer) sums(ctx context.Context, files []plan.FileInfo) ([]string, error) {
 	sums, errs := make([]string, len(files)), make([]error, len(files))
 	var work sync.WaitGroup
@@ -166,7 +166,7 @@ func (o observer) sums(ctx context.Context, files []plan.FileInfo) ([]string, er
 	return sums, errors.Join(errs...)
 }
 
-// sumOf is the sha256 of a file in hex, empty for one that is not there.
+// sumOf returns the sha256 of a file in hex, empty for one that does not exist.
 func sumOf(ctx context.Context, host Reader, path string) (string, error) {
 	f, err := host.Open(ctx, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,7 +186,7 @@ func sumOf(ctx context.Context, host Reader, path string) (string, error) {
 // onlyWriter hides other methods, so that io.CopyBuffer uses its buffer.
 type onlyWriter struct{ io.Writer }
 
-// contextReader ends reading when the context does.
+// contextReader stops reading when the context ends.
 type contextReader struct {
 	ctx context.Context //nolint:containedctx // io.Reader has no other way to carry it
 	io.Reader
@@ -199,7 +199,7 @@ func (r contextReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-func (o observer) settings(ctx context.Context, t *plan.Target, seen *plan.Observed) error {
+func (o observer) settings(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
 	var names []plan.Setting
 	for _, s := range t.Settings {
 		names = append(names, plan.Setting{Kind: s.Kind, Name: s.Name})
@@ -209,19 +209,19 @@ func (o observer) settings(ctx context.Context, t *plan.Target, seen *plan.Obser
 		return fmt.Errorf("observing settings: %w", err)
 	}
 	for i, s := range have {
-		seen.Settings[names[i].ID()] = s
+		observed.Settings[names[i].ID()] = s
 	}
 	return nil
 }
 
-func (o observer) services(ctx context.Context, t *plan.Target, seen *plan.Observed) error {
+func (o observer) services(ctx context.Context, t *plan.Target, observed *plan.Observed) error {
 	names := t.ServiceNames()
 	states, err := o.host.Services(ctx, names)
 	if err != nil {
 		return fmt.Errorf("observing services: %w", err)
 	}
 	for i, s := range states {
-		seen.Services[strings.ToLower(names[i])] = s
+		observed.Services[strings.ToLower(names[i])] = s
 	}
 	return nil
 }

@@ -12,14 +12,14 @@ import (
 	"wmco/bundle/archive"
 )
 
-// receiver keeps contents as they come. A large part is written while the next one is read, since flushing it to the disk
-// takes as long as its way through the network.
+// receiver stores contents as they arrive. A large part is written while the next one is read, because flushing it to the
+// disk takes as long as its transfer.
 type receiver struct {
 	*run
 	digests map[string]bundle.Digest
 
 	work sync.WaitGroup
-	// buffers are those that nothing is written from: as many parts are on their way to the disk as there are less of them.
+	// buffers are the free ones; the others are being written to the disk.
 	buffers chan *bytes.Buffer
 
 	// mu is for the store and for err, the first error of a write.
@@ -28,19 +28,19 @@ type receiver struct {
 }
 
 const (
-	// largePart is the size in bytes from which on a part is written while others are read.
+	// largePart is the size in bytes from which a part is written while others are read.
 	largePart = 1 << 20
-	// partBuffers bounds the memory that this takes: so many times archive.PartSize.
+	// partBuffers limits the memory that this takes, in units of archive.PartSize.
 	partBuffers = 2
 )
 
-// receive keeps the contents that came.
+// receive stores the contents that arrive.
 func (r *run) receive(ctx context.Context, a *archive.Reader) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
 	var err error
-	if r.s, err = r.load(ctx); err != nil {
+	if r.situation, err = r.load(ctx); err != nil {
 		return err
 	}
 	in := &receiver{run: r, digests: map[string]bundle.Digest{}, buffers: make(chan *bytes.Buffer, partBuffers)}
@@ -61,7 +61,7 @@ func (r *run) receive(ctx context.Context, a *archive.Reader) error {
 	return errors.Join(err, in.err)
 }
 
-// next takes one part, io.EOF at the end of all.
+// next stores one part, io.EOF at the end of all.
 func (in *receiver) next(ctx context.Context, a *archive.Reader, sizes map[string]archive.Content) error {
 	part, data, err := a.Next()
 	if errors.Is(err, io.EOF) {
@@ -88,16 +88,16 @@ func (in *receiver) failed() error {
 func (in *receiver) small(ctx context.Context, part archive.Part, data io.Reader) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err := in.s.Store.Put(ctx, part, data); err != nil {
+	if err := in.situation.Store.Put(ctx, part, data); err != nil {
 		return fmt.Errorf("keeping a content: %w", err)
 	}
-	in.told(part)
+	in.received(part)
 	return nil
 }
 
 func (in *receiver) large(ctx context.Context, part archive.Part, data io.Reader) error {
 	in.mu.Lock()
-	wanted, err := in.s.Store.Admit(ctx, part)
+	wanted, err := in.situation.Store.Admit(ctx, part)
 	in.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("keeping a content: %w", err)
@@ -116,10 +116,10 @@ func (in *receiver) large(ctx context.Context, part archive.Part, data io.Reader
 	return nil
 }
 
-// keep writes a part, and gives the buffer back.
+// keep writes a part, and frees the buffer.
 func (in *receiver) keep(ctx context.Context, part archive.Part, buffer *bytes.Buffer) {
 	size := int64(buffer.Len())
-	err := in.s.Store.Write(ctx, part, bytes.NewReader(buffer.Bytes()))
+	err := in.situation.Store.Write(ctx, part, bytes.NewReader(buffer.Bytes()))
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.buffers <- buffer
@@ -127,13 +127,13 @@ func (in *receiver) keep(ctx context.Context, part archive.Part, buffer *bytes.B
 		in.err = errors.Join(in.err, fmt.Errorf("keeping a content: %w", err))
 		return
 	}
-	in.s.Store.Enter(part, size)
-	in.told(part)
+	in.situation.Store.Add(part, size)
+	in.received(part)
 }
 
-// told emits that a content has come whole, if it has.
-func (in *receiver) told(part archive.Part) {
-	if in.s.Store.Arrived(part.SHA256) {
+// received sends an event when a content has arrived whole.
+func (in *receiver) received(part archive.Part) {
+	if in.situation.Store.Arrived(part.SHA256) {
 		in.emit(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
 	}
 }

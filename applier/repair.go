@@ -10,8 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// Repair brings the host back to the bundle that was applied last, from the contents that it keeps, and takes up or undoes
-// an application that was cut. On a host without a bundle it does nothing. A dry run only tells.
+// Repair brings the host back to the bundle that was applied last, from the contents that it keeps, and resumes or undoes
+// an interrupted run. On a host without a bundle it does nothing. A dry run only reports.
 func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Engine: e, options: o}
 	release, err := e.lock(ctx, o.LockWait)
@@ -23,12 +23,12 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 		err = e.prepare(ctx)
 	}
 	if err == nil {
-		r.s, err = e.load(ctx)
+		r.situation, err = e.load(ctx)
 	}
 	if err == nil {
-		digest = r.s.Ledger.Applied()
-		if r.s.Cut {
-			digest = r.s.Journal.Bundle.Manifest.Digest
+		digest = r.situation.Ledger.Applied()
+		if r.situation.Interrupted {
+			digest = r.situation.Journal.Bundle.Manifest.Digest
 		}
 		err = r.repair(ctx)
 	}
@@ -36,21 +36,21 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 }
 
 func (r *run) repair(ctx context.Context) error {
-	if !r.s.Cut && r.s.Ledger.Applied() == "" {
+	if !r.situation.Interrupted && r.situation.Ledger.Applied() == "" {
 		r.result = ResultSame
 		return nil
 	}
 	switch {
-	case r.options.DryRun && r.s.Cut:
-		return r.preview(ctx, r.s.Journal.Bundle)
+	case r.options.DryRun && r.situation.Interrupted:
+		return r.preview(ctx, r.situation.Journal.Bundle)
 	case r.options.DryRun:
-		return r.preview(ctx, r.s.Ledger.Bundle)
-	case !r.s.Cut:
-		return r.converge(ctx, r.s.Ledger.Bundle)
+		return r.preview(ctx, r.situation.Ledger.Bundle)
+	case !r.situation.Interrupted:
+		return r.converge(ctx, r.situation.Ledger.Bundle)
 	}
-	switch j := r.s.Journal; j.Phase {
+	switch j := r.situation.Journal; j.Phase {
 	case records.PhaseRollback:
-		return r.undo(ctx, errors.New("an earlier run was rolling back"))
+		return r.undo(ctx, errors.New("an earlier run was interrupted while it rolled back"))
 	case records.PhaseConfirming:
 		return r.repairUnconfirmed(ctx)
 	case records.PhaseApplying, records.PhaseReboot:
@@ -61,12 +61,12 @@ func (r *run) repair(ctx context.Context) error {
 		}
 		return err
 	}
-	return r.converge(ctx, r.s.Journal.Bundle)
+	return r.converge(ctx, r.situation.Journal.Bundle)
 }
 
-// repairUnconfirmed ends an application whose run ended while it waited for the caller.
+// repairUnconfirmed ends a run that was interrupted while it waited for the caller.
 func (r *run) repairUnconfirmed(ctx context.Context) error {
-	j := r.s.Journal
+	j := r.situation.Journal
 	confirmed, err := r.confirmed(ctx)
 	switch {
 	case err != nil:
@@ -81,7 +81,7 @@ func (r *run) repairUnconfirmed(ctx context.Context) error {
 	return nil
 }
 
-// confirmed is the digest that the caller confirmed, by Confirm in another process.
+// confirmed returns the digest that the caller confirmed, by Confirm in another process.
 func (e *Engine) confirmed(ctx context.Context) (bundle.Digest, error) {
 	data, err := records.ReadAll(ctx, e.Host, records.FileConfirm)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,7 +90,7 @@ func (e *Engine) confirmed(ctx context.Context) (bundle.Digest, error) {
 	return bundle.Digest(data), err
 }
 
-// Confirm says that the application of a bundle, by another process, is as the caller wants it.
+// Confirm confirms a bundle that another process is applying.
 func (e *Engine) Confirm(ctx context.Context, d bundle.Digest) error {
 	if err := d.Validate(); err != nil {
 		return err

@@ -9,8 +9,7 @@ import (
 	"wmco/applier/records"
 )
 
-// undo puts back what there was before the application, because of err. What an interruption left is not undone: the next
-// run takes it up.
+// undo rolls back because of err. An interrupted run is not rolled back: the next run resumes it.
 func (r *run) undo(ctx context.Context, why error) error {
 	if ctx.Err() != nil {
 		return &PartialError{Err: fmt.Errorf("interrupted: %w", why)}
@@ -23,28 +22,28 @@ func (r *run) undo(ctx context.Context, why error) error {
 	return &RolledBackError{Err: why}
 }
 
-// restore applies what the journal remembers, by the same steps as anything else, and removes the journal.
+// restore applies the state in the journal, by the same steps as anything else, and removes the journal.
 func (r *run) restore(ctx context.Context) error {
-	j := r.s.Journal
+	j := r.situation.Journal
 	j.Phase = records.PhaseRollback
 	if err := r.enter(ctx, j); err != nil {
 		return err
 	}
 	t := j.Before.Target()
-	o := observer{host: r.Host, cache: r.s.Cache, full: true, now: r.Clock.Now()}
-	seen, err := o.observe(ctx, &t)
+	o := observer{host: r.Host, cache: r.situation.Cache, full: true, now: r.Clock.Now()}
+	observed, err := o.observe(ctx, &t)
 	if err != nil {
 		return err
 	}
-	r.shadows = r.s.Ledger.Shadows
-	p := plan.Make(&t, seen, plan.Circumstances{
-		Owned: map[string]bool{}, Self: r.Self, Restart: r.mixed(&t, seen), Shadows: r.shadows, Networks: r.s.facts.Networks,
+	r.shadows = r.situation.Ledger.Shadows
+	p := plan.Make(&t, observed, plan.Circumstances{
+		Owned: map[string]bool{}, Self: r.Self, Restart: r.restartAgain(&t, observed), Shadows: r.shadows, Networks: r.situation.facts.Networks,
 	})
 	if len(p.Missing) > 0 {
-		return errors.New("a content that was kept is gone")
+		return errors.New("a kept content is gone")
 	}
 	r.done, r.total = 0, len(p.Steps)
-	if err := r.carryOut(ctx, p); err != nil {
+	if err := r.doSteps(ctx, p); err != nil {
 		return err
 	}
 	if err := r.running(ctx, &t); err != nil {
@@ -57,7 +56,7 @@ func (r *run) restore(ctx context.Context) error {
 	return r.forget(ctx)
 }
 
-// awaitingBoot notes what the machine goes on with until its next boot, though it was put back.
+// awaitingBoot notes the settings that take effect with the next boot although the host was rolled back.
 func (r *run) awaitingBoot(ctx context.Context, t *plan.Target) error {
 	var names []plan.Setting
 	for _, s := range t.Settings {
@@ -76,18 +75,18 @@ func (r *run) awaitingBoot(ctx context.Context, t *plan.Target) error {
 	return nil
 }
 
-// mixed are services that ran before and run now: they may have read what is being put back.
-func (r *run) mixed(t *plan.Target, seen plan.Observed) []string {
+// restartAgain returns services that ran before and run now: they may have read a file that is being restored.
+func (r *run) restartAgain(t *plan.Target, observed plan.Observed) []string {
 	var names []string
 	for _, s := range t.Services {
-		if s.Run && seen.Service(s.Config.Name).Status != plan.ServiceStopped {
+		if s.Run && observed.Service(s.Config.Name).Status != plan.ServiceStopped {
 			names = append(names, s.Config.Name)
 		}
 	}
 	return names
 }
 
-// running tells whether the services that ran before run again. Whether they are healthy is as it was.
+// running returns an error if a service that ran before does not run again. Its health is not checked.
 func (r *run) running(ctx context.Context, t *plan.Target) error {
 	states, err := r.Host.Services(ctx, t.ServiceNames())
 	if err != nil {
@@ -103,9 +102,9 @@ func (r *run) running(ctx context.Context, t *plan.Target) error {
 	return nil
 }
 
-// forget ends an application.
+// forget ends the run.
 func (r *run) forget(ctx context.Context) error {
-	if err := r.s.RemoveJournal(ctx); err != nil {
+	if err := r.situation.RemoveJournal(ctx); err != nil {
 		return err
 	}
 	r.applying = false

@@ -10,13 +10,13 @@ import (
 	"wmco/bundle"
 )
 
-// findStale finds what belongs to another cluster than the bundle's, and adds what an earlier run found and did not remove.
-func (e *Engine) findStale(ctx context.Context, s *situation, r records.Bundle) (plan.Stale, error) {
+// findStale returns what belongs to another cluster than the bundle's, and what an earlier run found and did not remove.
+func (e *Engine) findStale(ctx context.Context, s *situation, r records.BundleRecord) (plan.Stale, error) {
 	b := r.Bundle()
 	found := plan.Stale{Paths: slices.Clone(s.Journal.Stale.Paths), Networks: slices.Clone(s.Journal.Stale.Networks)}
 	for _, l := range b.Layers() {
 		for _, state := range l.State {
-			if !s.anothers(bundle.FoldPath(state.Path), state.Cluster, l.Stage) {
+			if !s.fromAnother(bundle.FoldPath(state.Path), state.Cluster, l.Stage) {
 				continue
 			}
 			there, err := e.statePaths(ctx, state)
@@ -26,7 +26,7 @@ func (e *Engine) findStale(ctx context.Context, s *situation, r records.Bundle) 
 			found.Paths = append(found.Paths, there...)
 		}
 		for _, n := range l.Networks {
-			if s.anothers(string(bundle.KindNetwork.ID(n.Name)), n.Cluster, l.Stage) && s.facts.Network(n.Name).Name != "" {
+			if s.fromAnother(string(bundle.KindNetwork.ID(n.Name)), n.Cluster, l.Stage) && s.facts.Network(n.Name).Name != "" {
 				found.Networks = append(found.Networks, n.Name)
 			}
 		}
@@ -36,9 +36,9 @@ func (e *Engine) findStale(ctx context.Context, s *situation, r records.Bundle) 
 	return plan.Stale{Paths: slices.Compact(found.Paths), Networks: slices.Compact(found.Networks)}, nil
 }
 
-// anothers tells whether what programs of the cluster would write under a name belongs to another cluster: what we know
-// says so, or the machine has yet to join and we have never been here.
-func (s *situation) anothers(name, cluster string, stage bundle.Stage) bool {
+// fromAnother reports whether state under a name, which programs of the cluster write, is from another cluster: our
+// records say so, or the host has yet to join and we have no records of it.
+func (s *situation) fromAnother(name, cluster string, stage bundle.Stage) bool {
 	if cluster == "" {
 		return false
 	}
@@ -54,11 +54,11 @@ func (s *situation) anothers(name, cluster string, stage bundle.Stage) bool {
 			}
 		}
 	}
-	never := s.Ledger.Applied() == "" && !s.Cut && !s.Damaged
+	never := s.Ledger.Applied() == "" && !s.Interrupted && !s.Damaged
 	return known || never && stage == bundle.StageJoin
 }
 
-// clusterOf is the cluster that a folded path of state, or a network by its entry, belongs to in a layer.
+// clusterOf returns the cluster that a folded path of state, or a network by its entry, belongs to in a layer.
 func clusterOf(l bundle.Layer, name string) string {
 	for _, state := range l.State {
 		if bundle.FoldPath(state.Path) == name && state.Cluster != "" {
@@ -73,7 +73,7 @@ func clusterOf(l bundle.Layer, name string) string {
 	return ""
 }
 
-// statePaths are what is there of a state: the path itself, or the files in it that the pattern names.
+// statePaths returns the paths of a state that exist: the path itself, or the files in it that match the pattern.
 func (e *Engine) statePaths(ctx context.Context, state bundle.State) ([]string, error) {
 	if state.Pattern == "" {
 		infos, err := e.Host.Stat(ctx, []string{state.Path})
@@ -95,7 +95,7 @@ func (e *Engine) statePaths(ctx context.Context, state bundle.State) ([]string, 
 	return paths, nil
 }
 
-// removeTree removes a path with all that is in it, the inner ones first. Links are removed and not followed.
+// removeTree removes a path with everything in it. Links are removed and not followed.
 func (e *Engine) removeTree(ctx context.Context, path string) error {
 	infos, err := e.Host.Stat(ctx, []string{path})
 	if err != nil {

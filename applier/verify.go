@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// probePause is between two questions to a service that is not healthy yet.
+	// probePause is the pause between two probes of a service that is not healthy yet.
 	probePause = 500 * time.Millisecond
 	// settle is how long a service has to run as the same process for bundle.ProbeRunning.
 	settle = 5 * time.Second
 )
 
-// healthy waits until the services that the application started are, in this run or in one that was cut before: each within
-// the deadline of its probe, all at once. One that it left alone may be as ill as it was.
+// healthy waits until the services are healthy that this run started, or an interrupted one before it: each within the
+// deadline of its probe, all at once. A service that was left alone is not checked.
 func (r *run) healthy(ctx context.Context, t *plan.Target) error {
 	started := slices.DeleteFunc(slices.Clone(t.Services), func(s plan.WantedService) bool {
-		return !s.Run || !slices.Contains(r.s.Journal.Starts, s.Config.Name)
+		return !s.Run || !slices.Contains(r.situation.Journal.Starts, s.Config.Name)
 	})
 	return r.wait(ctx, started)
 }
 
-// watched is a service whose health is awaited.
+// watched is a service that is waited for.
 type watched struct {
 	plan.WantedService
 	process int
 	since   time.Time
 	reason  string
-	well    bool
+	healthy bool
 }
 
 func (r *run) wait(ctx context.Context, services []plan.WantedService) error {
@@ -58,7 +58,8 @@ func (r *run) wait(ctx context.Context, services []plan.WantedService) error {
 	}
 }
 
-// ask asks those that are not well yet, and returns how many still are not. The first whose deadline has passed is an error.
+// ask probes the services that are not healthy yet, and returns how many still are not. It returns an error for the first
+// whose deadline has passed.
 func (r *run) ask(ctx context.Context, list []*watched, begin time.Time) (int, error) {
 	states, err := r.states(ctx, list)
 	if err != nil {
@@ -66,13 +67,13 @@ func (r *run) ask(ctx context.Context, list []*watched, begin time.Time) (int, e
 	}
 	waiting := 0
 	for i, w := range list {
-		if w.well {
+		if w.healthy {
 			continue
 		}
 		now := r.Clock.Now()
-		w.reason = r.ail(ctx, w, states[i], now)
+		w.reason = r.unhealthyReason(ctx, w, states[i], now)
 		if w.reason == "" {
-			w.well = true
+			w.healthy = true
 			r.emit(Event{Event: EventProbe, Service: w.Config.Name, Message: "healthy"})
 			continue
 		}
@@ -101,8 +102,8 @@ func (r *run) states(ctx context.Context, list []*watched) ([]plan.ServiceState,
 	return states, nil
 }
 
-// ail is why a service is not well, empty when it is.
-func (r *run) ail(ctx context.Context, w *watched, have plan.ServiceState, now time.Time) string {
+// unhealthyReason returns why a service is not healthy, empty when it is.
+func (r *run) unhealthyReason(ctx context.Context, w *watched, have plan.ServiceState, now time.Time) string {
 	if have.Status != plan.ServiceRunning {
 		w.process = 0
 		return "it is " + statusText(have.Status)
@@ -125,16 +126,16 @@ func (r *run) ail(ctx context.Context, w *watched, have plan.ServiceState, now t
 	return ""
 }
 
-// confirm asks the caller.
+// confirm waits for the caller's confirmation.
 func (r *run) confirm(ctx context.Context) error {
 	if r.options.Confirm == nil {
 		return nil
 	}
-	// A yes that came too late for an earlier run is none for this one.
+	// A confirmation that came too late for an earlier run does not count for this one.
 	if err := r.Host.Remove(ctx, records.FileConfirm); err != nil {
 		return fmt.Errorf("removing %s: %w", records.FileConfirm, err)
 	}
-	j := r.s.Journal
+	j := r.situation.Journal
 	j.Phase, j.Deadline = records.PhaseConfirming, r.Clock.Now().Add(r.options.ConfirmWithin)
 	if err := r.enter(ctx, j); err != nil {
 		return err
@@ -159,9 +160,9 @@ func (r *run) confirm(ctx context.Context) error {
 	return nil
 }
 
-var errUnconfirmed = errors.New("nobody confirmed in time")
+var errUnconfirmed = errors.New("not confirmed in time")
 
-// Verify is Observe with every file read and every service asked whether it is healthy. It writes nothing but the cache.
+// Verify is Observe with every file read and every service probed. It writes nothing but the cache.
 func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, error) {
 	if err := acceptable(a.Manifest); err != nil {
 		return Observation{}, err
@@ -170,21 +171,21 @@ func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, er
 	if err != nil {
 		return Observation{}, err
 	}
-	record := records.Bundle{Manifest: a.Manifest, Contents: a.Contents}
-	t := s.want(record)
-	_, p, err := e.look(ctx, s, t, record, true)
+	record := records.BundleRecord{Manifest: a.Manifest, Contents: a.Contents}
+	t := s.target(record)
+	_, p, err := e.observe(ctx, s, t, record, true)
 	if err != nil {
 		return Observation{}, err
 	}
 	if s.Ledger.Applied() != "" {
-		s.SaveCache(ctx) // what was believed wrongly is not believed by the next run
+		s.SaveCache(ctx) // without the entries that were wrong
 	}
 	o := e.observation(s, record, p)
 	o.Unhealthy, err = e.unhealthy(ctx, t)
 	return o, err
 }
 
-// unhealthy asks each service that should run once; one that has to run for a while has only to run.
+// unhealthy probes each service that should run, once. One that has to run for a while only has to run.
 func (e *Engine) unhealthy(ctx context.Context, t *plan.Target) ([]Unhealthy, error) {
 	names := t.ServiceNames()
 	states, err := e.Host.Services(ctx, names)

@@ -9,11 +9,21 @@ import (
 // described is what every description can do, whatever the type of its entries.
 type described interface {
 	about() Kind
+	listed
+	shown
+}
+
+// listed is the list of one kind in a layer.
+type listed interface {
 	sort(l *Layer)
 	check(l *Layer) error
 	ids(l *Layer) []EntryID
 	entries(l *Layer, into map[EntryID]entry)
 	settings(l *Layer) []Setting
+}
+
+// shown are the entries of one kind for people.
+type shown interface {
 	values(b Bundle) any
 	texts(b Bundle) []string
 }

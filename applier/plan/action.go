@@ -4,17 +4,18 @@ import (
 	"wmco/bundle"
 )
 
-// Missing is a content that a machine lacks.
+// Missing is a content that a host lacks.
 type Missing struct {
 	Digest bundle.Digest `json:"digest"`
-	// Parts are the numbers of its parts (archive.Parts) that are there already, for one that was cut on its way.
+	// Parts are the numbers of the parts (archive.Parts) that have arrived already, of a content whose transfer was
+	// interrupted.
 	Parts []int `json:"parts,omitempty"`
 }
 
 // Verb is what an action does.
 type Verb string
 
-// What actions do. Their order here is roughly that of a plan.
+// What actions do, roughly in the order of a plan.
 const (
 	VerbClear  Verb = "clear"  // remove state that belongs to another cluster
 	VerbMake   Verb = "make"   // make a folder, or give it its access
@@ -32,15 +33,15 @@ const (
 type Reason string
 
 const (
-	// ReasonAbsent means that it is wanted and not there.
+	// ReasonAbsent means that the entry is wanted and does not exist.
 	ReasonAbsent Reason = "absent"
 	// ReasonDiffers means that contents or settings differ.
 	ReasonDiffers Reason = "differs"
-	// ReasonAccess means that contents are right, others than intended may read or write them.
+	// ReasonAccess means that the contents are right and their access is not.
 	ReasonAccess Reason = "access"
-	// ReasonUnwanted means that we own it and it is no longer wanted.
+	// ReasonUnwanted means that the entry is managed and no longer wanted.
 	ReasonUnwanted Reason = "unwanted"
-	// ReasonUnknown means that it stands in a folder that holds nothing but what the bundle names.
+	// ReasonUnknown means that a file is in a folder that holds nothing but what the bundle names.
 	ReasonUnknown Reason = "unknown"
 	// ReasonStale means that it belongs to another cluster.
 	ReasonStale Reason = "stale"
@@ -50,7 +51,7 @@ const (
 	ReasonRestart Reason = "restart"
 	// ReasonDependency means that a service depends on one that stops.
 	ReasonDependency Reason = "dependency"
-	// ReasonInWay means that something of another kind stands at the path.
+	// ReasonInWay means that something of another kind is at the path.
 	ReasonInWay Reason = "in the way"
 )
 

@@ -10,7 +10,7 @@ import (
 // BenchmarkPlan plans 5,000 files of which every tenth differs, 50 services among them.
 func BenchmarkPlan(b *testing.B) {
 	var l bundle.Layer
-	contents, seen := Contents{}, Observed{
+	contents, observed := Contents{}, Observed{
 		Files: map[string]ObservedFile{}, Settings: map[bundle.EntryID]Setting{}, Services: map[string]ServiceState{}, Folders: map[string][]FileInfo{},
 	}
 	for i := range 5000 {
@@ -22,9 +22,9 @@ func BenchmarkPlan(b *testing.B) {
 			sum = "another"
 		}
 		info := FileInfo{Path: path, Kind: FileRegular, Size: 10, Access: bundle.AccessUsers}
-		seen.Files[bundle.FoldPath(path)] = ObservedFile{FileInfo: info, SHA256: sum}
+		observed.Files[bundle.FoldPath(path)] = ObservedFile{FileInfo: info, SHA256: sum}
 		dir := bundle.FoldPath(bundle.Dir(path))
-		seen.Folders[dir] = append(seen.Folders[dir], info)
+		observed.Folders[dir] = append(observed.Folders[dir], info)
 	}
 	for i := range 50 {
 		l.Services = append(l.Services, bundle.Service{Name: fmt.Sprintf("s%d", i), Argv: []string{`C:\k\x.exe`}, Start: bundle.StartAuto, Reads: []string{l.Files[i].Path}})
@@ -32,7 +32,7 @@ func BenchmarkPlan(b *testing.B) {
 	t := NewTarget(bundle.Bundle{Cluster: l}, contents)
 	b.ReportAllocs()
 	for b.Loop() {
-		if p := Make(&t, seen, Circumstances{Owned: map[string]bool{}}); len(p.Steps) < 500 {
+		if p := Make(&t, observed, Circumstances{Owned: map[string]bool{}}); len(p.Steps) < 500 {
 			b.Fatal(len(p.Steps))
 		}
 	}

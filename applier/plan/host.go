@@ -20,7 +20,7 @@ const (
 	FileOther FileKind = "other"
 )
 
-// FileInfo is what a host tells of a path without reading the file.
+// FileInfo is what a host reports about a path without reading the file.
 type FileInfo struct {
 	Path string
 	Kind FileKind
@@ -30,11 +30,11 @@ type FileInfo struct {
 	Modified time.Time
 	// ID changes when another file takes the path: volume and file index (BY_HANDLE_FILE_INFORMATION), or device and inode.
 	ID string
-	// Access is empty where the host cannot tell, AccessOther where it is none of ours.
+	// Access is empty where the host does not know it, AccessOther where it is neither of the two of a bundle.
 	Access bundle.Access
 }
 
-// AccessOther is what a file has that others than the bundle's two accesses were given to.
+// AccessOther is any access that is not one of the two of a bundle.
 const AccessOther bundle.Access = "other"
 
 // ServiceConfig is a service as the service control manager keeps it.
@@ -50,40 +50,41 @@ type ServiceConfig struct {
 	Recovery    bundle.Recovery `json:"recovery"`
 }
 
-// Start types that a bundle never asks for and a machine may show.
+// Start types that no bundle has and a host may have.
 const (
 	StartManual   bundle.StartType = "manual"
 	StartDisabled bundle.StartType = "disabled"
 )
 
-// ServiceStatus is what a service does.
+// ServiceStatus is what a service does at the moment.
 type ServiceStatus string
 
 const (
-	// ServiceAbsent is no service of that name.
+	// ServiceAbsent means that there is no service of that name.
 	ServiceAbsent ServiceStatus = ""
-	// ServiceStopped does not run.
+	// ServiceStopped means that it does not run.
 	ServiceStopped ServiceStatus = "stopped"
-	// ServiceRunning runs.
+	// ServiceRunning means that it runs.
 	ServiceRunning ServiceStatus = "running"
-	// ServicePending is on its way from one to the other.
+	// ServicePending means that it is starting or stopping.
 	ServicePending ServiceStatus = "pending"
-	// ServiceDeleting is marked for deletion: it goes when it has stopped and the last handle to it is closed.
+	// ServiceDeleting means that it is marked for deletion: it is gone when it has stopped and the last handle to it is
+	// closed.
 	ServiceDeleting ServiceStatus = "deleting"
 )
 
-// ServiceState is a service on a machine.
+// ServiceState is a service on a host.
 type ServiceState struct {
 	ServiceConfig
 	Status ServiceStatus
-	// Process is the process id of a running one.
+	// Process is the process id of a running service.
 	Process int
-	// Dependents are the services that run and depend on it, by name.
+	// Dependents are the running services that depend on it, by name.
 	Dependents []string
 }
 
-// Setting is one thing of the machine that is neither a file nor a service. Value is canonical, so that equal settings are
-// equal strings:
+// Setting is one property of a host that is neither a file nor a service. Value is canonical: equal settings have equal
+// values.
 //
 //	kind        name                    value
 //	variable    its name                its value; a secret may be in it
@@ -100,12 +101,12 @@ type Setting struct {
 	Name    string
 	Value   string
 	Present bool
-	// Pending tells that the value comes into force with the next boot.
+	// Pending reports whether the value takes effect with the next boot.
 	Pending bool
-	// Unavailable tells that the machine has no such settings at all, as Defender's exclusions without Defender: there is
-	// nothing to compare.
+	// Unavailable reports whether the host has no such settings at all, as Defender's exclusions without Defender: there
+	// is nothing to compare.
 	Unavailable bool
 }
 
-// ID names the setting as the bundle names its entry.
+// ID is the name of the setting's entry in a bundle.
 func (s Setting) ID() bundle.EntryID { return s.Kind.ID(s.Name) }

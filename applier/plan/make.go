@@ -9,17 +9,17 @@ import (
 	"wmco/bundle"
 )
 
-// Circumstances are what a plan depends on besides target and observation.
+// Circumstances are what a plan depends on beside the target and the observation.
 type Circumstances struct {
-	// Owned tells which entries are ours already.
+	// Owned holds the entries that are managed already.
 	Owned map[string]bool
-	// Restart are services that must be started anew though nothing of theirs differs: an earlier run was cut.
+	// Restart are services that must restart although nothing about them differs, because an earlier run was interrupted.
 	Restart []string
 	// Stale is what belongs to another cluster.
 	Stale Stale
-	// Shadows are variables that services get as empty.
+	// Shadows are variables that services get with an empty value.
 	Shadows []string
-	// Networks are the HNS networks that are there.
+	// Networks are the HNS networks that exist.
 	Networks []bundle.HNSNetwork
 	// Self is the service that this program runs as: it is configured, and neither stopped nor started.
 	Self string
@@ -27,31 +27,32 @@ type Circumstances struct {
 
 // planner collects the steps of one plan.
 type planner struct {
-	target *Target
-	seen   Observed
-	c      Circumstances
+	target        *Target
+	observed      Observed
+	circumstances Circumstances
 
-	early, removes, inWay, late, stopped []Step
-	// changed are the paths that steps write or remove, folded, with their impact.
+	earlySteps, removeSteps, inWaySteps, writeSteps, stoppedSteps []Step
+	// changed are the folded paths that steps write or remove, with their impact.
 	changed map[string]bundle.Impact
-	// running are the paths that running services read, folded.
-	running map[string]bool
-	stop    map[string]cause // services to stop, by name in lower case
-	put     []Step
-	plan    Plan
+	// running are the folded paths that running services read.
+	running  map[string]bool
+	stop     map[string]cause // services to stop, by name in lower case
+	putSteps []Step
+	plan     Plan
 }
 
-// cause is why a service restarts.
+// cause is why a service stops.
 type cause struct {
 	reason Reason
 	impact bundle.Impact
 }
 
-func Make(wanted *Target, seen Observed, c Circumstances) Plan {
+// Make returns the plan that brings a host from the observation to the target.
+func Make(wanted *Target, observed Observed, c Circumstances) Plan {
 	t := *wanted
 	t.Services = slices.Clone(t.Services)
-	seen.Services = maps.Clone(seen.Services)
-	p := &planner{target: &t, seen: seen, c: c, changed: map[string]bundle.Impact{}, stop: map[string]cause{}}
+	observed.Services = maps.Clone(observed.Services)
+	p := &planner{target: &t, observed: observed, circumstances: c, changed: map[string]bundle.Impact{}, stop: map[string]cause{}}
 	p.settings()
 	p.folders()
 	p.contents()
@@ -59,25 +60,25 @@ func Make(wanted *Target, seen Observed, c Circumstances) Plan {
 	p.removals()
 	p.services()
 	p.order()
-	p.plan.Foreign, p.plan.Leftovers = seen.foreign(wanted)
-	p.plan.Foreign = slices.DeleteFunc(p.plan.Foreign, p.goes)
+	p.plan.Foreign, p.plan.Leftovers = observed.foreign(wanted)
+	p.plan.Foreign = slices.DeleteFunc(p.plan.Foreign, p.removes)
 	return p.plan
 }
 
-// goes tells whether the plan removes a path.
-func (p *planner) goes(path string) bool {
+// removes reports whether the plan removes a path.
+func (p *planner) removes(path string) bool {
 	return slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Verb == VerbRemove && fileName(s.File.Path) == fileName(path) })
 }
 
 func (p *planner) adopt(id bundle.EntryID, name string) {
-	if !p.c.Owned[name] {
+	if !p.circumstances.Owned[name] {
 		p.plan.Adopt = append(p.plan.Adopt, id)
 	}
 }
 
 func (p *planner) settings() {
 	for _, s := range p.target.Settings {
-		have := p.seen.Settings[s.ID()]
+		have := p.observed.Settings[s.ID()]
 		if have.Unavailable {
 			continue
 		}
@@ -113,30 +114,31 @@ func (p *planner) set(s WantedSetting, have Setting) {
 		p.setEndpoint(Step{Action: a, Setting: s})
 		return
 	}
-	p.early = append(p.early, Step{Action: a, Setting: s})
+	p.earlySteps = append(p.earlySteps, Step{Action: a, Setting: s})
 }
 
-// setEndpoint waits for the endpoint's network, which a service makes, and takes an endpoint away when nobody uses it.
+// setEndpoint defers an endpoint whose network does not exist yet (a service creates it), and removes one only when
+// nobody uses it.
 func (p *planner) setEndpoint(s Step) {
 	network, _, _ := strings.Cut(s.Setting.Value.Text, "/")
 	isThere := func(n bundle.HNSNetwork) bool { return n.Name == network }
 	switch {
 	case !s.Setting.Present:
-		p.stopped = append(p.stopped, s)
-	case slices.ContainsFunc(p.c.Networks, isThere):
-		p.early = append(p.early, s)
+		p.stoppedSteps = append(p.stoppedSteps, s)
+	case slices.ContainsFunc(p.circumstances.Networks, isThere):
+		p.earlySteps = append(p.earlySteps, s)
 	default:
 		p.plan.Waiting = append(p.plan.Waiting, s.Entry)
 	}
 }
 
-// folders makes them, the outer ones first; the target has them in this order.
+// folders makes folders, outer ones first, which is the order of the target.
 func (p *planner) folders() {
 	for _, f := range p.target.Files {
 		if f.Kind != FileDirectory {
 			continue
 		}
-		have := p.seen.File(f.Path)
+		have := p.observed.File(f.Path)
 		a := Action{Verb: VerbMake, Entry: f.ID, Reason: ReasonAbsent, Impact: f.Impact}
 		switch have.Kind {
 		case FileDirectory:
@@ -147,10 +149,10 @@ func (p *planner) folders() {
 			a.Reason = ReasonAccess
 		case FileAbsent:
 		case FileRegular, FileOther:
-			p.clearWay(have.FileInfo)
+			p.clearPath(have.FileInfo)
 			a.Reason = ReasonInWay
 		}
-		p.early = append(p.early, Step{Action: a, File: f})
+		p.earlySteps = append(p.earlySteps, Step{Action: a, File: f})
 	}
 }
 
@@ -166,7 +168,7 @@ func (p *planner) contents() {
 		if f.Digest == "" {
 			continue // a payload that is only referred to: nobody knows what it should be
 		}
-		have := p.seen.File(f.Path)
+		have := p.observed.File(f.Path)
 		a := Action{Verb: VerbWrite, Entry: f.ID, Reason: ReasonAbsent, Impact: f.Impact, Size: max(f.Content.Size, 0)}
 		switch have.Kind {
 		case FileRegular:
@@ -181,7 +183,7 @@ func (p *planner) contents() {
 			}
 		case FileAbsent:
 		case FileDirectory, FileOther:
-			p.clearWay(have.FileInfo)
+			p.clearPath(have.FileInfo)
 			a.Reason = ReasonInWay
 		}
 		if !p.readByRunning(f.Path) {
@@ -191,17 +193,17 @@ func (p *planner) contents() {
 			p.plan.Missing = append(p.plan.Missing, Missing{Digest: f.Digest})
 		}
 		p.changed[bundle.FoldPath(f.Path)] = a.Impact
-		p.late = append(p.late, Step{Action: a, File: f})
+		p.writeSteps = append(p.writeSteps, Step{Action: a, File: f})
 	}
 }
 
-// readByRunning tells whether a service that runs reads the path: a change of what nobody has read costs nobody anything.
+// readByRunning reports whether a running service reads the path. A change of a file that nobody has read costs nothing.
 func (p *planner) readByRunning(path string) bool {
 	key := bundle.FoldPath(path)
 	if p.running == nil {
 		p.running = map[string]bool{}
 		for _, s := range p.target.Services {
-			if p.seen.Service(s.Config.Name).Status != ServiceRunning {
+			if p.observed.Service(s.Config.Name).Status != ServiceRunning {
 				continue
 			}
 			for _, read := range s.reads {
@@ -212,12 +214,12 @@ func (p *planner) readByRunning(path string) bool {
 	return p.running[key]
 }
 
-// clearWay removes what stands where something else is wanted, with all that is in it.
-func (p *planner) clearWay(f FileInfo) {
-	for _, child := range p.seen.Folders[bundle.FoldPath(f.Path)] {
-		p.clearWay(child)
+// clearPath removes something of another kind that is at a path, with everything in it.
+func (p *planner) clearPath(f FileInfo) {
+	for _, child := range p.observed.Folders[bundle.FoldPath(f.Path)] {
+		p.clearPath(child)
 	}
-	p.inWay = append(p.inWay, removal(f, ReasonInWay))
+	p.inWaySteps = append(p.inWaySteps, removal(f, ReasonInWay))
 }
 
 func removal(f FileInfo, why Reason) Step {
@@ -229,36 +231,36 @@ func removal(f FileInfo, why Reason) Step {
 	return Step{Action: Action{Verb: VerbRemove, Entry: item.ID, Reason: why, Impact: bundle.ImpactNone}, File: item}
 }
 
-// unknown removes what stands in exclusive folders and is not of the bundle.
+// unknown removes what is in exclusive folders and not in the bundle.
 func (p *planner) unknown() {
 	wanted := p.target.Names()
-	for _, folder := range slices.Sorted(maps.Keys(p.seen.Folders)) {
+	for _, folder := range slices.Sorted(maps.Keys(p.observed.Folders)) {
 		if !p.target.Exclusive[folder] && !p.target.insideExclusive(folder) {
 			continue
 		}
-		for _, f := range p.seen.Folders[folder] {
+		for _, f := range p.observed.Folders[folder] {
 			if !wanted[fileName(f.Path)] {
 				why := ReasonUnknown
-				if p.c.Owned[fileName(f.Path)] {
+				if p.circumstances.Owned[fileName(f.Path)] {
 					why = ReasonUnwanted
 				}
-				p.removes = append(p.removes, removal(f, why))
+				p.removeSteps = append(p.removeSteps, removal(f, why))
 			}
 		}
 	}
 }
 
-// removals removes what we own and nobody wants any more. A folder goes if nothing else is in it.
+// removals removes what is managed and no longer wanted. A folder goes if nothing else is in it.
 func (p *planner) removals() {
 	going := map[string]bool{}
-	for _, s := range p.removes {
+	for _, s := range p.removeSteps {
 		going[bundle.FoldPath(s.File.Path)] = true
 	}
 	items := slices.DeleteFunc(slices.Clone(p.target.Files), func(f WantedFile) bool { return f.Kind != FileAbsent })
 	slices.SortStableFunc(items, func(a, b WantedFile) int { return cmp.Compare(depth(b.Path), depth(a.Path)) })
 	for _, f := range items {
 		key := bundle.FoldPath(f.Path)
-		have := p.seen.Files[key]
+		have := p.observed.Files[key]
 		if have.Kind == FileAbsent || going[key] {
 			continue
 		}
@@ -269,34 +271,34 @@ func (p *planner) removals() {
 		s := removal(have.FileInfo, f.Reason)
 		s.Entry, s.File.ID, s.Impact = f.ID, f.ID, cmp.Or(f.Impact, bundle.ImpactNone)
 		p.changed[key] = s.Impact
-		p.removes = append(p.removes, s)
+		p.removeSteps = append(p.removeSteps, s)
 	}
-	slices.SortStableFunc(p.removes, func(a, b Step) int { return cmp.Compare(depth(b.File.Path), depth(a.File.Path)) })
+	slices.SortStableFunc(p.removeSteps, func(a, b Step) int { return cmp.Compare(depth(b.File.Path), depth(a.File.Path)) })
 }
 
-// depth is how many folders a path is in.
+// depth is the number of folders that a path is in.
 func depth(path string) int { return strings.Count(path, `\`) }
 
-// emptied tells whether nothing stays in a folder. Leftovers are swept before.
+// emptied reports whether nothing stays in a folder. Leftovers are removed before.
 func (p *planner) emptied(folder string, going map[string]bool) bool {
-	return !slices.ContainsFunc(p.seen.Folders[folder], func(f FileInfo) bool { return !going[bundle.FoldPath(f.Path)] && !Leftover(f.Path) })
+	return !slices.ContainsFunc(p.observed.Folders[folder], func(f FileInfo) bool { return !going[bundle.FoldPath(f.Path)] && !Leftover(f.Path) })
 }
 
-// order puts the steps into theirs.
+// order sorts the steps.
 func (p *planner) order() {
 	read := p.readByStopped()
 	var quiet, late []Step
-	for _, s := range p.late {
+	for _, s := range p.writeSteps {
 		if read[bundle.FoldPath(s.File.Path)] && s.Reason != ReasonAbsent {
 			late = append(late, s)
 		} else {
 			quiet = append(quiet, s)
 		}
 	}
-	deletes, puts := partition(p.put, func(s Step) bool { return s.Verb == VerbDelete })
-	files, folders := partition(p.removes, func(s Step) bool { return s.File.ID != bundle.KindDirectory.ID(s.File.Path) })
+	deletes, puts := partition(p.putSteps, func(s Step) bool { return s.Verb == VerbDelete })
+	files, folders := partition(p.removeSteps, func(s Step) bool { return s.File.ID != bundle.KindDirectory.ID(s.File.Path) })
 	p.plan.Steps = slices.Concat(
-		p.inWay, p.early, quiet, p.stops(), deletes, p.clears(), p.stopped, late, puts, files, p.starts(), folders)
+		p.inWaySteps, p.earlySteps, quiet, p.stops(), deletes, p.clears(), p.stoppedSteps, late, puts, files, p.starts(), folders)
 }
 
 func partition(steps []Step, first func(Step) bool) (a, b []Step) {
@@ -312,13 +314,13 @@ func partition(steps []Step, first func(Step) bool) (a, b []Step) {
 
 func (p *planner) clears() []Step {
 	var list []Step
-	for _, path := range p.c.Stale.Paths {
+	for _, path := range p.circumstances.Stale.Paths {
 		list = append(list, Step{
 			Action: Action{Verb: VerbClear, Entry: bundle.KindState.ID(path), Reason: ReasonStale, Impact: bundle.ImpactNone},
 			File:   WantedFile{Path: path},
 		})
 	}
-	for _, name := range p.c.Stale.Networks {
+	for _, name := range p.circumstances.Stale.Networks {
 		s := WantedSetting{Kind: bundle.KindNetwork, Name: name}
 		list = append(list, Step{
 			Action:  Action{Verb: VerbUnset, Entry: s.ID(), Reason: ReasonStale, Impact: bundle.ImpactDrain}, // its pods lose it
@@ -328,7 +330,7 @@ func (p *planner) clears() []Step {
 	return list
 }
 
-// readByStopped are the paths that services read that stop, folded. They change while nobody reads them.
+// readByStopped are the folded paths that services read which stop. They change while those are stopped.
 func (p *planner) readByStopped() map[string]bool {
 	read := map[string]bool{}
 	for _, s := range p.target.Services {

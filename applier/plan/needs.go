@@ -4,13 +4,14 @@ import (
 	"wmco/bundle"
 )
 
-// need is a content that a step needs.
+// Need is a content that a step needs.
 type need struct {
 	Digest  bundle.Digest
 	Content Content
 }
 
-// Needs are the contents without which a step cannot be done. A file that is only written for its access has its own.
+// Needs returns the contents without which the step cannot be done. A file that is written for its access alone needs
+// none.
 func (s Step) Needs() []need {
 	switch s.Verb {
 	case VerbWrite:

@@ -8,35 +8,40 @@ import (
 	"wmco/bundle"
 )
 
-// Observed is what is on a host, as far as a target asks.
+// Observed is what is on a host, as far as a target needs to know.
 type Observed struct {
-	// Files by bundle.FoldPath. Of files whose size tells that they differ, the contents are not known.
+	// Files are by bundle.FoldPath. Files whose size already differs are not read.
 	Files    map[string]ObservedFile
 	Settings map[bundle.EntryID]Setting
 	Services map[string]ServiceState // by name in lower case
-	// Folders are what stands in folders that were listed, by the folded path of the folder.
+	// Folders are the contents of the folders that were listed, by the folded path of the folder.
 	Folders map[string][]FileInfo
 }
 
+// ObservedFile is a file with the digest of its contents.
 type ObservedFile struct {
 	FileInfo
 	// SHA256 is empty where the file was not read.
 	SHA256 string
 }
 
-func (seen Observed) Service(name string) ServiceState { return seen.Services[strings.ToLower(name)] }
+// Service returns a service by name, a zero one that is absent if it was not observed.
+func (observed Observed) Service(name string) ServiceState {
+	return observed.Services[strings.ToLower(name)]
+}
 
-func (seen Observed) File(path string) ObservedFile { return seen.Files[bundle.FoldPath(path)] }
+// File returns what is at a path.
+func (observed Observed) File(path string) ObservedFile { return observed.Files[bundle.FoldPath(path)] }
 
-// foreign are files in folders of ours that nobody asked for: neither the target, nor rules for state and logs, nor
-// leftovers of a cut.
-func (seen Observed) foreign(t *Target) (foreign, leftovers []string) {
+// foreign returns the unmanaged files in managed folders: files that are in neither the target nor the rules for state
+// and logs. Leftovers of an interruption are apart.
+func (observed Observed) foreign(t *Target) (foreign, leftovers []string) {
 	wanted := t.Names()
-	for _, folder := range slices.Sorted(maps.Keys(seen.Folders)) {
+	for _, folder := range slices.Sorted(maps.Keys(observed.Folders)) {
 		if t.Exclusive[folder] || t.insideExclusive(folder) || t.Logs[folder] {
 			continue
 		}
-		for _, f := range seen.Folders[folder] {
+		for _, f := range observed.Folders[folder] {
 			switch {
 			case Leftover(f.Path):
 				leftovers = append(leftovers, f.Path)
@@ -49,7 +54,7 @@ func (seen Observed) foreign(t *Target) (foreign, leftovers []string) {
 	return foreign, leftovers
 }
 
-// isState tells whether programs on the host write the path.
+// isState reports whether programs on the host write the path.
 func (t *Target) isState(path string) bool {
 	key := bundle.FoldPath(path)
 	return slices.ContainsFunc(t.State, func(s bundle.State) bool {
@@ -61,7 +66,7 @@ func (t *Target) isState(path string) bool {
 	})
 }
 
-// holdsState tells whether state of programs, or logs, are somewhere in a folder.
+// holdsState reports whether state of programs, or logs, are somewhere below a folder.
 func (t *Target) holdsState(dir string) bool {
 	inside := bundle.FoldPath(dir) + `\`
 	for log := range t.Logs {
@@ -72,7 +77,7 @@ func (t *Target) holdsState(dir string) bool {
 	return slices.ContainsFunc(t.State, func(s bundle.State) bool { return strings.HasPrefix(bundle.FoldPath(s.Path), inside) })
 }
 
-// insideExclusive tells whether a folded path is below an exclusive folder.
+// insideExclusive reports whether a folded path is below an exclusive folder.
 func (t *Target) insideExclusive(key string) bool {
 	for dir := range t.Exclusive {
 		if strings.HasPrefix(key, dir+`\`) {

@@ -8,15 +8,7 @@ import (
 	"wmco/bundle"
 )
 
-func (p Plan) Summary() string {
-	text := fmt.Sprintf("%d actions, impact %s", len(p.Steps), p.Impact())
-	if names := p.Restarts(); len(names) > 0 {
-		text += ", restarts " + strings.Join(names, ", ")
-	}
-	return text
-}
-
-// Plan is what brings a host from what was observed to a target, in order, and nothing else.
+// Plan is what brings a host from an observation to a target: its steps, in order.
 //
 //	folders, settings, files that nobody reads yet              while everything runs
 //	stop          services that change, that read what changes, that depend on those: dependents first
@@ -25,21 +17,21 @@ func (p Plan) Summary() string {
 //	folders that are empty now
 type Plan struct {
 	Steps []Step
-	// Adopt are entries that are right and that we did not own.
+	// Adopt are entries that are right and not managed yet.
 	Adopt []bundle.EntryID
-	// Pending are settings that come into force with the next boot.
+	// Pending are settings that take effect with the next boot.
 	Pending []bundle.EntryID
-	// Reboot tells that services wait for the boot: they are not started before it.
+	// Reboot reports whether services wait for the boot: they are not started before it.
 	Reboot bool
-	// Missing are contents that steps need and nobody knows or has.
+	// Missing are contents that steps need and that are not available on the host.
 	Missing []Missing
-	// Waiting are endpoints whose network is not there yet.
+	// Waiting are endpoints whose network does not exist yet.
 	Waiting []bundle.EntryID
-	// Foreign are files that are left alone, leftovers what cuts left behind.
+	// Foreign are unmanaged files, which stay. Leftovers are files that interruptions left behind.
 	Foreign, Leftovers []string
 }
 
-// Step is an action with what it needs.
+// Step is an action with what is needed to do it.
 type Step struct {
 	Action
 	File    WantedFile
@@ -47,7 +39,7 @@ type Step struct {
 	Service WantedService
 }
 
-// Readers are the services that are stopped and started for something that is written before they stop.
+// Readers returns the services that are stopped and started for a file that is written before they stop.
 func (p Plan) Readers() []string {
 	written := map[string]bool{}
 	var names []string
@@ -62,7 +54,7 @@ func (p Plan) Readers() []string {
 	return names
 }
 
-// Actions are what the plan shows.
+// Actions returns what the plan shows.
 func (p Plan) Actions() []Action {
 	list := []Action{}
 	for _, s := range p.Steps {
@@ -71,7 +63,7 @@ func (p Plan) Actions() []Action {
 	return list
 }
 
-// Impact is the highest of all steps.
+// Impact returns the highest impact of all steps.
 func (p Plan) Impact() bundle.Impact {
 	highest := bundle.ImpactNone
 	for _, s := range p.Steps {
@@ -82,7 +74,7 @@ func (p Plan) Impact() bundle.Impact {
 	return highest
 }
 
-// Restarts are the services that stop and start again, by name.
+// Restarts returns the services that stop and start again, by name.
 func (p Plan) Restarts() []string {
 	stopped := map[string]bool{}
 	var list []string
@@ -97,8 +89,17 @@ func (p Plan) Restarts() []string {
 	return slices.Sorted(slices.Values(list))
 }
 
-// Stale is what belongs to another cluster: paths with state, and HNS networks. It is removed before anything starts, since
-// old certificates, addresses and networks keep a node from joining.
+// Summary returns the plan in one line.
+func (p Plan) Summary() string {
+	text := fmt.Sprintf("%s, impact %s", bundle.Count(len(p.Steps), "action"), p.Impact())
+	if names := p.Restarts(); len(names) > 0 {
+		text += ", restarts " + strings.Join(names, ", ")
+	}
+	return text
+}
+
+// Stale is what belongs to another cluster: paths with state, and HNS networks. It is removed before anything starts,
+// because old certificates, addresses and networks keep a node from joining.
 type Stale struct {
 	Paths    []string `json:"paths,omitempty"`
 	Networks []string `json:"networks,omitempty"`

@@ -8,7 +8,7 @@ import (
 	"wmco/bundle"
 )
 
-// CheckKept checks a path that only the journal names. What is above the roots was at most made.
+// CheckKept checks a path that only a journal names. A parent of the roots is allowed: at most it was created.
 func CheckKept(path string) error {
 	if err := bundle.CheckPath(path); err != nil {
 		return err
@@ -20,11 +20,12 @@ func CheckKept(path string) error {
 	return nil
 }
 
-// roots are the folders in which bundles may have files, folders, state and logs. A stream that names another place is refused
-// whole, whoever sent it.
+// roots are the folders in which bundles may have files, folders, state and logs. A bundle that names another place is
+// refused, whoever sent it.
 func roots() []string { return []string{`C:\k`, `C:\var\log`, `C:\var\lib`} }
 
-// inRoots tells whether a path is one of the roots or in one. The path is canonical (bundle.CheckPath), so no `..` leads out.
+// inRoots reports whether a path is in one of the roots or is one. The path is canonical (bundle.CheckPath), so it has no
+// `..`.
 func inRoots(path string) bool {
 	key := bundle.FoldPath(path)
 	return slices.ContainsFunc(roots(), func(root string) bool {
@@ -33,7 +34,7 @@ func inRoots(path string) bool {
 	})
 }
 
-// CheckRoots tells the first path of a bundle that is in none of them.
+// CheckRoots returns an error for the first path of a bundle that is in none of the roots.
 func CheckRoots(b bundle.Bundle) error {
 	for _, path := range paths(b) {
 		if !inRoots(path) {
@@ -43,7 +44,7 @@ func CheckRoots(b bundle.Bundle) error {
 	return nil
 }
 
-// paths are all that a bundle lets the applier write, make or remove.
+// paths returns everything that a bundle lets the applier write, make or remove.
 func paths(b bundle.Bundle) []string {
 	var list []string
 	for _, l := range b.Layers() {

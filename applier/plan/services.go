@@ -9,14 +9,14 @@ import (
 	"wmco/bundle"
 )
 
-// services decides which are configured, deleted, stopped and started.
+// services decides which services are configured, deleted, stopped and started.
 func (p *planner) services() {
 	for _, s := range p.target.Services {
-		have := p.seen.Service(s.Config.Name)
+		have := p.observed.Service(s.Config.Name)
 		if s.Present {
 			p.configure(s, have)
 		} else {
-			p.retire(s, have)
+			p.unconfigure(s, have)
 		}
 	}
 	p.stopReaders()
@@ -30,7 +30,7 @@ func (p *planner) configure(s WantedService, have ServiceState) {
 	a := Action{Verb: VerbPut, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonAbsent, Impact: s.Impact}
 	if have.Status == ServiceAbsent {
 		a.Impact = bundle.ImpactNone
-		p.put = append(p.put, Step{Action: a, Service: s})
+		p.putSteps = append(p.putSteps, Step{Action: a, Service: s})
 		return
 	}
 	if p.sameConfig(s, have) {
@@ -38,27 +38,27 @@ func (p *planner) configure(s WantedService, have ServiceState) {
 		return
 	}
 	a.Reason = ReasonDiffers
-	anew := have.CommandLine != s.Config.CommandLine || !p.sameEnvironment(s, have)
-	if !anew || have.Status == ServiceStopped {
+	restarts := have.CommandLine != s.Config.CommandLine || !p.sameEnvironment(s, have)
+	if !restarts || have.Status == ServiceStopped {
 		a.Impact = bundle.ImpactNone
 	}
-	if anew || have.Status == ServiceDeleting {
+	if restarts || have.Status == ServiceDeleting {
 		p.mustStop(s.Config.Name, cause{ReasonRestart, s.Impact})
 	}
-	p.put = append(p.put, Step{Action: a, Service: s})
+	p.putSteps = append(p.putSteps, Step{Action: a, Service: s})
 }
 
-func (p *planner) retire(s WantedService, have ServiceState) {
+func (p *planner) unconfigure(s WantedService, have ServiceState) {
 	if have.Status == ServiceAbsent {
 		return
 	}
 	a := Action{Verb: VerbDelete, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonUnwanted, Impact: s.Impact}
 	p.mustStop(s.Config.Name, cause{ReasonUnwanted, s.Impact})
-	p.put = append(p.put, Step{Action: a, Service: s})
+	p.putSteps = append(p.putSteps, Step{Action: a, Service: s})
 }
 
-// sameConfig compares all that the service control manager keeps. Recovery is left aside where the host cannot tell it
-// (a reset period of -1).
+// sameConfig compares everything that the service control manager keeps. Recovery is not compared where the host does not
+// know it (a reset period of -1).
 func (p *planner) sameConfig(s WantedService, have ServiceState) bool {
 	recovery := have.Recovery.ResetSeconds == -1 ||
 		have.Recovery.ResetSeconds == s.Config.Recovery.ResetSeconds && slices.Equal(have.Recovery.RestartAfterSeconds, s.Config.Recovery.RestartAfterSeconds)
@@ -80,22 +80,22 @@ func sameNames(a, b []string) bool {
 	return slices.Equal(fold(a), fold(b))
 }
 
-// sameEnvironment compares variables, without those that are only there to hide a variable of the machine: adding or
-// removing one of those needs no restart.
+// sameEnvironment compares variables, without those that only hide a variable of the host: adding or removing one of
+// those needs no restart.
 func (p *planner) sameEnvironment(s WantedService, have ServiceState) bool {
-	seen := map[string]string{}
+	observed := map[string]string{}
 	for _, line := range have.Environment {
 		name, text, _ := strings.Cut(line, "=")
-		seen[strings.ToUpper(name)] = text
+		observed[strings.ToUpper(name)] = text
 	}
 	for _, v := range s.Variables {
-		text, ok := seen[strings.ToUpper(v.Name)]
+		text, ok := observed[strings.ToUpper(v.Name)]
 		if !ok || !v.Value.Is(text) {
 			return false
 		}
-		delete(seen, strings.ToUpper(v.Name))
+		delete(observed, strings.ToUpper(v.Name))
 	}
-	for _, text := range seen {
+	for _, text := range observed {
 		if text != "" {
 			return false
 		}
@@ -103,14 +103,14 @@ func (p *planner) sameEnvironment(s WantedService, have ServiceState) bool {
 	return true
 }
 
-// sameShadows compares what sameEnvironment leaves aside.
+// sameShadows compares what sameEnvironment leaves out.
 func (p *planner) sameShadows(s WantedService, have ServiceState) bool {
-	want := s.Hidden(p.c.Shadows)
+	want := s.Hidden(p.circumstances.Shadows)
 	return !slices.ContainsFunc(want, func(line string) bool { return !slices.Contains(have.Environment, line) }) &&
 		len(have.Environment) == len(s.Variables)+len(want)
 }
 
-// Hidden are the variables that the service gets as empty because the machine had them when it booted.
+// Hidden returns the variables that the service gets with an empty value because the host had them when it booted.
 func (s WantedService) Hidden(shadows []string) []string {
 	var lines []string
 	for _, name := range shadows {
@@ -121,11 +121,11 @@ func (s WantedService) Hidden(shadows []string) []string {
 	return lines
 }
 
-// mustStop notes that a service stops, if it runs, for the gravest of the causes.
+// mustStop stops a service if it runs. Of several causes the one of the highest impact is shown.
 func (p *planner) mustStop(name string, c cause) {
-	have := p.seen.Service(name)
+	have := p.observed.Service(name)
 	runs := have.Status == ServiceRunning || have.Status == ServicePending || have.Status == ServiceDeleting
-	if !runs || strings.EqualFold(name, p.c.Self) {
+	if !runs || strings.EqualFold(name, p.circumstances.Self) {
 		return
 	}
 	key := strings.ToLower(name)
@@ -134,7 +134,8 @@ func (p *planner) mustStop(name string, c cause) {
 	}
 }
 
-// stopReaders stops services that read what changes, that a cut run did not start again, or whose state goes.
+// stopReaders stops services that read a changed file, that an interrupted run did not start again, or whose state is
+// removed.
 func (p *planner) stopReaders() {
 	for _, s := range p.target.Services {
 		for _, path := range s.reads {
@@ -142,20 +143,20 @@ func (p *planner) stopReaders() {
 				p.mustStop(s.Config.Name, cause{ReasonRestart, impact})
 			}
 		}
-		if slices.Contains(p.c.Restart, s.Config.Name) || !p.c.Stale.none() {
+		if slices.Contains(p.circumstances.Restart, s.Config.Name) || !p.circumstances.Stale.none() {
 			p.mustStop(s.Config.Name, cause{ReasonRestart, bundle.ImpactRestart})
 		}
 	}
 }
 
-// stopDependents stops what depends on a service that stops: Windows refuses to stop that one before
-// (ERROR_DEPENDENT_SERVICES_RUNNING). Services that are not ours are among them.
+// stopDependents stops the services that depend on one that stops, because Windows refuses to stop that one first
+// (ERROR_DEPENDENT_SERVICES_RUNNING). Unmanaged services are among them.
 func (p *planner) stopDependents() {
 	todo := slices.Sorted(maps.Keys(p.stop))
 	for len(todo) > 0 {
 		key := todo[0]
 		todo = todo[1:]
-		for _, name := range p.seen.Services[key].Dependents {
+		for _, name := range p.observed.Services[key].Dependents {
 			if p.stopDependent(name, p.stop[key].impact) {
 				todo = append(todo, strings.ToLower(name))
 			}
@@ -163,34 +164,35 @@ func (p *planner) stopDependents() {
 	}
 }
 
-// stopDependent stops a service for one that it depends on; of several causes the highest impact counts. It reports whether
-// that is new for its own dependents.
+// stopDependent stops a service for one that it depends on. Of several the highest impact counts, in whichever order they
+// come. It reports whether the service's own dependents have to be looked at again.
 func (p *planner) stopDependent(name string, impact bundle.Impact) bool {
 	key := strings.ToLower(name)
 	have, stops := p.stop[key]
-	if strings.EqualFold(name, p.c.Self) || stops && (have.reason != ReasonDependency || have.impact.Rank() >= impact.Rank()) {
+	if strings.EqualFold(name, p.circumstances.Self) || stops && (have.reason != ReasonDependency || have.impact.Rank() >= impact.Rank()) {
 		return false
 	}
 	p.stop[key] = cause{ReasonDependency, impact}
-	p.addForeign(name, impact)
+	p.addUnmanaged(name, impact)
 	return true
 }
 
-// addForeign adds a dependent that the bundle does not have to the target: it stops and starts again, and stays as it is.
-func (p *planner) addForeign(name string, impact bundle.Impact) {
+// addUnmanaged adds a dependent that is not in the bundle to the target: it stops and starts again, and is not
+// configured.
+func (p *planner) addUnmanaged(name string, impact bundle.Impact) {
 	if slices.ContainsFunc(p.target.Services, func(s WantedService) bool { return strings.EqualFold(s.Config.Name, name) }) {
 		return
 	}
 	p.target.Services = append(p.target.Services, WantedService{Config: ServiceConfig{Name: name}, Present: true, Run: true, Impact: impact})
-	if _, seen := p.seen.Services[strings.ToLower(name)]; !seen {
-		p.seen.Services[strings.ToLower(name)] = ServiceState{ServiceConfig: ServiceConfig{Name: name}, Status: ServiceRunning}
+	if _, observed := p.observed.Services[strings.ToLower(name)]; !observed {
+		p.observed.Services[strings.ToLower(name)] = ServiceState{ServiceConfig: ServiceConfig{Name: name}, Status: ServiceRunning}
 	}
 }
 
-// stops are the steps that stop services, those that depend on others before those.
+// stops returns the steps that stop services, dependents before the services that they depend on.
 func (p *planner) stops() []Step {
 	var list []Step
-	for _, s := range slices.Backward(p.byDependency(p.dependenciesSeen)) {
+	for _, s := range slices.Backward(p.byDependency(p.observedDependencies)) {
 		if c, stops := p.stop[strings.ToLower(s.Config.Name)]; stops {
 			a := Action{Verb: VerbStop, Entry: bundle.KindService.ID(s.Config.Name), Reason: c.reason, Impact: c.impact}
 			list = append(list, Step{Action: a, Service: s})
@@ -199,15 +201,15 @@ func (p *planner) stops() []Step {
 	return list
 }
 
-// starts are the steps that start services: those that were stopped and those that should run and do not. Before a boot
-// that is needed anyway, only what ran before.
+// starts returns the steps that start services: those that were stopped and those that should run and do not. Before a
+// boot that is needed anyway, only services that ran before are started.
 func (p *planner) starts() []Step {
 	wait := p.plan.Reboot
 	var list []Step
 	for _, s := range p.byDependency(func(s WantedService) []string { return s.Config.Dependencies }) {
 		c, stopped := p.stop[strings.ToLower(s.Config.Name)]
-		runs := p.seen.Service(s.Config.Name).Status == ServiceRunning && !stopped
-		if !s.Present || !s.Run || runs || wait && !stopped || strings.EqualFold(s.Config.Name, p.c.Self) && p.seen.Service(s.Config.Name).Status != ServiceAbsent {
+		runs := p.observed.Service(s.Config.Name).Status == ServiceRunning && !stopped
+		if !s.Present || !s.Run || runs || wait && !stopped || strings.EqualFold(s.Config.Name, p.circumstances.Self) && p.observed.Service(s.Config.Name).Status != ServiceAbsent {
 			continue
 		}
 		a := Action{Verb: VerbStart, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonNotRunning, Impact: bundle.ImpactNone}
@@ -219,19 +221,20 @@ func (p *planner) starts() []Step {
 	return list
 }
 
-// dependenciesSeen are those that a service has now, and the ones by which others are known to depend on it.
-func (p *planner) dependenciesSeen(s WantedService) []string {
-	names := slices.Clone(p.seen.Service(s.Config.Name).Dependencies)
+// observedDependencies returns the services that a service depends on now, and those by which others are known to depend
+// on it.
+func (p *planner) observedDependencies(s WantedService) []string {
+	names := slices.Clone(p.observed.Service(s.Config.Name).Dependencies)
 	for _, other := range p.target.Services {
-		if slices.ContainsFunc(p.seen.Service(other.Config.Name).Dependents, func(n string) bool { return strings.EqualFold(n, s.Config.Name) }) {
+		if slices.ContainsFunc(p.observed.Service(other.Config.Name).Dependents, func(n string) bool { return strings.EqualFold(n, s.Config.Name) }) {
 			names = append(names, other.Config.Name)
 		}
 	}
 	return names
 }
 
-// byDependency sorts services so that each comes after those it depends on; otherwise by name. A cycle, which the service
-// control manager refuses as well (ERROR_CIRCULAR_DEPENDENCY), is broken at its first service by name.
+// byDependency sorts services so that each comes after those it depends on, otherwise by name. A cycle is broken at its
+// first service by name; the service control manager refuses cycles too (ERROR_CIRCULAR_DEPENDENCY).
 func (p *planner) byDependency(dependencies func(WantedService) []string) []WantedService {
 	all := map[string]WantedService{}
 	var names []string

@@ -9,8 +9,8 @@ import (
 	"wmco/bundle"
 )
 
-// Target is what a host should be: what a bundle wants there, and what must not be there any more. What was there before
-// a change is one as well, so that rolling back is applying.
+// Target is what a host should be: what a bundle wants there, and what must be removed. The state before a change is a
+// target as well, so that rolling back is applying.
 type Target struct {
 	Files    []WantedFile
 	Settings []WantedSetting
@@ -23,16 +23,16 @@ type Target struct {
 	Logs map[string]bool
 }
 
-// WantedFile is a file or folder as it should be. Kind FileAbsent is one that must go, for the reason.
+// WantedFile is a file or folder as it should be. One with the kind FileAbsent is removed, for Reason.
 type WantedFile struct {
 	ID     bundle.EntryID
 	Path   string
 	Kind   FileKind
 	Access bundle.Access
-	// Inherited is the access that a folder gets which the bundle does not name: that of the folder it is in.
+	// Inherited is the access of a folder that the bundle does not name: that of its parent.
 	Inherited bundle.Access
 	Impact    bundle.Impact
-	// Digest is how the bundle calls the contents, content what they are.
+	// Digest is the bundle's name for the contents; Content is what the host knows of them.
 	Digest  bundle.Digest
 	Content Content
 	Reason  Reason
@@ -47,16 +47,16 @@ type WantedSetting struct {
 	Impact  bundle.Impact
 }
 
-// ID names the setting as the bundle names its entry.
+// ID is the name of the setting's entry in a bundle.
 func (s WantedSetting) ID() bundle.EntryID { return s.Kind.ID(s.Name) }
 
 // WantedService is a service as it should be.
 type WantedService struct {
-	// Config lacks the environment, which is in variables.
+	// Config has no environment: that is in Variables.
 	Config    ServiceConfig
 	Variables []variable
 	Present   bool
-	// Run tells that it should run.
+	// Run reports whether the service should run.
 	Run    bool
 	reads  []string
 	Probe  bundle.Probe
@@ -64,7 +64,7 @@ type WantedService struct {
 	Impact bundle.Impact
 }
 
-// NewTarget is the target of a bundle.
+// NewTarget returns the target of a bundle.
 func NewTarget(b bundle.Bundle, contents Contents) Target {
 	t := Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
 	for _, l := range b.Layers() {
@@ -141,7 +141,7 @@ func wantVariable(v bundle.Variable, contents Contents) variable {
 	return variable{Name: v.Name, Value: PlainValue(v.Value)}
 }
 
-// addParents adds the folders that others are in and that the bundle does not name, and sorts.
+// addParents adds the folders around others that the bundle does not name, and sorts.
 func (t *Target) addParents() {
 	have, access := map[string]bool{}, map[string]bundle.Access{}
 	for _, f := range t.Files {
@@ -153,14 +153,14 @@ func (t *Target) addParents() {
 	for _, f := range slices.Clone(t.Files) {
 		for dir := bundle.Dir(f.Path); !IsRoot(dir) && !have[bundle.FoldPath(dir)]; dir = bundle.Dir(dir) {
 			have[bundle.FoldPath(dir)] = true
-			// Without an access: one that is there keeps its own.
+			// No access: a folder that exists keeps its own.
 			t.Files = append(t.Files, WantedFile{ID: bundle.KindDirectory.ID(dir), Path: dir, Kind: FileDirectory, Impact: bundle.ImpactNone, Inherited: nearest(access, dir)})
 		}
 	}
 	SortFiles(t.Files)
 }
 
-// nearest is the access of the innermost folder around a path that has one.
+// nearest returns the access of the innermost folder around a path that has one.
 func nearest(access map[string]bundle.Access, path string) bundle.Access {
 	for dir := bundle.Dir(path); !IsRoot(dir); dir = bundle.Dir(dir) {
 		if a := access[bundle.FoldPath(dir)]; a != "" {
@@ -170,7 +170,7 @@ func nearest(access map[string]bundle.Access, path string) bundle.Access {
 	return bundle.AccessUsers
 }
 
-// SortFiles puts folders first, the outer ones before the inner ones.
+// SortFiles sorts folders before files, and outer folders before inner ones.
 func SortFiles(files []WantedFile) {
 	slices.SortStableFunc(files, func(a, b WantedFile) int {
 		return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), cmp.Compare(bundle.FoldPath(a.Path), bundle.FoldPath(b.Path)))
@@ -184,11 +184,11 @@ func rank(k FileKind) int {
 	return 1
 }
 
-// IsRoot tells whether a path is that of a drive, `C:\`.
+// IsRoot reports whether a path is that of a drive, `C:\`.
 func IsRoot(path string) bool { return len(path) <= len(`C:\`) }
 
-// Drop adds to the target what must go: entries of owned bundles that it does not want. What was found in place, and what
-// is left behind on purpose, stays.
+// Drop adds to the target what must be removed: entries of owned bundles that it does not want. Permanent settings and
+// entries that were found on the host stay.
 func (t *Target) Drop(owned []bundle.Bundle, found map[bundle.EntryID]bool, made []string) {
 	d := dropper{target: t, wanted: t.Names(), found: found}
 	for _, b := range owned {
@@ -208,7 +208,7 @@ func (t *Target) Drop(owned []bundle.Bundle, found map[bundle.EntryID]bool, made
 	}
 }
 
-// Names are those of all that the target mentions, folded.
+// Names returns the folded names of everything in the target.
 func (t *Target) Names() map[string]bool {
 	names := map[string]bool{}
 	for _, f := range t.Files {
@@ -225,9 +225,10 @@ func (t *Target) Names() map[string]bool {
 
 func fileName(path string) string { return "path " + bundle.FoldPath(path) }
 
+// ServiceName returns the key of a service in Names and Owned.
 func ServiceName(name string) string { return "service " + strings.ToLower(name) }
 
-// dropper adds each thing once.
+// dropper adds each entry once.
 type dropper struct {
 	target *Target
 	wanted map[string]bool
@@ -261,7 +262,7 @@ func (d dropper) service(s WantedService) {
 	d.target.Services = append(d.target.Services, s)
 }
 
-// ServiceNames are all services of the target, by name.
+// ServiceNames returns the services of the target, sorted.
 func (t *Target) ServiceNames() []string {
 	names := map[string]bool{}
 	for _, s := range t.Services {

@@ -9,7 +9,7 @@ import (
 	"wmco/bundle"
 )
 
-// Content names bytes. A zero one is not known on this host.
+// Content names bytes by their digest. A zero Content is not known on this host.
 type Content struct {
 	// SHA256 is of the raw bytes, in hex.
 	SHA256 string `json:"sha256,omitempty"`
@@ -17,25 +17,27 @@ type Content struct {
 	Size int64 `json:"size,omitempty"`
 }
 
+// ContentOf returns the content that data is.
 func ContentOf(data []byte) Content {
 	sum := sha256.Sum256(data)
 	return Content{SHA256: hex.EncodeToString(sum[:]), Size: int64(len(data))}
 }
 
-// Value is the text of a setting or variable, which may be a secret that this host has not seen.
+// Value is the text of a setting or variable. It may be a secret that this host does not have yet.
 type Value struct {
 	Text string
-	// Known tells that text is the value; otherwise content names it.
+	// Known reports whether Text is the value; otherwise Content names it.
 	Known   bool
 	digest  bundle.Digest
 	Content Content
 }
 
+// PlainValue returns a value that is known.
 func PlainValue(text string) Value {
 	return Value{Text: text, Known: true, Content: ContentOf([]byte(text))}
 }
 
-// Is tells whether text is the value.
+// Is reports whether text is the value.
 func (v Value) Is(text string) bool {
 	if v.Known {
 		return v.Text == text
@@ -48,15 +50,17 @@ type variable struct {
 	Value Value
 }
 
+// SplitVariable splits a line NAME=value.
 func SplitVariable(line string) variable {
 	name, text, _ := strings.Cut(line, "=")
 	return variable{Name: name, Value: PlainValue(text)}
 }
 
-// Contents is what a host knows of the contents that a manifest names: by sha256 for public ones, and for secret ones, whose
-// digests are keyed, by what came with them.
+// Contents is what a host knows of the contents that a manifest names. Public ones are known by their sha256; the digests
+// of secrets are keyed, so those are known from what was sent with them.
 type Contents map[bundle.Digest]Content
 
+// Content returns what the host knows of a content by its digest; size is in bytes, 0 where it is not known.
 func (k Contents) Content(d bundle.Digest, size int64) Content {
 	if c, ok := k[d]; ok {
 		return c
@@ -67,5 +71,5 @@ func (k Contents) Content(d bundle.Digest, size int64) Content {
 	return Content{}
 }
 
-// Value is one that travels as content.
+// Value returns a value that is sent as content.
 func (k Contents) Value(d bundle.Digest) Value { return Value{digest: d, Content: k.Content(d, 0)} }

@@ -6,20 +6,22 @@ import (
 	"wmco/bundle/archive"
 )
 
-// Bundle is a bundle as the host keeps it: what we own, and what its contents are.
-type Bundle struct {
+// BundleRecord is a bundle as a host keeps it: its manifest and what its contents are.
+type BundleRecord struct {
 	Manifest bundle.Manifest   `json:"manifest"`
 	Contents []archive.Content `json:"contents,omitempty"`
 }
 
-func (r Bundle) Bundle() bundle.Bundle {
+// Bundle returns the layers of the manifest; a zero bundle where there is none.
+func (r BundleRecord) Bundle() bundle.Bundle {
 	if len(r.Manifest.Layers) != 2 {
 		return bundle.Bundle{}
 	}
 	return bundle.Bundle{Cluster: r.Manifest.Layers[0].Layer, Node: r.Manifest.Layers[1].Layer}
 }
 
-func (r Bundle) Known() plan.Contents {
+// Known returns its contents by digest.
+func (r BundleRecord) Known() plan.Contents {
 	k := plan.Contents{}
 	for _, c := range r.Contents {
 		k[c.Digest] = plan.Content{SHA256: c.SHA256, Size: c.Size}
@@ -27,7 +29,7 @@ func (r Bundle) Known() plan.Contents {
 	return k
 }
 
-func (r Bundle) check() error {
+func (r BundleRecord) check() error {
 	if r.Manifest.Schema == 0 {
 		return nil // nothing was applied
 	}

@@ -9,13 +9,13 @@ import (
 	"wmco/bundle"
 )
 
-// Cache remembers what files held, so that a host whose files have not been touched need not read 400 MB of them. It is
-// believed as long as size, time of writing and identity of the file are the same; a full observation asks the files.
+// Cache holds the digests of files, so that a host whose files were not touched need not read 400 MB of them. A digest is
+// used as long as size, modification time and identity of the file are the same. A full observation reads the files.
 type Cache struct {
 	Schema int                   `json:"schema"`
 	Files  map[string]cachedFile `json:"files"`
-	// dirty tells that it knows more than its file. What the file knows too much is never believed, and goes when it is next
-	// written.
+	// dirty reports whether it has entries that its file lacks. Entries that only the file has are never used, and go
+	// when it is written.
 	dirty bool
 }
 
@@ -26,14 +26,14 @@ type cachedFile struct {
 	SHA256   string    `json:"sha256"`
 }
 
-// settled is how long before it was hashed a file must have been written for the hash to be remembered: one written again
-// within the resolution of the file system's clock would keep its time. FAT resolves 2 s, NTFS 100 ns
+// settled is how long a file must not have been written before its digest is kept: one that is written again within the
+// resolution of the file system's clock would keep its time. FAT resolves 2 s, NTFS 100 ns
 // (learn.microsoft.com/windows/win32/sysinfo/file-times); the margin also covers clocks that step.
 const settled = 3 * time.Second
 
 func readCache(ctx context.Context, host Files) *Cache {
 	c := &Cache{Schema: Schema}
-	// Damaged, newer or not there: everything is read once.
+	// Where it is damaged, newer or absent, everything is read once.
 	if err := Read(ctx, host, FileCache, "cache", c); err != nil || c.Schema != Schema || c.Files == nil {
 		return &Cache{Schema: Schema, Files: map[string]cachedFile{}}
 	}
@@ -49,6 +49,7 @@ func (c *Cache) Lookup(f plan.FileInfo) string {
 	return have.SHA256
 }
 
+// Store keeps the digest of a file that was not written lately; now is the time of the host.
 func (c *Cache) Store(f plan.FileInfo, sum string, now time.Time) {
 	key := bundle.FoldPath(f.Path)
 	if f.ID == "" || now.Sub(f.Modified) < settled {
@@ -62,7 +63,7 @@ func (c *Cache) Store(f plan.FileInfo, sum string, now time.Time) {
 	}
 }
 
-// Keep forgets all files but these.
+// Keep removes the entries of all other files.
 func (c *Cache) Keep(paths map[string]bool) {
 	maps.DeleteFunc(c.Files, func(path string, _ cachedFile) bool { return !paths[path] })
 }

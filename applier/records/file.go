@@ -13,7 +13,7 @@ import (
 	"wmco/bundle"
 )
 
-// encode is indented JSON without HTML escapes, a newline at the end.
+// encode returns indented JSON without HTML escapes, with a newline at the end.
 func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -25,17 +25,18 @@ func encode(v any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Schema is the version of what stands on the disk of a host. It grows with every field that is added, also in a
-// manifest: an older program then says that a newer one wrote the record, instead of calling it damaged.
+// Schema is the version of the records on a host's disk. It grows with every field that is added, also in a manifest: an
+// older program then reports a record of a newer one, instead of a damaged one.
 const Schema = 1
 
 // maxRecord bounds a ledger or journal, in bytes; that of a full node is under 1 MiB.
 const maxRecord = 256 << 20
 
-// ErrDamaged says that a record is there and cannot be read.
+// ErrDamaged means that a record exists and cannot be read.
 var ErrDamaged = errors.New("damaged")
 
-// Read fills into with a record. One that is not there leaves it alone; one of a newer program is a *bundle.SchemaError.
+// Read decodes a record. A record that does not exist leaves into as it is; one of a newer program is a
+// *bundle.SchemaError.
 func Read(ctx context.Context, host Files, path, what string, into any) error {
 	data, err := ReadAll(ctx, host, path)
 	switch {
@@ -48,7 +49,7 @@ func Read(ctx context.Context, host Files, path, what string, into any) error {
 	if err := bundle.CheckSchema(data, what, Schema); errors.As(err, &newer) {
 		return err
 	}
-	// Strictly: a record of the same schema has only known fields, anything else is damage.
+	// Strict, because a record of the same schema has only known fields: anything else is damage.
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(into); err != nil {
@@ -57,6 +58,7 @@ func Read(ctx context.Context, host Files, path, what string, into any) error {
 	return nil
 }
 
+// ReadAll returns a small file of the StateFolder. A file that does not exist is fs.ErrNotExist.
 func ReadAll(ctx context.Context, host Files, path string) ([]byte, error) {
 	f, err := host.Open(ctx, path)
 	if err != nil {
@@ -66,6 +68,7 @@ func ReadAll(ctx context.Context, host Files, path string) ([]byte, error) {
 	return data, errors.Join(err, f.Close())
 }
 
+// Write encodes a record and replaces its file.
 func Write(ctx context.Context, host Files, path string, record any) error {
 	data, err := encode(record)
 	if err != nil {
@@ -74,7 +77,7 @@ func Write(ctx context.Context, host Files, path string, record any) error {
 	return host.Write(ctx, path, bundle.AccessAdmins, bytes.NewReader(data))
 }
 
-// Where things stand in the StateFolder.
+// Where records are in the StateFolder.
 const (
 	FileLedger  = plan.StateFolder + `\ledger.json`
 	FileJournal = plan.StateFolder + `\journal.json`

@@ -8,6 +8,7 @@ import (
 	"wmco/bundle"
 )
 
+// AddSetting adds what a setting is, unless the journal has it.
 func (b *Before) AddSetting(have plan.Setting, wanted plan.WantedSetting) {
 	same := func(s SettingBefore) bool { return s.Kind == wanted.Kind && s.Name == wanted.Name }
 	if slices.ContainsFunc(b.Settings, same) {
@@ -16,19 +17,20 @@ func (b *Before) AddSetting(have plan.Setting, wanted plan.WantedSetting) {
 	b.Settings = append(b.Settings, SettingBefore{Kind: wanted.Kind, Name: wanted.Name, Value: []byte(have.Value), Present: have.Present})
 }
 
-func (b *Before) AddService(name string, seen plan.Observed) {
+// AddService adds what a service is, unless the journal has it.
+func (b *Before) AddService(name string, observed plan.Observed) {
 	same := func(s serviceBefore) bool { return plan.ServiceName(s.Config.Name) == plan.ServiceName(name) }
 	if slices.ContainsFunc(b.Services, same) {
 		return
 	}
-	have := seen.Service(name)
+	have := observed.Service(name)
 	have.Name = name
 	b.Services = append(b.Services, serviceBefore{
 		Config: have.ServiceConfig, Present: have.Status != plan.ServiceAbsent, Running: have.Status == plan.ServiceRunning || have.Status == plan.ServicePending,
 	})
 }
 
-// Target is what there was, as something to apply.
+// Target returns what there was, as something to apply.
 func (b Before) Target() plan.Target {
 	t := plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
 	for _, f := range b.Files {
@@ -64,48 +66,49 @@ func (s serviceBefore) item() plan.WantedService {
 	return item
 }
 
-// phase is how far an application has come.
+// Phase is how far a run has come.
 type phase string
 
 const (
-	// PhaseApplying: actions are being done.
+	// PhaseApplying means that actions are being done.
 	PhaseApplying phase = "applying"
-	// PhaseReboot: the rest waits for the machine to boot.
+	// PhaseReboot means that the rest waits for the host to boot.
 	PhaseReboot phase = "rebooting"
-	// PhaseConfirming: everything is healthy, the caller has not confirmed.
+	// PhaseConfirming means that all services are healthy and the caller has not confirmed.
 	PhaseConfirming phase = "confirming"
-	// PhaseRollback: what was there before is being put back.
+	// PhaseRollback means that the state before is being restored.
 	PhaseRollback phase = "rolling back"
 )
 
-// Journal is what is needed to take up or undo an application that was cut. It is there from before the first action until
-// after the ledger is written.
+// Journal is what it takes to resume or undo an interrupted run. It exists from before the first action until after the
+// ledger is written.
 type Journal struct {
 	Schema int    `json:"schema"`
 	Phase  phase  `json:"phase"`
-	Bundle Bundle `json:"bundle"`
-	// Earlier are bundles whose applications were cut before this one: their entries are ours too.
-	Earlier []Bundle `json:"earlier,omitempty"`
+	Bundle BundleRecord `json:"bundle"`
+	// Earlier are bundles whose runs were interrupted before this one: their entries are managed too.
+	Earlier []BundleRecord `json:"earlier,omitempty"`
 	Before  Before   `json:"before"`
-	// Restart are services that read what is changed and have not been started since.
+	// Restart are services that read a changed file and have not been started since.
 	Restart []string `json:"restart,omitempty"`
-	// Starts are services that are started on the way: they have to be healthy at its end.
+	// Starts are services that this run starts: they have to be healthy at its end.
 	Starts []string `json:"starts,omitempty"`
 	// Stale is what belongs to another cluster and has not been removed yet.
 	Stale plan.Stale `json:"stale,omitzero"`
-	// Boot is when the machine had booted, in phaseReboot.
+	// Boot is the boot time of the host, in PhaseReboot.
 	Boot string `json:"boot,omitempty"`
-	// Deadline is when an unconfirmed application is undone, in phaseConfirming.
+	// Deadline is when an unconfirmed run is undone, in PhaseConfirming.
 	Deadline time.Time `json:"deadline,omitzero"`
 }
 
-// Before is what the entries that change were. Contents are in the store or kept aside. It may hold secrets.
+// Before is what the changing entries were. Contents are in the store or kept as files. It may hold secrets.
 type Before struct {
 	Files    []FileBefore    `json:"files,omitempty"`
 	Settings []SettingBefore `json:"settings,omitempty"`
 	Services []serviceBefore `json:"services,omitempty"`
 }
 
+// FileBefore is what was at a path.
 type FileBefore struct {
 	Entry   bundle.EntryID `json:"entry"`
 	Path    string         `json:"path"`
@@ -114,6 +117,7 @@ type FileBefore struct {
 	Content plan.Content   `json:"content,omitzero"`
 }
 
+// SettingBefore is what a setting was.
 type SettingBefore struct {
 	Kind    bundle.EntryKind `json:"kind"`
 	Name    string           `json:"name"`
@@ -128,7 +132,7 @@ type serviceBefore struct {
 }
 
 func (j Journal) check() error {
-	for _, r := range append([]Bundle{j.Bundle}, j.Earlier...) {
+	for _, r := range append([]BundleRecord{j.Bundle}, j.Earlier...) {
 		if err := r.check(); err != nil {
 			return err
 		}
@@ -146,7 +150,7 @@ func (j Journal) check() error {
 	return nil
 }
 
-// StartedByUs tells whether the journal saw no service of that name before us.
+// StartedByUs reports whether the journal recorded no service of that name before the run.
 func (j Journal) StartedByUs(name string) bool {
 	return slices.ContainsFunc(j.Before.Services, func(b serviceBefore) bool {
 		return plan.ServiceName(b.Config.Name) == plan.ServiceName(name) && !b.Present

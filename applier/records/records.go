@@ -17,16 +17,16 @@ type Records struct {
 	Cache   *Cache
 	Ledger  Ledger
 	Journal Journal
-	// Cut reports whether a run was interrupted: there is a journal.
-	Cut bool
+	// Interrupted reports whether the last run was interrupted: there is a journal.
+	Interrupted bool
 	// Damaged reports whether the ledger or the journal could not be read: services may run with what they read before a
 	// change.
 	Damaged bool
-	// Notes say which record is damaged and what that means.
+	// Notes say which record is damaged and what follows from that.
 	Notes []string
 }
 
-// Open reads all records. A damaged one is noted and counts as none, one of a newer program is a *bundle.SchemaError.
+// Open reads all records. A damaged one is noted and counts as absent, one of a newer program is a *bundle.SchemaError.
 func Open(ctx context.Context, host Files) (*Records, error) {
 	r := &Records{host: host}
 	var err error
@@ -52,7 +52,7 @@ func (r *Records) readLedger(ctx context.Context) error {
 		return nil
 	}
 	r.Ledger = Ledger{}
-	return r.tolerate(err, "the ledger is damaged: what it knew to be ours and is no longer wanted stays")
+	return r.tolerate(err, "the ledger is damaged: entries that it listed and that are no longer wanted are not removed")
 }
 
 func (r *Records) readJournal(ctx context.Context) error {
@@ -62,9 +62,9 @@ func (r *Records) readJournal(ctx context.Context) error {
 	}
 	if err != nil {
 		r.Journal = Journal{}
-		return r.tolerate(err, "the journal is damaged: what a cut application replaced cannot be put back")
+		return r.tolerate(err, "the journal is damaged: what an interrupted run replaced cannot be restored")
 	}
-	r.Cut = r.Journal.Schema != 0
+	r.Interrupted = r.Journal.Schema != 0
 	return nil
 }
 
@@ -92,18 +92,18 @@ func (r *Records) WriteJournal(ctx context.Context, j Journal) error {
 	if err := Write(ctx, r.host, FileJournal, j); err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}
-	r.Journal, r.Cut = j, true
+	r.Journal, r.Interrupted = j, true
 	return nil
 }
 
-// RemoveJournal ends a run: the journal goes, then what was kept for it alone.
+// RemoveJournal ends a run: it removes the journal, then what was kept for it alone.
 func (r *Records) RemoveJournal(ctx context.Context) error {
 	for _, path := range []string{FileJournal, FileConfirm} {
 		if err := r.host.Remove(ctx, path); err != nil {
 			return fmt.Errorf("removing %s: %w", path, err)
 		}
 	}
-	r.Journal, r.Cut = Journal{}, false
+	r.Journal, r.Interrupted = Journal{}, false
 	needed := map[string]bool{}
 	for _, c := range r.Ledger.Bundle.Contents {
 		needed[c.SHA256] = true
@@ -120,10 +120,10 @@ func (r *Records) SaveCache(ctx context.Context) {
 	}
 }
 
-// owned are the bundles whose entries are ours: the one that was applied and those whose applications were cut.
-func (r *Records) owned() []Bundle {
-	var list []Bundle
-	for _, b := range append([]Bundle{r.Ledger.Bundle, r.Journal.Bundle}, r.Journal.Earlier...) {
+// owned returns the bundles whose entries are managed: the one that was applied and those of interrupted runs.
+func (r *Records) owned() []BundleRecord {
+	var list []BundleRecord
+	for _, b := range append([]BundleRecord{r.Ledger.Bundle, r.Journal.Bundle}, r.Journal.Earlier...) {
 		if b.Manifest.Digest != "" {
 			list = append(list, b)
 		}
@@ -131,8 +131,8 @@ func (r *Records) owned() []Bundle {
 	return list
 }
 
-// Known are the contents of all bundles that the host has seen, and of this one.
-func (r *Records) Known(b Bundle) plan.Contents {
+// Known returns the contents of all bundles that the host has had, and of this one.
+func (r *Records) Known(b BundleRecord) plan.Contents {
 	all := plan.Contents{}
 	for _, o := range append(r.owned(), b) {
 		for d, c := range o.Known() {
@@ -142,6 +142,7 @@ func (r *Records) Known(b Bundle) plan.Contents {
 	return all
 }
 
+// Bundles returns the bundles whose entries are managed.
 func (r *Records) Bundles() []bundle.Bundle {
 	var list []bundle.Bundle
 	for _, b := range r.owned() {
@@ -150,8 +151,8 @@ func (r *Records) Bundles() []bundle.Bundle {
 	return list
 }
 
-// Folders are those that we made though no bundle names them: parents of others.
-func (r *Records) Folders() []string {
+// MadeFolders returns the folders that we made and that no bundle names: parents of others.
+func (r *Records) MadeFolders() []string {
 	list := slices.Clone(r.Ledger.Folders)
 	for _, f := range r.Journal.Before.Files {
 		if f.Kind == plan.FileAbsent && f.Entry == bundle.KindDirectory.ID(f.Path) {
@@ -161,6 +162,7 @@ func (r *Records) Folders() []string {
 	return list
 }
 
+// Found returns the entries that were on the host before us.
 func (r *Records) Found() map[bundle.EntryID]bool {
 	found := map[bundle.EntryID]bool{}
 	for _, id := range r.Ledger.Found {

@@ -16,21 +16,21 @@ import (
 	"wmco/bundle/archive"
 )
 
-// store keeps contents on the host: those of bundles in the parts and the form in which they travelled, and whole files
+// Store keeps contents on the host: those of bundles, in the parts and the form in which they were sent, and whole files
 // that were there before us.
 //
 //	contents\<sha256>-000of002, ...-001of002      zstd, in parts
 //	previous\<sha256>                             a second name of a file that is about to be replaced
 type store struct {
 	host Files
-	// parts are those that are there, by sha256, and sizes how many bytes each has.
+	// parts are those that the host has, by sha256; sizes are their sizes in bytes.
 	parts map[string][]archive.Part
 	sizes map[archive.Part]int64
-	// previous are the sha256 of files kept aside, and linked those that were given back their first name: two files of equal
-	// contents must not become one.
+	// previous are the sha256 of files that were kept, and linked those that have their first name again: two files of
+	// equal contents must not become one.
 	previous map[string]bool
 	linked   map[string]bool
-	// fresh came in this run: what a reader checked on its way cannot have rotted.
+	// fresh are those that arrived in this run: they were checked on the way and are not read again.
 	fresh map[string]bool
 }
 
@@ -58,7 +58,7 @@ func openStore(ctx context.Context, host Files) (*store, error) {
 	return s, nil
 }
 
-// Has tells whether a content is there whole.
+// Has reports whether a content is available, whole.
 func (s *store) Has(sum string) bool { return s.previous[sum] || s.Whole(sum) }
 
 func (s *store) Whole(sum string) bool {
@@ -66,8 +66,8 @@ func (s *store) Whole(sum string) bool {
 	return len(parts) > 0 && len(parts) == parts[0].Of
 }
 
-// Indexes are the numbers of the parts that are there.
-func (s *store) Indexes(sum string) []int {
+// Indexes returns the numbers of the parts that have arrived.
+func (s *store) PartsOf(sum string) []int {
 	var list []int
 	for _, p := range s.parts[sum] {
 		list = append(list, p.Index)
@@ -76,7 +76,7 @@ func (s *store) Indexes(sum string) []int {
 	return list
 }
 
-// Put keeps one part. One that is there is left as it is.
+// Put keeps one part, unless the store has it.
 func (s *store) Put(ctx context.Context, p archive.Part, data io.Reader) error {
 	wanted, err := s.Admit(ctx, p)
 	if err != nil {
@@ -90,18 +90,18 @@ func (s *store) Put(ctx context.Context, p archive.Part, data io.Reader) error {
 	if err := s.Write(ctx, p, counted); err != nil {
 		return err
 	}
-	s.Enter(p, counted.n)
+	s.Add(p, counted.n)
 	return nil
 }
 
-// Admit tells whether a part is not there yet.
+// Admit reports whether the store lacks a part.
 func (s *store) Admit(ctx context.Context, p archive.Part) (bool, error) {
 	have := s.parts[p.SHA256]
 	if slices.Contains(have, p) {
 		return false, nil
 	}
 	if len(have) > 0 && have[0].Of != p.Of {
-		// Compressed otherwise than what came before a cut: parts of two forms do not fit.
+		// It was compressed differently from what arrived before an interruption: the parts do not fit together.
 		return true, s.discard(ctx, p.SHA256)
 	}
 	return true, nil
@@ -111,8 +111,8 @@ func (s *store) Write(ctx context.Context, p archive.Part, data io.Reader) error
 	return s.host.Write(ctx, partPath(p), bundle.AccessAdmins, data)
 }
 
-// Enter notes that a part is there.
-func (s *store) Enter(p archive.Part, size int64) {
+// Add notes that a part has been written.
+func (s *store) Add(p archive.Part, size int64) {
 	s.sizes[p] = size
 	s.parts[p.SHA256] = append(s.parts[p.SHA256], p)
 	s.fresh[p.SHA256] = true
@@ -122,11 +122,11 @@ func partPath(p archive.Part) string { return DirContents + `\` + p.Name() }
 
 func previousPath(sum string) string { return DirPrevious + `\` + sum }
 
-// Open yields the raw bytes of a content. At their end they are checked: a content that rotted is an *archive.CorruptError,
+// Open returns the raw bytes of a content, which are checked at their end: a corrupt content is an *archive.CorruptError,
 // and one that is not there fs.ErrNotExist.
 func (s *store) Open(ctx context.Context, c plan.Content) (io.ReadCloser, error) {
 	if s.Whole(c.SHA256) {
-		// Errors name the content by its digest: the plain one of a secret would let people guess it.
+		// Errors do not name the digest: the plain one of a secret would let people guess it.
 		stored := &partReader{ctx: ctx, store: s, parts: s.sorted(c.SHA256)}
 		whole := archive.Content{Digest: bundle.Masked, SHA256: c.SHA256, Size: c.Size, Stored: s.stored(c.SHA256)}
 		return decoded{archive.Decode(stored, whole), stored}, nil
@@ -149,7 +149,7 @@ type decoded struct {
 
 func (d decoded) Close() error { return errors.Join(d.ReadCloser.Close(), d.stored.Close()) }
 
-// stored is how many bytes the parts of a content have.
+// stored is the number of bytes of the parts of a content.
 func (s *store) stored(sum string) int64 {
 	var n int64
 	for _, p := range s.parts[sum] {
@@ -162,8 +162,8 @@ func (s *store) sorted(sum string) []archive.Part {
 	return slices.SortedFunc(slices.Values(s.parts[sum]), func(a, b archive.Part) int { return a.Index - b.Index })
 }
 
-// Verified reads a content to its end. One that has rotted is removed.
-func (s *store) Verified(ctx context.Context, c plan.Content) (bool, error) {
+// Verify reads a content to its end and reports whether it is what it should be. A corrupt one is removed.
+func (s *store) Verify(ctx context.Context, c plan.Content) (bool, error) {
 	r, err := s.Open(ctx, c)
 	if err != nil {
 		return false, err
@@ -177,7 +177,7 @@ func (s *store) Verified(ctx context.Context, c plan.Content) (bool, error) {
 	return err == nil, err
 }
 
-// Reject removes a content if err says that it is not what it should be: parts that came before and after a cut may not fit
+// Reject removes a content if err says that it is corrupt: parts from before and after an interruption may not fit
 // together. The next run asks for all of it.
 func (s *store) Reject(ctx context.Context, sum string, err error) error {
 	var corrupt *archive.CorruptError
@@ -198,11 +198,11 @@ func (s *store) discard(ctx context.Context, sum string) error {
 	return nil
 }
 
-// Keep makes sure that a file that is about to be replaced can be put back: from its content, which is read to its end, or by
-// a second name where there is none or it has rotted.
+// Keep makes sure that a file which is about to be replaced can be restored: from its content, which is read to its end,
+// or, where there is none or it is corrupt, by a second name of the file.
 func (s *store) Keep(ctx context.Context, path string, c plan.Content) error {
 	if s.Whole(c.SHA256) {
-		if sound, err := s.Verified(ctx, c); sound || err != nil {
+		if sound, err := s.Verify(ctx, c); sound || err != nil {
 			return err
 		}
 	}
@@ -216,9 +216,10 @@ func (s *store) Keep(ctx context.Context, path string, c plan.Content) error {
 	return nil
 }
 
-// GiveBack moves a file that was kept by a second name to its path. It reports whether it did: not when the content is there
-// in parts, when the file was given back already, when the program in its place runs, or when the file system has no links.
-func (s *store) GiveBack(ctx context.Context, sum, path string) bool {
+// Restore moves a file that was kept by a second name to its path. It reports whether it did. It does not when the
+// content is there in parts, when the file was restored already, when the program in its place runs, or when the file
+// system has no links.
+func (s *store) Restore(ctx context.Context, sum, path string) bool {
 	if !s.previous[sum] || s.linked[sum] || s.Whole(sum) || s.host.Link(ctx, previousPath(sum), path) != nil {
 		return false
 	}
@@ -226,10 +227,10 @@ func (s *store) GiveBack(ctx context.Context, sum, path string) bool {
 	return true
 }
 
-// Arrived reports whether all of a content came in this run: what a reader checked on its way cannot be corrupt.
+// Arrived reports whether all of a content arrived in this run. It was checked on the way, so it is not corrupt.
 func (s *store) Arrived(sum string) bool { return s.fresh[sum] && s.Whole(sum) }
 
-// sweep removes what no repair of the bundles needs. What cannot be removed now goes another time.
+// sweep removes what no repair of the bundles needs. What cannot be removed now is removed another time.
 func (s *store) sweep(ctx context.Context, needed map[string]bool) {
 	for sum := range s.parts {
 		if !needed[sum] {
@@ -243,7 +244,7 @@ func (s *store) sweep(ctx context.Context, needed map[string]bool) {
 	}
 }
 
-// partReader reads parts one after another, each opened when it is its turn.
+// partReader reads parts one after another, and opens each when the one before has ended.
 type partReader struct {
 	ctx   context.Context //nolint:containedctx // io.Reader has no other way to carry it
 	store *store
@@ -284,7 +285,7 @@ func (r *partReader) Close() error {
 	return f.Close()
 }
 
-// checkedReader reads a file and says at its end whether it is the one that was kept.
+// checkedReader reads a file and reports at its end whether it is the one that was kept.
 type checkedReader struct {
 	io.ReadCloser
 	hash hash.Hash
@@ -300,7 +301,7 @@ func (r *checkedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// countingReader counts what passes.
+// countingReader counts the bytes that are read.
 type countingReader struct {
 	io.Reader
 	n int64

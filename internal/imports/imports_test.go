@@ -27,8 +27,8 @@ func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
 }
 
 func TestPureCodeReadsNoClockFileNetworkOrChance(t *testing.T) {
-	for _, dir := range []string{"bundle", "render", "templates"} {
-		violations, err := checkPurity(filepath.Join(root, dir))
+	for dir, banned := range pure {
+		violations, err := checkPurity(filepath.Join(root, dir), banned)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,6 +48,12 @@ func TestCheckFindsWhatTheFixtureBreaks(t *testing.T) {
 		"wmco/applier must never link render/mirrors: wmco/applier -> wmco/render/mirrors",
 		"wmco/applier must never link k8s.io/client-go/...: wmco/applier -> wmco/render/mirrors -> k8s.io/client-go/rest",
 		"wmco/applier may not import wmco/render/mirrors",
+		"wmco/applier/plan may not import wmco/applier",
+		"wmco/applier/plan may link nothing but the standard library and github.com/opencontainers/go-digest: " +
+			"wmco/applier/plan -> wmco/applier -> wmco/render/mirrors -> k8s.io/client-go/rest",
+		"wmco/applier/records may not import wmco/applier",
+		"wmco/applier/records may link nothing but the standard library and github.com/opencontainers/go-digest, github.com/klauspost/compress/...: " +
+			"wmco/applier/records -> wmco/applier -> wmco/render/mirrors -> k8s.io/client-go/rest",
 		"wmco/render must never link k8s.io/client-go/...: wmco/render -> wmco/render/mirrors -> k8s.io/client-go/rest",
 		"wmco/render may not import wmco/applier",
 		"wmco/bundle may link nothing but the standard library and github.com/opencontainers/go-digest: " +
@@ -58,7 +64,7 @@ func TestCheckFindsWhatTheFixtureBreaks(t *testing.T) {
 }
 
 func TestCheckPurityFindsWhatTheFixtureBreaks(t *testing.T) {
-	got, err := checkPurity("testdata/bad/render")
+	got, err := checkPurity("testdata/bad/render", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,6 +76,18 @@ func TestCheckPurityFindsWhatTheFixtureBreaks(t *testing.T) {
 		"testdata/bad/render/impure.go:11: pure code uses path/filepath",
 		"testdata/bad/render/impure.go:20: pure code uses time.Now",
 		"testdata/bad/render/impure.go:21: pure code uses time.Since",
+	})
+}
+
+func TestThePlanMayNotReadOrWait(t *testing.T) {
+	got, err := checkPurity("testdata/bad/applier/plan", pure["applier/plan"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	same(t, got, []string{
+		"testdata/bad/applier/plan/plan.go:5: pure code uses context",
+		"testdata/bad/applier/plan/plan.go:6: pure code uses io",
+		"testdata/bad/applier/plan/plan.go:7: pure code uses io/fs",
 	})
 }
 

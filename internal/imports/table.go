@@ -3,7 +3,7 @@
 // and changes nothing.
 //
 //	go list -deps (linux, windows) --> graph --table--> violations, each with the chain of imports that leads there
-//	source of render/              --> banned imports and calls, each with its place
+//	source of bundle, render, ...  --> banned imports and calls, each with its place
 package imports
 
 // rule is one row of the table. It covers its package and the packages below it that have no row of their own; packages
@@ -83,28 +83,38 @@ var table = []rule{
 		never:   join(cluster, remote),
 	},
 	{
+		pkg:     "applier/plan",
+		imports: []string{"bundle"},
+		only:    []string{"github.com/opencontainers/go-digest"},
+	},
+	{
+		pkg:     "applier/records",
+		imports: []string{"bundle", "bundle/archive", "applier/plan"},
+		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
+	},
+	{
 		pkg:     "applier",
-		imports: []string{"bundle", "bundle/archive"},
+		imports: []string{"applier/plan", "applier/records", "bundle", "bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
 		pkg:     "applier/hosttest/simulation",
-		imports: []string{"applier", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
 		pkg:     "applier/hosttest/bundletest",
-		imports: []string{"applier", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
 		pkg:     "applier/hosttest",
-		imports: []string{"applier", "applier/hosttest/simulation", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "applier/hosttest/simulation", "bundle", "bundle/archive"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
 		pkg:     "applier/hosttest/folderhost",
-		imports: []string{"applier", "applier/hosttest/simulation", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "applier/hosttest/simulation", "bundle", "bundle/archive"},
 		never:   join(rendering, cluster, remote, windows, []string{"testing", "applier/hosttest"}),
 	},
 	{
@@ -113,23 +123,23 @@ var table = []rule{
 	},
 	{
 		pkg:     "applier/remote",
-		imports: []string{"applier", "applier/session", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "applier/session", "bundle", "bundle/archive"},
 		never:   join(rendering, []string{"applier/winhost/...", "controller/..."}),
 	},
 	{
 		pkg:     "applier/winhost",
-		imports: []string{"applier", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive"},
 		never:   join(rendering, []string{"applier/remote/...", "controller/..."}),
 	},
 	{
 		pkg:     "applier/agent",
-		imports: []string{"applier", "applier/winhost", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "applier/winhost", "bundle", "bundle/archive"},
 		never:   join(rendering, remote),
 	},
 	{
 		pkg: "cmd/wmco-node",
 		// folderhost is what the program works on where it is not on Windows.
-		imports: []string{"applier", "applier/agent", "applier/hosttest/folderhost", "applier/session", "applier/hosttest/simulation", "applier/winhost", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "applier/agent", "applier/hosttest/folderhost", "applier/session", "applier/hosttest/simulation", "applier/winhost", "bundle", "bundle/archive"},
 		never:   join(rendering, remote),
 	},
 	{
@@ -140,7 +150,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"controller/gather", "render", "bundle", "bundle/archive", "payload", "payload/store", "applier",
+			"controller/gather", "render", "bundle", "bundle/archive", "payload", "payload/store", "applier", "applier/plan",
 		},
 		never: []string{"cmd/...", "applier/remote/..."},
 	},

@@ -1,0 +1,9 @@
+// Package plan decides what brings a host to a bundle. It is pure: values in, values out, no file, clock or host.
+//
+//	bundle --NewTarget, Drop--> Target --.
+//	                                      Make --> Plan: Steps in order, impact, restarts
+//	Observed (what the host reports) ----'
+//
+// Its values are those that hosts report (FileInfo, ServiceState, Setting), so that what is observed and what is planned
+// have one name on their whole way.
+package plan

@@ -1,0 +1,4 @@
+// Package records knows the engine.
+package records
+
+import _ "wmco/applier"
