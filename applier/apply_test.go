@@ -12,7 +12,7 @@ import (
 	"wmco/bundle"
 )
 
-func TestApplyMakesAnEmptyMachineTheNode(t *testing.T) {
+func TestApplyConfiguresAnEmptyHost(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	o := m.mustApply(t, n)
@@ -117,7 +117,7 @@ func editService(m *machine, name string, change func(*simulation.Service)) {
 	})
 }
 
-func TestDriftIsRepairedFromWhatTheMachineKeeps(t *testing.T) {
+func TestDriftIsRepairedFromKeptContents(t *testing.T) {
 	t.Parallel()
 	for _, tt := range drift {
 		t.Run(tt.name, func(t *testing.T) {
@@ -189,7 +189,7 @@ var changes = []struct {
 	}, bundle.ImpactRestart, []string{"kubelet"}},
 }
 
-func TestAChangeTouchesWhatItMust(t *testing.T) {
+func TestAChangeTouchesOnlyWhatDiffers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range changes {
 		t.Run(tt.name, func(t *testing.T) {

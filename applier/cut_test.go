@@ -27,9 +27,9 @@ func (m *machine) applyCut(t *testing.T, n node, step int) bool {
 	return true
 }
 
-// TestACutAfterEveryStepIsTakenUp kills the process before every single step of an application, and then lets the node
+// TestARunInterruptedAtAnyStepIsResumed kills the process before every single step of an application, and then lets the node
 // program repair, the same bundle come again, or another one.
-func TestACutAfterEveryStepIsTakenUp(t *testing.T) {
+func TestARunInterruptedAtAnyStepIsResumed(t *testing.T) {
 	t.Parallel()
 	first := newNode()
 	for _, tt := range []struct {
@@ -96,8 +96,8 @@ func little() node {
 	})
 }
 
-// TestRepairTakesUpWhatWasCut leaves it to the node program: it goes on, or back where it lacks contents.
-func TestRepairTakesUpWhatWasCut(t *testing.T) {
+// TestRepairResumesAnInterruptedRun leaves it to the node program: it goes on, or back where it lacks contents.
+func TestRepairResumesAnInterruptedRun(t *testing.T) {
 	t.Parallel()
 	first := newNode()
 	start := newMachine()
@@ -122,7 +122,7 @@ func TestRepairTakesUpWhatWasCut(t *testing.T) {
 }
 
 // A service that was ill before, and that nobody touches, is no reason to go back after a cut.
-func TestAnIllServiceThatNobodyTouchesStaysAsItIs(t *testing.T) {
+func TestAnUnhealthyServiceThatDoesNotChangeIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	n := newNode()
 	start := newMachine()
@@ -150,8 +150,8 @@ func TestAnIllServiceThatNobodyTouchesStaysAsItIs(t *testing.T) {
 	}
 }
 
-// TestCutsInCutsConverge kills again and again at random steps.
-func TestCutsInCutsConverge(t *testing.T) {
+// TestRepeatedInterruptionsConverge kills again and again at random steps.
+func TestRepeatedInterruptionsConverge(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // which steps are cut has to be the same in every run
 	first := newNode()

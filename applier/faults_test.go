@@ -25,9 +25,9 @@ const (
 	cachePath   = applier.StateFolder + `\cache.json`
 )
 
-// TestFaultsThatEnd lets something go wrong that ends by itself: the machine is then as it was, or the bundle is there;
+// TestHostFaults lets something go wrong that ends by itself: the machine is then as it was, or the bundle is there;
 // and the next run finishes.
-func TestFaultsThatEnd(t *testing.T) {
+func TestHostFaults(t *testing.T) {
 	t.Parallel()
 	next := newNode().Changed(changes[len(changes)-1].change)
 	for _, tt := range []struct {
@@ -63,8 +63,8 @@ func TestFaultsThatEnd(t *testing.T) {
 	}
 }
 
-// TestEveryFailingStepIsUndoneOrTakenUp fails every single step once, with an error and not a death.
-func TestEveryFailingStepIsUndoneOrTakenUp(t *testing.T) {
+// TestEveryFailingStepIsRolledBackOrResumed fails every single step once, with an error and not a death.
+func TestEveryFailingStepIsRolledBackOrResumed(t *testing.T) {
 	t.Parallel()
 	start := newMachine()
 	start.mustApply(t, newNode())
@@ -151,8 +151,8 @@ func TestRecordsOfANewerProgramAreLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAContentThatRottedIsAskedFor damages what the machine keeps; a repair that needs it says so before anything stops.
-func TestAContentThatRottedIsAskedFor(t *testing.T) {
+// TestACorruptContentIsAskedForAgain damages what the machine keeps; a repair that needs it says so before anything stops.
+func TestACorruptContentIsAskedForAgain(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
@@ -218,7 +218,7 @@ func TestALockIsRespected(t *testing.T) {
 	m.mustApply(t, n)
 }
 
-func TestAPlanThatCostsTooMuchIsRefused(t *testing.T) {
+func TestAPlanAboveTheAllowedImpactIsRefused(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
@@ -268,8 +268,8 @@ func TestAnInterruptionLeavesAJournal(t *testing.T) {
 	m.mustApply(t, n)
 }
 
-// TestNoSecretIsTold looks for secrets in everything that leaves the machine.
-func TestNoSecretIsTold(t *testing.T) {
+// TestNoOutputHoldsASecret looks for secrets in everything that leaves the machine.
+func TestNoOutputHoldsASecret(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
@@ -287,7 +287,7 @@ func TestNoSecretIsTold(t *testing.T) {
 	}
 }
 
-func TestCleanupLeavesWhatIsNotOurs(t *testing.T) {
+func TestCleanupKeepsUnmanagedEntries(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.edit(func(s *simulation.State) {
@@ -338,7 +338,7 @@ func withoutFolders(s, like simulation.Snapshot) simulation.Snapshot {
 	return s
 }
 
-func TestStateOfAnotherClusterGoesBeforeAnythingStarts(t *testing.T) {
+func TestStateOfAnotherClusterIsRemovedBeforeAnythingStarts(t *testing.T) {
 	t.Parallel()
 	stale := []string{`C:\k\kubeconfig`, `C:\var\lib\kubelet\pki\kubelet.pem`}
 	for _, tt := range []struct {
@@ -394,7 +394,7 @@ func TestStateOfAnotherClusterGoesBeforeAnythingStarts(t *testing.T) {
 	}
 }
 
-func TestWhatNeedsABootWaitsForIt(t *testing.T) {
+func TestChangesThatNeedARebootWaitForIt(t *testing.T) {
 	t.Parallel()
 	m := newMachine()
 	n := newNode().Changed(func(n *node) {
@@ -427,7 +427,7 @@ func bootNode() node {
 	return newNode().Changed(func(n *node) { n.Features = []bundle.Feature{{Name: "Containers", Impact: bundle.ImpactReboot}} })
 }
 
-func TestWhatABootStartsHasToBeHealthy(t *testing.T) {
+func TestServicesThatTheBootStartsMustBeHealthy(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), bootNode()
 	if o, err := m.apply(t, n, applier.Options{}); err != nil || o.Result != applier.ResultReboot {
@@ -449,7 +449,7 @@ func TestWhatABootStartsHasToBeHealthy(t *testing.T) {
 }
 
 // A boot that was awaited is not needed any more: the services that wait for it start.
-func TestNobodyWaitsForABootThatIsNotNeeded(t *testing.T) {
+func TestARunDoesNotWaitForARebootThatIsNotNeeded(t *testing.T) {
 	t.Parallel()
 	m := newMachine()
 	if o, err := m.apply(t, newNode().Changed(func(n *node) { n.HostName = "win-new" }), applier.Options{}); err != nil || o.Result != applier.ResultReboot {
@@ -465,7 +465,7 @@ func TestNobodyWaitsForABootThatIsNotNeeded(t *testing.T) {
 	}
 }
 
-func TestABootThatCostsTooMuchIsLeftOut(t *testing.T) {
+func TestARebootAboveTheAllowedImpactIsNotDone(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), bootNode()
 	if _, err := m.apply(t, n, applier.Options{}); err != nil {
@@ -477,7 +477,7 @@ func TestABootThatCostsTooMuchIsLeftOut(t *testing.T) {
 	}
 }
 
-func TestRepairWithoutOurFolders(t *testing.T) {
+func TestRepairWithoutTheStateFolder(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
@@ -496,7 +496,7 @@ func TestRepairWithoutOurFolders(t *testing.T) {
 }
 
 // A file that was changed with the same size and time is found by verify, and put right by what comes next.
-func TestWhatVerifyFindsIsNotBelievedAnyMore(t *testing.T) {
+func TestVerifyCorrectsTheCache(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
@@ -517,7 +517,7 @@ func TestWhatVerifyFindsIsNotBelievedAnyMore(t *testing.T) {
 	}
 }
 
-func TestServicesDoNotGetAProxyThatIsGone(t *testing.T) {
+func TestServicesDoNotGetARemovedProxy(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
@@ -543,7 +543,7 @@ func TestServicesDoNotGetAProxyThatIsGone(t *testing.T) {
 	}
 }
 
-func TestForeignFilesAreToldAndStay(t *testing.T) {
+func TestUnmanagedFilesAreReportedAndStay(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
@@ -554,7 +554,7 @@ func TestForeignFilesAreToldAndStay(t *testing.T) {
 	}
 }
 
-func TestWhatTheMachineCannotHaveDoesNotDiffer(t *testing.T) {
+func TestUnavailableSettingsDoNotDiffer(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.edit(func(s *simulation.State) { s.Facts.DefenderRunning = false })
@@ -568,8 +568,8 @@ func TestWhatTheMachineCannotHaveDoesNotDiffer(t *testing.T) {
 	}
 }
 
-// TestPartsThatDoNotFitComeAnew resumes an upload whose first part rotted meanwhile.
-func TestPartsThatDoNotFitComeAnew(t *testing.T) {
+// TestPartsThatDoNotFitAreSentAgain resumes an upload whose first part rotted meanwhile.
+func TestPartsThatDoNotFitAreSentAgain(t *testing.T) {
 	t.Parallel()
 	random := rand.NewChaCha8([32]byte{7})
 	data := make([]byte, archive.PartSize+1000)
@@ -606,8 +606,8 @@ func (m *machine) partOf(index, of int) string {
 	return ""
 }
 
-// TestLargeFilesAreWrittenTogether writes enough for several at once, and lets one of them fail.
-func TestLargeFilesAreWrittenTogether(t *testing.T) {
+// TestLargeFilesAreWrittenInParallel writes enough for several at once, and lets one of them fail.
+func TestLargeFilesAreWrittenInParallel(t *testing.T) {
 	t.Parallel()
 	n := newNode().Changed(func(n *node) {
 		for i := range 5 {

@@ -44,7 +44,7 @@ var bad = []struct {
 	}},
 }
 
-func TestWhatDoesNotComeUpIsPutBack(t *testing.T) {
+func TestARunIsRolledBackIfAServiceDoesNotBecomeHealthy(t *testing.T) {
 	t.Parallel()
 	for _, tt := range bad {
 		t.Run(tt.name, func(t *testing.T) {
@@ -69,9 +69,9 @@ func TestWhatDoesNotComeUpIsPutBack(t *testing.T) {
 	}
 }
 
-// TestAMachineOfOthersIsPutBack rolls back on a machine where nothing was ours: its own files and service come back with
+// TestAHostOfTheExistingOperatorIsRolledBack rolls back on a machine where nothing was ours: its own files and service come back with
 // their own security.
-func TestAMachineOfOthersIsPutBack(t *testing.T) {
+func TestAHostOfTheExistingOperatorIsRolledBack(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.edit(func(s *simulation.State) {
@@ -97,7 +97,7 @@ func TestAMachineOfOthersIsPutBack(t *testing.T) {
 	}
 }
 
-func TestACutRollbackGoesOn(t *testing.T) {
+func TestAnInterruptedRollbackIsResumed(t *testing.T) {
 	t.Parallel()
 	start, n := badKubelet(t, bad[2].behaviour)
 	want := start.place()
@@ -137,7 +137,7 @@ func (m *machine) applyCutWithin(t *testing.T, n node, step int) bool {
 	return cut
 }
 
-func TestNobodyConfirmsInTime(t *testing.T) {
+func TestARunThatIsNotConfirmedInTimeIsRolledBack(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
@@ -190,7 +190,7 @@ func TestAnotherProcessConfirms(t *testing.T) {
 	}
 }
 
-func TestAnUnconfirmedApplicationWhoseProcessDiedIsUndone(t *testing.T) {
+func TestAnUnconfirmedRunWhoseProcessDiedIsRolledBack(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
@@ -217,7 +217,7 @@ func TestAnUnconfirmedApplicationWhoseProcessDiedIsUndone(t *testing.T) {
 	}
 }
 
-func TestAYesThatCameTooLateIsNoneForTheNextRun(t *testing.T) {
+func TestALateConfirmationDoesNotCountForTheNextRun(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
@@ -237,7 +237,7 @@ func TestAYesThatCameTooLateIsNoneForTheNextRun(t *testing.T) {
 	}
 }
 
-func TestAnEndpointIsPutBack(t *testing.T) {
+func TestAnEndpointIsRolledBack(t *testing.T) {
 	t.Parallel()
 	m, _ := badKubelet(t, simulation.Behaviour{Needs: lacksBad})
 	m.edit(func(s *simulation.State) {
@@ -257,7 +257,7 @@ func TestAnEndpointIsPutBack(t *testing.T) {
 	}
 }
 
-func TestWhatIsPutBackDoesNotNeedTheContentsThatAreKept(t *testing.T) {
+func TestARollbackDoesNotNeedTheKeptContents(t *testing.T) {
 	t.Parallel()
 	m, n := badKubelet(t, simulation.Behaviour{Needs: lacksBad})
 	want := m.place()
@@ -277,7 +277,7 @@ func TestWhatIsPutBackDoesNotNeedTheContentsThatAreKept(t *testing.T) {
 }
 
 // Two files of others hold the same; both are put back, and stay two files.
-func TestEqualFilesArePutBackAsTwo(t *testing.T) {
+func TestEqualFilesAreRolledBackAsTwoFiles(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.edit(func(s *simulation.State) {

@@ -11,17 +11,17 @@ import (
 // Schema is the version of the manifest's format. A reader refuses a newer one.
 const Schema = 1
 
-// Stage is how far a machine is.
+// Stage is how far a host has become a node.
 type Stage string
 
 const (
-	// StageJoin is before the node exists: what it takes to become a node.
+	// StageJoin is before the node exists: what it takes to join.
 	StageJoin Stage = "join"
 	// StageJoined is once the node exists and its facts are known: everything.
 	StageJoined Stage = "joined"
 )
 
-// LayerKind tells the two layers apart.
+// LayerKind is which of the two layers a layer is.
 type LayerKind string
 
 const (
@@ -53,11 +53,11 @@ type Layer struct {
 	Payload      []Payload      `json:"payload,omitempty"`
 }
 
-// Provenance says which objects caused an entry, by EntryID. It travels beside the manifest and never enters a digest:
+// Provenance is which objects caused an entry, by EntryID. It is kept beside the manifest and never enters a digest:
 // renaming an object changes no node.
 type Provenance map[EntryID][]Ref
 
-// With returns the provenance of both layers.
+// With returns the provenance of both.
 func (p Provenance) With(other Provenance) Provenance {
 	all := maps.Clone(p)
 	maps.Copy(all, other)
@@ -89,7 +89,7 @@ const (
 	KindPayload     EntryKind = "payload"
 )
 
-// ID returns the name of the entry of this kind.
+// ID returns the ID of the entry of this kind.
 func (k EntryKind) ID(name string) EntryID { return EntryID(string(k) + " " + name) }
 
 // Bundle is the complete desired state of one node.
@@ -102,7 +102,7 @@ type Bundle struct {
 // ErrInconsistent is wrapped by the errors of Check.
 var ErrInconsistent = errors.New("inconsistent bundle")
 
-// Layers returns both, the cluster's first.
+// Layers returns both layers, the cluster's first.
 func (b Bundle) Layers() []Layer { return []Layer{b.Cluster, b.Node} }
 
 // Files returns the files of both layers by path.
@@ -127,15 +127,15 @@ func collect[E any](b Bundle, list func(Layer) []E, key func(E) string) []E {
 }
 
 // Normalize sorts every list of the layer by the entries' names, which makes the encoding canonical. Lists inside an
-// entry keep their order, which means something.
+// entry keep their order, because it has a meaning.
 func (l *Layer) Normalize() {
 	for _, k := range kinds {
 		k.sort(l)
 	}
 }
 
-// Check tells the first thing that makes a layer impossible: an illegal or doubled path, a bad digest, a secret in the
-// node layer.
+// Check returns an error for the first thing that makes a layer invalid: an illegal or duplicate path, a bad digest, a
+// secret in the node layer.
 func (l *Layer) Check() error {
 	for _, k := range kinds {
 		if err := k.check(l); err != nil {
@@ -160,8 +160,8 @@ func (l *Layer) checkSecrets() error {
 	return nil
 }
 
-// Check tells the first thing that makes the bundle impossible: that of a layer, an entry in both layers, a service
-// that depends on or takes its environment from something that is not there.
+// Check returns an error for the first thing that makes the bundle invalid: that of a layer, an entry in both layers, a
+// service that depends on or takes its environment from something that does not exist.
 func (b Bundle) Check() error {
 	for _, l := range b.Layers() {
 		if err := l.Check(); err != nil {
@@ -172,7 +172,7 @@ func (b Bundle) Check() error {
 	for _, l := range b.Layers() {
 		for _, id := range l.IDs() {
 			if seen[id] {
-				return fmt.Errorf("%w: %s stands in both layers", ErrInconsistent, id)
+				return fmt.Errorf("%w: %s is in both layers", ErrInconsistent, id)
 			}
 			seen[id] = true
 		}

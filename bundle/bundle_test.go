@@ -27,7 +27,7 @@ func example() Bundle {
 	}
 }
 
-func TestManifestSurvivesEncodingAndIsCanonical(t *testing.T) {
+func TestManifestIsCanonicalAndDecodesToItself(t *testing.T) {
 	b := example()
 	b.Cluster.Normalize()
 	m, err := b.Manifest()
@@ -97,7 +97,7 @@ func TestDigestsOfSecretsAreKeyed(t *testing.T) {
 	}
 }
 
-func TestSecretsShowNothing(t *testing.T) {
+func TestSecretsAreMasked(t *testing.T) {
 	s := NewSecret("hunter2")
 	text, err := s.MarshalText()
 	if err != nil {
@@ -113,7 +113,7 @@ func TestSecretsShowNothing(t *testing.T) {
 	}
 }
 
-func TestWhatMakesABundleImpossibleIsRefused(t *testing.T) {
+func TestInvalidBundlesAreRefused(t *testing.T) {
 	tests := map[string]func(*Bundle){
 		"a secret in the node layer": func(b *Bundle) {
 			b.Node.Files = []File{{Path: `C:\k\s`, Digest: Masked, Secret: true, Access: AccessAdmins, Impact: ImpactNone}}
@@ -146,7 +146,7 @@ func TestWhatMakesABundleImpossibleIsRefused(t *testing.T) {
 	}
 }
 
-func TestManifestsOfNewerProgramsAndBrokenOnesAreRefused(t *testing.T) {
+func TestNewerAndMalformedManifestsAreRefused(t *testing.T) {
 	b := example()
 	b.Cluster.Normalize()
 	m, err := b.Manifest()
@@ -182,7 +182,7 @@ func TestManifestsOfNewerProgramsAndBrokenOnesAreRefused(t *testing.T) {
 	}
 }
 
-func TestPathsThatWindowsWouldTakeElsewhereAreRefused(t *testing.T) {
+func TestNonCanonicalPathsAreRefused(t *testing.T) {
 	for _, good := range []string{`C:\k`, `C:\k\kubelet.conf`, `D:\a b\c.d`, `C:\k\nullable.txt`, `C:\k\com.txt`, `C:\k\com10`, `C:\ProgramData\x`} {
 		if err := CheckPath(good); err != nil {
 			t.Errorf("%s: %v", good, err)
@@ -245,7 +245,7 @@ func splitCommandLine(line string) []string {
 	return argv
 }
 
-func TestCommandLinesSplitBackIntoTheirArguments(t *testing.T) {
+func TestCommandLinesSplitIntoTheirArguments(t *testing.T) {
 	tests := map[string][]string{
 		`C:\k\a.exe --v=2`:                       {`C:\k\a.exe`, "--v=2"},
 		`"C:\k dir\a.exe" "" "a b"`:              {`C:\k dir\a.exe`, "", "a b"},
@@ -361,7 +361,7 @@ func FuzzCheckPath(f *testing.F) {
 	})
 }
 
-func TestFactsOfSeveralMachinesAreReadStrictly(t *testing.T) {
+func TestFactsOfSeveralHostsAreDecodedStrictly(t *testing.T) {
 	facts, err := DecodeFacts(strings.NewReader(`{"schema":1,"hostName":"a","addresses":["10.0.0.1"],"osBuild":"10.0.17763"}
 {"schema":1,"hostName":"b","addresses":[],"osBuild":"10.0"}`))
 	if err != nil {
@@ -384,7 +384,7 @@ func TestFactsOfSeveralMachinesAreReadStrictly(t *testing.T) {
 	}
 }
 
-func TestFindingsAreSortedByGravityAndRepeatsGo(t *testing.T) {
+func TestFindingsAreSortedBySeverityWithoutRepeats(t *testing.T) {
 	f := Findings{{Severity: SeverityInfo, Reason: "C"}, {Severity: SeverityError, Reason: "B"}, {Severity: SeverityWarning, Reason: "A"}, {Severity: SeverityError, Reason: "B"}}
 	want := Findings{{Severity: SeverityError, Reason: "B"}, {Severity: SeverityWarning, Reason: "A"}, {Severity: SeverityInfo, Reason: "C"}}
 	if diff := cmp.Diff(want, f.Sorted()); diff != "" {

@@ -14,11 +14,11 @@ import (
 type Action string
 
 const (
-	// ActionAdd is an entry that was not there.
+	// ActionAdd is a new entry.
 	ActionAdd Action = "add"
-	// ActionChange is an entry that is there with other contents or settings.
+	// ActionChange is an entry with other contents or settings.
 	ActionChange Action = "change"
-	// ActionRemove is an entry that is no longer there.
+	// ActionRemove is an entry that no longer exists.
 	ActionRemove Action = "remove"
 )
 
@@ -31,14 +31,14 @@ type Change struct {
 	// Restarts are the services that the change restarts, by name.
 	Restarts []string `json:"restarts,omitempty"`
 	// Causes are the objects that made the change: of those that the entry comes from, the new, changed and removed ones
-	// where that is known, else all. A removal's are those of the old side.
+	// where they are known, otherwise all. For a removal they are those of the old side.
 	Causes []Ref `json:"causes,omitempty"`
-	// Secret tells that Before and After show masked text.
+	// Secret reports whether Before and After show masked text.
 	Secret bool `json:"secret,omitempty"`
 
-	// Before and After are the entries as they stand in a layer, nil where there is none.
+	// Before and After are the entries of the layers, nil where there is none.
 	Before, After any `json:"-"`
-	// BeforeText and AfterText are what people may see of contents.
+	// BeforeText and AfterText are what people may see of the contents.
 	BeforeText, AfterText []byte `json:"-"`
 }
 
@@ -57,7 +57,7 @@ func (c Change) Name() string {
 // Changes is all that differs between two bundles of one node.
 type Changes []Change
 
-// Impact is the highest of all.
+// Impact returns the highest impact of all changes.
 func (c Changes) Impact() Impact {
 	highest := ImpactNone
 	for _, x := range c {
@@ -68,7 +68,7 @@ func (c Changes) Impact() Impact {
 	return highest
 }
 
-// Restarts are all services that restart, by name.
+// Restarts returns all services that restart, by name.
 func (c Changes) Restarts() []string {
 	all := map[string]bool{}
 	for _, x := range c {
@@ -79,8 +79,8 @@ func (c Changes) Restarts() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Diff compares two bundles entry by entry, the costliest changes first. Where an entry stands, in the cluster layer or
-// the node layer, does not matter.
+// Diff compares two bundles entry by entry and returns the changes with the highest impact first. The layer of an entry
+// does not matter.
 func Diff(before, after Bundle) Changes {
 	old, now := before.entries(), after.entries()
 	blame := blame{before: before.Provenance.objects(), after: after.Provenance.objects()}
@@ -108,12 +108,12 @@ func Diff(before, after Bundle) Changes {
 	return changes
 }
 
-// name is what makes two references the same object.
+// name identifies an object.
 type name struct{ group, kind, namespace, name string }
 
 func (r Ref) name() name { return name{r.Group, r.Kind, r.Namespace, r.Name} }
 
-// objects are the digests of all objects that a bundle comes from.
+// objects returns the digests of all objects that a bundle comes from.
 func (p Provenance) objects() map[name]Digest {
 	all := map[name]Digest{}
 	for _, refs := range p {
@@ -127,8 +127,8 @@ func (p Provenance) objects() map[name]Digest {
 // blame knows which objects differ between the sides.
 type blame struct{ before, after map[name]Digest }
 
-// causes are the objects of an entry that are new, changed or gone. Where none is, as when the program itself is another,
-// all that the entry comes from.
+// causes returns the objects of an entry that are new, changed or removed. Where none is, for example because the program
+// is a newer one, it returns all objects that the entry comes from.
 func (b blame) causes(before, after []Ref) []Ref {
 	var list, all []Ref
 	seen := map[name]bool{}
@@ -150,17 +150,17 @@ func (b blame) causes(before, after []Ref) []Ref {
 	return list
 }
 
-// entry is one entry of a bundle with what its comparison needs.
+// entry is one entry of a bundle with what a comparison needs.
 type entry struct {
 	// value is the entry without its contents.
 	value any
-	// content is nil for entries without any.
+	// content is nil for entries without contents.
 	content *Content
 	impact  Impact
 }
 
-// equal compares what goes onto the node. Digests of secrets are left aside: previews mask them, and two keys give two
-// digests of one secret. Where one side knows only the preview, the previews are compared.
+// equal compares what is written to the node. Digests of secrets are not compared: previews mask them, and two keys give
+// two digests of one secret. Where one side has only the preview, the previews are compared.
 func (e entry) equal(other entry) bool {
 	if !reflect.DeepEqual(e.value, other.value) {
 		return false
@@ -197,17 +197,17 @@ func (b Bundle) change(id EntryID, action Action, before, after entry) Change {
 	return c
 }
 
-// restartsService tells whether a running service must go for the change of its definition: only another command or
-// environment needs that. Recovery, dependencies, probes and the bounds of logs that others rotate are read by those who
-// act on them. True for everything that is no service.
+// restartsService reports whether a change of a service's definition restarts it: only another command or environment
+// does. Recovery, dependencies, probes and the limits of logs that others rotate are read by those who act on them. It is
+// true for everything that is not a service.
 func restartsService(before, after any) bool {
 	old, isService := before.(Service)
 	now, stays := after.(Service)
 	return !isService || !stays || !slices.Equal(old.Argv, now.Argv) || old.Environment != now.Environment
 }
 
-// restarts are the services that a change of an entry restarts: the service itself, those that read the file or
-// program, those that use the environment. A service that goes is stopped and not restarted.
+// restarts returns the services that a change of an entry restarts: the service itself, those that read the file or
+// program, those that use the environment. A service that is removed is stopped and not restarted.
 func (b Bundle) restarts(c Change) []string {
 	if c.Kind() == KindService && c.Action != ActionRemove {
 		return []string{c.Name()}
@@ -222,7 +222,7 @@ func (b Bundle) restarts(c Change) []string {
 	return names
 }
 
-// entries are all entries of both layers by ID.
+// entries returns all entries of both layers by ID.
 func (b Bundle) entries() map[EntryID]entry {
 	all := map[EntryID]entry{}
 	for _, k := range kinds {
@@ -238,7 +238,7 @@ func (f File) compared() (File, *Content) {
 	return f, &content
 }
 
-// compared takes the value of a variable as its content, so that a secret one is compared and shown like a secret file.
+// compared returns the value of a variable as its content, so that a secret one is compared and shown like a secret file.
 func (v Variable) compared() (Variable, *Content) {
 	content := v.Content
 	if !v.Secret() {
@@ -247,7 +247,7 @@ func (v Variable) compared() (Variable, *Content) {
 	return Variable{Name: v.Name, Impact: v.Impact}, &content
 }
 
-// compared takes all variables of an environment as one content, one line each.
+// compared returns all variables of an environment as one content, one line each.
 func (e Environment) compared() (Environment, *Content) {
 	content := Content{Data: []byte{}}
 	shown, known := []byte{}, true

@@ -15,8 +15,8 @@ import (
 // secret content in a preview, where there is no key.
 type Digest string
 
-// Masked stands for the digest of a secret in a preview. It compares equal for all secrets, so a preview tells
-// nothing about one, not even that it changed.
+// Masked stands for the digest of a secret in a preview. It is the same for all secrets, so a preview shows nothing about
+// one, not even that it changed.
 const Masked Digest = "masked"
 
 const keyedAlgorithm = "hmac-sha256"
@@ -40,7 +40,7 @@ func (k Key) Of(content []byte) Digest {
 	return Digest(keyedAlgorithm + ":" + hex.EncodeToString(mac.Sum(nil)))
 }
 
-// Validate tells whether d has one of the three forms.
+// Validate returns an error if d has none of the three forms.
 func (d Digest) Validate() error {
 	if d == Masked || keyedDigest.MatchString(string(d)) {
 		return nil
@@ -54,7 +54,7 @@ func (d Digest) Validate() error {
 	return nil
 }
 
-// Short returns the first 12 hex digits, for people and for names of files and objects.
+// Short returns the first 12 hex digits, for people and for the names of files and objects.
 func (d Digest) Short() string {
 	_, hexDigits, found := strings.Cut(string(d), ":")
 	if !found || len(hexDigits) < 12 {

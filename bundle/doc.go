@@ -1,10 +1,10 @@
 // Package bundle holds the nouns of the project: the complete desired state of one Windows node as one value with one
-// digest, and the findings and facts that travel with it.
+// digest, and the findings and facts that go with it.
 //
 //	cluster layer (same for every node of a platform and stage; holds the secrets) --.
 //	                                                                                  >-- bundle --> one digest
 //	node layer (small, no secrets) ---------------------------------------------------'
 //
-// It knows how bundles are encoded, decoded, compared and digested. It never reads a file, a cluster or a clock, and it
-// links nothing but the standard library and go-digest, because the program on the node links it too.
+// It encodes, decodes, compares and digests bundles. It never reads a file, a cluster or a clock, and it links nothing
+// but the standard library and go-digest, because the node agent links it too.
 package bundle

@@ -8,9 +8,9 @@ import (
 	"io"
 )
 
-// SchemaError says that something was written by a newer program than this one.
+// SchemaError means that something was written by a newer program than this one.
 type SchemaError struct {
-	// What was read, such as "manifest".
+	// What is what was read, such as "manifest".
 	What       string
 	Have, Want int
 }
@@ -118,7 +118,7 @@ func DecodeManifest(data []byte) (Manifest, error) {
 	return m, nil
 }
 
-// Check tells the first thing that makes a manifest impossible: its layers, or a digest that is not theirs.
+// Check returns an error for the first thing that makes a manifest invalid: its layers, or a digest that does not match.
 func (m Manifest) Check() error {
 	if len(m.Layers) != 2 || m.Layers[0].Layer.Kind != LayerCluster || m.Layers[1].Layer.Kind != LayerNode {
 		return fmt.Errorf("%w: a manifest has a cluster layer and a node layer, in this order", ErrInconsistent)
@@ -144,7 +144,7 @@ func (m Manifest) Check() error {
 	return nil
 }
 
-// Encode returns the manifest as people and programs read it: indented JSON, one newline at the end.
+// Encode returns the manifest as indented JSON with one newline at the end, which people and programs read.
 func (m Manifest) Encode() ([]byte, error) {
 	data, err := marshal(m)
 	if err != nil {
@@ -157,7 +157,7 @@ func (m Manifest) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// marshal is encoding/json without HTML escapes, which would make paths and URLs hard to read.
+// marshal is json.Marshal without HTML escapes, which would make paths and URLs hard to read.
 func marshal(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)

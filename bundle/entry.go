@@ -1,10 +1,10 @@
 package bundle
 
-// Impact is what a change of an entry costs the workload of a node. They are ordered.
+// Impact is what a change of an entry costs the workload of a node. Impacts are ordered.
 type Impact string
 
 const (
-	// ImpactNone is for what is read on use: nothing restarts.
+	// ImpactNone is for entries that are read on use: nothing restarts.
 	ImpactNone Impact = "none"
 	// ImpactRestart restarts the services that read the entry; pods keep running.
 	ImpactRestart Impact = "restart"
@@ -14,7 +14,7 @@ const (
 	ImpactReboot Impact = "reboot"
 )
 
-// Rank orders impacts from none (0) to reboot (3); an unknown one ranks above all, so that nobody takes it for free.
+// Rank orders impacts from none (0) to reboot (3). An unknown impact ranks above all, so that it is never taken for none.
 func (i Impact) Rank() int {
 	switch i {
 	case ImpactNone:
@@ -29,7 +29,7 @@ func (i Impact) Rank() int {
 	return 4
 }
 
-// Access says who may read a file or folder on the node.
+// Access is who may read a file or folder on the node.
 type Access string
 
 const (
@@ -39,15 +39,15 @@ const (
 	AccessAdmins Access = "admins"
 )
 
-// Content is bytes that travel beside the manifest and never in it.
+// Content is bytes that are sent beside the manifest and never in it.
 type Content struct {
-	// Data is what goes onto the node.
+	// Data is what is written to the node.
 	Data []byte
 	// Preview is what people see instead of secret data: the same text with each secret masked. Nil for public data.
 	Preview []byte
 }
 
-// Secret tells whether the data is not for people.
+// Secret reports whether the data must not be shown.
 func (c Content) Secret() bool { return c.Preview != nil }
 
 // Shown returns what people may see: the preview of a secret, the data of everything else.
@@ -58,12 +58,12 @@ func (c Content) Shown() []byte {
 	return c.Data
 }
 
-// File is one file, whole.
+// File is one file with its whole contents.
 type File struct {
 	// Path is absolute on the node, `C:\k\kubelet.conf`.
 	Path   string `json:"path"`
 	Digest Digest `json:"digest"`
-	// Size is in bytes; 0 for masked secrets, whose length is nobody's business.
+	// Size is in bytes; 0 for masked secrets, whose length is secret too.
 	Size   int64  `json:"size,omitempty"`
 	Secret bool   `json:"secret,omitempty"`
 	Access Access `json:"access"`
@@ -72,25 +72,25 @@ type File struct {
 	Content Content `json:"-"`
 }
 
-// Directory is a folder that we own.
+// Directory is a managed folder.
 type Directory struct {
 	Path   string `json:"path"`
 	Access Access `json:"access"`
 	// Exclusive folders hold nothing but what the bundle names: anything else in them is removed. In other folders
-	// unknown files are left and reported.
+	// unmanaged files stay and are reported.
 	Exclusive bool `json:"exclusive,omitempty"`
 }
 
 // State is a path that programs on the node write themselves: its contents are never compared.
 type State struct {
 	Path string `json:"path"`
-	// File is set where the path is one file; a folder otherwise.
+	// File reports whether the path is one file; otherwise it is a folder.
 	File bool `json:"file,omitempty"`
 	// Cluster is the identity of the cluster that the state belongs to. State left by another cluster is removed
 	// before anything starts (stale addresses and certificates).
 	Cluster string `json:"cluster,omitempty"`
-	// Pattern with Keep bounds what piles up: of the files in Path that match (path/filepath.Match), the newest Keep
-	// stay. Zero keeps all.
+	// Pattern with Keep limits files that accumulate: of the files in Path that match (path/filepath.Match), the newest
+	// Keep stay. Zero keeps all.
 	Pattern string `json:"pattern,omitempty"`
 	Keep    int    `json:"keep,omitempty"`
 }
@@ -105,11 +105,11 @@ type Variable struct {
 	Content Content `json:"-"`
 }
 
-// Secret tells whether the value is kept out of the manifest.
+// Secret reports whether the value is kept out of the manifest.
 func (v Variable) Secret() bool { return v.Digest != "" }
 
-// Environment is a named set of variables that services refer to. It stands in the cluster layer, so that the node
-// layer, which names it, holds no secrets.
+// Environment is a named set of variables that services refer to. It is in the cluster layer, so that the node layer,
+// which names it, holds no secrets.
 type Environment struct {
 	Name      string     `json:"name"`
 	Variables []Variable `json:"variables"`
@@ -121,15 +121,15 @@ type StartType string
 // StartAuto starts the service at boot (SERVICE_AUTO_START).
 const StartAuto StartType = "auto"
 
-// Recovery is what the service control manager does when a service dies: restart after each delay in turn, the last
-// one for ever (SERVICE_FAILURE_ACTIONS).
+// Recovery is what the service control manager does when a service fails: it restarts the service after each delay in
+// turn, and from then on after the last one (SERVICE_FAILURE_ACTIONS).
 type Recovery struct {
 	RestartAfterSeconds []int `json:"restartAfterSeconds"`
-	// ResetSeconds without a failure sets the count back to zero.
+	// ResetSeconds is the time without a failure after which the count of failures is reset.
 	ResetSeconds int `json:"resetSeconds"`
 }
 
-// ProbeKind is how the health of a service is asked for.
+// ProbeKind is how the health of a service is checked.
 type ProbeKind string
 
 const (
@@ -137,35 +137,35 @@ const (
 	ProbeHTTP ProbeKind = "http"
 	// ProbeTCP expects the address in Target to accept a connection.
 	ProbeTCP ProbeKind = "tcp"
-	// ProbePipe expects the named pipe in Target to be there.
+	// ProbePipe expects the named pipe in Target to exist.
 	ProbePipe ProbeKind = "pipe"
-	// ProbeRunning expects the service to be running, and to stay so for the deadline.
+	// ProbeRunning expects the service to run, and to keep running for the deadline.
 	ProbeRunning ProbeKind = "running"
 )
 
-// Probe says when a service is healthy.
+// Probe is how to find out whether a service is healthy.
 type Probe struct {
 	Kind   ProbeKind `json:"kind"`
 	Target string    `json:"target,omitempty"`
-	// DeadlineSeconds after the start of the service, the probe must hold.
+	// DeadlineSeconds is how long after the start of the service the probe may take to succeed.
 	DeadlineSeconds int `json:"deadlineSeconds"`
 }
 
-// RotationKind is who keeps a log bounded in size and number.
+// RotationKind is who keeps a log limited in size and number.
 type RotationKind string
 
 const (
-	// RotationWrapper is kube-log-runner around the service: it rotates by size, the node program bounds the number.
+	// RotationWrapper is kube-log-runner around the service: it rotates by size, and the node agent limits the number.
 	RotationWrapper RotationKind = "wrapper"
 	// RotationFlags is the service itself by its own flags.
 	RotationFlags RotationKind = "flags"
-	// RotationTruncate is the service itself, which empties its one file at the size.
+	// RotationTruncate is the service itself, which empties its one file when it reaches the size.
 	RotationTruncate RotationKind = "truncate"
-	// RotationAgent is the node program, for programs that cannot.
+	// RotationAgent is the node agent, for programs that cannot rotate.
 	RotationAgent RotationKind = "agent"
 )
 
-// Log is one log file of a service and its bounds.
+// Log is one log file of a service and its limits.
 type Log struct {
 	Path     string       `json:"path"`
 	Rotation RotationKind `json:"rotation"`
@@ -173,13 +173,13 @@ type Log struct {
 	Pattern string `json:"pattern,omitempty"`
 	// SizeBytes is the size at which the log is rotated.
 	SizeBytes int64 `json:"sizeBytes"`
-	// Files is how many rotated files stay.
+	// Files is the number of rotated files that stay.
 	Files int `json:"files,omitempty"`
-	// AgeSeconds is the age at which a rotated file goes; 0 keeps them until Files pushes them out.
+	// AgeSeconds is the age at which a rotated file is removed; 0 keeps files until there are more than Files.
 	AgeSeconds int64 `json:"ageSeconds,omitempty"`
 }
 
-// AgentService is the service that the node program runs as. Its name is that of the existing operator's daemon, which
+// AgentService is the service that the node agent runs as. Its name is that of the existing operator's daemon, which
 // must-gather and users know.
 const AgentService = "windows-instance-config-daemon"
 
@@ -188,10 +188,10 @@ type Service struct {
 	Name        string    `json:"name"`
 	Description string    `json:"description"`
 	Start       StartType `json:"start"`
-	// Argv is the unquoted command; quoting as CommandLineToArgvW reads it happens where it is written to the machine.
+	// Argv is the unquoted command. It is quoted for CommandLineToArgvW where it is written to the host.
 	Argv         []string `json:"argv"`
 	Dependencies []string `json:"dependencies,omitempty"`
-	// Environment names an Environment of the cluster layer.
+	// Environment is the name of an Environment in the cluster layer.
 	Environment string `json:"environment,omitempty"`
 	// Reads are the files and executables whose change restarts the service.
 	Reads    []string `json:"reads,omitempty"`
@@ -219,7 +219,7 @@ type Route struct {
 	Impact      Impact `json:"impact"`
 }
 
-// ViaDefault stands for the next hop of the machine's default IPv4 route.
+// ViaDefault stands for the next hop of the host's default IPv4 route.
 const ViaDefault = "default"
 
 // Feature is an optional feature of Windows that must be on.
@@ -228,7 +228,7 @@ type Feature struct {
 	Impact Impact `json:"impact"`
 }
 
-// FirewallRule lets traffic in.
+// FirewallRule allows inbound traffic.
 type FirewallRule struct {
 	Name     string `json:"name"`
 	Protocol string `json:"protocol"`
@@ -236,7 +236,7 @@ type FirewallRule struct {
 	Impact   Impact `json:"impact"`
 }
 
-// Exclusion is a program that Defender, where it runs, leaves alone.
+// Exclusion is a program that Microsoft Defender, where it runs, does not scan.
 type Exclusion struct {
 	Process string `json:"process"`
 	Impact  Impact `json:"impact"`
@@ -250,7 +250,7 @@ type Endpoint struct {
 	Impact      Impact `json:"impact"`
 }
 
-// Network is an HNS network that programs on the node make themselves, as they write State. One that belongs to another
+// Network is an HNS network that programs on the node create themselves, as they write State. A network of another
 // cluster is removed before anything starts.
 type Network struct {
 	Name string `json:"name"`
@@ -258,16 +258,16 @@ type Network struct {
 	Cluster string `json:"cluster,omitempty"`
 }
 
-// Computer is what the one entry of a host name is called: another name is a change of it.
+// Computer is the name of the only host-name entry: another host name is a change of this entry.
 const Computer = "computer"
 
-// HostName is the name of the machine, one entry at most.
+// HostName is the name of the host, one entry at most.
 type HostName struct {
 	Name   string `json:"name"`
 	Impact Impact `json:"impact"`
 }
 
-// Payload is an executable that we ship. Digest and Size are empty where only the reference is known.
+// Payload is an executable that we ship. Digest and Size are empty where only the component and version are known.
 type Payload struct {
 	Path      string `json:"path"`
 	Component string `json:"component"`

@@ -13,33 +13,33 @@ import (
 // FactsSchema is the version of the format of Facts.
 const FactsSchema = 1
 
-// Facts is what a machine says of itself: the output of `wmco-node facts`.
+// Facts is what a host reports about itself: the output of `wmco-node facts`.
 type Facts struct {
 	Schema int `json:"schema"`
 	// HostName is the computer's DNS host name (GetComputerNameEx, ComputerNamePhysicalDnsHostname).
 	HostName string `json:"hostName"`
 	// DNSSuffix is the primary DNS suffix (ComputerNamePhysicalDnsDomain), often empty.
 	DNSSuffix string `json:"dnsSuffix,omitempty"`
-	// Addresses are the IP addresses of the machine's adapters.
+	// Addresses are the IP addresses of the host's adapters.
 	Addresses []string `json:"addresses"`
 	// DefaultRoute is the IPv4 default route with the lowest metric.
 	DefaultRoute DefaultRoute `json:"defaultRoute,omitzero"`
 	// OSBuild is major.minor.build, such as "10.0.20348" (RtlGetVersion).
 	OSBuild string `json:"osBuild"`
-	// BootTime is RFC 3339; a change of it is a reboot.
+	// BootTime is RFC 3339; another value means a reboot.
 	BootTime string `json:"bootTime,omitempty"`
-	// DefenderRunning tells whether Microsoft Defender's service runs.
+	// DefenderRunning reports whether the service of Microsoft Defender runs.
 	DefenderRunning bool `json:"defenderRunning,omitempty"`
-	// Features are the optional features that are on.
+	// Features are the optional features that are enabled.
 	Features []string `json:"features,omitempty"`
-	// MetadataName is what the cloud's instance metadata calls the machine: AWS local-hostname, GCP instance/hostname.
+	// MetadataName is the name of the host in the cloud's instance metadata: AWS local-hostname, GCP instance/hostname.
 	MetadataName string `json:"metadataName,omitempty"`
 	// Networks and Endpoints are the state of the Host Networking Service.
 	Networks  []HNSNetwork  `json:"networks,omitempty"`
 	Endpoints []HNSEndpoint `json:"endpoints,omitempty"`
 }
 
-// DefaultRoute is where the machine's traffic leaves.
+// DefaultRoute is where traffic of the host leaves it.
 type DefaultRoute struct {
 	// Address is the IPv4 address of the interface that the route uses.
 	Address string `json:"address,omitempty"`
@@ -63,7 +63,7 @@ type HNSEndpoint struct {
 	IP      string `json:"ip,omitempty"`
 }
 
-// IsZero tells that nothing is known.
+// IsZero reports whether nothing is known.
 func (f Facts) IsZero() bool { return f.Schema == 0 }
 
 // Network returns the HNS network of that name, zero if there is none.
@@ -86,7 +86,7 @@ func (f Facts) Endpoint(name string) HNSEndpoint {
 	return HNSEndpoint{}
 }
 
-// HasAddress tells whether the machine has the address.
+// HasAddress reports whether the host has the address.
 func (f Facts) HasAddress(address string) bool {
 	want, err := netip.ParseAddr(address)
 	if err != nil {

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// Severity says what a finding does to the run that met it.
+// Severity is what a finding does to the run that met it.
 type Severity string
 
 const (
 	// SeverityError refuses the inputs: nothing is written, what is published stays published.
 	SeverityError Severity = "error"
-	// SeverityWarning lets the run finish, but something is not as it was asked.
+	// SeverityWarning means that the run finishes, but something is not as it was asked for.
 	SeverityWarning Severity = "warning"
-	// SeverityInfo tells a fact that a reader would otherwise have to guess.
+	// SeverityInfo is a fact that a reader would otherwise have to guess.
 	SeverityInfo Severity = "info"
 )
 
-// rank orders severities from the gravest down.
+// rank orders severities, the most severe first.
 func (s Severity) rank() int {
 	switch s {
 	case SeverityError:
@@ -31,8 +31,8 @@ func (s Severity) rank() int {
 	return 3
 }
 
-// Ref names the input that a finding or an entry comes from: an object of the cluster, a file, or both.
-// Source and Line never enter a digest.
+// Ref names the input that a finding or an entry comes from: an object of the cluster, a file, or both. Source and Line
+// never enter a digest.
 type Ref struct {
 	// Group is the API group, empty for the core group. Two kinds have one name in two groups: Network.
 	Group     string `json:"group,omitempty"`
@@ -43,12 +43,12 @@ type Ref struct {
 	Source string `json:"source,omitempty"`
 	// Line is the first line of the object in Source, counted from 1; 0 where there are no lines.
 	Line int `json:"line,omitempty"`
-	// Digest is of the object's contents, where they are known. It tells which of an entry's causes changed, and never
-	// leaves the program: it may be of a Secret.
+	// Digest is that of the object's contents, where they are known. It shows which of an entry's causes changed, and
+	// never leaves the program: the object may be a Secret.
 	Digest Digest `json:"-"`
 }
 
-// String prints the object as people write it, Kind/namespace/name.
+// String returns the object as people write it, Kind/namespace/name.
 func (r Ref) String() string {
 	parts := make([]string, 0, 3)
 	for _, p := range []string{r.Kind, r.Namespace, r.Name} {
@@ -59,11 +59,11 @@ func (r Ref) String() string {
 	return strings.Join(parts, "/")
 }
 
-// IsZero tells whether the reference names nothing.
+// IsZero reports whether the reference names nothing.
 func (r Ref) IsZero() bool { return r == Ref{} }
 
-// Finding is one thing that is wrong with, or worth knowing about, an input. Message says what is, Fix says what to
-// do. Neither holds the contents of a secret.
+// Finding is one thing that is wrong with an input or worth knowing about it. Message is what it is, Fix is what to do.
+// Neither holds the contents of a secret.
 type Finding struct {
 	Severity Severity `json:"severity"`
 	// Reason is a constant in CamelCase that programs may branch on, such as "MirrorScopeWidened".
@@ -77,15 +77,15 @@ type Finding struct {
 	Node string `json:"node,omitempty"`
 }
 
-// Findings is a list of them; every check appends, none stops at the first.
+// Findings is a list of them. Every check appends to it, and none stops at the first.
 type Findings []Finding
 
-// Refused tells whether any finding is an error.
+// Refused reports whether any finding is an error.
 func (f Findings) Refused() bool {
 	return slices.ContainsFunc(f, func(x Finding) bool { return x.Severity == SeverityError })
 }
 
-// Sorted returns the findings without exact repeats, the gravest first, then by node, object, field and reason.
+// Sorted returns the findings without exact repeats, the most severe first, then by node, object, field and reason.
 func (f Findings) Sorted() Findings {
 	out := slices.Clone(f)
 	slices.SortStableFunc(out, compareFindings)

@@ -169,7 +169,7 @@ func (k kind[E]) check(l *Layer) error {
 		if i > 0 {
 			switch strings.Compare(FoldPath(k.name(list[i-1])), FoldPath(name)) {
 			case 0:
-				return fmt.Errorf("%s %s stands there twice", k.Kind.Kind, name)
+				return fmt.Errorf("%s %s is listed twice", k.Kind.Kind, name)
 			case 1:
 				return fmt.Errorf("%s %s is out of order", k.Kind.Kind, name)
 			}

@@ -33,7 +33,7 @@ func TestDescriptionsAreComplete(t *testing.T) {
 	seen := map[EntryKind]bool{}
 	for _, k := range Kinds() {
 		if k.Kind == "" || k.Section == "" || seen[k.Kind] {
-			t.Errorf("a description lacks its kind or section, or stands there twice: %+v", k)
+			t.Errorf("a description lacks its kind or section, or is listed twice: %+v", k)
 		}
 		seen[k.Kind] = true
 		if Describe(k.Kind) != k {

@@ -11,17 +11,17 @@ import (
 // ErrPath is wrapped by every error of CheckPath and CheckName.
 var ErrPath = errors.New("not a path that a bundle may name")
 
-// MaxPath is the longest path in a bundle, in characters. Win32 calls without the \\?\ prefix stop at 260 with the
-// final NUL (learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation); the programs that read our files
-// do not all use the prefix.
+// MaxPath is the longest path in a bundle, in characters. Win32 calls without the \\?\ prefix stop at 260 with the final
+// NUL (learn.microsoft.com/windows/win32/fileio/maximum-file-path-limitation), and the programs that read our files do
+// not all use the prefix.
 const MaxPath = 259
 
 // deviceName matches the reserved DOS device names, which Windows resolves to a device in any folder and with any
 // extension (learn.microsoft.com/windows/win32/fileio/naming-a-file). The superscript digits are reserved as well.
 var deviceName = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?$`)
 
-// CheckPath tells whether path is an absolute, canonical Windows path on a drive: `C:\k\kubelet.conf`. Anything that
-// could lead elsewhere is refused: `..`, forward slashes, streams (`a:b`), devices, trailing dots and spaces, which
+// CheckPath returns an error unless path is an absolute, canonical Windows path on a drive: `C:\k\kubelet.conf`. Anything
+// that could lead elsewhere is refused: `..`, forward slashes, streams (`a:b`), devices, trailing dots and spaces, which
 // Windows strips.
 func CheckPath(path string) error {
 	if len(path) < 4 || path[1] != ':' || path[2] != '\\' || path[0] < 'A' || path[0] > 'Z' {
@@ -38,7 +38,8 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// CheckName tells whether name can be one element of a Windows path (learn.microsoft.com/windows/win32/fileio/naming-a-file).
+// CheckName returns an error unless name can be one element of a Windows path
+// (learn.microsoft.com/windows/win32/fileio/naming-a-file).
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -59,7 +60,7 @@ func CheckName(name string) error {
 
 func isControl(r rune) bool { return r < 0x20 }
 
-// FoldPath returns the form under which Windows compares paths: case does not matter.
+// FoldPath returns the form in which Windows compares paths, without regard to case.
 func FoldPath(path string) string { return strings.ToLower(path) }
 
 // Base returns the last element of a Windows path.

@@ -9,7 +9,7 @@ import (
 // the same arguments: quotes around what holds a blank or is empty, a backslash before quotes, and backslashes doubled
 // only where a quote follows (learn.microsoft.com/windows/win32/api/shellapi/nf-shellapi-commandlinetoargvw).
 //
-// The program's name (argv[0]) is split by simpler rules, without escapes; a path cannot hold a quote, so quoting is
+// The program's name (argv[0]) is split by simpler rules, without escapes. A path cannot hold a quote, so quoting is
 // enough there.
 func CommandLine(argv []string) string {
 	quoted := make([]string, len(argv))
@@ -48,9 +48,10 @@ func quoteArg(a string) string {
 	return out.String()
 }
 
-// PowerShell writes a single-quoted string of PowerShell, in which nothing has a meaning but the quote itself, doubled.
-// Windows PowerShell reads a script without a byte order mark in the machine's code page, where other bytes can be
-// quotation marks, so only printable ASCII is taken (learn.microsoft.com, about_Quoting_Rules and about_Character_Encoding).
+// PowerShell returns a single-quoted string of PowerShell, in which nothing has a meaning but the quote itself, doubled.
+// Windows PowerShell reads a script without a byte order mark in the code page of the host, where other bytes can be
+// quotation marks, so only printable ASCII is accepted (learn.microsoft.com, about_Quoting_Rules and
+// about_Character_Encoding).
 func PowerShell(s string) (string, error) {
 	for _, r := range s {
 		if r < ' ' || r > '~' {

@@ -12,7 +12,7 @@ const MaskedText = "<masked>"
 // means shows MaskedText; only Reveal returns it.
 type Secret struct {
 	value string
-	// public is set for a stand-in, which hides nothing.
+	// public reports whether it is a stand-in, which hides nothing.
 	public bool
 }
 
@@ -28,13 +28,13 @@ const standInPrefix = "<stand-in: "
 // StandIn returns the text that stands for something the inputs lack.
 func StandIn(what string) string { return standInPrefix + what + " is not in the inputs>" }
 
-// IsStandIn tells whether text stands for something that the inputs lack.
+// IsStandIn reports whether text stands for something that the inputs lack.
 func IsStandIn(text string) bool { return strings.HasPrefix(text, standInPrefix) }
 
 // Reveal returns the value, for writing it to where it belongs and nowhere else.
 func (s Secret) Reveal() string { return s.value }
 
-// IsZero tells whether there is no secret at all.
+// IsZero reports whether there is no secret at all.
 func (s Secret) IsZero() bool { return s.value == "" }
 
 // Masked returns a secret whose value is MaskedText; an absent one and a stand-in stay as they are.

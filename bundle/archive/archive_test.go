@@ -15,7 +15,7 @@ import (
 	"wmco/bundle"
 )
 
-func TestNodeGetsEveryContentOfTheBundle(t *testing.T) {
+func TestHostReceivesEveryContentOfTheBundle(t *testing.T) {
 	b := example()
 	m := manifest(t, b)
 	source := Join(fromBundle(t, b), newShelf([]byte("kubelet"), []byte("not in the bundle")))
@@ -45,7 +45,7 @@ func TestNodeGetsEveryContentOfTheBundle(t *testing.T) {
 	}
 }
 
-func TestReaderTellsTheManifest(t *testing.T) {
+func TestReaderReturnsTheManifest(t *testing.T) {
 	b := example()
 	m := manifest(t, b)
 	alone, err := m.Encode()
@@ -89,7 +89,7 @@ func TestReaderTellsTheManifest(t *testing.T) {
 	}
 }
 
-func TestOnlyMissingPartsTravel(t *testing.T) {
+func TestOnlyMissingPartsAreSent(t *testing.T) {
 	big, small := noise(2*PartSize+100), []byte("small")
 	b := holding(big, small)
 	m, shelf := manifest(t, b), newShelf(big, small)
@@ -131,7 +131,7 @@ func sorted(a, b string) []string {
 	return []string{a, b}
 }
 
-func TestTwoUploadsMakeOneContent(t *testing.T) {
+func TestInterruptedUploadIsCompletedByASecond(t *testing.T) {
 	big := noise(3*PartSize - 1000)
 	m, shelf := manifest(t, holding(big)), newShelf(big)
 	r := everything(m, shelf)
@@ -220,7 +220,7 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-func TestSendStopsWhenItIsCancelled(t *testing.T) {
+func TestSendStopsWhenCancelled(t *testing.T) {
 	data := noise(PartSize)
 	ctx, cancel := context.WithCancel(context.Background())
 	var out bytes.Buffer
@@ -237,7 +237,7 @@ type writerFunc func(p []byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-func TestWriterTellsEveryErrorBelow(t *testing.T) {
+func TestWriterReturnsEveryErrorBelow(t *testing.T) {
 	b := example()
 	r := everything(manifest(t, b), fromBundle(t, b))
 	size := len(send(t, r))
@@ -279,7 +279,7 @@ func TestPartsHaveNames(t *testing.T) {
 	}
 }
 
-func TestOtherNamesAreNotThoseOfParts(t *testing.T) {
+func TestInvalidPartNamesAreRefused(t *testing.T) {
 	hash := strings.Repeat("0a", 32)
 	tests := map[string]string{
 		"nothing":            "",
@@ -304,7 +304,7 @@ func TestOtherNamesAreNotThoseOfParts(t *testing.T) {
 	}
 }
 
-func TestContentsKnowTheirParts(t *testing.T) {
+func TestPartsOfAContent(t *testing.T) {
 	tests := map[string]struct {
 		stored int64
 		want   []int64
@@ -328,7 +328,7 @@ func TestContentsKnowTheirParts(t *testing.T) {
 	}
 }
 
-func TestImpossibleContentsAreRefused(t *testing.T) {
+func TestInvalidContentsAreRefused(t *testing.T) {
 	good := Content{Digest: bundle.Of([]byte("x")), SHA256: sum([]byte("x")), Size: 1, Stored: 10}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)

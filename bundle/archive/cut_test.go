@@ -12,7 +12,7 @@ import (
 	"wmco/bundle"
 )
 
-func TestStreamThatWasCutAnywhereIsTold(t *testing.T) {
+func TestTruncatedStreamIsAnError(t *testing.T) {
 	b := example()
 	stream := send(t, everything(manifest(t, b), fromBundle(t, b)))
 	whole := receive(bytes.NewReader(stream))
@@ -21,7 +21,7 @@ func TestStreamThatWasCutAnywhereIsTold(t *testing.T) {
 	}
 }
 
-func TestBigStreamThatWasCutAnywhereIsTold(t *testing.T) {
+func TestTruncatedLargeStreamIsAnError(t *testing.T) {
 	big, small := noise(2*PartSize+100), bytes.Repeat([]byte("compressible "), 100_000)
 	stream := send(t, everything(manifest(t, holding(big, small)), newShelf(big, small)))
 	whole := receive(bytes.NewReader(stream))
@@ -50,7 +50,7 @@ func checkCut(t *testing.T, whole receipt, stream []byte) {
 	}
 }
 
-func TestManifestByItselfThatWasCutIsRefused(t *testing.T) {
+func TestTruncatedManifestIsRefused(t *testing.T) {
 	data, err := manifest(t, example()).Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestManifestByItselfThatWasCutIsRefused(t *testing.T) {
 	}
 }
 
-func TestErrorOfTheConnectionIsPassedOn(t *testing.T) {
+func TestErrorsOfTheConnectionAreReturned(t *testing.T) {
 	b := example()
 	stream := send(t, everything(manifest(t, b), fromBundle(t, b)))
 	lost := errors.New("connection lost")
@@ -82,7 +82,7 @@ func TestErrorOfTheConnectionIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestByteThatFlippedNeverMakesAWrongContent(t *testing.T) {
+func TestFlippedBytesAreDetected(t *testing.T) {
 	b := example()
 	m := manifest(t, b)
 	stream := send(t, everything(m, fromBundle(t, b)))
@@ -100,7 +100,7 @@ func TestByteThatFlippedNeverMakesAWrongContent(t *testing.T) {
 	}
 }
 
-func TestStoredFormThatWasCutIsCorrupt(t *testing.T) {
+func TestTruncatedStoredFormIsCorrupt(t *testing.T) {
 	raw := bytes.Repeat([]byte("some text "), 50)
 	stored := Compress(raw)
 	c := Content{Digest: bundle.Of(raw), SHA256: sum(raw), Size: int64(len(raw)), Stored: int64(len(stored))}

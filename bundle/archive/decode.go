@@ -13,7 +13,7 @@ import (
 	"wmco/bundle"
 )
 
-// CorruptError says that stored bytes are not those of the content. All its parts have to come anew.
+// CorruptError means that stored bytes are not those of the content. All its parts have to be sent again.
 type CorruptError struct {
 	Content bundle.Digest
 	Reason  string
@@ -23,10 +23,10 @@ func (e *CorruptError) Error() string {
 	return fmt.Sprintf("content %s is corrupt: %s", e.Content, e.Reason)
 }
 
-// Decode returns the raw bytes of a content, from all its parts in their order. It yields c.Size bytes at most and takes
-// about 10 MB of memory, however large the content. Before io.EOF everything is checked; stored bytes that are not those of
-// the content are a *CorruptError, and what was read before it counts for nothing. An error of the stored reader is passed
-// on. Close leaves stored open.
+// Decode returns the raw bytes of a content, from all its parts in their order. It returns at most c.Size bytes and takes
+// about 10 MB of memory, however large the content is. Everything is checked before io.EOF. Stored bytes that are not
+// those of the content are a *CorruptError, and then what was read before must not be used. An error of the stored reader
+// is returned as it is. Close does not close stored.
 func Decode(stored io.Reader, c Content) io.ReadCloser {
 	m := &meter{from: io.LimitReader(stored, c.Stored+1)}
 	return &decoder{content: c, stored: m, zip: newDecoder(m), sum: sha256.New()}
@@ -59,7 +59,7 @@ func (d *decoder) Read(p []byte) (int, error) {
 	return n, d.err
 }
 
-// finish checks what can only be checked when all bytes have come.
+// finish checks what can only be checked at the end.
 func (d *decoder) finish() error {
 	if n, err := d.zip.Read(make([]byte, 1)); n > 0 {
 		return d.corrupt("it has more than %d bytes", d.content.Size)
@@ -75,7 +75,7 @@ func (d *decoder) finish() error {
 	return io.EOF
 }
 
-// explain tells an error of the stored reader from bytes that are no zstd or too few.
+// explain returns the error of the stored reader, or a *CorruptError for bytes that are not zstd or too few.
 func (d *decoder) explain(err error) error {
 	if d.stored.broken != nil {
 		return fmt.Errorf("reading stored content %s: %w", d.content.Digest, d.stored.broken)

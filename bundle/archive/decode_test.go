@@ -20,7 +20,7 @@ func contentOf(raw, stored []byte) Content {
 	return Content{Digest: bundle.Of(raw), SHA256: sum(raw), Size: int64(len(raw)), Stored: int64(len(stored))}
 }
 
-func TestContentsSurviveCompression(t *testing.T) {
+func TestContentsRoundTripThroughCompression(t *testing.T) {
 	tests := map[string][]byte{
 		"nothing":            {},
 		"a byte":             {0},
@@ -51,7 +51,7 @@ func TestContentsSurviveCompression(t *testing.T) {
 	}
 }
 
-func TestStoredFormDependsOnNothingButTheBytes(t *testing.T) {
+func TestStoredFormDependsOnTheBytesAlone(t *testing.T) {
 	raw := slices.Concat(bytes.Repeat([]byte("text that repeats itself "), 20_000), noise(300<<10), make([]byte, 100<<10))
 	want := Compress(raw)
 	used := newStoredEncoder(io.Discard)
@@ -87,7 +87,7 @@ func TestStoredFormDependsOnNothingButTheBytes(t *testing.T) {
 	}
 }
 
-func TestStoredBytesOfSomethingElseAreCorrupt(t *testing.T) {
+func TestStoredBytesOfAnotherContentAreCorrupt(t *testing.T) {
 	raw := bytes.Repeat([]byte("raw "), 1000)
 	good := Compress(raw)
 	var wide bytes.Buffer
@@ -133,7 +133,7 @@ func TestStoredBytesOfSomethingElseAreCorrupt(t *testing.T) {
 // otherEnd changes the last byte.
 func otherEnd(raw []byte) []byte { return append(slices.Clone(raw[:len(raw)-1]), 'x') }
 
-func TestErrorOfTheStoredFormIsPassedOn(t *testing.T) {
+func TestErrorsOfTheStoredReaderAreReturned(t *testing.T) {
 	raw := []byte("raw")
 	stored := Compress(raw)
 	for n := range len(stored) + 1 {
@@ -146,7 +146,7 @@ func TestErrorOfTheStoredFormIsPassedOn(t *testing.T) {
 	}
 }
 
-func TestClosedDecoderIsClosed(t *testing.T) {
+func TestReadAfterCloseFails(t *testing.T) {
 	raw := []byte("raw")
 	in := Decode(bytes.NewReader(Compress(raw)), contentOf(raw, Compress(raw)))
 	if err := in.Close(); err != nil {

@@ -1,4 +1,4 @@
-// Package archive is what travels to a node: the manifest of a bundle and the contents that the node lacks.
+// Package archive is what is sent to a host: the manifest of a bundle and the contents that the host lacks.
 //
 //	stream = zstd( tar( MANIFEST.json, contents.json, contents/<part>... ) )
 //
@@ -6,13 +6,13 @@
 //	                                 Source --Send--> stream --Reader--> parts --(kept on the node)--> Decode --> raw bytes
 //	payload store ------------------'
 //
-// Contents are stored and travel as zstd, cut into parts of PartSize, so that a transfer that was cut loses one part at
-// most. The outer zstd is the fastest one: it is there for the manifest, the parts are compressed already.
+// Contents are stored and sent as zstd, in parts of PartSize, so that an interrupted transfer loses at most one part. The
+// outer zstd is at its fastest level: it is there for the manifest, because the parts are compressed already.
 //
-// A content has two names. Its digest is the bundle's name for it, keyed for a secret. Its SHA-256 is of the raw bytes; the
-// parts bear it and the node checks it. The SHA-256 of a secret invites guessing: it stays in the stream and on the machine
-// that holds the secret anyway, and errors name contents by their digests.
+// A content has two names. Its digest is the bundle's name for it, keyed for a secret. Its SHA-256 is of the raw bytes:
+// parts are named by it and the host checks it. The SHA-256 of a secret allows guessing it, so it stays in the stream and
+// on the host that has the secret anyway, and errors name contents by their digests.
 //
-// The package opens no file and takes no name from a stream as a path. It trusts no stream: everything is bounded and
-// checked before it is handed on, and a whole content only counts when Decode has ended in io.EOF.
+// The package opens no file and uses no name from a stream as a path. It trusts no stream: everything is limited and
+// checked before it is returned, and a content is only whole when Decode has ended with io.EOF.
 package archive

@@ -109,7 +109,7 @@ func (p plain) with(index []byte) []member {
 // part returns the members with nothing but this as a part.
 func (p plain) part(m member) []member { return append(slices.Clone(p.members[:2]), m) }
 
-func TestMembersThatDoNotBelongAreRefused(t *testing.T) {
+func TestUnexpectedMembersAreRefused(t *testing.T) {
 	p := newPlain(t)
 	manifest, index, big, small := p.members[0], p.members[1], p.content(p.big), p.content(p.small)
 	part := partFolder + small.Part(1).Name()
@@ -120,8 +120,8 @@ func TestMembersThatDoNotBelongAreRefused(t *testing.T) {
 	}{
 		"nothing at all":                  {nil, "it ends before MANIFEST.json"},
 		"no list":                         {[]member{manifest}, "it ends before contents.json"},
-		"the list first":                  {[]member{index, manifest}, `"contents.json" stands where MANIFEST.json should`},
-		"the manifest twice":              {[]member{manifest, manifest}, `"MANIFEST.json" stands where contents.json should`},
+		"the list first":                  {[]member{index, manifest}, `found "contents.json" instead of MANIFEST.json`},
+		"the manifest twice":              {[]member{manifest, manifest}, `found "MANIFEST.json" instead of contents.json`},
 		"the list twice":                  {[]member{manifest, index, index}, `"contents.json" is no part`},
 		"a member of another name":        {p.part(regular("other", nil)), `"other" is no part`},
 		"a part in another folder":        {p.part(regular("other/"+small.Part(1).Name(), nil)), `"other/` + small.Part(1).Name() + `" is no part`},
@@ -148,8 +148,8 @@ func TestMembersThatDoNotBelongAreRefused(t *testing.T) {
 		"a part that is too short":        {p.part(regular(part, []byte("x"))), fmt.Sprintf("part 1 of content %s has 1 bytes, not %d", small.Digest, small.Stored)},
 		"a part that is too long":         {p.part(regular(partFolder+big.Part(2).Name(), noise(PartSize))), fmt.Sprintf("part 2 of content %s has %d bytes, not %d", big.Digest, PartSize, big.PartSize(2))},
 		"a part in the middle, too short": {p.part(regular(partFolder+big.Part(1).Name(), noise(10))), fmt.Sprintf("part 1 of content %s has 10 bytes, not %d", big.Digest, PartSize)},
-		"a part twice":                    {slices.Insert(slices.Clone(p.members), 3, p.members[2]), "comes twice or out of order"},
-		"parts out of order":              {[]member{manifest, index, p.members[4], p.members[3], p.members[2]}, "comes twice or out of order"},
+		"a part twice":                    {slices.Insert(slices.Clone(p.members), 3, p.members[2]), "is repeated or out of order"},
+		"parts out of order":              {[]member{manifest, index, p.members[4], p.members[3], p.members[2]}, "is repeated or out of order"},
 		"a manifest that is no manifest":  {[]member{regular(manifestMember, []byte(`{"schema":1}`))}, "a manifest has a cluster layer and a node layer"},
 		"a manifest of nothing":           {[]member{regular(manifestMember, nil)}, "reading manifest"},
 		"a manifest of a newer program":   {[]member{regular(manifestMember, []byte(`{"schema":2}`))}, "use a newer wmco"},
@@ -164,7 +164,7 @@ func TestMembersThatDoNotBelongAreRefused(t *testing.T) {
 	}
 }
 
-func TestListsThatDoNotBelongAreRefused(t *testing.T) {
+func TestInvalidContentListsAreRefused(t *testing.T) {
 	p := newPlain(t)
 	a, b, other := p.contents[0], p.contents[1], Content{Digest: bundle.Of([]byte("other")), SHA256: sum([]byte("other")), Size: 5, Stored: 5}
 	change := func(f func(*Content)) []byte { c := a; f(&c); return p.index(t, []Content{c, b}) }
@@ -188,7 +188,7 @@ func TestListsThatDoNotBelongAreRefused(t *testing.T) {
 		"contents out of order":        {p.index(t, []Content{b, a}), "is listed twice or out of order"},
 		"a content of no entry":        {p.index(t, []Content{other}), "the manifest does not name content " + string(other.Digest)},
 		"a masked content":             {change(func(c *Content) { c.Digest = bundle.Masked }), "masked"},
-		"a digest of something else":   {change(func(c *Content) { c.SHA256 = b.SHA256 }), "its SHA-256 is another one"},
+		"a digest of something else":   {change(func(c *Content) { c.SHA256 = b.SHA256 }), "its SHA-256 does not match"},
 		"a SHA-256 that is a path":     {change(func(c *Content) { c.SHA256 = "../../x" }), "its SHA-256 is not 64 hex digits"},
 		"another size":                 {change(func(c *Content) { c.Size++ }), fmt.Sprintf("has %d bytes, the manifest says %d", a.Size+1, a.Size)},
 		"a stored size of nothing":     {change(func(c *Content) { c.Stored = 0 }), "its stored size is 0"},
@@ -204,7 +204,7 @@ func TestListsThatDoNotBelongAreRefused(t *testing.T) {
 	}
 }
 
-func TestContentsWithOneHashAreOne(t *testing.T) {
+func TestContentsWithTheSameHashAreSentOnce(t *testing.T) {
 	b := example()
 	m, s := manifest(t, b), fromBundle(t, b)
 	contents := s.Contents()
@@ -216,7 +216,7 @@ func TestContentsWithOneHashAreOne(t *testing.T) {
 	}
 }
 
-func TestTarsThatNobodyOfOursMadeAreRefused(t *testing.T) {
+func TestForeignTarsAreRefused(t *testing.T) {
 	good := packed(t, newPlain(t).members[:2])
 	open := good[:len(good)-2*tarBlock]
 	blocks := func(n int) []byte { return make([]byte, n*tarBlock) }
@@ -259,7 +259,7 @@ func claim(data []byte, size string) {
 	copy(data[148:156], fmt.Sprintf("%06o\x00 ", sum))
 }
 
-func TestStreamsThatNobodyOfOursMadeAreRefused(t *testing.T) {
+func TestForeignStreamsAreRefused(t *testing.T) {
 	good := zipped(t, packed(t, newPlain(t).members))
 	var wide bytes.Buffer
 	compress(newEncoder(&wide, zstd.WithWindowSize(2*maxWindow)), noise(1<<20))
@@ -294,7 +294,7 @@ func bomb(t testing.TB, m member, size int) []byte {
 	return zipped(t, packed(t, []member{m}))
 }
 
-func TestErrorsDoNotTellTheHashOfASecret(t *testing.T) {
+func TestErrorsDoNotShowTheHashOfASecret(t *testing.T) {
 	b := example()
 	m, s := manifest(t, b), fromBundle(t, b)
 	contents := s.Contents()

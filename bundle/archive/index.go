@@ -10,11 +10,11 @@ import (
 	"wmco/bundle"
 )
 
-// ErrMalformed is wrapped by the errors of a stream that no writer of ours made. One that was cut is io.ErrUnexpectedEOF
+// ErrMalformed is wrapped by the errors of a stream that no Writer made. A stream that ends early is io.ErrUnexpectedEOF
 // instead.
 var ErrMalformed = errors.New("malformed archive")
 
-// encodeIndex returns contents.json: a list with a line for each content.
+// encodeIndex returns contents.json: a list with one line for each content.
 func encodeIndex(contents []Content) ([]byte, error) {
 	out := bytes.NewBufferString("[")
 	for i, c := range contents {
@@ -32,8 +32,8 @@ func encodeIndex(contents []Content) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// decodeIndex reads what encodeIndex wrote, byte for byte. Each content is judged as it comes, so that a list of nothings
-// takes no more memory than its own bytes.
+// decodeIndex reads what encodeIndex wrote, byte for byte. Each content is checked as it is read, so that a list of empty
+// elements takes no more memory than its own bytes.
 func decodeIndex(data []byte) ([]Content, error) {
 	in := json.NewDecoder(bytes.NewReader(data))
 	if _, err := in.Token(); err != nil {
@@ -60,7 +60,7 @@ func decodeIndex(data []byte) ([]Content, error) {
 	return contents, nil
 }
 
-// notJSON keeps an end within the JSON from looking like the end of the stream.
+// notJSON returns an error that cannot be taken for the end of the stream.
 func notJSON(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("%w: the list of contents has no end", ErrMalformed)
@@ -68,13 +68,13 @@ func notJSON(err error) error {
 	return fmt.Errorf("%w: %w", ErrMalformed, err)
 }
 
-// sequence is what the parts of a stream have to be: parts of its contents, in the order of their names.
+// sequence checks that the parts of a stream are those of its contents, in the order of their names.
 type sequence struct {
 	contents map[string]Content
 	last     string
 }
 
-// newSequence checks that the contents are those of the manifest, sorted and each once.
+// newSequence checks that the contents are those of the manifest, sorted and without duplicates.
 func newSequence(m bundle.Manifest, contents []Content) (*sequence, error) {
 	s := &sequence{contents: map[string]Content{}}
 	needed, last := sizes(m), bundle.Digest("")
@@ -99,7 +99,7 @@ func newSequence(m bundle.Manifest, contents []Content) (*sequence, error) {
 	return s, nil
 }
 
-// add takes a content that may be known under another digest already.
+// add adds a content, which may be known under another digest already.
 func (s *sequence) add(c Content) error {
 	known, ok := s.contents[c.SHA256]
 	if ok && (known.Size != c.Size || known.Stored != c.Stored) {
@@ -111,7 +111,7 @@ func (s *sequence) add(c Content) error {
 	return nil
 }
 
-// next takes the next part and returns its content.
+// next checks the next part and returns its content.
 func (s *sequence) next(p Part) (Content, error) {
 	c, ok := s.contents[p.SHA256]
 	switch name := p.Name(); {
@@ -120,7 +120,7 @@ func (s *sequence) next(p Part) (Content, error) {
 	case p.Of != c.Parts() || p.Index < 1 || p.Index > p.Of:
 		return Content{}, fmt.Errorf("%w: content %s has %d parts, there is no part %d of %d", ErrMalformed, c.Digest, c.Parts(), p.Index, p.Of)
 	case name <= s.last:
-		return Content{}, fmt.Errorf("%w: part %d of content %s comes twice or out of order", ErrMalformed, p.Index, c.Digest)
+		return Content{}, fmt.Errorf("%w: part %d of content %s is repeated or out of order", ErrMalformed, p.Index, c.Digest)
 	default:
 		s.last = name
 		return c, nil

@@ -8,7 +8,7 @@ import (
 	"wmco/bundle"
 )
 
-// ErrMasked says that the digest of a secret is masked: the bundle is a preview and cannot be applied.
+// ErrMasked means that the digest of a secret is masked: the bundle is a preview and cannot be applied.
 var ErrMasked = errors.New("the digest of a secret is masked, as in a preview")
 
 // Needs returns the digest of every content that the manifest names, each once, sorted: files, executables whose digest is
@@ -17,7 +17,7 @@ func Needs(m bundle.Manifest) []bundle.Digest {
 	return slices.Sorted(maps.Keys(sizes(m)))
 }
 
-// sizes returns the size of every content that the manifest names, 0 where the manifest does not tell it.
+// sizes returns the size of every content that the manifest names, 0 where the manifest does not have it.
 func sizes(m bundle.Manifest) map[bundle.Digest]int64 {
 	all := map[bundle.Digest]int64{}
 	for _, index := range m.Layers {
@@ -62,7 +62,7 @@ func namedIn(l bundle.Layer) []named {
 	return all
 }
 
-// secret returns the content of a secret variable; a public one stands in the manifest itself.
+// secret returns the content of a secret variable. The value of a public one is in the manifest itself.
 func secret(entry bundle.EntryID, v bundle.Variable) []named {
 	if !v.Secret() {
 		return nil

@@ -8,12 +8,12 @@ import (
 
 // Part is a piece of a content's stored form. Its name serves as the name of a file.
 //
-// Parts of one content that were made by different versions of the compressor do not fit together. Decode finds that out;
-// then all of them have to go.
+// Parts of one content that were made by different versions of the compressor do not fit together. Decode finds that out,
+// and then all of them have to be sent again.
 type Part struct {
-	// SHA256 is that of the whole content, of its raw bytes.
+	// SHA256 is that of the raw bytes of the whole content.
 	SHA256 string
-	// Index counts from 1; Of is how many there are.
+	// Index counts from 1; Of is the number of parts.
 	Index, Of int
 }
 
@@ -36,7 +36,7 @@ func ParsePart(name string) (Part, error) {
 	return Part{SHA256: fields[1], Index: index, Of: of}, nil
 }
 
-// number reads three digits, which cannot go wrong.
+// number reads three digits, which the pattern has checked.
 func number(digits string) int {
 	n, err := strconv.Atoi(digits)
 	if err != nil {

@@ -13,42 +13,43 @@ import (
 	"wmco/bundle"
 )
 
-// The largest manifest and list of contents that a Reader takes, in bytes. A thousand files make a manifest of 0.3 MB.
+// The largest manifest and list of contents that a Reader accepts, in bytes. A thousand files make a manifest of 0.3 MB.
 const (
 	maxManifest = 64 << 20
 	maxIndex    = 16 << 20
 )
 
-// The first bytes of what a Reader takes: a manifest, and zstd (RFC 8878, 3.1.1, the magic number).
+// The first bytes of what a Reader accepts: a manifest, and zstd (RFC 8878, 3.1.1, the magic number).
 const (
 	beginsManifest = '{'
 	beginsZstd     = 0x28
 )
 
-// tarBlock is what the sizes in a tar are rounded up to; two empty blocks end it (POSIX pax, ustar Interchange Format).
+// tarBlock is the unit to which sizes in a tar are rounded up; two empty blocks end it (POSIX pax, ustar Interchange
+// Format).
 const tarBlock = 512
 
-// Reader reads a stream. Nothing of it counts before Next has returned io.EOF.
+// Reader reads a stream. Nothing of it may be used before Next has returned io.EOF.
 type Reader struct {
 	Manifest bundle.Manifest
-	// Contents are those of the manifest that the sender knows, in the order of their digests, whether their parts follow or
-	// not. A bare manifest has none.
+	// Contents are those of the manifest that the sender has, in the order of their digests, whether their parts follow
+	// or not. A bare manifest has none.
 	Contents []Content
 
 	in       *meter
 	zip      *unzipped
 	tar      *tar.Reader
 	sequence *sequence
-	// end is where the last member ends in the tar, the padding included.
+	// end is the offset in the tar at which the last member ends, with its padding.
 	end int64
-	// over is how it ended.
+	// over is the error that it ended with.
 	over error
 }
 
-// NewReader reads the manifest and the list of contents. It also takes a MANIFEST.json by itself.
+// NewReader reads the manifest and the list of contents. It also accepts a MANIFEST.json by itself.
 //
-// What was cut is io.ErrUnexpectedEOF, an error of the reader below is passed on, a manifest of a newer program is a
-// *bundle.SchemaError. Everything else is not what a Writer made, and most of it ErrMalformed.
+// A stream that ends early is io.ErrUnexpectedEOF, an error of r is returned as it is, a manifest of a newer program is a
+// *bundle.SchemaError. Anything else was not made by a Writer, and most of it is ErrMalformed.
 func NewReader(from io.Reader) (*Reader, error) {
 	in := bufio.NewReader(from)
 	first, err := in.Peek(1)
@@ -65,7 +66,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	}
 }
 
-// readManifest reads a manifest that is all there is.
+// readManifest reads a manifest without an archive around it.
 func readManifest(in io.Reader) (*Reader, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxManifest+1))
 	if err != nil {
@@ -100,7 +101,7 @@ func readArchive(in io.Reader) (*Reader, error) {
 	return r, err
 }
 
-// document reads a member whole. The memory grows with what comes, not with what the member claims.
+// document reads a whole member. Memory grows with the bytes that arrive, not with the size that the member claims.
 func (r *Reader) document(name string, limit int64) ([]byte, error) {
 	h, err := r.member()
 	if atEnd(err) {
@@ -110,7 +111,7 @@ func (r *Reader) document(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if h.Name != name {
-		return nil, fmt.Errorf("%w: %.100q stands where %s should", ErrMalformed, h.Name, name)
+		return nil, fmt.Errorf("%w: found %.100q instead of %s", ErrMalformed, h.Name, name)
 	}
 	if h.Size > limit {
 		return nil, fmt.Errorf("%w: %s has %d bytes, at most %d are allowed", ErrMalformed, name, h.Size, limit)
@@ -122,8 +123,9 @@ func (r *Reader) document(name string, limit int64) ([]byte, error) {
 	return data, nil
 }
 
-// Next returns the next part and its bytes, which are there until Next is called again and need not be read. The part is one
-// of a content in the list. At the end of the stream, and only there, it returns io.EOF; the errors are those of NewReader.
+// Next returns the next part and its bytes, which are valid until Next is called again and need not be read. The part is
+// one of a content in the list. At the end of the stream, and only there, it returns io.EOF; the errors are those of
+// NewReader.
 func (r *Reader) Next() (Part, io.Reader, error) {
 	if r.over != nil {
 		return Part{}, nil, r.over
@@ -159,8 +161,8 @@ func (r *Reader) part() (Part, error) {
 	return p, nil
 }
 
-// member goes on to the next member. Only regular files in the plain format pass: no links, devices or folders, and none
-// of the extensions, which would change what a header says.
+// member returns the next member. Only regular files in the plain format are accepted: no links, devices or folders, and
+// no extensions, which would change the meaning of a header.
 func (r *Reader) member() (*tar.Header, error) {
 	h, err := r.tar.Next()
 	if err != nil {
@@ -176,7 +178,8 @@ func (r *Reader) member() (*tar.Header, error) {
 	return h, nil
 }
 
-// ended tells the end of the stream, which has to come after the two blocks that end a tar, from what is no tar.
+// ended returns the end of the stream, which has to come after the two blocks that end a tar, or an error for what is not
+// a tar.
 func (r *Reader) ended(err error) error {
 	switch {
 	case r.in.broken != nil:
@@ -186,7 +189,7 @@ func (r *Reader) ended(err error) error {
 	case r.in.n != r.end+2*tarBlock:
 		return fmt.Errorf("reading the archive: %w", io.ErrUnexpectedEOF)
 	}
-	// The checksum of the stream comes after its last byte.
+	// The checksum of the stream follows its last byte.
 	switch n, err := r.in.Read(make([]byte, 1)); {
 	case n > 0:
 		return fmt.Errorf("%w: something follows the last member", ErrMalformed)
@@ -196,7 +199,7 @@ func (r *Reader) ended(err error) error {
 	return io.EOF
 }
 
-// unzipped is what is in a zstd stream. Its errors are those of the reader below, io.ErrUnexpectedEOF and ErrMalformed.
+// unzipped reads a zstd stream. Its errors are those of the reader below, io.ErrUnexpectedEOF and ErrMalformed.
 type unzipped struct {
 	below *meter
 	zip   *zstd.Decoder

@@ -12,20 +12,20 @@ import (
 	"wmco/bundle"
 )
 
-// Request is what a node asked for.
+// Request is what a host asked for.
 type Request struct {
 	Manifest bundle.Manifest
 	// Source has at least the contents that are Missing.
 	Source Source
-	// Missing are the contents that the node lacks, each with the numbers of the parts that it has already.
+	// Missing are the contents that the host lacks, each with the numbers of the parts that it has already.
 	Missing map[bundle.Digest][]int
 }
 
 // Send writes a stream with the manifest, the list of those contents of the manifest that the source has, and the parts
-// that the node lacks. It holds no more than a few MB in memory. Before it writes anything it makes sure that all contents
-// are there: fs.ErrNotExist otherwise. After an error the stream is one that was cut.
+// that the host lacks. It holds no more than a few MB in memory. Before it writes anything it checks that all contents
+// are available, and returns fs.ErrNotExist otherwise. After an error the stream is incomplete.
 //
-// The context is looked at between reads. Who wants to end a write that hangs must close what w leads to.
+// The context is checked between reads. To end a write that hangs, close the connection below w.
 func Send(ctx context.Context, w io.Writer, r Request) error {
 	contents := r.contents()
 	wanted, err := r.wanted(contents)
@@ -47,7 +47,7 @@ func Send(ctx context.Context, w io.Writer, r Request) error {
 	return out.Close()
 }
 
-// contents returns those of the source that the manifest names.
+// contents returns the contents of the source that the manifest names.
 func (r Request) contents() []Content {
 	needed := sizes(r.Manifest)
 	all := slices.DeleteFunc(slices.Clone(r.Source.Contents()), func(c Content) bool {
@@ -58,10 +58,10 @@ func (r Request) contents() []Content {
 	return all
 }
 
-// delivery is a content of which the node lacks parts.
+// delivery is a content of which the host lacks parts.
 type delivery struct {
 	content Content
-	// lacks is by the number of the part, less one.
+	// lacks is by the number of the part, minus one.
 	lacks []bool
 }
 
@@ -87,8 +87,8 @@ func (r Request) wanted(contents []Content) ([]delivery, error) {
 	return all, nil
 }
 
-// miss marks the parts that are not among the ones that the node has. Numbers that cannot be are those of another stored
-// form, of which no part is of use.
+// miss marks the parts that the host does not have. Impossible numbers belong to another stored form, of which no part
+// can be used.
 func (d delivery) miss(has []int) {
 	n := d.content.Parts()
 	if slices.ContainsFunc(has, func(i int) bool { return i < 1 || i > n }) {
@@ -117,7 +117,7 @@ func (d delivery) send(ctx context.Context, from Source, out *Writer) error {
 	return d.end(in)
 }
 
-// parts reads the stored form through in, and skips what the node has.
+// parts reads the stored form, and skips the parts that the host has.
 func (d delivery) parts(stored, in io.Reader, out *Writer) error {
 	for i, lacks := range d.lacks {
 		if lacks {
@@ -142,7 +142,7 @@ func skip(stored, in io.Reader, size int64) error {
 	return err
 }
 
-// end makes sure that the stored form is not longer than the source says.
+// end checks that the stored form is not longer than the source reported.
 func (d delivery) end(in io.Reader) error {
 	n, err := io.ReadFull(in, make([]byte, 1))
 	switch {

@@ -15,17 +15,17 @@ import (
 	"wmco/bundle"
 )
 
-// Source hands out contents in their stored form.
+// Source provides contents in their stored form.
 type Source interface {
-	// Contents returns what there is. Contents with the same SHA256 have the same Size and Stored.
+	// Contents returns the available contents. Contents with the same SHA256 have the same Size and Stored.
 	Contents() []Content
-	// Open returns the stored form of the content with this SHA-256, in hex. One that is not there is fs.ErrNotExist. The
-	// reader may be an io.Seeker, which makes skipping parts cheap.
+	// Open returns the stored form of the content with this SHA-256, in hex. A content that does not exist is
+	// fs.ErrNotExist. The reader may be an io.Seeker, which makes skipping parts cheap.
 	Open(sha256 string) (io.ReadCloser, error)
 }
 
-// FromBundle returns the contents that the bundle carries, compressed in memory. Entries without data are left out: their
-// contents come from elsewhere. A preview is ErrMasked, and content that is not what its entry says is an error.
+// FromBundle returns the contents in the bundle, compressed in memory. Entries without data are left out: another source
+// has their contents. A preview is ErrMasked, and content that does not match its entry is an error.
 func FromBundle(b bundle.Bundle) (Source, error) {
 	s := &memory{stored: map[string][]byte{}, seen: map[bundle.Digest]bool{}, encoder: newStoredEncoder(nil)}
 	for _, l := range b.Layers() {
@@ -90,12 +90,12 @@ func (s *memory) Open(sha256 string) (io.ReadCloser, error) {
 	return opened{bytes.NewReader(stored)}, nil
 }
 
-// opened lets what is in memory be closed and stay seekable.
+// opened makes a reader in memory closable and keeps it seekable.
 type opened struct{ *bytes.Reader }
 
 func (opened) Close() error { return nil }
 
-// Join returns the contents of all the sources. One that several of them have comes from the first of these.
+// Join returns the contents of all the sources. A content that several of them have comes from the first.
 func Join(sources ...Source) Source {
 	j := &joined{from: map[string]Source{}}
 	first, seen := map[string]Content{}, map[bundle.Digest]bool{}
@@ -105,7 +105,7 @@ func Join(sources ...Source) Source {
 				first[c.SHA256], j.from[c.SHA256] = c, s
 			}
 			if !seen[c.Digest] {
-				// The stored form may differ between sources; it is described as it will be handed out.
+				// The stored form may differ between sources; it is described as Open will return it.
 				seen[c.Digest], c.Stored = true, first[c.SHA256].Stored
 				j.contents = append(j.contents, c)
 			}

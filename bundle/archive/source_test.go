@@ -42,7 +42,7 @@ func TestManifestNeedsEachContentOnce(t *testing.T) {
 	}
 }
 
-func TestBundleHandsOutWhatItCarries(t *testing.T) {
+func TestFromBundleReturnsTheContentsOfTheBundle(t *testing.T) {
 	s := fromBundle(t, example())
 	got := map[bundle.Digest]string{}
 	for _, c := range s.Contents() {
@@ -69,7 +69,7 @@ func TestBundleHandsOutWhatItCarries(t *testing.T) {
 	}
 }
 
-func TestBundleThatCannotBeSentIsRefused(t *testing.T) {
+func TestFromBundleRefusesInvalidBundles(t *testing.T) {
 	tests := map[string]struct {
 		change func(*bundle.Bundle)
 		want   string
@@ -98,7 +98,7 @@ func TestBundleThatCannotBeSentIsRefused(t *testing.T) {
 		},
 		"a file that is another one": {
 			func(b *bundle.Bundle) { b.Cluster.Files[0].Content.Data = []byte("b") },
-			`taking the content of file C:\k\a.txt: content ` + string(bundle.Of([]byte("a"))) + ": its SHA-256 is another one, " + sum([]byte("b")),
+			`taking the content of file C:\k\a.txt: content ` + string(bundle.Of([]byte("a"))) + ": its SHA-256 does not match: " + sum([]byte("b")),
 		},
 	}
 	for name, test := range tests {
@@ -126,7 +126,7 @@ func newStretched(raw []byte) Source {
 	return &stretched{memory{contents: []Content{c}, stored: map[string][]byte{c.SHA256: out.Bytes()}}}
 }
 
-func TestJoinedSourcesDescribeWhatTheyHandOut(t *testing.T) {
+func TestJoinedSourcesDescribeWhatTheyReturn(t *testing.T) {
 	raw := bytes.Repeat([]byte("raw "), 100)
 	shelf, other := newShelf(raw), newStretched(raw)
 	tests := map[string]struct {

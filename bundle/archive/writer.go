@@ -11,14 +11,14 @@ import (
 	"wmco/bundle"
 )
 
-// The members of a stream, in their order. The parts stand below partFolder.
+// The members of a stream, in their order. Parts are below partFolder.
 const (
 	manifestMember = "MANIFEST.json"
 	indexMember    = "contents.json"
 	partFolder     = "contents/"
 )
 
-// Writer makes a stream. The same manifest, contents and parts give the same bytes.
+// Writer writes a stream. The same manifest, contents and parts give the same bytes.
 type Writer struct {
 	zip      *zstd.Encoder
 	tar      *tar.Writer
@@ -48,8 +48,8 @@ func NewWriter(to io.Writer, m bundle.Manifest, contents []Content) (*Writer, er
 	return w, w.member(indexMember, int64(len(index)), bytes.NewReader(index))
 }
 
-// WritePart adds a part of a content in the list and reads as many bytes of its stored form as the part has. Parts come in
-// the order of their names.
+// WritePart adds a part of a content in the list and reads as many bytes of its stored form as the part has. Parts must
+// be added in the order of their names.
 func (w *Writer) WritePart(p Part, stored io.Reader) error {
 	c, err := w.sequence.next(p)
 	if err != nil {
@@ -61,7 +61,7 @@ func (w *Writer) WritePart(p Part, stored io.Reader) error {
 	return nil
 }
 
-// member writes size bytes of content. Its errors do not tell the name of a part, which would tell the hash of a secret.
+// member writes size bytes of content. Its errors do not name the part, whose name is the hash of a possible secret.
 func (w *Writer) member(name string, size int64, content io.Reader) error {
 	h := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o600, Format: tar.FormatUSTAR}
 	if err := w.tar.WriteHeader(&h); err != nil {
@@ -77,7 +77,7 @@ func (w *Writer) member(name string, size int64, content io.Reader) error {
 	return nil
 }
 
-// Close ends the stream and leaves the writer below open. A stream without it is one that was cut.
+// Close ends the stream and does not close the writer below. A stream without it is incomplete.
 func (w *Writer) Close() error {
 	if err := w.tar.Close(); err != nil {
 		return fmt.Errorf("ending the archive: %w", err)

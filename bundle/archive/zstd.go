@@ -9,15 +9,15 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// How far back zstd may refer. The window is most of what reading costs in memory, so a reader refuses larger ones. That of
-// the stream is small, since nothing in it but the manifest repeats itself.
+// The window is how far back zstd may refer. It is most of what reading costs in memory, so a reader refuses larger ones.
+// The window of the stream is small, because nothing in it but the manifest repeats itself.
 const (
 	maxWindow    = 8 << 20
 	streamWindow = 1 << 20
 )
 
-// Encode returns a writer that turns raw bytes into the stored form. The form depends on nothing but the bytes and the
-// version of the compressor, not on how they are written. Close ends it and leaves w open.
+// Encode returns a writer that writes the stored form of raw bytes to w. The form depends on nothing but the bytes and
+// the version of the compressor, not on how they are written. Close ends it and does not close w.
 func Encode(w io.Writer) io.WriteCloser { return newStoredEncoder(w) }
 
 // Compress returns the stored form of raw bytes, as Encode makes it.
@@ -27,7 +27,7 @@ func Compress(raw []byte) []byte {
 	return out.Bytes()
 }
 
-// compress writes raw through an encoder into memory, which cannot go wrong.
+// compress encodes raw into memory, which cannot fail.
 func compress(e *zstd.Encoder, raw []byte) {
 	if _, err := e.Write(raw); err != nil {
 		panic(err)
@@ -37,7 +37,7 @@ func compress(e *zstd.Encoder, raw []byte) {
 	}
 }
 
-// newStoredEncoder leaves zstd's own checksum out: SHA-256 covers the raw bytes.
+// newStoredEncoder omits zstd's own checksum, because SHA-256 covers the raw bytes.
 func newStoredEncoder(w io.Writer) *zstd.Encoder {
 	return newEncoder(w, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithWindowSize(maxWindow), zstd.WithEncoderCRC(false))
 }
@@ -46,8 +46,8 @@ func newStreamEncoder(w io.Writer) *zstd.Encoder {
 	return newEncoder(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithWindowSize(streamWindow), zstd.WithLowerEncoderMem(true))
 }
 
-// newEncoder works in the caller's goroutine: it needs no end where a transfer is given up. Only options out of their range
-// are errors, and ours are constants.
+// newEncoder works in the goroutine of the caller, so that nothing has to be stopped when a transfer is given up. Only
+// options out of range are errors, and ours are constants.
 func newEncoder(w io.Writer, options ...zstd.EOption) *zstd.Encoder {
 	e, err := zstd.NewWriter(w, append(options, zstd.WithEncoderConcurrency(1))...)
 	if err != nil {
@@ -56,9 +56,9 @@ func newEncoder(w io.Writer, options ...zstd.EOption) *zstd.Encoder {
 	return e
 }
 
-// newDecoder works in the caller's goroutine as well, within maxWindow of memory. It reads no more of r than the frames
-// need. A reader that is in memory already must not show it (*bytes.Buffer): the decoder would take the short way and
-// decode all of it at once.
+// newDecoder works in the goroutine of the caller as well, within maxWindow of memory. It reads no more of r than the
+// frames need. A reader that is in memory already must hide that (*bytes.Buffer): otherwise the decoder would decode all
+// of it at once.
 func newDecoder(r *meter) *zstd.Decoder {
 	d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 	if err != nil {
@@ -67,11 +67,12 @@ func newDecoder(r *meter) *zstd.Decoder {
 	return d
 }
 
-// meter counts what is read and keeps the error it ended with, which decoders mix with their own.
+// meter counts the bytes that are read and keeps the error that reading ended with, because decoders mix it with their
+// own.
 type meter struct {
 	from io.Reader
 	n    int64
-	// broken is the error that reading ended with, other than the end itself.
+	// broken is the error that reading ended with, other than io.EOF.
 	broken error
 }
 
@@ -85,13 +86,13 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// atEnd tells whether a reader came to its end. Readers return io.EOF itself; one that is wrapped is the end of something
+// atEnd reports whether a reader came to its end. Readers return io.EOF itself; a wrapped one is the end of something
 // else, such as a connection.
 func atEnd(err error) bool {
 	return err == io.EOF //nolint:errorlint // a wrapped one is not meant
 }
 
-// notEnd makes sure that nobody takes an error for the end.
+// notEnd returns an error that cannot be taken for the end.
 func notEnd(err error) error {
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: %v", io.ErrUnexpectedEOF, err) //nolint:errorlint // the one in it must not be found
