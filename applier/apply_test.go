@@ -55,11 +55,11 @@ func TestASecondApplyWritesNothing(t *testing.T) {
 	}
 }
 
-// drift is what others do to a machine.
+// drift is what others change on a host.
 var drift = []struct {
 	name string
 	do   func(*machine)
-	// restarts are the services that the repair starts anew.
+	// restarts are the services that the repair restarts.
 	restarts []string
 }{
 	{"a file has other line ends", func(m *machine) {
@@ -69,7 +69,7 @@ var drift = []struct {
 		m.Place(`C:\k\containerd\registries\a.io\hosts.toml`, bundle.AccessUsers, "\ufeffserver = \"https://a.io\"\n")
 	}, nil},
 	{"a file is empty", func(m *machine) { m.Place(`C:\k\containerd\containerd_conf.toml`, bundle.AccessUsers, "") }, []string{"containerd", "kubelet"}},
-	{"a file is gone", func(m *machine) { m.Discard(`C:\k\kubelet.conf`) }, []string{"kubelet"}},
+	{"a file is missing", func(m *machine) { m.Discard(`C:\k\kubelet.conf`) }, []string{"kubelet"}},
 	{"a file is a folder", func(m *machine) {
 		m.Discard(`C:\k\kubelet.conf`)
 		m.Place(`C:\k\kubelet.conf\x\y`, bundle.AccessUsers, "z")
@@ -82,17 +82,17 @@ var drift = []struct {
 		m.Discard(`C:\k\containerd\registries`)
 		m.Place(`C:\k\containerd\registries`, bundle.AccessUsers, "z")
 	}, nil},
-	{"everybody reads a secret", func(m *machine) { m.SetAccess(`C:\k\bootstrap-kubeconfig`, applier.AccessOther) }, nil},
-	{"more is in an exclusive folder", func(m *machine) {
+	{"users can read a secret", func(m *machine) { m.SetAccess(`C:\k\bootstrap-kubeconfig`, applier.AccessOther) }, nil},
+	{"an exclusive folder has another file", func(m *machine) {
 		m.Place(`C:\k\containerd\registries\evil.io\hosts.toml`, bundle.AccessUsers, "server = \"https://evil.io\"\n")
 	}, nil},
 	{"a program was replaced", func(m *machine) { m.Place(`C:\k\kubelet.exe`, bundle.AccessUsers, "another") }, []string{"kubelet"}},
-	{"a variable is another", func(m *machine) {
+	{"a variable has another value", func(m *machine) {
 		m.edit(func(s *simulation.State) {
 			s.Put(applier.Setting{Kind: bundle.KindVariable, Name: "NO_PROXY", Value: "x", Present: true})
 		})
 	}, nil},
-	{"a CA is gone", func(m *machine) {
+	{"a CA is missing", func(m *machine) {
 		m.edit(func(s *simulation.State) {
 			delete(s.Settings, simulation.SettingKey(bundle.KindTrustedCA, string(bundle.Of([]byte("first CA")))))
 		})
@@ -104,7 +104,7 @@ var drift = []struct {
 		editService(m, "kubelet", func(s *simulation.Service) { s.Start = applier.StartDisabled })
 	}, nil},
 	{"a service has other arguments", func(m *machine) { editService(m, "kubelet", func(s *simulation.Service) { s.CommandLine += " --v=9" }) }, []string{"kubelet"}},
-	{"a service is gone", func(m *machine) {
+	{"a service is missing", func(m *machine) {
 		m.edit(func(s *simulation.State) { delete(s.Services, simulation.Key("kubelet")) })
 	}, []string{"kubelet"}},
 }
@@ -168,15 +168,15 @@ var changes = []struct {
 	restarts []string
 }{
 	{"a mirror changes", func(n *node) { n.Files[`C:\k\containerd\registries\a.io\hosts.toml`] = "server = \"https://b.io\"\n" }, bundle.ImpactNone, nil},
-	{"a mirror goes", func(n *node) { delete(n.Files, `C:\k\containerd\registries\a.io\hosts.toml`) }, bundle.ImpactNone, nil},
+	{"a mirror is removed", func(n *node) { delete(n.Files, `C:\k\containerd\registries\a.io\hosts.toml`) }, bundle.ImpactNone, nil},
 	{"the kubelet's configuration changes", func(n *node) { n.Files[`C:\k\kubelet.conf`] = "maxPods: 9\n" }, bundle.ImpactRestart, []string{"kubelet"}},
 	{"containerd's configuration changes", func(n *node) { n.Files[`C:\k\containerd\containerd_conf.toml`] = "version = 5\n" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
 	{"the proxy changes", func(n *node) { n.SecretProxy = "http://user:sesame-other@proxy:1" }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
-	{"the proxy goes", func(n *node) { n.SecretProxy, n.Proxy = "", nil }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
+	{"the proxy is removed", func(n *node) { n.SecretProxy, n.Proxy = "", nil }, bundle.ImpactRestart, []string{"containerd", "kubelet"}},
 	{"a secret changes", func(n *node) { n.Secrets[`C:\k\bootstrap-kubeconfig`] = "token: sesame-new\n" }, bundle.ImpactNone, nil},
-	{"a CA comes and one goes", func(n *node) { n.CAs = []string{"second CA", "third CA"} }, bundle.ImpactNone, nil},
-	{"a service goes", func(n *node) { n.Services = n.Services[:1] }, bundle.ImpactRestart, nil},
-	{"a service comes", func(n *node) {
+	{"one CA is added and one removed", func(n *node) { n.CAs = []string{"second CA", "third CA"} }, bundle.ImpactNone, nil},
+	{"a service is removed", func(n *node) { n.Services = n.Services[:1] }, bundle.ImpactRestart, nil},
+	{"a service is added", func(n *node) {
 		n.Services = append(n.Services, bundletest.Service("csi-proxy", []string{`C:\k\csi-proxy.exe`}, nil))
 		n.Programs[`C:\k\csi-proxy.exe`] = "csi"
 	}, bundle.ImpactNone, nil},

@@ -12,7 +12,7 @@ import (
 	"wmco/bundle"
 )
 
-// applyCut applies a bundle until the process is killed before the n-th step. It tells whether it was.
+// applyCut applies a bundle until the process is killed before the n-th step. It reports whether it was.
 func (m *machine) applyCut(t *testing.T, n node, step int) bool {
 	t.Helper()
 	m.CutAt(step)
@@ -88,7 +88,7 @@ func checkTakenUp(t *testing.T, name string, m *machine, n node, want simulation
 	}
 }
 
-// little is a bundle that wants little: nothing of a cut one may stay.
+// little is a bundle with few entries: nothing of an interrupted run may stay.
 func little() node {
 	return newNode().Changed(func(n *node) {
 		n.Files, n.Services, n.Exclusive, n.Programs = map[string]string{`C:\k\kubelet.conf`: "third"}, nil, nil, nil
@@ -96,7 +96,7 @@ func little() node {
 	})
 }
 
-// TestRepairResumesAnInterruptedRun leaves it to the node program: it goes on, or back where it lacks contents.
+// TestRepairResumesAnInterruptedRun leaves it to the node agent: it resumes, or rolls back if contents are missing.
 func TestRepairResumesAnInterruptedRun(t *testing.T) {
 	t.Parallel()
 	first := newNode()
@@ -121,7 +121,7 @@ func TestRepairResumesAnInterruptedRun(t *testing.T) {
 	}
 }
 
-// A service that was ill before, and that nobody touches, is no reason to go back after a cut.
+// A service that was unhealthy before and does not change is no reason to roll back.
 func TestAnUnhealthyServiceThatDoesNotChangeIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	n := newNode()
@@ -150,7 +150,7 @@ func TestAnUnhealthyServiceThatDoesNotChangeIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestRepeatedInterruptionsConverge kills again and again at random steps.
+// TestRepeatedInterruptionsConverge kills the process repeatedly, at random steps.
 func TestRepeatedInterruptionsConverge(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // which steps are cut has to be the same in every run

@@ -36,7 +36,7 @@ func TestHostFaults(t *testing.T) {
 		names string // in the error
 	}{
 		{"the disk is full", func(s *simulation.Script) { s.Full = []string{`C:\k`} }, "disk full"},
-		{"no space for what comes", func(s *simulation.Script) { s.Full = []string{applier.StateFolder} }, "disk full"},
+		{"no space for contents", func(s *simulation.Script) { s.Full = []string{applier.StateFolder} }, "disk full"},
 		{"access is denied", func(s *simulation.Script) { s.Denied = []string{`C:\k\kubelet.conf`} }, `C:\k\kubelet.conf`},
 		{"a file is locked", func(s *simulation.Script) { s.Locked = []string{`C:\k\containerd\containerd_conf.toml`} }, "locked"},
 		{"a service hangs in its start", func(s *simulation.Script) {
@@ -347,10 +347,10 @@ func TestStateOfAnotherClusterIsRemovedBeforeAnythingStarts(t *testing.T) {
 		apply node
 		gone  bool
 	}{
-		{"we know that it is another's", func(t *testing.T, m *machine) { m.mustApply(t, newNode()) }, newNode().Changed(func(n *node) { n.Cluster = "red" }), true},
-		{"it is this cluster's", func(t *testing.T, m *machine) { m.mustApply(t, newNode()) }, newNode(), false},
-		{"the machine has yet to join and is new to us", func(*testing.T, *machine) {}, newNode().Changed(func(n *node) { n.Stage = bundle.StageJoin }), true},
-		{"the machine is a node already and is new to us", func(*testing.T, *machine) {}, newNode(), false},
+		{"our records name another cluster", func(t *testing.T, m *machine) { m.mustApply(t, newNode()) }, newNode().Changed(func(n *node) { n.Cluster = "red" }), true},
+		{"our records name this cluster", func(t *testing.T, m *machine) { m.mustApply(t, newNode()) }, newNode(), false},
+		{"the host has yet to join and has no records", func(*testing.T, *machine) {}, newNode().Changed(func(n *node) { n.Stage = bundle.StageJoin }), true},
+		{"the host is a node already and has no records", func(*testing.T, *machine) {}, newNode(), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -407,7 +407,7 @@ func TestChangesThatNeedARebootWaitForIt(t *testing.T) {
 	if m.Snapshot().RebootAsked == "" {
 		t.Error("no reboot was asked for")
 	}
-	// The boot lets itself be awaited: nothing is done meanwhile, again and again.
+	// Until the boot happens, each run does nothing.
 	steps := m.Steps()
 	if o, err := m.repair(t.Context()); err != nil || o.Result != applier.ResultReboot || m.Steps() != steps {
 		t.Errorf("%v, %+v, %d steps", err, o, m.Steps()-steps)
@@ -442,7 +442,7 @@ func TestServicesThatTheBootStartsMustBeHealthy(t *testing.T) {
 	if !errors.As(err, &back) {
 		t.Fatalf("%v, %+v", err, o)
 	}
-	// The feature goes with the next boot, and whoever reads the result knows.
+	// The feature goes with the next boot, and the result says so.
 	if diff := cmp.Diff([]bundle.EntryID{"feature Containers"}, o.RebootPending); diff != "" {
 		t.Errorf("pending (-want +got):\n%s", diff)
 	}
@@ -495,7 +495,7 @@ func TestRepairWithoutTheStateFolder(t *testing.T) {
 	}
 }
 
-// A file that was changed with the same size and time is found by verify, and put right by what comes next.
+// A file that was changed with the same size and time is found by verify, and fixed by the next run.
 func TestVerifyCorrectsTheCache(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
@@ -568,7 +568,7 @@ func TestUnavailableSettingsDoNotDiffer(t *testing.T) {
 	}
 }
 
-// TestPartsThatDoNotFitAreSentAgain resumes an upload whose first part rotted meanwhile.
+// TestPartsThatDoNotFitAreSentAgain resumes an upload whose first part became corrupt meanwhile.
 func TestPartsThatDoNotFitAreSentAgain(t *testing.T) {
 	t.Parallel()
 	random := rand.NewChaCha8([32]byte{7})
@@ -588,7 +588,7 @@ func TestPartsThatDoNotFitAreSentAgain(t *testing.T) {
 		}
 	}
 	if _, err := m.apply(t, n, applier.Options{}); err == nil {
-		t.Fatal("applied with a rotten part")
+		t.Fatal("applied with a corrupt part")
 	}
 	m.mustApply(t, n)
 	if o := m.observe(t, n); !o.InSync {
@@ -606,7 +606,7 @@ func (m *machine) partOf(index, of int) string {
 	return ""
 }
 
-// TestLargeFilesAreWrittenInParallel writes enough for several at once, and lets one of them fail.
+// TestLargeFilesAreWrittenInParallel writes enough for several at once, one of which fails.
 func TestLargeFilesAreWrittenInParallel(t *testing.T) {
 	t.Parallel()
 	n := newNode().Changed(func(n *node) {

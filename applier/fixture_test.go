@@ -21,7 +21,7 @@ type node = bundletest.Node
 
 func newNode() node { return bundletest.New() }
 
-// reader reads the node as it travels to a machine that lacks contents.
+// reader reads the node as it is sent to a host that lacks contents.
 func reader(t testing.TB, n node, missing []applier.Missing) *archive.Reader {
 	t.Helper()
 	r, err := archive.NewReader(bytes.NewReader(n.Archive(t, missing)))
@@ -53,7 +53,7 @@ func (m *machine) engine() *applier.Engine {
 	return &applier.Engine{Host: m.Memory, Clock: m.clock, Program: "test", Owner: "the test", Emit: func(e applier.Event) { m.events = append(m.events, e) }}
 }
 
-// edit changes the machine behind the applier's back.
+// edit changes the machine without the applier.
 func (m *machine) edit(change func(*simulation.State)) {
 	if err := m.Edit(context.Background(), change); err != nil {
 		panic(err)

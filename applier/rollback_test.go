@@ -13,7 +13,7 @@ import (
 	"wmco/bundle"
 )
 
-// badKubelet is a machine on which the kubelet does not come up with a configuration that says bad.
+// badKubelet is a host whose kubelet does not become healthy with a configuration that says bad.
 func badKubelet(t *testing.T, behaviour simulation.Behaviour) (*machine, node) {
 	t.Helper()
 	m, n := newMachine(), newNode()
@@ -25,7 +25,7 @@ func badKubelet(t *testing.T, behaviour simulation.Behaviour) (*machine, node) {
 
 var lacksBad = []simulation.Condition{{File: `C:\k\kubelet.conf`, Lacks: "bad"}}
 
-// bad are bundles that a machine does not come up with, and how it shows.
+// bad are bundles whose services do not become healthy, and how that shows.
 var bad = []struct {
 	name      string
 	behaviour simulation.Behaviour
@@ -57,7 +57,7 @@ func TestARunIsRolledBackIfAServiceDoesNotBecomeHealthy(t *testing.T) {
 				t.Fatalf("%v, %+v", err, o)
 			}
 			if !strings.Contains(err.Error(), "kubelet") {
-				t.Errorf("nobody is named: %v", err)
+				t.Errorf("the error names no service: %v", err)
 			}
 			if diff := differs(want, m.place()); diff != "" {
 				t.Errorf("not as it was (-want +got):\n%s", diff)
@@ -69,8 +69,8 @@ func TestARunIsRolledBackIfAServiceDoesNotBecomeHealthy(t *testing.T) {
 	}
 }
 
-// TestAHostOfTheExistingOperatorIsRolledBack rolls back on a machine where nothing was ours: its own files and service come back with
-// their own security.
+// TestAHostOfTheExistingOperatorIsRolledBack rolls back on a host where nothing was managed: its own files and service are
+// restored with their own security.
 func TestAHostOfTheExistingOperatorIsRolledBack(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
@@ -90,7 +90,7 @@ func TestAHostOfTheExistingOperatorIsRolledBack(t *testing.T) {
 	if diff := differs(want, m.place()); diff != "" {
 		t.Errorf("not as it was (-want +got):\n%s", diff)
 	}
-	// And without the fault, the machine becomes ours.
+	// Without the fault, its entries become managed.
 	m.mustApply(t, n)
 	if s := m.Snapshot().Services["kubelet"]; s.Description != "OpenShift managed kubelet" || s.Status != applier.ServiceRunning {
 		t.Errorf("%+v", s)
@@ -233,7 +233,7 @@ func TestALateConfirmationDoesNotCountForTheNextRun(t *testing.T) {
 	await := func(ctx context.Context) error { return e.AwaitConfirm(ctx, d) }
 	var back *applier.RolledBackError
 	if _, err := m.apply(t, next, applier.Options{Confirm: await, ConfirmWithin: time.Second}); !errors.As(err, &back) {
-		t.Errorf("a yes of before was taken: %v", err)
+		t.Errorf("a confirmation of an earlier run was taken: %v", err)
 	}
 }
 
@@ -276,7 +276,7 @@ func TestARollbackDoesNotNeedTheKeptContents(t *testing.T) {
 	}
 }
 
-// Two files of others hold the same; both are put back, and stay two files.
+// Two unmanaged files have equal contents; both are restored, and stay two files.
 func TestEqualFilesAreRolledBackAsTwoFiles(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
