@@ -20,7 +20,6 @@ import (
 	"wmco/internal/sshtest/simulated"
 )
 
-// S3
 func TestAConnectionThatIsCutAtAnyByteIsTakenUpByTheNextRun(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{})
 	want := large(t, 10<<20)
@@ -91,15 +90,14 @@ func TestPartsThatArrivedAreNotSentAgain(t *testing.T) {
 	}
 }
 
-// S8
 func TestUploadsThatTheMachineRefusesSayWhatToDo(t *testing.T) {
 	for _, tt := range []struct {
 		what    string
 		options sshtest.Options
 		todo    string
 	}{
-		{"S8 disk full", sshtest.Options{Settings: simulated.Settings{DiskBytes: 100 << 10}}, "has room"},
-		{"S8 access denied", sshtest.Options{Settings: simulated.Settings{Denied: true}}, "Administrators"},
+		{"disk full", sshtest.Options{Settings: simulated.Settings{DiskBytes: 100 << 10}}, "has room"},
+		{"access denied", sshtest.Options{Settings: simulated.Settings{Denied: true}}, "Administrators"},
 		{"no SFTP", sshtest.Options{NoSFTP: true}, "Subsystem sftp"},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
@@ -116,7 +114,6 @@ func TestUploadsThatTheMachineRefusesSayWhatToDo(t *testing.T) {
 	}
 }
 
-// S9
 func TestServersThatCannotRenameOntoAFile(t *testing.T) {
 	for _, rename := range []simulated.Rename{simulated.RenamePosix, simulated.RenameNone, simulated.RenameUnlinks} {
 		for _, before := range []string{"", "half a program"} {
@@ -286,7 +283,6 @@ func TestFewSessionsAreEnough(t *testing.T) {
 	}
 }
 
-// S12
 func TestAThousandRunsLeaveOneConnection(t *testing.T) {
 	for _, tt := range []struct {
 		what  string

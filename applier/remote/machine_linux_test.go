@@ -58,7 +58,6 @@ func TestFewProgramsAreStarted(t *testing.T) {
 	}
 }
 
-// S5, S7
 func TestTheSameCommandsWorkUnderEveryShell(t *testing.T) {
 	for _, shell := range []simulated.Shell{simulated.ShellCmd, simulated.ShellPowerShell, simulated.ShellSh} {
 		t.Run(string(shell), func(t *testing.T) {

@@ -49,7 +49,6 @@ func kind(err error) string {
 	return err.Error()
 }
 
-// S1, S2
 func TestAMachineThatCannotBeReachedIsToldByWhatKeepsUsFromIt(t *testing.T) {
 	works := programs.Start(t, sshtest.Options{})
 	for _, tt := range []struct {
@@ -116,7 +115,6 @@ func hangsAfterBanner(t *testing.T) string {
 	})
 }
 
-// S1
 func TestARefusedKeyIsTriedAgainWithinTheWindow(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{Unauthorized: true})
 	d := dialer(t, s)
@@ -134,7 +132,6 @@ func TestARefusedKeyIsTriedAgainWithinTheWindow(t *testing.T) {
 	}
 }
 
-// S10, B7
 func TestHostKeysArePinnedOnFirstUse(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{HostKeys: []sshtest.KeyType{sshtest.ECDSA}})
 	var met []string

@@ -117,7 +117,7 @@ func TestTheNodeProgramItselfMakesAMachineRight(t *testing.T) {
 	}
 }
 
-// S5: PowerShell hands stdin on as text, so what the node program reads must be text once that is known.
+// PowerShell hands stdin on as text, so what the node program reads must be text once that is known.
 func TestUnderPowerShellTheNodeProgramGetsLargeContentsAsText(t *testing.T) {
 	s, p := realMachine(t, sshtest.Options{Settings: simulated.Settings{Shell: simulated.ShellPowerShell, Noise: "\ufeff\r\n"}})
 	c := NewClient(dialer(t, s), p)
@@ -172,7 +172,7 @@ func TestConfirmationOverAnotherConnection(t *testing.T) {
 	}
 }
 
-// S3: the connection is cut at random bytes of everything, again and again; the machine ends up right.
+// The connection is cut at random bytes of everything, again and again; the machine ends up right.
 func TestAMachineEndsUpRightWhateverIsCut(t *testing.T) {
 	for _, way := range []struct {
 		name     string

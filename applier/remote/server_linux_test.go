@@ -105,15 +105,14 @@ func tellStatus(c ssh.Channel, code uint32) {
 	_, _ = c.SendRequest("exit-status", false, ssh.Marshal(struct{ Status uint32 }{code}))
 }
 
-// S4, S7
 func TestStrangeEndsAndAnswersAreTold(t *testing.T) {
 	for _, tt := range []struct {
 		what   string
 		answer func(ssh.Channel)
 		want   string
 	}{
-		{"S4 no status and no answer", func(ssh.Channel) {}, `command: status -1, signal ""`},
-		{"S4 no status after an answer", func(c ssh.Channel) {
+		{"no status and no answer", func(ssh.Channel) {}, `command: status -1, signal ""`},
+		{"no status after an answer", func(c ssh.Channel) {
 			fmt.Fprint(c, someFacts)
 		}, `command: status -1, signal ""`},
 		{"a signal", func(c ssh.Channel) {
@@ -125,8 +124,8 @@ func TestStrangeEndsAndAnswersAreTold(t *testing.T) {
 			}{"KILL", false, "", ""}))
 		}, `command: status -1, signal "KILL"`},
 		{"its own complaint", func(c ssh.Channel) { fmt.Fprintln(c.Stderr(), "no such flag"); tellStatus(c, 2) }, `command: status 2, signal ""`},
-		{"S7 a profile that prints", func(c ssh.Channel) { fmt.Fprintln(c, "Welcome!\r\n{}"); tellStatus(c, 0) }, "answer"},
-		{"S7 UTF-16", func(c ssh.Channel) { fmt.Fprint(c, "\xff\xfe{\x00}\x00"); tellStatus(c, 0) }, "answer"},
+		{"a profile that prints", func(c ssh.Channel) { fmt.Fprintln(c, "Welcome!\r\n{}"); tellStatus(c, 0) }, "answer"},
+		{"UTF-16", func(c ssh.Channel) { fmt.Fprint(c, "\xff\xfe{\x00}\x00"); tellStatus(c, 0) }, "answer"},
 		{"an answer of a newer program", func(c ssh.Channel) { fmt.Fprint(c, `{"schema":99}`); tellStatus(c, 0) }, "answer"},
 		{"half an answer", func(c ssh.Channel) { fmt.Fprint(c, `{"schema":1,`); tellStatus(c, 0) }, "answer"},
 		{"no SFTP to put the program there by", func(c ssh.Channel) { tellStatus(c, 127) }, "program"},

@@ -52,7 +52,7 @@ func words(s *sshtest.Server, from int) []string {
 	return list
 }
 
-// S9: a server that allows one channel has no place for a session and another command.
+// A server that allows one channel has no place for a session and another command.
 func TestASessionGivesItsPlaceToOtherCommands(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{Config: []string{"MaxSessions 1"}})
 	m := machine(t, s)

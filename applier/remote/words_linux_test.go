@@ -12,7 +12,6 @@ import (
 	"wmco/internal/sshtest/simulated"
 )
 
-// S5
 func TestEveryShellReadsTheSameWords(t *testing.T) {
 	everything := ApplyOptions{DryRun: true, MaxImpact: bundle.ImpactDrain, Reboot: true, ConfirmWithin: 10 * time.Minute, Wait: 90 * time.Second}
 	for _, words := range [][]string{

@@ -174,7 +174,7 @@ func join(list ...cluster) cluster {
 	return out
 }
 
-// TestVectors: both give what was written down by hand (fault M1). render/mirrors has a copy of the table.
+// TestVectors: both give what was written down by hand. render/mirrors has a copy of the table.
 func TestVectors(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster cluster
@@ -206,7 +206,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestRefusals: the operator's message is one of ours, and what it accepts we accept (faults M6, M7, M8, M13).
+// TestRefusals: the operator's message is one of ours, and what it accepts we accept.
 func TestRefusals(t *testing.T) {
 	const conflict = `conflicting mirrorSourcePolicy is set for the same source "s" in imagedigestmirrorsets, imagetagmirrorsets, or imagecontentsourcepolicies`
 	for name, c := range map[string]struct {

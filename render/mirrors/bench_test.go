@@ -13,7 +13,7 @@ import (
 	"wmco/bundle"
 )
 
-// manyInputs are fault M14: n entries over 300 registries, in objects of 100, as a large disconnected cluster has them.
+// manyInputs are n entries over 300 registries, in objects of 100, as a large disconnected cluster has them.
 // The folder of a mirror follows from the entry; the fewer folders, the more entries share an endpoint.
 func manyInputs(n int, folder func(entry int) string) Inputs {
 	in := Inputs{PullSecret: bundle.NewSecret(`{"auths": {"mirror.corp.example.com:5000": {"username": "puller", "password": "secret"}, "quay.io/org": {"auth": "dTpw"}}}`)}

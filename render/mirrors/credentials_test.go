@@ -17,7 +17,7 @@ const odd = `p:"q\ü'€ #`
 
 func encoded(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
-// TestCredentials are faults A1 to A7: which user and password a mirror gets, and which entries are told to be bad.
+// TestCredentials: which user and password a mirror gets, and which entries of the pull secret are reported as invalid.
 func TestCredentials(t *testing.T) {
 	for name, c := range map[string]struct {
 		secret string
@@ -27,52 +27,52 @@ func TestCredentials(t *testing.T) {
 		// bad are the fields of the findings.
 		bad []string
 	}{
-		"A1 the host":        {auths("m.io", encoded("host:1")), "m.io/org/app", "host:1", nil},
-		"A1 the longest key": {auths("m.io", encoded("host:1"), "m.io/org", encoded("org:2"), "m.io/org/app", encoded("app:3")), "m.io/org/app", "app:3", nil},
-		"A1 the longest key that the mirror lies in":         {auths("m.io", encoded("host:1"), "m.io/org", encoded("org:2"), "m.io/org/other", encoded("other:3")), "m.io/org/app", "org:2", nil},
-		"A1 keys end at slashes":                             {auths("m.io/or", encoded("or:1")), "m.io/org", "", nil},
-		"A1 a key deeper than the mirror":                    {auths("m.io/org/app", encoded("app:1")), "m.io/org", "", nil},
-		"A1 a slash at the end of a key":                     {auths("m.io/org/", encoded("org:1")), "m.io/org", "org:1", nil},
-		"A1 ports are part of the host":                      {auths("m.io", encoded("host:1")), "m.io:5000/org", "", nil},
-		"A1 a host with a port":                              {auths("m.io:5000", encoded("host:1")), "m.io:5000/org", "host:1", nil},
-		"A1 hosts in any case":                               {auths("M.IO/org", encoded("org:1")), "m.Io/org", "org:1", nil},
-		"A1 a key written as an address":                     {auths("https://m.io", encoded("host:1")), "m.io/org", "host:1", nil},
-		"A1 an address with a path":                          {auths("https://m.io/org/", encoded("org:1")), "m.io/org/app", "org:1", nil},
-		"A1 an address with an API version":                  {auths("https://m.io/v2/", encoded("host:1")), "m.io/org", "host:1", nil},
-		"A1 an address with an API version and a path":       {auths("https://m.io/v2/org", encoded("org:1")), "m.io/org/app", "org:1", nil},
-		"A1 a path that ends like an API version":            {auths("m.io/org/v1", encoded("v1:1")), "m.io/org/app", "", nil},
-		"A1 a repository named like an API version":          {auths("m.io/org/v1", encoded("v1:1")), "m.io/org/v1", "v1:1", nil},
-		"A1 the host as it is before the host as an address": {auths("https://m.io", encoded("address:1"), "m.io", encoded("host:2")), "m.io/org", "host:2", nil},
-		"A2 Docker Hub's address":                            {auths("https://index.docker.io/v1/", encoded("hub:1")), "docker.io/library", "hub:1", nil},
-		"A2 without the slash":                               {auths("https://index.docker.io/v1", encoded("hub:1")), "docker.io/library", "hub:1", nil},
-		"A2 Docker Hub's other names":                        {auths("registry-1.docker.io", encoded("hub:1")), "docker.io/library", "hub:1", nil},
-		"A2 a mirror that is Docker Hub by another name":     {auths("docker.io", encoded("hub:1")), "registry-1.docker.io/library", "hub:1", nil},
-		"A3 not base64":                                      {auths("m.io", "%%%"), "m.io", "", []string{`auths["m.io"]`}},
-		"A3 no colon":                                        {auths("m.io", encoded("user")), "m.io", "", []string{`auths["m.io"]`}},
-		"A3 no user":                                         {auths("m.io", encoded(":password")), "m.io", "", []string{`auths["m.io"]`}},
-		"A3 padded":                                          {auths("m.io", "dXNlcjpwYQ=="), "m.io", "user:pa", nil},
-		"A3 not padded":                                      {auths("m.io", "dXNlcjpwYQ"), "m.io", "user:pa", nil},
-		"A3 a line break at the end":                         {auths("m.io", `dXNlcjpwYQ==\n`), "m.io", "user:pa", nil},
-		"A3 the other entries go on":                         {auths("a.io", "%%%", "m.io", encoded("host:1"), "z.io", encoded("z")), "m.io", "host:1", []string{`auths["a.io"]`, `auths["z.io"]`}},
-		"A3 a bad long key leaves the short one":             {auths("m.io", encoded("host:1"), "m.io/org", "%%%"), "m.io/org", "host:1", []string{`auths["m.io/org"]`}},
-		"A3 an entry of another type":                        {`{"auths": {"a.io": 7, "b.io": {"auth": 7}, "m.io": {"auth": "dTpw"}}}`, "m.io", "u:p", []string{`auths["a.io"]`, `auths["b.io"]`}},
-		"A4 user and password":                               {`{"auths": {"m.io": {"username": "user", "password": "pa"}}}`, "m.io", "user:pa", nil},
-		"A4 auth counts before them":                         {`{"auths": {"m.io": {"username": "user", "password": "pa", "auth": "dTpw"}}}`, "m.io", "u:p", nil},
-		"A4 a password alone":                                {`{"auths": {"m.io": {"password": "pa"}}}`, "m.io", "", []string{`auths["m.io"]`}},
-		"A5 an identity token":                               {`{"auths": {"m.io": {"identitytoken": "t"}}}`, "m.io", "", []string{`auths["m.io"]`}},
-		"A5 an identity token and a user":                    {`{"auths": {"m.io": {"auth": "` + encoded("0000:") + `", "identitytoken": "t"}}}`, "m.io", "", []string{`auths["m.io"]`}},
-		"A5 an identity token beside a password":             {`{"auths": {"m.io": {"auth": "dTpw", "identitytoken": "t"}}}`, "m.io", "u:p", nil},
-		"A5 an empty entry":                                  {`{"auths": {"m.io": {}}}`, "m.io", "", []string{`auths["m.io"]`}},
-		"A6 no secret":                                       {"", "m.io", "", nil},
-		"A6 an empty object":                                 {"{}", "m.io", "", nil},
-		"A6 blanks":                                          {" \n", "m.io", "", nil},
-		"A6 no auths":                                        {`{"auths": {}}`, "m.io", "", nil},
-		"A6 auths are null":                                  {`{"auths": null}`, "m.io", "", nil},
-		"A6 auths are a list":                                {`{"auths": []}`, "m.io", "", []string{`data[".dockerconfigjson"]`}},
-		"A6 not JSON":                                        {`auths: {}`, "m.io", "", []string{`data[".dockerconfigjson"]`}},
-		"A7 an odd password in auth":                         {auths("m.io", encoded("user:"+odd)), "m.io", "user:" + odd, nil},
-		"A7 an odd password in clear":                        {`{"auths": {"m.io": {"username": "user", "password": ` + quoted(odd) + `}}}`, "m.io", "user:" + odd, nil},
-		"A7 a password of colons":                            {auths("m.io", encoded("user:::")), "m.io", "user:::", nil},
+		"the host":                                                        {auths("m.io", encoded("host:1")), "m.io/org/app", "host:1", nil},
+		"the longest key":                                                 {auths("m.io", encoded("host:1"), "m.io/org", encoded("org:2"), "m.io/org/app", encoded("app:3")), "m.io/org/app", "app:3", nil},
+		"the longest key that covers the mirror":                          {auths("m.io", encoded("host:1"), "m.io/org", encoded("org:2"), "m.io/org/other", encoded("other:3")), "m.io/org/app", "org:2", nil},
+		"a key matches whole path segments":                               {auths("m.io/or", encoded("or:1")), "m.io/org", "", nil},
+		"a key below the mirror":                                          {auths("m.io/org/app", encoded("app:1")), "m.io/org", "", nil},
+		"a key with a slash at its end":                                   {auths("m.io/org/", encoded("org:1")), "m.io/org", "org:1", nil},
+		"a host and the same host with a port":                            {auths("m.io", encoded("host:1")), "m.io:5000/org", "", nil},
+		"a host with a port":                                              {auths("m.io:5000", encoded("host:1")), "m.io:5000/org", "host:1", nil},
+		"hosts that differ in case":                                       {auths("M.IO/org", encoded("org:1")), "m.Io/org", "org:1", nil},
+		"a key with a scheme":                                             {auths("https://m.io", encoded("host:1")), "m.io/org", "host:1", nil},
+		"a key with a scheme and a path":                                  {auths("https://m.io/org/", encoded("org:1")), "m.io/org/app", "org:1", nil},
+		"a key with an API version":                                       {auths("https://m.io/v2/", encoded("host:1")), "m.io/org", "host:1", nil},
+		"a key with an API version and a path":                            {auths("https://m.io/v2/org", encoded("org:1")), "m.io/org/app", "org:1", nil},
+		"a key whose path ends like an API version":                       {auths("m.io/org/v1", encoded("v1:1")), "m.io/org/app", "", nil},
+		"a repository named like an API version":                          {auths("m.io/org/v1", encoded("v1:1")), "m.io/org/v1", "v1:1", nil},
+		"a key without a scheme before one with a scheme":                 {auths("https://m.io", encoded("address:1"), "m.io", encoded("host:2")), "m.io/org", "host:2", nil},
+		"Docker Hub's URL":                                                {auths("https://index.docker.io/v1/", encoded("hub:1")), "docker.io/library", "hub:1", nil},
+		"Docker Hub's URL without the slash at its end":                   {auths("https://index.docker.io/v1", encoded("hub:1")), "docker.io/library", "hub:1", nil},
+		"Docker Hub's other names":                                        {auths("registry-1.docker.io", encoded("hub:1")), "docker.io/library", "hub:1", nil},
+		"a mirror on Docker Hub's other name":                             {auths("docker.io", encoded("hub:1")), "registry-1.docker.io/library", "hub:1", nil},
+		"auth that is not base64":                                         {auths("m.io", "%%%"), "m.io", "", []string{`auths["m.io"]`}},
+		"auth without a colon":                                            {auths("m.io", encoded("user")), "m.io", "", []string{`auths["m.io"]`}},
+		"auth without a user":                                             {auths("m.io", encoded(":password")), "m.io", "", []string{`auths["m.io"]`}},
+		"auth with padding":                                               {auths("m.io", "dXNlcjpwYQ=="), "m.io", "user:pa", nil},
+		"auth without padding":                                            {auths("m.io", "dXNlcjpwYQ"), "m.io", "user:pa", nil},
+		"auth with a line break at its end":                               {auths("m.io", `dXNlcjpwYQ==\n`), "m.io", "user:pa", nil},
+		"invalid entries do not affect the others":                        {auths("a.io", "%%%", "m.io", encoded("host:1"), "z.io", encoded("z")), "m.io", "host:1", []string{`auths["a.io"]`, `auths["z.io"]`}},
+		"the credentials of the host where those of the path are invalid": {auths("m.io", encoded("host:1"), "m.io/org", "%%%"), "m.io/org", "host:1", []string{`auths["m.io/org"]`}},
+		"an entry that is not an object of strings":                       {`{"auths": {"a.io": 7, "b.io": {"auth": 7}, "m.io": {"auth": "dTpw"}}}`, "m.io", "u:p", []string{`auths["a.io"]`, `auths["b.io"]`}},
+		"username and password":                                           {`{"auths": {"m.io": {"username": "user", "password": "pa"}}}`, "m.io", "user:pa", nil},
+		"auth before username and password":                               {`{"auths": {"m.io": {"username": "user", "password": "pa", "auth": "dTpw"}}}`, "m.io", "u:p", nil},
+		"a password alone":                                                {`{"auths": {"m.io": {"password": "pa"}}}`, "m.io", "", []string{`auths["m.io"]`}},
+		"an identity token":                                               {`{"auths": {"m.io": {"identitytoken": "t"}}}`, "m.io", "", []string{`auths["m.io"]`}},
+		"an identity token and a user":                                    {`{"auths": {"m.io": {"auth": "` + encoded("0000:") + `", "identitytoken": "t"}}}`, "m.io", "", []string{`auths["m.io"]`}},
+		"an identity token and a password":                                {`{"auths": {"m.io": {"auth": "dTpw", "identitytoken": "t"}}}`, "m.io", "u:p", nil},
+		"an empty entry":                                                  {`{"auths": {"m.io": {}}}`, "m.io", "", []string{`auths["m.io"]`}},
+		"no secret":                                                       {"", "m.io", "", nil},
+		"an empty object":                                                 {"{}", "m.io", "", nil},
+		"white space":                                                     {" \n", "m.io", "", nil},
+		"no auths":                                                        {`{"auths": {}}`, "m.io", "", nil},
+		"auths is null":                                                   {`{"auths": null}`, "m.io", "", nil},
+		"auths is a list":                                                 {`{"auths": []}`, "m.io", "", []string{`data[".dockerconfigjson"]`}},
+		"not JSON":                                                        {`auths: {}`, "m.io", "", []string{`data[".dockerconfigjson"]`}},
+		"special characters in auth":                                      {auths("m.io", encoded("user:"+odd)), "m.io", "user:" + odd, nil},
+		"special characters in password":                                  {`{"auths": {"m.io": {"username": "user", "password": ` + quoted(odd) + `}}}`, "m.io", "user:" + odd, nil},
+		"a password of colons":                                            {auths("m.io", encoded("user:::")), "m.io", "user:::", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := Build(mirrored(c.secret, c.mirror), Closed)
@@ -93,7 +93,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// TestRotation is fault A8: a new password changes the files with that mirror and no others.
+// TestRotation: a new password changes the files with that mirror and no others.
 func TestRotation(t *testing.T) {
 	build := func(password string) map[string]string {
 		in := mirrored(auths("m.io", encoded("user:"+password), "n.io", encoded("user:same")), "m.io/x")
@@ -121,7 +121,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// FuzzCredentials: no text of a secret ends the program, and none of its values is in a finding (fault A9).
+// FuzzCredentials: no text of a secret ends the program, and none of its values is in a finding.
 func FuzzCredentials(f *testing.F) {
 	f.Add(auths("m.io", encoded("user:password")), "m.io", "user", "password", uint8(0))
 	f.Add(`{"auths": {"": null}}`, "https://index.docker.io/v1/", "", "", uint8(1))

@@ -11,7 +11,7 @@ import (
 	"wmco/bundle"
 )
 
-// TestOrderAndSplit: the same entries, in any order and spread over any objects, give the same files (fault M15).
+// TestOrderAndSplit: the same entries, in any order and spread over any objects, give the same files.
 func TestOrderAndSplit(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	met := map[string]int{}
