@@ -19,8 +19,8 @@ import (
 
 // machineSets are the MachineSets of golden/machines: for every platform, one made from a MachineSet of Linux machines
 // (worker.yaml), one from the Windows MachineSet that the cluster has already, and one from flags alone.
-var machineSets = map[machines.Platform]map[string]machines.Options{
-	machines.AWS: {
+var machineSets = map[bundle.Platform]map[string]machines.Options{
+	bundle.PlatformAWS: {
 		"from-worker": {
 			Name: "example-7k2vd-windows-eu-central-1c", Model: "example-7k2vd-worker-eu-central-1a", Zone: "eu-central-1c",
 			Image: "ami-0823a3180dad3c9c3", InstanceType: "m6i.2xlarge",
@@ -31,7 +31,7 @@ var machineSets = map[machines.Platform]map[string]machines.Options{
 			Set: []string{"placement.region=eu-central-1", "subnet.id=subnet-0a1b2c3d", "securityGroups[0].id=sg-0a1b2c3d", "iamInstanceProfile.id=example-7k2vd-worker-profile"},
 		},
 	},
-	machines.Azure: {
+	bundle.PlatformAzure: {
 		"from-worker": {
 			Name: "winworker", Model: "example-7k2vd-worker-westeurope2", Zone: "3",
 			Image: "MicrosoftWindowsServer:WindowsServer:2022-datacenter-g2:latest",
@@ -46,7 +46,7 @@ var machineSets = map[machines.Platform]map[string]machines.Options{
 			},
 		},
 	},
-	machines.GCP: {
+	bundle.PlatformGCP: {
 		"from-worker": {
 			Name: "example-7k2vd-windows-c", Model: "example-7k2vd-worker-b", Zone: "europe-west3-c",
 			Image: "projects/windows-cloud/global/images/family/windows-2022-core",
@@ -62,7 +62,7 @@ var machineSets = map[machines.Platform]map[string]machines.Options{
 			},
 		},
 	},
-	machines.VSphere: {
+	bundle.PlatformVSphere: {
 		"from-worker":  {Name: "winworker", Model: "example-7k2vd-worker-0", Zone: "zone-one", Image: "windows-golden-image"},
 		"from-windows": {Name: "winworker", Set: []string{"memoryMiB=32768"}},
 		"from-flags": {
@@ -74,7 +74,7 @@ var machineSets = map[machines.Platform]map[string]machines.Options{
 			},
 		},
 	},
-	machines.Nutanix: {
+	bundle.PlatformNutanix: {
 		"from-worker":  {Name: "winworker", Model: "example-7k2vd-worker-0", Image: "2f3a9c1e-5b7d-4e60-9a8b-1c2d3e4f5a6b"},
 		"from-windows": {Name: "winworker"},
 		"from-flags": {
@@ -87,9 +87,9 @@ var machineSets = map[machines.Platform]map[string]machines.Options{
 	},
 }
 
-func machinesCluster(t *testing.T, p machines.Platform, paths ...string) machines.Cluster {
+func machinesCluster(t *testing.T, p bundle.Platform, paths ...string) machines.Cluster {
 	t.Helper()
-	paths = append(paths, filepath.Join("clusters", p.Flag()))
+	paths = append(paths, filepath.Join("clusters", machines.Flag(p)))
 	c, findings, err := gather.WorkerMachineSets(t.Context(), objects.Paths(paths, nil))
 	if err != nil || findings.Refused() {
 		t.Fatalf("%v: %+v", err, findings)
@@ -98,7 +98,7 @@ func machinesCluster(t *testing.T, p machines.Platform, paths ...string) machine
 }
 
 // machinesOf makes every file of a platform's goldens.
-func machinesOf(t *testing.T, p machines.Platform) map[string][]byte {
+func machinesOf(t *testing.T, p bundle.Platform) map[string][]byte {
 	t.Helper()
 	key, err := os.ReadFile(filepath.Join("machines", "key.pub"))
 	if err != nil {
@@ -110,8 +110,8 @@ func machinesOf(t *testing.T, p machines.Platform) map[string][]byte {
 	}
 	tree := map[string][]byte{"userdata.ps1": []byte(script), "secret.yaml": manifest(t, machines.Secret(script))}
 	var with []string
-	if p != machines.AWS { // the one cluster that has a worker MachineSet of Linux already
-		with = append(with, filepath.Join("machines", p.Flag(), "worker.yaml"))
+	if p != bundle.PlatformAWS { // the one cluster that has a worker MachineSet of Linux already
+		with = append(with, filepath.Join("machines", machines.Flag(p), "worker.yaml"))
 	}
 	for name, o := range machineSets[p] {
 		o.Platform = p
@@ -147,14 +147,14 @@ func manifest(t *testing.T, m machines.Manifest) []byte {
 
 func TestMachinesAreTheirGoldens(t *testing.T) {
 	for _, p := range machines.Platforms() {
-		t.Run(p.Flag(), func(t *testing.T) {
+		t.Run(machines.Flag(p), func(t *testing.T) {
 			want := machinesOf(t, p)
 			for range 20 {
 				if diff := cmp.Diff(want, machinesOf(t, p)); diff != "" {
 					t.Fatalf("not the same bytes twice:\n%s", diff)
 				}
 			}
-			compareTree(t, filepath.Join("machines", p.Flag(), "want"), want)
+			compareTree(t, filepath.Join("machines", machines.Flag(p), "want"), want)
 		})
 	}
 }
@@ -182,7 +182,7 @@ func TestUserDataOpensThePortsOfEveryBundle(t *testing.T) {
 	}
 	byName := cmpopts.SortSlices(func(a, b bundle.FirewallRule) bool { return a.Name < b.Name })
 	noImpact := cmpopts.IgnoreFields(bundle.FirewallRule{}, "Impact")
-	if diff := cmp.Diff(b.Bundle.Cluster.Firewall, machines.Firewall(), byName, noImpact); diff != "" {
+	if diff := cmp.Diff(b.Bundle.Cluster.Firewall, render.Firewall(), byName, noImpact); diff != "" {
 		t.Errorf("bundle and user data (-bundle +user data):\n%s", diff)
 	}
 }
@@ -197,7 +197,7 @@ func TestUserDataIsWhatCloudsRun(t *testing.T) {
 		if len(script) > 16<<10 {
 			t.Errorf("%s: %d bytes; AWS takes 16 KiB", p, len(script))
 		}
-		if tagged := strings.HasPrefix(script, "<powershell>\n") && strings.HasSuffix(script, "</powershell>\n<persist>true</persist>\n"); tagged != (p != machines.GCP) {
+		if tagged := strings.HasPrefix(script, "<powershell>\n") && strings.HasSuffix(script, "</powershell>\n<persist>true</persist>\n"); tagged != (p != bundle.PlatformGCP) {
 			t.Errorf("%s: in tags: %t", p, tagged)
 		}
 	}

@@ -1,6 +1,10 @@
 package payload
 
-import "strings"
+import (
+	"strings"
+
+	"wmco/bundle"
+)
 
 // Component is one pinned Go module from which executables are built: the folder payload/<name> holds a go.mod and a
 // go.sum, and no Go files.
@@ -131,7 +135,7 @@ func ecr() Component {
 		Variables: []string{"main.gitVersion=" + ECRVersion},
 		Executables: []Executable{{
 			Name: ECRProvider, Path: `C:\k\ecr-credential-provider.exe`, Package: module + "/cmd/ecr-credential-provider",
-			Platforms: []string{"AWS"}, Tells: Tells{Args: []string{"--version"}, Says: ECRVersion},
+			Platforms: []bundle.Platform{bundle.PlatformAWS}, Tells: Tells{Args: []string{"--version"}, Says: ECRVersion},
 		}},
 	}
 }
@@ -143,7 +147,7 @@ func azure() Component {
 		Variables: []string{module + "/pkg/version.gitVersion=" + AzureVersion},
 		Executables: []Executable{{
 			Name: CloudManager, Path: `C:\k\azure-cloud-node-manager.exe`, Package: module + "/cmd/cloud-node-manager",
-			Platforms: []string{"Azure"}, Tells: Tells{Args: []string{"--version"}, Says: AzureVersion},
+			Platforms: []bundle.Platform{bundle.PlatformAzure}, Tells: Tells{Args: []string{"--version"}, Says: AzureVersion},
 		}},
 	}
 }

@@ -40,7 +40,7 @@ type Executable struct {
 	Version string
 	// Platforms is empty for an executable of every platform; else they are as in Infrastructure/cluster's
 	// status.platformStatus.type.
-	Platforms []string
+	Platforms []bundle.Platform
 	// Tells is how the program tells its version.
 	Tells Tells
 }
@@ -93,7 +93,7 @@ func Find(name string) Executable {
 }
 
 // Serves tells whether nodes of a platform get the executable.
-func (e Executable) Serves(platform string) bool {
+func (e Executable) Serves(platform bundle.Platform) bool {
 	return len(e.Platforms) == 0 || slices.Contains(e.Platforms, platform)
 }
 

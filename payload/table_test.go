@@ -34,7 +34,7 @@ func TestPathsAreOfANode(t *testing.T) {
 		if err := bundle.CheckPath(e.Path); err != nil {
 			t.Errorf("%s: %v", e.Name, err)
 		}
-		if Find(e.Name).Package != e.Package || !e.Serves("None") && len(e.Platforms) == 0 {
+		if Find(e.Name).Package != e.Package || !e.Serves(bundle.PlatformNone) && len(e.Platforms) == 0 {
 			t.Errorf("%+v", e)
 		}
 	}

@@ -22,7 +22,7 @@ type Row struct {
 	// JoinedOnly rows wait until the node exists and its facts are known.
 	JoinedOnly bool
 	// Platforms is empty for a row of every platform.
-	Platforms []Platform
+	Platforms []bundle.Platform
 	Access    bundle.Access
 	Secret    bool
 	Exclusive bool
@@ -35,7 +35,7 @@ type Row struct {
 }
 
 // applies tells whether the row is for a platform and stage.
-func (r Row) applies(p Platform, s bundle.Stage) bool {
+func (r Row) applies(p bundle.Platform, s bundle.Stage) bool {
 	if r.JoinedOnly && s != bundle.StageJoined {
 		return false
 	}
@@ -80,9 +80,6 @@ const (
 	rowRootCA        RowID = "trusted-ca"
 	rowMetadataRoute RowID = "route/metadata"
 	rowContainers    RowID = "feature/Containers"
-	rowSSHPort       RowID = "firewall/ssh"
-	rowExporterPort  RowID = "firewall/windows_exporter"
-	rowKubeletPort   RowID = "firewall/kubelet"
 	rowExclusion     RowID = "exclusion/containerd"
 	rowEndpoint      RowID = "endpoint/vip"
 	rowHostName      RowID = "host-name"
@@ -133,7 +130,7 @@ func directoryRows() []Row {
 		rows = append(rows, dir(dirLogs+`\`+name, bundle.AccessUsers, "logs of "+name))
 	}
 	cloudLogs := dir(dirLogs+`\cloud-node-manager`, bundle.AccessUsers, "logs of cloud-node-manager")
-	cloudLogs.Platforms = []Platform{Azure}
+	cloudLogs.Platforms = []bundle.Platform{bundle.PlatformAzure}
 	return append(rows, cloudLogs)
 }
 
@@ -150,7 +147,7 @@ func stateRows() []Row {
 		return r
 	}
 	cloudCerts := state(dirCloudCerts, "client certificates of cloud-node-manager")
-	cloudCerts.Platforms = []Platform{Azure}
+	cloudCerts.Platforms = []bundle.Platform{bundle.PlatformAzure}
 	return []Row{
 		state(dirCNIState, "addresses given to pods; those of another cluster go"),
 		state(dirKubeletCerts, "the kubelet's certificates; those of another cluster go"),
@@ -169,7 +166,7 @@ func clusterFileRows() []Row {
 	}
 	secret := func(r Row) Row { r.Secret, r.Access = true, bundle.AccessAdmins; return r }
 	joined := func(r Row) Row { r.JoinedOnly = true; return r }
-	only := func(r Row, p ...Platform) Row { r.Platforms = p; return r }
+	only := func(r Row, p ...bundle.Platform) Row { r.Platforms = p; return r }
 	removal := func(r Row, warning string) Row { r.Removal = warning; return r }
 	return []Row{
 		file(rowKubeletConf, fileKubeletConf, bundle.ImpactRestart, "configuration of the kubelet", FromSettings, FromClusterNetwork, FromAPIServer),
@@ -182,10 +179,10 @@ func clusterFileRows() []Row {
 		removal(secret(file(rowHosts, dirRegistries+`\<registry>\hosts.toml`, bundle.ImpactNone, "mirrors of a registry, with their credentials; read on every pull", FromMirrors, FromImage, FromPullSecret)),
 			"images of this registry are pulled from the registry itself then, which a disconnected cluster cannot reach"),
 		file(rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA, FromControllers),
-		only(file(rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart, "configuration of the ECR credential provider", FromMachineConfig), AWS),
+		only(file(rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart, "configuration of the ECR credential provider", FromMachineConfig), bundle.PlatformAWS),
 		secret(file(rowCloudConf, fileCloudConf, bundle.ImpactNone, "the cloud provider's configuration, where the cluster has one", FromMachineConfig)),
 		joined(file(rowAgentKubeconfig, fileAgentKubeconfig, bundle.ImpactRestart, "how the node program reaches the API server, as the node itself", FromInfrastructure)),
-		joined(only(file(rowCloudKubeconfig, fileCloudKubeconfig, bundle.ImpactRestart, "how cloud-node-manager reaches the API server", FromInfrastructure), Azure)),
+		joined(only(file(rowCloudKubeconfig, fileCloudKubeconfig, bundle.ImpactRestart, "how cloud-node-manager reaches the API server", FromInfrastructure), bundle.PlatformAzure)),
 		// windows_exporter reads its web configuration and certificate for every connection (exporter-toolkit).
 		joined(secret(file(rowExporterKey, fileExporterKey, bundle.ImpactNone, "key of windows_exporter", FromExporterTLS))),
 		joined(file(rowExporterCert, fileExporterCert, bundle.ImpactNone, "certificate of windows_exporter", FromExporterTLS)),
@@ -213,7 +210,7 @@ func serviceRows() []Row {
 	}
 	joined := func(r Row) Row { r.JoinedOnly = true; return r }
 	cloud := joined(service(rowCloudManager, svcCloudManager, bundle.LayerNode, "the cloud's side of the node on Azure", FromNode))
-	cloud.Platforms = []Platform{Azure}
+	cloud.Platforms = []bundle.Platform{bundle.PlatformAzure}
 	return []Row{
 		service(rowContainerd, svcContainerd, bundle.LayerCluster, "the container runtime"),
 		service(rowKubelet, svcKubelet, bundle.LayerNode, "the kubelet", FromMachineConfig, FromNode, FromMachine, FromInstances),
@@ -231,24 +228,26 @@ func hostRows() []Row {
 		return Row{ID: id, Kind: kind, Name: name, Layer: bundle.LayerCluster, Impact: impact, Causes: causes, Doc: doc}
 	}
 	route := row(rowMetadataRoute, bundle.KindRoute, metadataRoute, bundle.ImpactNone, "instance metadata, lost when HNS networks change or the machine reboots", FromInfrastructure)
-	route.Platforms = []Platform{AWS}
+	route.Platforms = []bundle.Platform{bundle.PlatformAWS}
 	endpoint := row(rowEndpoint, bundle.KindEndpoint, vipEndpoint, bundle.ImpactNone, "the source address of kube-proxy's load balancing")
 	endpoint.JoinedOnly = true
 	host := row(rowHostName, bundle.KindHostName, bundle.Computer, bundle.ImpactReboot, "the name of the computer is that of its Machine", FromMachine)
-	host.Layer, host.Platforms = bundle.LayerNode, []Platform{VSphere, Nutanix}
-	return []Row{
+	host.Layer, host.Platforms = bundle.LayerNode, []bundle.Platform{bundle.PlatformVSphere, bundle.PlatformNutanix}
+	rows := []Row{
 		row(rowVariable, bundle.KindVariable, "<HTTP_PROXY, HTTPS_PROXY, NO_PROXY>", bundle.ImpactNone, "the proxy for people and programs on the machine", FromProxy, FromOperator),
 		row(rowEnvironment, bundle.KindEnvironment, proxyEnvironment, bundle.ImpactRestart, "the proxy for our services, in each one's own Environment value", FromProxy, FromOperator),
 		row(rowRootCA, bundle.KindTrustedCA, "<fingerprint>", bundle.ImpactNone, "a trusted CA in LocalMachine\\Root", FromTrustedCA, FromControllers),
 		route,
 		row(rowContainers, bundle.KindFeature, "Containers", bundle.ImpactReboot, "Windows containers"),
-		row(rowSSHPort, bundle.KindFirewall, "wmco-ssh", bundle.ImpactNone, "first contact, port 22"),
-		row(rowExporterPort, bundle.KindFirewall, "wmco-windows-exporter", bundle.ImpactNone, "metrics, port 9182"),
-		row(rowKubeletPort, bundle.KindFirewall, "wmco-kubelet", bundle.ImpactNone, "logs, exec and kubelet metrics, port 10250"),
+	}
+	for _, p := range openPorts() {
+		rows = append(rows, row(firewallRow(p.Name), bundle.KindFirewall, p.Name, p.Impact, p.doc))
+	}
+	return append(rows,
 		row(rowExclusion, bundle.KindExclusion, payload.Find(payload.Containerd).Path, bundle.ImpactNone, "Defender, where it runs, leaves containerd alone"),
 		endpoint,
 		host,
-	}
+	)
 }
 
 // payloadRows: executables that a service runs cost what moving to another version of them costs; the kubelet's and
@@ -256,7 +255,7 @@ func hostRows() []Row {
 func payloadRows() []Row {
 	var rows []Row
 	for _, e := range payload.Table() {
-		r := Row{ID: executableRow(e.Name), Kind: bundle.KindPayload, Name: e.Path, Layer: bundle.LayerCluster, Impact: bundle.ImpactRestart, Doc: e.Module}
+		r := Row{ID: executableRow(e.Name), Kind: bundle.KindPayload, Name: e.Path, Layer: bundle.LayerCluster, Platforms: e.Platforms, Impact: bundle.ImpactRestart, Doc: e.Module}
 		switch e.Name {
 		case payload.Agent:
 			r.Name, r.Doc = payload.AgentPattern(), "the node program; only where the payload is given"
@@ -271,13 +270,13 @@ func payloadRows() []Row {
 		default:
 			r.JoinedOnly = true
 		}
-		for _, p := range e.Platforms {
-			r.Platforms = append(r.Platforms, Platform(p))
-		}
 		rows = append(rows, r)
 	}
 	return rows
 }
+
+// firewallRow is the row of a firewall rule.
+func firewallRow(name string) RowID { return RowID("firewall/" + name) }
 
 // executableRow is the row of an executable of the payload's table.
 func executableRow(name string) RowID { return RowID("payload/" + name) }

@@ -51,7 +51,7 @@ func (c Cluster) checkInfrastructure() bundle.Findings {
 		r.add(bundle.SeverityError, "InputMissing", "", "the object is not in the inputs", "add it: oc get infrastructures.config.openshift.io cluster -o yaml")
 		return r.findings
 	}
-	if !slices.Contains(Platforms(), c.Platform) {
+	if !slices.Contains(bundle.Platforms(), c.Platform) {
 		r.add(bundle.SeverityError, "PlatformUnsupported", "status.platformStatus.type", fmt.Sprintf("%q is not a platform of Windows nodes", c.Platform), "Windows nodes run on AWS, Azure, GCP, VSphere, Nutanix and None")
 	}
 	if u, err := url.Parse(c.APIServerInternalURL); err != nil || u.Scheme != "https" || u.Host == "" {
@@ -301,10 +301,10 @@ func checkFactTexts(f bundle.Facts, r *report) {
 }
 
 func (c Cluster) checkNames(n Node, r *report) {
-	backed := n.Backing == BackingMachine && (c.Platform == VSphere || c.Platform == Nutanix)
-	if backed && len(n.MachineName) > maxComputerName {
+	backed := n.Backing == BackingMachine && (c.Platform == bundle.PlatformVSphere || c.Platform == bundle.PlatformNutanix)
+	if backed && len(n.MachineName) > MaxComputerName {
 		r.add(bundle.SeverityError, "MachineNameTooLong", "metadata.name",
-			fmt.Sprintf("%q has %d characters, a Windows computer name has at most %d", n.MachineName, len(n.MachineName), maxComputerName), "give the MachineSet a name of at most 9 characters")
+			fmt.Sprintf("%q has %d characters, a Windows computer name has at most %d", n.MachineName, len(n.MachineName), MaxComputerName), "give the MachineSet a name of at most 9 characters")
 	}
 	predicted := n.predictedName(c.Platform)
 	if n.Name != "" && predicted != "" && predicted != n.Name {

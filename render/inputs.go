@@ -5,22 +5,6 @@ import (
 	"wmco/render/mirrors"
 )
 
-// Platform is where the machines run, in the words of Infrastructure/cluster's status.platformStatus.type.
-type Platform string
-
-// The platforms that Windows nodes are supported on.
-const (
-	AWS     Platform = "AWS"
-	Azure   Platform = "Azure"
-	GCP     Platform = "GCP"
-	VSphere Platform = "VSphere"
-	Nutanix Platform = "Nutanix"
-	None    Platform = "None"
-)
-
-// Platforms lists them in the order of documentation.
-func Platforms() []Platform { return []Platform{AWS, Azure, GCP, VSphere, Nutanix, None} }
-
 // Inputs are the plain facts about one node and its cluster.
 type Inputs struct {
 	Cluster Cluster
@@ -29,7 +13,7 @@ type Inputs struct {
 
 // Cluster is what all nodes share. Absent things are zero; Origins tells which object each came from.
 type Cluster struct {
-	Platform Platform
+	Platform bundle.Platform
 	// InfrastructureName is the identity of the cluster, such as "example-x7k2p".
 	InfrastructureName string
 	// APIServerInternalURL is where nodes reach the API server, such as https://api-int.example.com:6443.

@@ -75,12 +75,35 @@ const (
 // The environment that every service gets.
 const proxyEnvironment = "proxy"
 
-// Ports that a node listens on for the cluster.
-const (
-	portSSH      = 22
-	portExporter = 9182
-	portKubelet  = 10250
-)
+// portExporter is the port of windows_exporter.
+const portExporter = 9182
+
+// openPort is a port that the firewall of a node opens, and what for.
+type openPort struct {
+	bundle.FirewallRule
+	doc string
+}
+
+func openPorts() []openPort {
+	tcp := func(name string, port int, doc string) openPort {
+		return openPort{bundle.FirewallRule{Name: name, Protocol: "TCP", Port: port, Impact: bundle.ImpactNone}, doc}
+	}
+	return []openPort{
+		tcp("wmco-ssh", 22, "first contact, port 22"),
+		tcp("wmco-windows-exporter", portExporter, "metrics, port 9182"),
+		tcp("wmco-kubelet", 10250, "logs, exec and kubelet metrics, port 10250"),
+	}
+}
+
+// Firewall returns the firewall rules of every bundle. User data opens the same ports by the same names before the first
+// contact.
+func Firewall() []bundle.FirewallRule {
+	var rules []bundle.FirewallRule
+	for _, p := range openPorts() {
+		rules = append(rules, p.FirewallRule)
+	}
+	return rules
+}
 
 // metadataRoute is the link-local address of the instance metadata service.
 const metadataRoute = "169.254.169.254/32"

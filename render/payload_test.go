@@ -11,7 +11,7 @@ import (
 func TestExecutablesAreForPlatformsThatThereAre(t *testing.T) {
 	for _, e := range payload.Table() {
 		for _, p := range e.Platforms {
-			if !slices.Contains(Platforms(), Platform(p)) {
+			if !slices.Contains(bundle.Platforms(), p) {
 				t.Errorf("%s is for %q, which is no platform", e.Name, p)
 			}
 		}
@@ -19,8 +19,8 @@ func TestExecutablesAreForPlatformsThatThereAre(t *testing.T) {
 	// What runs the executables is for the same platforms as they are.
 	for name, row := range map[string]RowID{payload.CloudManager: rowCloudManager, payload.ECRProvider: rowCredentialProvider} {
 		for _, r := range Catalog() {
-			for _, p := range Platforms() {
-				if r.ID == row && payload.Find(name).Serves(string(p)) != r.applies(p, bundle.StageJoined) {
+			for _, p := range bundle.Platforms() {
+				if r.ID == row && payload.Find(name).Serves(p) != r.applies(p, bundle.StageJoined) {
 					t.Errorf("%s and %s differ on %s", name, row, p)
 				}
 			}
@@ -29,10 +29,10 @@ func TestExecutablesAreForPlatformsThatThereAre(t *testing.T) {
 }
 
 // builtSet is a payload of everything that nodes of a platform need, but what is named.
-func builtSet(p Platform, without ...string) payload.Set {
+func builtSet(p bundle.Platform, without ...string) payload.Set {
 	set := payload.Set{Source: "payload"}
 	for _, e := range payload.Table() {
-		if e.Serves(string(p)) && !slices.Contains(without, e.Name) {
+		if e.Serves(p) && !slices.Contains(without, e.Name) {
 			set.Built = append(set.Built, payload.Built{Name: e.Name, Version: "v1.2.3", Digest: bundle.Of([]byte(e.Name)), Size: int64(len(e.Name))})
 		}
 	}
@@ -40,7 +40,7 @@ func builtSet(p Platform, without ...string) payload.Set {
 }
 
 func TestAPayloadHasEverythingOfThePlatform(t *testing.T) {
-	for _, p := range Platforms() {
+	for _, p := range bundle.Platforms() {
 		fleet, findings, err := NewFleet(testCluster(p), Options{Payload: builtSet(p)})
 		if err != nil || fleet == nil {
 			t.Fatalf("%s: %v %+v", p, err, findings)
@@ -51,7 +51,7 @@ func TestAPayloadHasEverythingOfThePlatform(t *testing.T) {
 			}
 		}
 	}
-	fleet, findings, err := NewFleet(testCluster(AWS), Options{Payload: builtSet(AWS, payload.Kubelet, payload.ECRProvider)})
+	fleet, findings, err := NewFleet(testCluster(bundle.PlatformAWS), Options{Payload: builtSet(bundle.PlatformAWS, payload.Kubelet, payload.ECRProvider)})
 	if err != nil || fleet != nil {
 		t.Fatalf("%v, %v", fleet, err)
 	}

@@ -224,18 +224,18 @@ func TestNamesOfNodesPerPlatform(t *testing.T) {
 	tests := []struct {
 		name     string
 		node     Node
-		platform Platform
+		platform bundle.Platform
 		want     string
 	}{
-		{"AWS asks the metadata", facts(machine, bundle.Facts{Schema: 1, MetadataName: "ip-1.internal"}), AWS, "ip-1.internal"},
-		{"AWS without facts asks the Machine", machine, AWS, "from.machine"},
-		{"GCP keeps a short name", facts(machine, bundle.Facts{Schema: 1, MetadataName: "a.b.c"}), GCP, "a.b.c"},
-		{"GCP cuts at the dot", facts(machine, bundle.Facts{Schema: 1, MetadataName: long}), GCP, strings.Repeat("a", 40)},
-		{"GCP cuts at 63", facts(machine, bundle.Facts{Schema: 1, MetadataName: strings.Repeat("x", 80)}), GCP, strings.Repeat("x", 63)},
-		{"vSphere adds the suffix", facts(machine, bundle.Facts{Schema: 1, HostName: "WIN-1", DNSSuffix: "Example.com"}), VSphere, "winwk-a.example.com"},
-		{"vSphere without a suffix keeps the host name", facts(machine, bundle.Facts{Schema: 1, HostName: "WIN-1"}), VSphere, ""},
-		{"Azure never", facts(machine, bundle.Facts{Schema: 1, MetadataName: "x"}), Azure, ""},
-		{"a node keeps its name", func() Node { n := machine; n.Name = "old"; return n }(), AWS, "old"},
+		{"AWS asks the metadata", facts(machine, bundle.Facts{Schema: 1, MetadataName: "ip-1.internal"}), bundle.PlatformAWS, "ip-1.internal"},
+		{"AWS without facts asks the Machine", machine, bundle.PlatformAWS, "from.machine"},
+		{"GCP keeps a short name", facts(machine, bundle.Facts{Schema: 1, MetadataName: "a.b.c"}), bundle.PlatformGCP, "a.b.c"},
+		{"GCP cuts at the dot", facts(machine, bundle.Facts{Schema: 1, MetadataName: long}), bundle.PlatformGCP, strings.Repeat("a", 40)},
+		{"GCP cuts at 63", facts(machine, bundle.Facts{Schema: 1, MetadataName: strings.Repeat("x", 80)}), bundle.PlatformGCP, strings.Repeat("x", 63)},
+		{"vSphere adds the suffix", facts(machine, bundle.Facts{Schema: 1, HostName: "WIN-1", DNSSuffix: "Example.com"}), bundle.PlatformVSphere, "winwk-a.example.com"},
+		{"vSphere without a suffix keeps the host name", facts(machine, bundle.Facts{Schema: 1, HostName: "WIN-1"}), bundle.PlatformVSphere, ""},
+		{"Azure never", facts(machine, bundle.Facts{Schema: 1, MetadataName: "x"}), bundle.PlatformAzure, ""},
+		{"a node keeps its name", func() Node { n := machine; n.Name = "old"; return n }(), bundle.PlatformAWS, "old"},
 	}
 	for _, test := range tests {
 		if got := test.node.hostNameOverride(test.platform); got != test.want {
@@ -262,7 +262,7 @@ func TestCatalogIsConsistent(t *testing.T) {
 
 // TestImpactAndReadersAgree: a file costs a restart if and only if a service reads it at its start.
 func TestImpactAndReadersAgree(t *testing.T) {
-	fleet, findings, err := NewFleet(testCluster(Azure), Options{})
+	fleet, findings, err := NewFleet(testCluster(bundle.PlatformAzure), Options{})
 	if err != nil || fleet == nil {
 		t.Fatalf("%v %+v", err, findings)
 	}
@@ -284,7 +284,7 @@ func TestImpactAndReadersAgree(t *testing.T) {
 	}
 }
 
-func testCluster(p Platform) Cluster {
+func testCluster(p bundle.Platform) Cluster {
 	return Cluster{
 		Platform: p, InfrastructureName: "example-x7k2p", APIServerInternalURL: "https://api-int.example.com:6443",
 		Network:         Network{Type: ovnKubernetes, ServiceNetworks: []string{"172.30.0.0/16"}, HybridOverlay: true},
@@ -308,7 +308,7 @@ func testNode() Node {
 
 func TestSecretsChangeKeyedDigestsAndNothingElse(t *testing.T) {
 	render := func(token string, key bundle.Key) Bundle {
-		c := testCluster(None)
+		c := testCluster(bundle.PlatformNone)
 		c.Bootstrap.Token = bundle.NewSecret(token)
 		b, findings, err := Render(Inputs{Cluster: c, Node: testNode()}, Options{Key: key})
 		if err != nil || findings.Refused() {
@@ -333,7 +333,7 @@ func FuzzDecodeSettings(f *testing.F) {
 		if findings.Refused() {
 			return
 		}
-		c := testCluster(None)
+		c := testCluster(bundle.PlatformNone)
 		c.Settings = s
 		if _, _, err := Render(Inputs{Cluster: c, Node: testNode()}, Options{}); err != nil {
 			t.Errorf("accepted settings do not render: %v", err)
@@ -385,7 +385,7 @@ func FuzzProxy(f *testing.F) {
 		if p.check(bundle.Ref{}).Refused() {
 			return
 		}
-		c := testCluster(None)
+		c := testCluster(bundle.PlatformNone)
 		c.Proxy = p
 		if _, _, err := Render(Inputs{Cluster: c, Node: testNode()}, Options{}); err != nil {
 			t.Errorf("an accepted proxy does not render: %v", err)

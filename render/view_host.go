@@ -48,9 +48,9 @@ func (e *emitter) hostEntries() {
 	if r, ok := e.wanted(rowContainers); ok {
 		e.layer.Features = append(e.layer.Features, bundle.Feature{Name: r.Name, Impact: r.Impact})
 	}
-	for id, port := range map[RowID]int{rowSSHPort: portSSH, rowExporterPort: portExporter, rowKubeletPort: portKubelet} {
-		if r, ok := e.wanted(id); ok {
-			e.layer.Firewall = append(e.layer.Firewall, bundle.FirewallRule{Name: r.Name, Protocol: "TCP", Port: port, Impact: r.Impact})
+	for _, rule := range Firewall() {
+		if _, ok := e.wanted(firewallRow(rule.Name)); ok {
+			e.layer.Firewall = append(e.layer.Firewall, rule)
 		}
 	}
 	if r, ok := e.wanted(rowEndpoint); ok {

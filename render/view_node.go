@@ -3,12 +3,16 @@ package render
 import (
 	"net/netip"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"wmco/bundle"
 )
 
 // nodeIP is the address that the kubelet announces: that of the default IPv4 route; where the user or Nutanix gave the
 // machine's address, that one. Empty leaves the choice to the kubelet.
-func (n Node) nodeIP(p Platform) string {
-	given := p == Nutanix || n.Backing == BackingInstance
+func (n Node) nodeIP(p bundle.Platform) string {
+	given := p == bundle.PlatformNutanix || n.Backing == BackingInstance
 	if given && isIPv4(n.Address) {
 		return n.Address
 	}
@@ -30,7 +34,7 @@ func isIPv4(s string) bool {
 
 // hostNameOverride is the name that the kubelet registers under where it is not the machine's own. A node that exists
 // keeps its name whatever the machine says now: another name would make it another node.
-func (n Node) hostNameOverride(p Platform) string {
+func (n Node) hostNameOverride(p bundle.Platform) string {
 	predicted := n.predictedName(p)
 	if n.Name != "" && predicted != "" {
 		return n.Name
@@ -38,19 +42,19 @@ func (n Node) hostNameOverride(p Platform) string {
 	return predicted
 }
 
-func (n Node) predictedName(p Platform) string {
+func (n Node) predictedName(p bundle.Platform) string {
 	switch p {
-	case AWS:
+	case bundle.PlatformAWS:
 		return firstNonEmpty(n.Facts.MetadataName, n.objectName())
-	case GCP:
+	case bundle.PlatformGCP:
 		return shortenGCP(firstNonEmpty(n.Facts.MetadataName, n.objectName()))
-	case VSphere:
+	case bundle.PlatformVSphere:
 		name := firstNonEmpty(n.MachineName, n.Facts.HostName)
 		if name == "" || n.Facts.DNSSuffix == "" {
 			return ""
 		}
 		return strings.ToLower(name + "." + n.Facts.DNSSuffix)
-	case Azure, Nutanix, None:
+	case bundle.PlatformAzure, bundle.PlatformNutanix, bundle.PlatformNone:
 		return ""
 	}
 	return ""
@@ -64,16 +68,14 @@ func (n Node) objectName() string {
 	return n.HostNames[0]
 }
 
-// maxLabel is the longest value of a label, which the name of a node becomes (kubernetes.io/hostname).
-const maxLabel = 63
-
-// shortenGCP does to a long name what the GCP cloud provider does: cut at the first dot, else at 63 characters.
+// shortenGCP shortens a name that is too long for the label kubernetes.io/hostname as the GCP cloud provider does: at the
+// first dot, else at the longest value of a label.
 func shortenGCP(name string) string {
-	if len(name) <= maxLabel {
+	if len(name) <= validation.LabelValueMaxLength {
 		return name
 	}
 	short, _, _ := strings.Cut(name, ".")
-	return short[:min(len(short), maxLabel)]
+	return short[:min(len(short), validation.LabelValueMaxLength)]
 }
 
 func firstNonEmpty(texts ...string) string {
@@ -86,17 +88,17 @@ func firstNonEmpty(texts ...string) string {
 }
 
 // kubernetesName is the name that the node has, or will have as far as it is known.
-func (n Node) kubernetesName(p Platform) string {
+func (n Node) kubernetesName(p bundle.Platform) string {
 	return firstNonEmpty(n.Name, n.hostNameOverride(p), strings.ToLower(n.Facts.HostName))
 }
 
-// maxComputerName is the longest NetBIOS name, which a renamed Windows machine must fit
+// MaxComputerName is the longest NetBIOS name. The name of a Machine that becomes its computer's name must fit
 // (learn.microsoft.com/windows/win32/sysinfo/computer-names).
-const maxComputerName = 15
+const MaxComputerName = 15
 
 // renamed tells the name that the machine itself must have; empty where it keeps its own.
-func (n Node) renamed(p Platform) string {
-	if n.Backing != BackingMachine || (p != VSphere && p != Nutanix) || len(n.MachineName) > maxComputerName {
+func (n Node) renamed(p bundle.Platform) string {
+	if n.Backing != BackingMachine || (p != bundle.PlatformVSphere && p != bundle.PlatformNutanix) || len(n.MachineName) > MaxComputerName {
 		return ""
 	}
 	return n.MachineName

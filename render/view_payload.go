@@ -42,7 +42,7 @@ func (c Cluster) checkPayload(set payload.Set) bundle.Findings {
 	}
 	r := report{ref: bundle.Ref{Source: set.Source}}
 	for _, x := range payload.Table() {
-		if _, ok := set.Find(x.Name); !ok && x.Serves(string(c.Platform)) {
+		if _, ok := set.Find(x.Name); !ok && x.Serves(c.Platform) {
 			r.add(bundle.SeverityError, "PayloadIncomplete", x.Name, fmt.Sprintf("the payload lacks an executable of nodes on %s", c.Platform), "build it: make payload PAYLOAD="+x.Name)
 		}
 	}

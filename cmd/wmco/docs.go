@@ -109,7 +109,7 @@ func layoutRow(r render.Row) string {
 	if r.Secret {
 		what += " (secret)"
 	}
-	platforms := joinBy(r.Platforms, func(p render.Platform) string { return string(p) }, ", ")
+	platforms := joinBy(r.Platforms, func(p bundle.Platform) string { return string(p) }, ", ")
 	from := joinBy(r.Causes, func(o render.Origin) string { return string(o) }, ", ")
 	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, r.Layer, stage, r.Impact, firstNonEmpty(platforms, "all"), from)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"wmco/bundle"
 	"wmco/payload"
 	"wmco/payload/store"
 )
@@ -64,7 +65,7 @@ func executableTable() string {
 		if e.Name == payload.Agent {
 			path, version = payload.AgentPattern(), "ours"
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | `%s` | %s |\n", e.Name, e.Component, e.Module, version, path, firstNonEmpty(strings.Join(e.Platforms, ", "), "all"))
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | `%s` | %s |\n", e.Name, e.Component, e.Module, version, path, firstNonEmpty(joinBy(e.Platforms, func(p bundle.Platform) string { return string(p) }, ", "), "all"))
 	}
 	return out.String()
 }

@@ -22,10 +22,10 @@ type machineSetFlags struct {
 }
 
 // platformFlag is --platform.
-type platformFlag machines.Platform
+type platformFlag bundle.Platform
 
 // String implements pflag.Value.
-func (p *platformFlag) String() string { return machines.Platform(*p).Flag() }
+func (p *platformFlag) String() string { return machines.Flag(bundle.Platform(*p)) }
 
 // Set accepts the platforms that have a Machine API.
 func (p *platformFlag) Set(s string) error {
@@ -40,7 +40,7 @@ func (p *platformFlag) Type() string { return strings.Join(platformNames(), "|")
 func platformNames() []string {
 	var names []string
 	for _, p := range machines.Platforms() {
-		names = append(names, p.Flag())
+		names = append(names, machines.Flag(p))
 	}
 	return names
 }
@@ -101,7 +101,7 @@ func (f *machineSetFlags) run(ctx context.Context, a app) error {
 			return &exitError{exitUnreachable, err}
 		}
 	}
-	o.Platform = machines.Platform(firstNonEmpty(string(f.platform), string(o.Cluster.Platform)))
+	o.Platform = bundle.Platform(firstNonEmpty(string(f.platform), string(o.Cluster.Platform)))
 	o.Cluster.InfrastructureName = firstNonEmpty(f.infrastructureName, o.Cluster.InfrastructureName)
 	manifest, more := machines.MachineSet(o)
 	return f.answer(a, manifest, append(findings, more...).Sorted())

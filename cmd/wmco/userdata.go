@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"wmco/bundle"
 	"wmco/render/machines"
 )
 
@@ -56,7 +57,7 @@ func (f *userDataFlags) run(a app) error {
 	if err != nil {
 		return err
 	}
-	text, err := machines.UserData(machines.Platform(f.platform), key)
+	text, err := machines.UserData(bundle.Platform(f.platform), key)
 	if err != nil {
 		return usageError("%s: %w", f.publicKey, err)
 	}

@@ -24,11 +24,11 @@ func (g *gatherer) infrastructure() configv1.Infrastructure {
 	g.cluster.InfrastructureName = infra.Status.InfrastructureName
 	g.cluster.APIServerInternalURL = infra.Status.APIServerInternalURL
 	if s := infra.Status.PlatformStatus; s != nil && s.Type != "" {
-		g.cluster.Platform = render.Platform(s.Type)
+		g.cluster.Platform = bundle.Platform(s.Type)
 		return infra
 	}
 	// Clusters of before 4.2 and some dumps have only the old field.
-	g.cluster.Platform = render.Platform(infra.Status.Platform) //nolint:staticcheck // read for old objects only
+	g.cluster.Platform = bundle.Platform(infra.Status.Platform) //nolint:staticcheck // read for old objects only
 	return infra
 }
 

@@ -78,7 +78,7 @@ func (g *gatherer) currentMachineConfig() (objects.Object, bool) {
 
 func (g *gatherer) machineConfigMissing(ref bundle.Ref, message string) {
 	severity := bundle.SeverityError
-	if g.cluster.Platform == render.None {
+	if g.cluster.Platform == bundle.PlatformNone {
 		// Without a cloud provider there is nothing in it that a Windows kubelet needs.
 		severity = bundle.SeverityWarning
 	}

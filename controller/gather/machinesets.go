@@ -26,7 +26,7 @@ func WorkerMachineSets(ctx context.Context, r objects.Reader) (machines.Cluster,
 	}
 	g := &gatherer{objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}}}
 	infra := g.infrastructure()
-	c := machines.Cluster{Platform: machines.Platform(g.cluster.Platform), InfrastructureName: g.cluster.InfrastructureName}
+	c := machines.Cluster{Platform: g.cluster.Platform, InfrastructureName: g.cluster.InfrastructureName}
 	c.FailureDomains = failureDomains(infra.Spec.PlatformSpec)
 	if infra.Status.PlatformStatus != nil {
 		platformFacts(&c, *infra.Status.PlatformStatus)

@@ -30,7 +30,7 @@ spec:
         cluster: {type: UUID, uuid: u-1}
         subnets: [{type: Name, name: vlan-7}]
 status: {infrastructureName: example-7k2vd, platformStatus: {type: Nutanix}}
-`, machines.Cluster{Platform: machines.Nutanix, InfrastructureName: "example-7k2vd", FailureDomains: []machines.FailureDomain{
+`, machines.Cluster{Platform: bundle.PlatformNutanix, InfrastructureName: "example-7k2vd", FailureDomains: []machines.FailureDomain{
 			{Name: "a", Element: machines.Identifier{UUID: "u-1"}, Subnets: []machines.Identifier{{Name: "vlan-7"}}},
 		}}},
 		"the copy of Infrastructure, and a MachineSet beside one of another namespace": {`
@@ -47,7 +47,7 @@ kind: MachineSet
 apiVersion: machine.openshift.io/v1beta1
 metadata: {name: b, namespace: default}
 `, machines.Cluster{
-			Platform: machines.Azure, InfrastructureName: "x", ResourceGroup: "rg", NetworkResourceGroup: "rg",
+			Platform: bundle.PlatformAzure, InfrastructureName: "x", ResourceGroup: "rg", NetworkResourceGroup: "rg",
 			Sets: []machines.Source{{
 				Ref:  bundle.Ref{Group: "machine.openshift.io", Kind: "MachineSet", Namespace: "openshift-machine-api", Name: "a", Source: "-", Line: 7},
 				JSON: []byte(`{"apiVersion":"machine.openshift.io/v1beta1","kind":"MachineSet","metadata":{"name":"a","namespace":"openshift-machine-api"}}`),

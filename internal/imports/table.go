@@ -79,7 +79,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "render/machines",
-		imports: []string{"bundle", "templates"},
+		imports: []string{"bundle", "render", "templates"},
 		never:   join(cluster, remote),
 	},
 	{

@@ -53,7 +53,7 @@ func (f Files) Write(root string) error {
 // cluster is the smallest that renders.
 func cluster(in mirrors.Inputs, partial mirrors.PartialNever) render.Cluster {
 	c := render.Cluster{
-		Platform: render.None, InfrastructureName: "example-x7k2p", APIServerInternalURL: "https://api-int.example.com:6443",
+		Platform: bundle.PlatformNone, InfrastructureName: "example-x7k2p", APIServerInternalURL: "https://api-int.example.com:6443",
 		Network:         render.Network{Type: "OVNKubernetes", ServiceNetworks: []string{"172.30.0.0/16"}, HybridOverlay: true},
 		KubeletClientCA: certificate, Bootstrap: render.Bootstrap{CA: certificate, Token: bundle.NewSecret("token")},
 		Settings: render.DefaultSettings(), Mirrors: in,

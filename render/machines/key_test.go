@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"wmco/bundle"
 )
 
 // Keys that ssh-keygen made for this test.
@@ -86,7 +88,7 @@ func TestErrorsShowNothingOfTheText(t *testing.T) {
 }
 
 func TestUserDataIsRefusedWhereThereIsNone(t *testing.T) {
-	for _, p := range []Platform{"", "None", "aws"} {
+	for _, p := range []bundle.Platform{"", "None", "aws"} {
 		if text, err := UserData(p, edKey); err == nil {
 			t.Errorf("UserData(%q) = %q", p, text)
 		}

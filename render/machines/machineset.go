@@ -23,7 +23,7 @@ const (
 
 // Options say what MachineSet is wanted. What is empty comes from the model.
 type Options struct {
-	Platform Platform
+	Platform bundle.Platform
 	Cluster  Cluster
 	Name     string
 	// Zone is an availability zone, or a failure domain of vSphere or Nutanix.
@@ -39,7 +39,7 @@ type Options struct {
 
 // Cluster is what a cluster says that bears on a MachineSet.
 type Cluster struct {
-	Platform Platform
+	Platform bundle.Platform
 	// InfrastructureName is the cluster's identity, in labels and in names of what the installer made.
 	InfrastructureName string
 	// Region is AWS's or GCP's, Project GCP's, the resource groups are Azure's.
@@ -123,7 +123,7 @@ func (d *draft) checkPlatform() bool {
 	case !slices.Contains(Platforms(), p):
 		d.refuse("PlatformUnsupported", "", fmt.Sprintf("%q has no Machine API for Windows machines", string(p)), "MachineSets are for "+platformNames(", ")+"; other machines join by the ConfigMap windows-instances")
 	case of != "" && p != of:
-		d.refuse("PlatformMismatch", "", fmt.Sprintf("--platform %s is asked for, but the cluster is on %s", p.Flag(), of), "leave --platform out, or read the right cluster")
+		d.refuse("PlatformMismatch", "", fmt.Sprintf("--platform %s is asked for, but the cluster is on %s", Flag(p), of), "leave --platform out, or read the right cluster")
 	default:
 		return true
 	}
@@ -133,19 +133,19 @@ func (d *draft) checkPlatform() bool {
 var label = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 func (d *draft) checkName() {
-	name, limit := d.options.Name, d.options.Platform.maxSetName()
+	name, limit := d.options.Name, maxSetName(d.options.Platform)
 	const field = "metadata.name"
 	switch {
 	case name == "":
 		d.refuse("ValueMissing", field, "the MachineSet needs a name", "give --name")
 	case !label.MatchString(name):
 		d.refuse("NameInvalid", field, fmt.Sprintf("%q is not a DNS label", name), "use lower case letters, digits and hyphens, no hyphen first or last")
-	case d.options.Platform == GCP && (name[0] < 'a' || name[0] > 'z'):
+	case d.options.Platform == bundle.PlatformGCP && (name[0] < 'a' || name[0] > 'z'):
 		d.refuse("NameInvalid", field, fmt.Sprintf("%q begins with no letter, as names of GCP instances must", name), "begin the name with a letter")
 	case len(name) > limit:
-		why := "a machine's name is this with 6 characters more, and has at most 63"
-		if limit == maxComputerName {
-			why = "a machine's name is this with 6 characters more; it becomes the computer's name, which Windows limits to 15"
+		why := fmt.Sprintf("the names of its Machines are %d characters longer, and have at most %d", suffix, limit+suffix)
+		if computerNames(d.options.Platform) {
+			why = fmt.Sprintf("the names of its Machines are %d characters longer and become computer names, which have at most %d", suffix, limit+suffix)
 		}
 		d.refuse("NameTooLong", field, fmt.Sprintf("%q has %d characters: %s", name, len(name), why), fmt.Sprintf("use a name of at most %d characters", limit))
 	}

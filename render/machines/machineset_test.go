@@ -52,8 +52,8 @@ const provider1 = "spec.template.spec.providerSpec.value."
 
 func aws(change func(*Options), sets ...Source) Options {
 	o := Options{
-		Platform: AWS, Name: "winworker", Image: "ami-11111111",
-		Cluster: Cluster{Platform: AWS, InfrastructureName: "example-7k2vd", Sets: append([]Source{source("worker-a", nil)}, sets...)},
+		Platform: bundle.PlatformAWS, Name: "winworker", Image: "ami-11111111",
+		Cluster: Cluster{Platform: bundle.PlatformAWS, InfrastructureName: "example-7k2vd", Sets: append([]Source{source("worker-a", nil)}, sets...)},
 	}
 	if change != nil {
 		change(&o)
@@ -82,7 +82,7 @@ func TestFindings(t *testing.T) {
 		"a name as long as can be":     {aws(func(o *Options) { o.Name = long[:57] }), nil},
 		"no platform":                  {aws(func(o *Options) { o.Platform, o.Cluster.Platform = "", "" }), []string{"error ValueMissing"}},
 		"a platform of no machines":    {aws(func(o *Options) { o.Platform, o.Cluster.Platform = "None", "None" }), []string{"error PlatformUnsupported"}},
-		"a cluster elsewhere":          {aws(func(o *Options) { o.Platform = GCP }), []string{"error PlatformMismatch"}},
+		"a cluster elsewhere":          {aws(func(o *Options) { o.Platform = bundle.PlatformGCP }), []string{"error PlatformMismatch"}},
 		"a name too long":              {aws(func(o *Options) { o.Name = long }), []string{"error NameTooLong metadata.name"}},
 		"a name with a dot":            {aws(func(o *Options) { o.Name = "win.worker" }), []string{"error NameInvalid metadata.name"}},
 		"a name in capitals":           {aws(func(o *Options) { o.Name = "Win" }), []string{"error NameInvalid metadata.name"}},
@@ -108,15 +108,15 @@ func TestFindings(t *testing.T) {
 		"a --set beyond the end":       {aws(func(o *Options) { o.Set = []string{"securityGroups[2].id=sg-2"} }), []string{"error SetInvalid securityGroups[2].id"}},
 		"a --set that empties a need":  {aws(func(o *Options) { o.Set = []string{"subnet={}"} }), []string{"error ValueMissing subnet"}},
 		"a model of something else":    {aws(nil, source("worker-0", with(provider1+"userDataSecret", "worker"))), []string{"error ModelInvalid userDataSecret.name"}},
-		"9 characters on vSphere":      {Options{Platform: VSphere, Name: "winworker", Cluster: Cluster{InfrastructureName: "x"}}, []string{"error ValueMissing memoryMiB", "error ValueMissing network.devices[0].networkName", "error ValueMissing numCPUs", "error ValueMissing template", "error ValueMissing workspace.datacenter", "error ValueMissing workspace.datastore", "error ValueMissing workspace.resourcePool", "error ValueMissing workspace.server"}},
-		"the one failure domain":       {Options{Platform: VSphere, Name: "winworker", Image: "win", Set: []string{"numCPUs=4", "memoryMiB=16384"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Server: "s", Datacenter: "d", Datastore: "e", ResourcePool: "r", Networks: []string{"n"}}}}}, nil},
-		"a failure domain that is not": {Options{Platform: Nutanix, Name: "winworker", Image: "win", Zone: "b", Set: []string{"vcpuSockets=4", "memorySize=16Gi", "cluster.name=a", "subnets[0].name=b"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a"}}}}, []string{"error ZoneInvalid"}},
-		"a failure domain of Nutanix":  {Options{Platform: Nutanix, Name: "winworker", Image: "win", Zone: "a", Set: []string{"vcpuSockets=4", "memorySize=16Gi"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Element: Identifier{Name: "pe"}, Subnets: []Identifier{{UUID: "u"}}}}}}, nil},
-		"no instance types on vSphere": {Options{Platform: VSphere, Name: "win", InstanceType: "large", Image: "w", Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Server: "s", Datacenter: "d", Datastore: "e", ResourcePool: "r", Networks: []string{"n"}}}}, Set: []string{"numCPUs=4", "memoryMiB=1"}}, []string{"error InstanceTypeUnknown"}},
-		"an image of Azure in 3 parts": {Options{Platform: Azure, Name: "win", InstanceType: "s", Image: "a:b:c", Cluster: Cluster{InfrastructureName: "x", ResourceGroup: "g", NetworkResourceGroup: "g"}, Set: []string{"location=l", "vnet=v", "subnet=s"}}, []string{"error ImageInvalid", "error ValueMissing image"}},
-		"a name of digits on GCP":      {Options{Platform: GCP, Name: "1win", InstanceType: "s", Image: "i", Zone: "r-a", Cluster: Cluster{InfrastructureName: "x", Project: "p"}, Set: []string{"networkInterfaces[0].network=n", "networkInterfaces[0].subnetwork=s", "serviceAccounts=[{email: e}]"}}, []string{"error NameInvalid metadata.name"}},
-		"a zone of GCP elsewhere":      {Options{Platform: GCP, Name: "win", InstanceType: "s", Image: "i", Zone: "r2-a", Cluster: Cluster{InfrastructureName: "x", Project: "p", Region: "r"}, Set: []string{"networkInterfaces[0].network=n", "networkInterfaces[0].subnetwork=s", "serviceAccounts=[{email: e}]"}}, []string{"error ZoneInvalid zone"}},
-		"10 characters on Azure":       {Options{Platform: Azure, Name: "winworker1", InstanceType: "s", Image: "a:b:c:d", Cluster: Cluster{InfrastructureName: "x", ResourceGroup: "g", NetworkResourceGroup: "g"}, Set: []string{"location=l", "vnet=v", "subnet=s"}}, []string{"error NameTooLong metadata.name"}},
+		"9 characters on vSphere":      {Options{Platform: bundle.PlatformVSphere, Name: "winworker", Cluster: Cluster{InfrastructureName: "x"}}, []string{"error ValueMissing memoryMiB", "error ValueMissing network.devices[0].networkName", "error ValueMissing numCPUs", "error ValueMissing template", "error ValueMissing workspace.datacenter", "error ValueMissing workspace.datastore", "error ValueMissing workspace.resourcePool", "error ValueMissing workspace.server"}},
+		"the one failure domain":       {Options{Platform: bundle.PlatformVSphere, Name: "winworker", Image: "win", Set: []string{"numCPUs=4", "memoryMiB=16384"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Server: "s", Datacenter: "d", Datastore: "e", ResourcePool: "r", Networks: []string{"n"}}}}}, nil},
+		"a failure domain that is not": {Options{Platform: bundle.PlatformNutanix, Name: "winworker", Image: "win", Zone: "b", Set: []string{"vcpuSockets=4", "memorySize=16Gi", "cluster.name=a", "subnets[0].name=b"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a"}}}}, []string{"error ZoneInvalid"}},
+		"a failure domain of Nutanix":  {Options{Platform: bundle.PlatformNutanix, Name: "winworker", Image: "win", Zone: "a", Set: []string{"vcpuSockets=4", "memorySize=16Gi"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Element: Identifier{Name: "pe"}, Subnets: []Identifier{{UUID: "u"}}}}}}, nil},
+		"no instance types on vSphere": {Options{Platform: bundle.PlatformVSphere, Name: "win", InstanceType: "large", Image: "w", Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Server: "s", Datacenter: "d", Datastore: "e", ResourcePool: "r", Networks: []string{"n"}}}}, Set: []string{"numCPUs=4", "memoryMiB=1"}}, []string{"error InstanceTypeUnknown"}},
+		"an image of Azure in 3 parts": {Options{Platform: bundle.PlatformAzure, Name: "win", InstanceType: "s", Image: "a:b:c", Cluster: Cluster{InfrastructureName: "x", ResourceGroup: "g", NetworkResourceGroup: "g"}, Set: []string{"location=l", "vnet=v", "subnet=s"}}, []string{"error ImageInvalid", "error ValueMissing image"}},
+		"a name of digits on GCP":      {Options{Platform: bundle.PlatformGCP, Name: "1win", InstanceType: "s", Image: "i", Zone: "r-a", Cluster: Cluster{InfrastructureName: "x", Project: "p"}, Set: []string{"networkInterfaces[0].network=n", "networkInterfaces[0].subnetwork=s", "serviceAccounts=[{email: e}]"}}, []string{"error NameInvalid metadata.name"}},
+		"a zone of GCP elsewhere":      {Options{Platform: bundle.PlatformGCP, Name: "win", InstanceType: "s", Image: "i", Zone: "r2-a", Cluster: Cluster{InfrastructureName: "x", Project: "p", Region: "r"}, Set: []string{"networkInterfaces[0].network=n", "networkInterfaces[0].subnetwork=s", "serviceAccounts=[{email: e}]"}}, []string{"error ZoneInvalid zone"}},
+		"10 characters on Azure":       {Options{Platform: bundle.PlatformAzure, Name: "winworker1", InstanceType: "s", Image: "a:b:c:d", Cluster: Cluster{InfrastructureName: "x", ResourceGroup: "g", NetworkResourceGroup: "g"}, Set: []string{"location=l", "vnet=v", "subnet=s"}}, []string{"error NameTooLong metadata.name"}},
 	} {
 		m, findings := MachineSet(c.options)
 		if diff := cmp.Diff(c.want, short(findings)); diff != "" {
@@ -173,19 +173,19 @@ func TestTheModelStaysAsItIs(t *testing.T) {
 
 func TestSetReadsWhatTheFieldWants(t *testing.T) {
 	for _, c := range []struct {
-		platform  Platform
+		platform  bundle.Platform
 		path, raw string
 		want      any
 	}{
-		{Azure, "zone", "1", "1"},
-		{Azure, "osDisk.diskSizeGB", "256", json.Number("256")},
-		{AWS, "blockDevices[0].ebs.encrypted", "true", true},
-		{AWS, "blockDevices[3].ebs.volumeSize", "100", json.Number("100")},
-		{AWS, "subnet", "{id: subnet-1}", object{"id": "subnet-1"}},
-		{GCP, "tags", "[a, b]", []any{"a", "b"}},
-		{GCP, "projectID", "yes", "yes"},
-		{VSphere, "template", "a: b: c", "a: b: c"},
-		{Nutanix, "memorySize", "16Gi", "16Gi"},
+		{bundle.PlatformAzure, "zone", "1", "1"},
+		{bundle.PlatformAzure, "osDisk.diskSizeGB", "256", json.Number("256")},
+		{bundle.PlatformAWS, "blockDevices[0].ebs.encrypted", "true", true},
+		{bundle.PlatformAWS, "blockDevices[3].ebs.volumeSize", "100", json.Number("100")},
+		{bundle.PlatformAWS, "subnet", "{id: subnet-1}", object{"id": "subnet-1"}},
+		{bundle.PlatformGCP, "tags", "[a, b]", []any{"a", "b"}},
+		{bundle.PlatformGCP, "projectID", "yes", "yes"},
+		{bundle.PlatformVSphere, "template", "a: b: c", "a: b: c"},
+		{bundle.PlatformNutanix, "memorySize", "16Gi", "16Gi"},
 	} {
 		p, err := parsePath(c.path)
 		if err != nil {

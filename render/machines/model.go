@@ -60,7 +60,7 @@ func (m model) nodeLabels() []string {
 func (d *draft) chooseModel() bool {
 	var models []model
 	var names []string
-	kind := d.options.Platform.provider().kind
+	kind := providerOf(d.options.Platform).kind
 	for _, source := range d.options.Cluster.Sets {
 		m, ok := d.read(source)
 		if !ok || at("kind").text(m.provider) != kind {
@@ -115,7 +115,7 @@ func (d *draft) read(s Source) (model, bool) {
 }
 
 func (d *draft) inZone(m model) bool {
-	zone := d.options.Platform.provider().zone
+	zone := providerOf(d.options.Platform).zone
 	return d.options.Zone != "" && zone != "" && at(zone).text(m.provider) == d.options.Zone
 }
 
@@ -131,7 +131,7 @@ func (d *draft) start() object {
 		copied, _ := clone(d.model.provider).(object)
 		return copied
 	}
-	p := d.options.Platform.provider()
+	p := providerOf(d.options.Platform)
 	start, _ := clone(p.start).(object)
 	start["kind"], start["apiVersion"] = p.kind, p.apiVersion
 	return start

@@ -4,58 +4,50 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"wmco/bundle"
+	"wmco/render"
 )
 
-// Platform is where machines run, spelled as Infrastructure/cluster spells it.
-type Platform string
-
-// The platforms whose Machine API can make Windows machines.
-const (
-	AWS     Platform = "AWS"
-	Azure   Platform = "Azure"
-	GCP     Platform = "GCP"
-	VSphere Platform = "VSphere"
-	Nutanix Platform = "Nutanix"
-)
-
-// Platforms are all of them.
-func Platforms() []Platform { return []Platform{AWS, Azure, GCP, VSphere, Nutanix} }
+// Platforms returns the platforms whose Machine API can make Windows machines: all but None.
+func Platforms() []bundle.Platform {
+	return slices.DeleteFunc(bundle.Platforms(), func(p bundle.Platform) bool { return p == bundle.PlatformNone })
+}
 
 // ParsePlatform reads a platform in any case.
-func ParsePlatform(s string) (Platform, error) {
-	i := slices.IndexFunc(Platforms(), func(p Platform) bool { return strings.EqualFold(string(p), s) })
+func ParsePlatform(s string) (bundle.Platform, error) {
+	i := slices.IndexFunc(Platforms(), func(p bundle.Platform) bool { return strings.EqualFold(string(p), s) })
 	if i < 0 {
 		return "", fmt.Errorf("platform %q is none of %s", s, platformNames("|"))
 	}
 	return Platforms()[i], nil
 }
 
-// Flag is how people type the platform.
-func (p Platform) Flag() string { return strings.ToLower(string(p)) }
+// Flag is the value of a flag that stands for the platform.
+func Flag(p bundle.Platform) string { return strings.ToLower(string(p)) }
 
 func platformNames(separator string) string {
 	var names []string
 	for _, p := range Platforms() {
-		names = append(names, p.Flag())
+		names = append(names, Flag(p))
 	}
 	return strings.Join(names, separator)
 }
 
-const (
-	// maxName is what a DNS label leaves for a MachineSet when "-" and five characters follow.
-	maxName = 63 - suffix
-	// maxComputerName is the same where the Machine's name becomes the computer's, which NetBIOS limits to 15.
-	maxComputerName = 15 - suffix
-	suffix          = 6
-)
+// suffix is the number of characters that the Machine API adds to a MachineSet's name: "-" and five others.
+const suffix = 6
+
+// computerNames reports whether the name of a Machine becomes the name of its computer.
+func computerNames(p bundle.Platform) bool {
+	return p == bundle.PlatformAzure || p == bundle.PlatformVSphere || p == bundle.PlatformNutanix
+}
 
 // maxSetName is how many characters the name of a MachineSet may have.
-func (p Platform) maxSetName() int {
-	switch p {
-	case Azure, VSphere, Nutanix:
-		return maxComputerName
-	case AWS, GCP:
-		return maxName
+func maxSetName(p bundle.Platform) int {
+	if computerNames(p) {
+		return render.MaxComputerName - suffix
 	}
-	return maxName
+	return validation.DNS1123LabelMaxLength - suffix
 }

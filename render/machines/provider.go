@@ -5,6 +5,8 @@ import (
 
 	machinev1 "github.com/openshift/api/machine/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+
+	"wmco/bundle"
 )
 
 // provider is what is known of a platform's providerSpec.
@@ -28,17 +30,17 @@ type need struct {
 
 const credentials = "credentialsSecret"
 
-func (p Platform) provider() provider {
+func providerOf(p bundle.Platform) provider {
 	switch p {
-	case AWS:
+	case bundle.PlatformAWS:
 		return awsProvider()
-	case Azure:
+	case bundle.PlatformAzure:
 		return azureProvider()
-	case GCP:
+	case bundle.PlatformGCP:
 		return gcpProvider()
-	case VSphere:
+	case bundle.PlatformVSphere:
 		return vsphereProvider()
-	case Nutanix:
+	case bundle.PlatformNutanix:
 		return nutanixProvider()
 	}
 	return provider{}
@@ -159,7 +161,7 @@ func nutanixProvider() provider {
 
 // checkNeeds lists everything that is missing, at once.
 func (d *draft) checkNeeds() {
-	for _, n := range d.options.Platform.provider().needs {
+	for _, n := range providerOf(d.options.Platform).needs {
 		p := at(n.path)
 		if n.path == gcpBootImage {
 			p = d.bootImage()

@@ -25,7 +25,7 @@ func (d *draft) applySet() {
 		}
 		value, err := d.typed(p, text)
 		if err != nil {
-			d.refuse("SetInvalid", field, "does not take this value: "+err.Error(), "see the fields of "+d.options.Platform.provider().kind+" in the documentation of the Machine API")
+			d.refuse("SetInvalid", field, "does not take this value: "+err.Error(), "see the fields of "+providerOf(d.options.Platform).kind+" in the documentation of the Machine API")
 			continue
 		}
 		changed, err := p.put(d.provider, value)
@@ -84,5 +84,5 @@ func (d *draft) fits(p path, value any) error {
 	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
-	return decoder.Decode(d.options.Platform.provider().value())
+	return decoder.Decode(providerOf(d.options.Platform).value())
 }

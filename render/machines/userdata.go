@@ -7,6 +7,7 @@ import (
 	"text/template"
 
 	"wmco/bundle"
+	"wmco/render"
 	"wmco/templates"
 )
 
@@ -28,16 +29,6 @@ const (
 	launchInstaller = "https://s3.amazonaws.com/amazon-ec2launch-v2/windows/amd64/latest/AmazonEC2Launch.msi"
 )
 
-// Firewall is what has to be open before the operator's first contact, and right after: SSH, metrics, and logs and exec.
-// The rules are those of every bundle, so that the node finds them as it wants them (a test compares).
-func Firewall() []bundle.FirewallRule {
-	return []bundle.FirewallRule{
-		{Name: "wmco-ssh", Protocol: "TCP", Port: 22},
-		{Name: "wmco-windows-exporter", Protocol: "TCP", Port: 9182},
-		{Name: "wmco-kubelet", Protocol: "TCP", Port: 10250},
-	}
-}
-
 // userData is what the template sees.
 type userData struct {
 	// Tags tell the cloud's agent that the text is PowerShell and to run it at every start. GCP runs it as it is.
@@ -54,7 +45,7 @@ type userData struct {
 
 // UserData is the script that a new Windows machine runs to let the holder of the key in. The key is the contents of a
 // public key file; what is wrong with it is an ErrPublicKey. The same platform and key give the same bytes.
-func UserData(p Platform, publicKey string) (string, error) {
+func UserData(p bundle.Platform, publicKey string) (string, error) {
 	if !slices.Contains(Platforms(), p) {
 		return "", fmt.Errorf("platform %q has no user data: it is none of %s", p, platformNames(", "))
 	}
@@ -63,10 +54,10 @@ func UserData(p Platform, publicKey string) (string, error) {
 		return "", err
 	}
 	view := userData{
-		Tags: p != GCP, PublicKey: key, Firewall: Firewall(), Administrator: administrator,
-		MetadataRoutes: p == AWS, LaunchVersion: launchVersion, LaunchInstaller: launchInstaller,
+		Tags: p != bundle.PlatformGCP, PublicKey: key, Firewall: render.Firewall(), Administrator: administrator,
+		MetadataRoutes: p == bundle.PlatformAWS, LaunchVersion: launchVersion, LaunchInstaller: launchInstaller,
 	}
-	if p == Azure {
+	if p == bundle.PlatformAzure {
 		view.Administrator = "" // Azure creates capi
 	}
 	return view.script()

@@ -13,15 +13,15 @@ import (
 // forWindows changes what a machine of Windows has otherwise than the model's.
 func (d *draft) forWindows() {
 	switch d.options.Platform {
-	case AWS:
+	case bundle.PlatformAWS:
 		d.aws()
-	case Azure:
+	case bundle.PlatformAzure:
 		d.azure()
-	case GCP:
+	case bundle.PlatformGCP:
 		d.gcp()
-	case VSphere:
+	case bundle.PlatformVSphere:
 		d.vsphere()
-	case Nutanix:
+	case bundle.PlatformNutanix:
 		d.nutanix()
 	}
 	d.instanceType()
@@ -46,17 +46,17 @@ func (d *draft) image(p string, value any) {
 }
 
 func (d *draft) imageInvalid(want string) {
-	d.refuse("ImageInvalid", "", fmt.Sprintf("--image %q is not %s", d.options.Image, want), "give "+d.options.Platform.provider().needs[0].flag)
+	d.refuse("ImageInvalid", "", fmt.Sprintf("--image %q is not %s", d.options.Image, want), "give "+providerOf(d.options.Platform).needs[0].flag)
 }
 
 // armAnnotation is where the cluster autoscaler learns the architecture of machines that do not exist yet.
 const armAnnotation = "capacity.cluster-autoscaler.kubernetes.io/labels"
 
 func (d *draft) instanceType() {
-	p := d.options.Platform.provider()
+	p := providerOf(d.options.Platform)
 	switch annotations, _ := at("metadata.annotations").get(d.model.set).(object); {
 	case d.options.InstanceType != "" && p.instanceType == "":
-		d.refuse("InstanceTypeUnknown", "", d.options.Platform.Flag()+" has no instance types", "leave --instance-type out, and give CPUs and memory: "+p.needs[1].flag+" "+p.needs[2].flag)
+		d.refuse("InstanceTypeUnknown", "", Flag(d.options.Platform)+" has no instance types", "leave --instance-type out, and give CPUs and memory: "+p.needs[1].flag+" "+p.needs[2].flag)
 	case d.options.InstanceType != "":
 		d.put(at(p.instanceType), d.options.InstanceType)
 	case p.instanceType != "" && strings.Contains(fmt.Sprint(annotations[armAnnotation]), "kubernetes.io/arch=arm64"):
