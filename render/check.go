@@ -15,6 +15,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/payload"
+	"wmco/render/reason"
 )
 
 const (
@@ -32,8 +33,8 @@ type report struct {
 	ref      bundle.Ref
 }
 
-func (r *report) add(severity bundle.Severity, reason, field, message, fix string) {
-	r.findings = append(r.findings, bundle.Finding{Severity: severity, Reason: reason, Object: r.ref, Field: field, Message: message, Fix: fix})
+func (r *report) add(severity bundle.Severity, why, field, message, fix string) {
+	r.findings = append(r.findings, bundle.Finding{Severity: severity, Reason: why, Object: r.ref, Field: field, Message: message, Fix: fix})
 }
 
 // check judges the cluster's inputs. What is refused here cannot be rendered.
@@ -48,17 +49,17 @@ func (c Cluster) checkInfrastructure() bundle.Findings {
 	r := report{ref: c.Origins[FromInfrastructure]}
 	if r.ref.IsZero() {
 		r.ref = bundle.Ref{Kind: "Infrastructure", Name: "cluster"}
-		r.add(bundle.SeverityError, "InputMissing", "", "the object is not in the inputs", "add it: oc get infrastructures.config.openshift.io cluster -o yaml")
+		r.add(bundle.SeverityError, reason.InputMissing, "", "the object is not in the inputs", "add it: oc get infrastructures.config.openshift.io cluster -o yaml")
 		return r.findings
 	}
 	if !slices.Contains(bundle.Platforms(), c.Platform) {
-		r.add(bundle.SeverityError, "PlatformUnsupported", "status.platformStatus.type", fmt.Sprintf("%q is not a platform of Windows nodes", c.Platform), "Windows nodes run on AWS, Azure, GCP, VSphere, Nutanix and None")
+		r.add(bundle.SeverityError, reason.PlatformUnsupported, "status.platformStatus.type", fmt.Sprintf("%q is not a platform of Windows nodes", c.Platform), "Windows nodes run on AWS, Azure, GCP, VSphere, Nutanix and None")
 	}
 	if u, err := url.Parse(c.APIServerInternalURL); err != nil || u.Scheme != "https" || u.Host == "" {
-		r.add(bundle.SeverityError, "InputInvalid", "status.apiServerInternalURI", fmt.Sprintf("%q is not an https URL", c.APIServerInternalURL), "the installer sets it; a copy of the object must keep its status")
+		r.add(bundle.SeverityError, reason.InputInvalid, "status.apiServerInternalURI", fmt.Sprintf("%q is not an https URL", c.APIServerInternalURL), "the installer sets it; a copy of the object must keep its status")
 	}
 	if c.InfrastructureName == "" {
-		r.add(bundle.SeverityError, "InputInvalid", "status.infrastructureName", "is empty, so the cluster has no identity", "the installer sets it; a copy of the object must keep its status")
+		r.add(bundle.SeverityError, reason.InputInvalid, "status.infrastructureName", "is empty, so the cluster has no identity", "the installer sets it; a copy of the object must keep its status")
 	}
 	return r.findings
 }
@@ -67,7 +68,7 @@ func (c Cluster) checkNetwork() bundle.Findings {
 	r := report{ref: c.Origins[FromClusterNetwork]}
 	if r.ref.IsZero() {
 		r.ref = bundle.Ref{Kind: "Network", Name: "cluster"}
-		r.add(bundle.SeverityError, "InputMissing", "", "the config.openshift.io object is not in the inputs", "add it: oc get networks.config.openshift.io cluster -o yaml")
+		r.add(bundle.SeverityError, reason.InputMissing, "", "the config.openshift.io object is not in the inputs", "add it: oc get networks.config.openshift.io cluster -o yaml")
 	} else {
 		c.checkServiceNetwork(&r)
 	}
@@ -75,43 +76,43 @@ func (c Cluster) checkNetwork() bundle.Findings {
 	switch {
 	case o.ref.IsZero():
 		o.ref = bundle.Ref{Kind: "Network", Name: "cluster"}
-		o.add(bundle.SeverityError, "InputMissing", "", "the operator.openshift.io object is not in the inputs", "add it: oc get networks.operator.openshift.io cluster -o yaml")
+		o.add(bundle.SeverityError, reason.InputMissing, "", "the operator.openshift.io object is not in the inputs", "add it: oc get networks.operator.openshift.io cluster -o yaml")
 	case !c.Network.HybridOverlay:
-		o.add(bundle.SeverityError, "HybridOverlayMissing", "spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig", "the cluster has no hybrid overlay network", overlayDocs)
+		o.add(bundle.SeverityError, reason.HybridOverlayMissing, "spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig", "the cluster has no hybrid overlay network", overlayDocs)
 	case c.Network.HybridOverlayPort < 0 || c.Network.HybridOverlayPort > 65535:
-		o.add(bundle.SeverityError, "InputInvalid", "spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig.hybridOverlayVXLANPort", fmt.Sprintf("%d is not a port", c.Network.HybridOverlayPort), "use a free UDP port from 1 to 65535")
+		o.add(bundle.SeverityError, reason.InputInvalid, "spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig.hybridOverlayVXLANPort", fmt.Sprintf("%d is not a port", c.Network.HybridOverlayPort), "use a free UDP port from 1 to 65535")
 	}
 	return append(r.findings, o.findings...)
 }
 
 func (c Cluster) checkServiceNetwork(r *report) {
 	if c.Network.Type != ovnKubernetes {
-		r.add(bundle.SeverityError, "NetworkTypeUnsupported", "spec.networkType", fmt.Sprintf("%q cannot have Windows nodes", c.Network.Type), "Windows nodes need OVNKubernetes with the hybrid overlay")
+		r.add(bundle.SeverityError, reason.NetworkTypeUnsupported, "spec.networkType", fmt.Sprintf("%q cannot have Windows nodes", c.Network.Type), "Windows nodes need OVNKubernetes with the hybrid overlay")
 	}
 	if len(c.Network.ServiceNetworks) == 0 {
-		r.add(bundle.SeverityError, "ServiceNetworkMissing", "spec.serviceNetwork", "is empty", "the installer sets it; a copy of the object must keep its spec")
+		r.add(bundle.SeverityError, reason.ServiceNetworkMissing, "spec.serviceNetwork", "is empty", "the installer sets it; a copy of the object must keep its spec")
 		return
 	}
 	prefix, err := netip.ParsePrefix(c.Network.ServiceNetworks[0])
 	switch {
 	case err != nil:
-		r.add(bundle.SeverityError, "InputInvalid", "spec.serviceNetwork[0]", fmt.Sprintf("%q is not a CIDR", c.Network.ServiceNetworks[0]), "write it as 172.30.0.0/16")
+		r.add(bundle.SeverityError, reason.InputInvalid, "spec.serviceNetwork[0]", fmt.Sprintf("%q is not a CIDR", c.Network.ServiceNetworks[0]), "write it as 172.30.0.0/16")
 	case !prefix.Addr().Is4():
-		r.add(bundle.SeverityError, "ServiceNetworkIPv6", "spec.serviceNetwork[0]", fmt.Sprintf("%s is not IPv4", prefix), "Windows nodes need IPv4; in a dual-stack cluster the IPv4 service network comes first")
+		r.add(bundle.SeverityError, reason.ServiceNetworkIPv6, "spec.serviceNetwork[0]", fmt.Sprintf("%s is not IPv4", prefix), "Windows nodes need IPv4; in a dual-stack cluster the IPv4 service network comes first")
 	case prefix.Bits() > 28:
-		r.add(bundle.SeverityError, "InputInvalid", "spec.serviceNetwork[0]", fmt.Sprintf("%s has no tenth address for the cluster's DNS", prefix), "use a larger network")
+		r.add(bundle.SeverityError, reason.InputInvalid, "spec.serviceNetwork[0]", fmt.Sprintf("%s has no tenth address for the cluster's DNS", prefix), "use a larger network")
 	}
 }
 
 func (c Cluster) checkVersion() bundle.Findings {
 	r := report{ref: orRef(c.Origins[FromVersion], bundle.Ref{Kind: "ClusterVersion", Name: "version"})}
 	if c.Version == "" {
-		r.add(bundle.SeverityInfo, "ClusterVersionUnknown", "status.desired.version", "whether this version ships for the cluster is not known", "add the object: oc get clusterversions.config.openshift.io version -o yaml")
+		r.add(bundle.SeverityInfo, reason.ClusterVersionUnknown, "status.desired.version", "whether this version ships for the cluster is not known", "add the object: oc get clusterversions.config.openshift.io version -o yaml")
 		return r.findings
 	}
 	v, err := semver.NewVersion(c.Version)
 	if err != nil {
-		r.add(bundle.SeverityWarning, "ClusterVersionUnsupported", "status.desired.version", fmt.Sprintf("%q is not a version", c.Version), "check the object")
+		r.add(bundle.SeverityWarning, reason.ClusterVersionUnsupported, "status.desired.version", fmt.Sprintf("%q is not a version", c.Version), "check the object")
 		return r.findings
 	}
 	minor := fmt.Sprintf("%d.%d", v.Major(), v.Minor())
@@ -122,7 +123,7 @@ func (c Cluster) checkVersion() bundle.Findings {
 		}
 		served = append(served, s.Cluster)
 	}
-	r.add(bundle.SeverityWarning, "ClusterVersionUnsupported", "status.desired.version",
+	r.add(bundle.SeverityWarning, reason.ClusterVersionUnsupported, "status.desired.version",
 		fmt.Sprintf("%s is outside what this version ships for: kubelet %s serves clusters %s", c.Version, payload.KubernetesVersion, strings.Join(served, " and ")),
 		"use the operator of the cluster's version; what is rendered here shows what a node would get, and the operator does not apply it")
 	return r.findings
@@ -162,11 +163,11 @@ func (c Cluster) checkCertificates() bundle.Findings {
 		for _, p := range problems {
 			switch {
 			case len(certs) > 0:
-				r.add(bundle.SeverityWarning, "CertificateSkipped", t.field, p+"; the other certificates are used", "remove or correct the block")
+				r.add(bundle.SeverityWarning, reason.CertificateSkipped, t.field, p+"; the other certificates are used", "remove or correct the block")
 			case t.made && c.Copies:
-				r.add(bundle.SeverityWarning, "CertificateInvalid", t.field, p+"; it is rendered as it is, and no node would work with it", "nothing, if this copy of the object holds a dummy; else look at what made it")
+				r.add(bundle.SeverityWarning, reason.CertificateInvalid, t.field, p+"; it is rendered as it is, and no node would work with it", "nothing, if this copy of the object holds a dummy; else look at what made it")
 			default:
-				r.add(bundle.SeverityError, "CertificateInvalid", t.field, p, "the field must hold PEM certificates")
+				r.add(bundle.SeverityError, reason.CertificateInvalid, t.field, p, "the field must hold PEM certificates")
 			}
 		}
 		all = append(all, r.findings...)
@@ -179,14 +180,14 @@ func (c Cluster) checkPresent() bundle.Findings {
 	var all bundle.Findings
 	if c.KubeletClientCA == "" {
 		all = append(all, bundle.Finding{
-			Severity: bundle.SeverityError, Reason: "InputMissing", Object: orRef(c.Origins[FromControllers], bundle.Ref{Kind: "ControllerConfig", Name: "machine-config-controller"}),
+			Severity: bundle.SeverityError, Reason: reason.InputMissing, Object: orRef(c.Origins[FromControllers], bundle.Ref{Kind: "ControllerConfig", Name: "machine-config-controller"}),
 			Field:   "spec.kubeAPIServerServingCAData",
 			Message: "there are no CAs whose clients may call the kubelet", Fix: "add the object: oc get controllerconfigs.machineconfiguration.openshift.io machine-config-controller -o yaml",
 		})
 	}
 	if c.Bootstrap.Token.IsZero() || c.Bootstrap.CA == "" {
 		all = append(all, bundle.Finding{
-			Severity: bundle.SeverityError, Reason: "InputMissing",
+			Severity: bundle.SeverityError, Reason: reason.InputMissing,
 			Object:  orRef(c.Origins[FromBootstrap], bundle.Ref{Kind: "Secret", Namespace: "openshift-machine-config-operator", Name: "node-bootstrapper-token"}),
 			Message: "there is no token and CA with which a machine becomes a node", Fix: "the machine-config-operator makes the Secret; look at why it is not there",
 		})
@@ -205,19 +206,19 @@ func (c Cluster) checkMachineConfig() bundle.Findings {
 	r := report{ref: c.Origins[FromMachineConfig]}
 	for _, name := range slices.Sorted(maps.Keys(c.Machine.KubeletFlags)) {
 		if !kubeletFlags[name] {
-			r.add(bundle.SeverityWarning, "KubeletFlagUnknown", "spec.config.systemd.units[kubelet.service]",
+			r.add(bundle.SeverityWarning, reason.KubeletFlagUnknown, "spec.config.systemd.units[kubelet.service]",
 				fmt.Sprintf("kubelet %s has no flag --%s: it is left out", payload.KubernetesVersion, name), "nothing, if Windows nodes do not need it; else set the field of the kubelet's configuration in "+SettingsConfigMap)
 		}
 	}
 	if c.Machine.CredentialProvider != "" {
 		var config kubeletv1.CredentialProviderConfig
 		if err := yaml.UnmarshalStrict([]byte(c.Machine.CredentialProvider), &config); err != nil {
-			r.add(bundle.SeverityError, "InputInvalid", credentialProviderField, fmt.Sprintf("is not a CredentialProviderConfig: %v", err), "correct the MachineConfig that the file comes from")
+			r.add(bundle.SeverityError, reason.InputInvalid, credentialProviderField, fmt.Sprintf("is not a CredentialProviderConfig: %v", err), "correct the MachineConfig that the file comes from")
 		}
 		for i, p := range config.Providers {
 			// The kubelet runs the name as a program of its folder.
 			if err := bundle.CheckName(p.Name); err != nil || strings.Contains(p.Name, " ") {
-				r.add(bundle.SeverityError, "InputInvalid", fmt.Sprintf("%s.providers[%d].name", credentialProviderField, i), fmt.Sprintf("%q cannot be the name of a program", p.Name), "name a program of the kubelet's folder, without a path")
+				r.add(bundle.SeverityError, reason.InputInvalid, fmt.Sprintf("%s.providers[%d].name", credentialProviderField, i), fmt.Sprintf("%q cannot be the name of a program", p.Name), "name a program of the kubelet's folder, without a path")
 			}
 		}
 	}
@@ -256,22 +257,22 @@ func (n Node) ref() bundle.Ref {
 
 func (c Cluster) checkFacts(n Node, r *report) {
 	if n.Facts.IsZero() {
-		r.add(bundle.SeverityInfo, "FactsUnknown", "", "nothing is known of the machine itself: this is what it gets to join, as far as objects tell",
+		r.add(bundle.SeverityInfo, reason.FactsUnknown, "", "nothing is known of the machine itself: this is what it gets to join, as far as objects tell",
 			"run `wmco-node facts` on the machine and give the output as --facts")
 		return
 	}
 	checkFactTexts(n.Facts, r)
 	if a := n.Address; a != "" && !n.Facts.HasAddress(a) && isIPv4(a) {
-		r.add(bundle.SeverityError, "FactsMismatch", "", fmt.Sprintf("the facts are of another machine: none of its addresses is %s", a), "give the facts of this machine")
+		r.add(bundle.SeverityError, reason.FactsMismatch, "", fmt.Sprintf("the facts are of another machine: none of its addresses is %s", a), "give the facts of this machine")
 	}
 	if port := c.Network.HybridOverlayPort; n.Facts.Build() == build1809 && port != 0 && port != defaultVXLANPort {
-		r.add(bundle.SeverityError, "VXLANPortUnsupported", "", fmt.Sprintf("Windows Server 2019 (build %d) cannot use VXLAN port %d", build1809, port), "use Windows Server 2022 or later, or the default port 4789")
+		r.add(bundle.SeverityError, reason.VXLANPortUnsupported, "", fmt.Sprintf("Windows Server 2019 (build %d) cannot use VXLAN port %d", build1809, port), "use Windows Server 2022 or later, or the default port 4789")
 	}
 	if n.Stage() != bundle.StageJoined {
 		return
 	}
 	if !n.networkKnown() || n.sourceVIP() == "" {
-		r.add(bundle.SeverityInfo, "NetworkPending", "", "the overlay network is not there yet: cni.conf and kube-proxy follow once hybrid-overlay-node has made it",
+		r.add(bundle.SeverityInfo, reason.NetworkPending, "", "the overlay network is not there yet: cni.conf and kube-proxy follow once hybrid-overlay-node has made it",
 			"the operator goes on by itself; with wmco apply, apply again when the network is there. If it does not come, look at hybrid-overlay-node's log and the node's k8s.ovn.org/hybrid-overlay-node-subnet annotation")
 	}
 }
@@ -279,7 +280,7 @@ func (c Cluster) checkFacts(n Node, r *report) {
 // checkFactTexts: what a machine says of itself goes into flags and files, so it must look like what it says it is.
 func checkFactTexts(f bundle.Facts, r *report) {
 	invalid := func(field, value, what string) {
-		r.add(bundle.SeverityError, "FactsInvalid", "facts."+field, fmt.Sprintf("%q is not %s", value, what), "print the facts anew: wmco-node facts")
+		r.add(bundle.SeverityError, reason.FactsInvalid, "facts."+field, fmt.Sprintf("%q is not %s", value, what), "print the facts anew: wmco-node facts")
 	}
 	for field, name := range map[string]string{"hostName": f.HostName, "dnsSuffix": f.DNSSuffix, "metadataName": f.MetadataName} {
 		if name != "" && len(validation.IsDNS1123Subdomain(strings.ToLower(name))) > 0 {
@@ -303,17 +304,17 @@ func checkFactTexts(f bundle.Facts, r *report) {
 func (c Cluster) checkNames(n Node, r *report) {
 	backed := n.Backing == BackingMachine && (c.Platform == bundle.PlatformVSphere || c.Platform == bundle.PlatformNutanix)
 	if backed && len(n.MachineName) > MaxComputerName {
-		r.add(bundle.SeverityError, "MachineNameTooLong", "metadata.name",
+		r.add(bundle.SeverityError, reason.MachineNameTooLong, "metadata.name",
 			fmt.Sprintf("%q has %d characters, a Windows computer name has at most %d", n.MachineName, len(n.MachineName), MaxComputerName), "give the MachineSet a name of at most 9 characters")
 	}
 	predicted := n.predictedName(c.Platform)
 	if n.Name != "" && predicted != "" && predicted != n.Name {
-		r.add(bundle.SeverityWarning, "NodeNameMismatch", "", fmt.Sprintf("the machine would register as %q now; it keeps the name %q", predicted, n.Name), "nothing, unless the machine was renamed on purpose: then remove the node and let it join anew")
+		r.add(bundle.SeverityWarning, reason.NodeNameMismatch, "", fmt.Sprintf("the machine would register as %q now; it keeps the name %q", predicted, n.Name), "nothing, unless the machine was renamed on purpose: then remove the node and let it join anew")
 	}
 	if n.Subnet == "" {
 		return
 	}
 	if p, err := netip.ParsePrefix(n.Subnet); err != nil || !p.Addr().Is4() {
-		r.add(bundle.SeverityError, "InputInvalid", `metadata.annotations["k8s.ovn.org/hybrid-overlay-node-subnet"]`, fmt.Sprintf("%q is not an IPv4 subnet", n.Subnet), "OVN sets it; remove the annotation and look at ovnkube-control-plane's log")
+		r.add(bundle.SeverityError, reason.InputInvalid, `metadata.annotations["k8s.ovn.org/hybrid-overlay-node-subnet"]`, fmt.Sprintf("%q is not an IPv4 subnet", n.Subnet), "OVN sets it; remove the annotation and look at ovnkube-control-plane's log")
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/render/mirrors"
+	"wmco/render/reason"
 )
 
 // The ConfigMap with the operator's settings, and the key in it.
@@ -155,7 +156,7 @@ func (s Settings) OperatorEnvironment(env map[string]string, ref bundle.Ref) (Se
 	findings := given.check()
 	for i, f := range findings {
 		findings[i] = bundle.Finding{
-			Severity: bundle.SeverityError, Reason: "SettingsInvalid", Object: ref, Field: "env." + names[f.Field], Message: f.Message,
+			Severity: bundle.SeverityError, Reason: reason.SettingsInvalid, Object: ref, Field: "env." + names[f.Field], Message: f.Message,
 			Fix: "correct the variable in the Subscription's spec.config.env, or set the field of " + SettingsConfigMap,
 		}
 	}
@@ -168,7 +169,7 @@ func settingsFinding(ref bundle.Ref, field, message string) bundle.Finding {
 		path += "." + field
 	}
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: "SettingsInvalid", Object: ref, Field: path,
+		Severity: bundle.SeverityError, Reason: reason.SettingsInvalid, Object: ref, Field: path,
 		Message: strings.TrimSpace(field + " " + message),
 		Fix:     "correct the setting; docs/operations.md lists all of them with their defaults",
 	}

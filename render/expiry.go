@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // soon is how long before its end a certificate is worth a word.
@@ -20,12 +21,12 @@ func (c Cluster) Expiring(now time.Time) bundle.Findings {
 			if left > soon {
 				continue
 			}
-			reason, verb := "CertificateExpiring", "expires"
+			why, verb := reason.CertificateExpiring, "expires"
 			if left <= 0 {
-				reason, verb = "CertificateExpired", "expired"
+				why, verb = reason.CertificateExpired, "expired"
 			}
 			findings = append(findings, bundle.Finding{
-				Severity: bundle.SeverityWarning, Reason: reason, Object: c.Origins[t.origin], Field: t.field,
+				Severity: bundle.SeverityWarning, Reason: why, Object: c.Origins[t.origin], Field: t.field,
 				Message: fmt.Sprintf("%s %s on %s", cert.parsed.Subject, verb, cert.parsed.NotAfter.UTC().Format(time.DateOnly)), Fix: "replace the certificate",
 			})
 		}

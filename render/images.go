@@ -5,6 +5,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/render/mirrors"
+	"wmco/render/reason"
 )
 
 // NodeImage is an image that a node itself needs, and where containerd looks for it.
@@ -27,11 +28,11 @@ func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 	f := bundle.Finding{Object: c.Origins[FromSettings], Field: "pauseImage"}
 	switch {
 	case len(image.Mirrors) == 0 && !image.Source:
-		f.Severity, f.Reason = bundle.SeverityWarning, "NodeImageUnreachable"
+		f.Severity, f.Reason = bundle.SeverityWarning, reason.NodeImageUnreachable
 		f.Message = fmt.Sprintf("no pod can start: the pause image %s may be pulled from nowhere", image.Image)
 		f.Fix = "allow or mirror its registry, or set pauseImage in " + SettingsConfigMap
 	case len(image.Mirrors) == 0 && len(c.Mirrors.Sets) > 0:
-		f.Severity, f.Reason = bundle.SeverityInfo, "NodeImageNotMirrored"
+		f.Severity, f.Reason = bundle.SeverityInfo, reason.NodeImageNotMirrored
 		f.Message = fmt.Sprintf("no mirror has the pause image %s, which is pulled by %s: a disconnected node cannot start pods", image.Image, image.By)
 		f.Fix = "mirror it with an ImageTagMirrorSet, or set pauseImage in " + SettingsConfigMap + " to a digest that an ImageDigestMirrorSet covers"
 	default:

@@ -6,6 +6,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/payload"
+	"wmco/render/reason"
 )
 
 // executable adds the executable of a row and tells whether there is one. The node program has no entry without a payload:
@@ -43,7 +44,7 @@ func (c Cluster) checkPayload(set payload.Set) bundle.Findings {
 	r := report{ref: bundle.Ref{Source: set.Source}}
 	for _, x := range payload.Table() {
 		if _, ok := set.Find(x.Name); !ok && x.Serves(c.Platform) {
-			r.add(bundle.SeverityError, "PayloadIncomplete", x.Name, fmt.Sprintf("the payload lacks an executable of nodes on %s", c.Platform), "build it: make payload PAYLOAD="+x.Name)
+			r.add(bundle.SeverityError, reason.PayloadIncomplete, x.Name, fmt.Sprintf("the payload lacks an executable of nodes on %s", c.Platform), "build it: make payload PAYLOAD="+x.Name)
 		}
 	}
 	return r.findings

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // IsZero tells that there is no proxy.
@@ -80,7 +81,7 @@ func (p Proxy) check(ref bundle.Ref) bundle.Findings {
 	var findings bundle.Findings
 	bad := func(field, message, fix string) {
 		findings = append(findings, bundle.Finding{
-			Severity: bundle.SeverityError, Reason: "ProxyInvalid", Object: ref, Field: field, Message: message, Fix: fix,
+			Severity: bundle.SeverityError, Reason: reason.ProxyInvalid, Object: ref, Field: field, Message: message, Fix: fix,
 		})
 	}
 	for field, secret := range map[string]bundle.Secret{"status.httpProxy": p.HTTP, "status.httpsProxy": p.HTTPS} {

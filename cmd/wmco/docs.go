@@ -10,6 +10,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // docsCommand writes the generated part of docs/; the Makefile calls it.
@@ -23,7 +24,7 @@ func docsCommand(root *cobra.Command) *cobra.Command {
 			if err := os.MkdirAll(args[0], modeFolder); err != nil {
 				return fmt.Errorf("writing documentation: %w", err)
 			}
-			for name, text := range map[string]string{"cli.md": commandDocs(root), "node-layout.md": layoutDocs(), "payload.md": payloadDocs()} {
+			for name, text := range map[string]string{"cli.md": commandDocs(root), "node-layout.md": layoutDocs(), "payload.md": payloadDocs(), "findings.md": reason.Markdown()} {
 				if err := os.WriteFile(filepath.Join(args[0], name), []byte(text), modeFile); err != nil {
 					return fmt.Errorf("writing documentation: %w", err)
 				}

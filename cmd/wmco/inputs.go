@@ -17,6 +17,7 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/payload/store"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // inputFlags are shared by all commands that read inputs.
@@ -156,7 +157,7 @@ func (f *inputFlags) options(ctx context.Context) (render.Options, bundle.Findin
 func payloadFindings(r *store.RefusedError) bundle.Findings {
 	var all bundle.Findings
 	for _, p := range r.Problems {
-		all = append(all, bundle.Finding{Severity: bundle.SeverityError, Reason: "PayloadInvalid", Object: bundle.Ref{Source: p.Path}, Message: p.Message, Fix: p.Fix})
+		all = append(all, bundle.Finding{Severity: bundle.SeverityError, Reason: reason.PayloadInvalid, Object: bundle.Ref{Source: p.Path}, Message: p.Message, Fix: p.Fix})
 	}
 	return all
 }

@@ -12,6 +12,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // machineFlags are those of commands that compare or apply bundles over SSH.
@@ -185,7 +186,7 @@ func (m *member) know(facts bundle.Facts) {
 		severity = bundle.SeverityError
 	}
 	m.own = append(m.own, bundle.Finding{
-		Severity: severity, Reason: "FactsUnmatched", Node: m.node.ID(), Object: bundle.Ref{Source: m.target.String()},
+		Severity: severity, Reason: reason.FactsUnmatched, Node: m.node.ID(), Object: bundle.Ref{Source: m.target.String()},
 		Message: fmt.Sprintf("the machine says that it is %q, with the addresses %s: what it says of itself is not used for %s", facts.HostName, strings.Join(facts.Addresses, ", "), m.node.ID()),
 		Fix:     "check that --host and --node or --instance are the same machine, and the address that the inputs have of it",
 	})

@@ -13,6 +13,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // infrastructure reads what the cluster says of itself, and returns all of it.
@@ -45,7 +46,7 @@ func (g *gatherer) embeddedInfrastructure(infra *configv1.Infrastructure) bool {
 	}
 	*infra = *cc.Spec.Infra
 	g.cluster.Origins[render.FromInfrastructure] = o.Ref
-	g.add(bundle.SeverityInfo, "InfrastructureFromCopy", bundle.Finding{
+	g.add(bundle.SeverityInfo, reason.InfrastructureFromCopy, bundle.Finding{
 		Object: o.Ref, Field: "spec.infra", Message: "Infrastructure/cluster is not in the inputs; the copy in ControllerConfig is used",
 		Fix: "add it: oc get infrastructures.config.openshift.io cluster -o yaml",
 	})
@@ -91,7 +92,7 @@ func (g *gatherer) settings() {
 	g.findings = append(g.findings, findings...)
 	for key := range cm.Data {
 		if key != render.SettingsKey {
-			g.add(bundle.SeverityError, "SettingsInvalid", bundle.Finding{
+			g.add(bundle.SeverityError, reason.SettingsInvalid, bundle.Finding{
 				Object: ref, Field: `data["` + key + `"]`, Message: "is not a key that the operator reads", Fix: "put the settings into " + render.SettingsKey,
 			})
 		}
@@ -145,7 +146,7 @@ func (g *gatherer) maskedProxy(urls ...string) {
 	if g.options.Complete || !slices.ContainsFunc(urls, func(u string) bool { return strings.Contains(u, ":****@") }) {
 		return
 	}
-	g.add(bundle.SeverityWarning, "SecretStandIn", bundle.Finding{
+	g.add(bundle.SeverityWarning, reason.SecretStandIn, bundle.Finding{
 		Object: g.cluster.Origins[render.FromProxy], Field: "status.httpProxy", Message: "holds a password that the must-gather masked",
 		Fix: "give the object as one more --from, or read from the cluster itself, to see the real bundle",
 	})

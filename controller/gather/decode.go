@@ -9,6 +9,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather/objects"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // contentDigest is of what an object says, without what the API server counts.
@@ -64,7 +65,7 @@ func (g *gatherer) decode(o objects.Object, into any) bool {
 		f.Field = typeErr.Field
 		f.Message = fmt.Sprintf("has type %s where %s is wanted", kindOf(typeErr.Value), typeErr.Type)
 	}
-	g.add(bundle.SeverityError, "InputInvalid", f)
+	g.add(bundle.SeverityError, reason.InputInvalid, f)
 	return typeErr != nil
 }
 
@@ -100,7 +101,7 @@ func (g *gatherer) secretValue(data map[string][]byte, ref bundle.Ref, key strin
 		return bundle.Secret{}
 	}
 	what := ref.String() + " " + key
-	g.add(bundle.SeverityWarning, "SecretStandIn", bundle.Finding{
+	g.add(bundle.SeverityWarning, reason.SecretStandIn, bundle.Finding{
 		Object: ref, Field: `data["` + key + `"]`, Message: "is not in the inputs; a marked stand-in takes its place",
 		Fix: "give the object as one more --from, or read from the cluster itself, to see the real bundle",
 	})

@@ -75,7 +75,7 @@ type gatherer struct {
 	findings bundle.Findings
 }
 
-func (g *gatherer) add(severity bundle.Severity, reason string, f bundle.Finding) {
-	f.Severity, f.Reason = severity, reason
+func (g *gatherer) add(severity bundle.Severity, why string, f bundle.Finding) {
+	f.Severity, f.Reason = severity, why
 	g.findings = append(g.findings, f)
 }

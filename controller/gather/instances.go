@@ -13,6 +13,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // instance is one entry of windows-instances.
@@ -31,7 +32,7 @@ func (g *gatherer) instances() []instance {
 	for _, address := range slices.Sorted(maps.Keys(cm.Data)) {
 		username, err := parseInstance(address, cm.Data[address])
 		if err != nil {
-			g.add(bundle.SeverityWarning, "InstanceInvalid", bundle.Finding{
+			g.add(bundle.SeverityWarning, reason.InstanceInvalid, bundle.Finding{
 				Object: g.cluster.Origins[render.FromInstances], Field: fmt.Sprintf("data[%q]", address), Node: address,
 				Message: err.Error() + "; the entry is left out, the others are not affected", Fix: "write the entry as <IPv4 address or DNS name>: username=<name>",
 			})

@@ -24,6 +24,7 @@ import (
 	"wmco/golden"
 	"wmco/internal/testenv"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 var server testenv.Environment
@@ -147,7 +148,7 @@ func compareWithFiles(t *testing.T, dir string) {
 	facts := factsOf(t, dir, c)
 	want, _ := gatherFrom(t, objects.Paths(paths, nil), facts)
 	// Only files can give an object twice.
-	want.Findings = slices.DeleteFunc(want.Findings, func(f bundle.Finding) bool { return f.Reason == objects.ReasonReplaced })
+	want.Findings = slices.DeleteFunc(want.Findings, func(f bundle.Finding) bool { return f.Reason == reason.Replaced })
 	server.Load(t, paths...)
 	got, _ := gatherLive(t, server.Config(t), facts...)
 	if diff := gocmp.Diff(want, got, sameInputs()); diff != "" {
@@ -225,7 +226,7 @@ func missing(t *testing.T, findings bundle.Findings) []testenv.Rule {
 	var list []testenv.Rule
 	for _, f := range findings {
 		parts := advice.FindStringSubmatch(f.Fix)
-		if f.Reason != objects.ReasonForbidden || f.Severity != bundle.SeverityError || parts == nil {
+		if f.Reason != reason.Forbidden || f.Severity != bundle.SeverityError || parts == nil {
 			t.Errorf("not about a right: %+v", f)
 			continue
 		}
@@ -329,7 +330,7 @@ func TestAKindThatGoesIsToldToAClientThatKnewIt(t *testing.T) {
 		t.Errorf("an absent object (-want +got):\n%s", diff)
 	}
 	server.Without(t, "proxies.config.openshift.io")
-	if diff := gocmp.Diff([]string{objects.ReasonNotServed}, reasons()); diff != "" {
+	if diff := gocmp.Diff([]string{reason.KindNotServed}, reasons()); diff != "" {
 		t.Errorf("a kind that is gone (-want +got):\n%s", diff)
 	}
 }

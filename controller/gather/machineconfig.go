@@ -12,6 +12,7 @@ import (
 	"wmco/controller/gather/ignition"
 	"wmco/controller/gather/objects"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // sharedKubeletFlags are the flags of a Linux kubelet that the existing operator hands on to Windows kubelets.
@@ -37,7 +38,7 @@ func (g *gatherer) machineConfig() {
 		return
 	}
 	for _, field := range config.Unknown {
-		g.add(bundle.SeverityWarning, "FieldUnknown", bundle.Finding{
+		g.add(bundle.SeverityWarning, reason.FieldUnknown, bundle.Finding{
 			Object: o.Ref, Field: ignitionField + "." + field, Message: "Ignition " + config.Version + " has no such field; it is ignored", Fix: "correct the MachineConfig that it comes from",
 		})
 	}
@@ -52,7 +53,7 @@ const ignitionField = "spec.config"
 
 // machineConfigInvalid refuses the MachineConfig for a field of its Ignition configuration.
 func (g *gatherer) machineConfigInvalid(field, message string) {
-	g.add(bundle.SeverityError, "InputInvalid", bundle.Finding{
+	g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
 		Object: g.cluster.Origins[render.FromMachineConfig], Field: strings.TrimSuffix(ignitionField+"."+field, "."), Message: message, Fix: "correct the MachineConfig that it comes from; the machine-config-operator renders it anew",
 	})
 }
@@ -82,7 +83,7 @@ func (g *gatherer) machineConfigMissing(ref bundle.Ref, message string) {
 		// Without a cloud provider there is nothing in it that a Windows kubelet needs.
 		severity = bundle.SeverityWarning
 	}
-	g.add(severity, "InputMissing", bundle.Finding{Object: ref, Message: message, Fix: "add it: oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml, and the MachineConfig that its status.configuration names"})
+	g.add(severity, reason.InputMissing, bundle.Finding{Object: ref, Message: message, Fix: "add it: oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml, and the MachineConfig that its status.configuration names"})
 }
 
 // newestMachineConfig serves inputs without the pool's status.
@@ -102,7 +103,7 @@ func (g *gatherer) newestMachineConfig() (objects.Object, bool) {
 		g.machineConfigMissing(bundle.Ref{Kind: "MachineConfigPool", Name: workerPool}, "neither the pool's current configuration nor any rendered MachineConfig is in the inputs")
 		return newest, false
 	}
-	g.add(bundle.SeverityWarning, "MachineConfigGuessed", bundle.Finding{
+	g.add(bundle.SeverityWarning, reason.MachineConfigGuessed, bundle.Finding{
 		Object: newest.Ref, Message: "the worker pool's current configuration is not known; the newest rendered MachineConfig is used",
 		Fix: "add the pool: oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml",
 	})

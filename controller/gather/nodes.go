@@ -13,6 +13,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // nodes puts together what Machines, windows-instances and Nodes say of each Windows machine.
@@ -28,7 +29,7 @@ func (g *gatherer) nodes() []render.Node {
 	}
 	for k, ok := range used {
 		if !ok {
-			g.add(bundle.SeverityWarning, "FactsUnmatched", bundle.Finding{
+			g.add(bundle.SeverityWarning, reason.FactsUnmatched, bundle.Finding{
 				Message: fmt.Sprintf("facts %d are of %q, whose addresses no Windows machine of the inputs has: they are not used", k+1, g.options.Facts[k].HostName), Fix: "give the facts of a machine that the inputs know",
 			})
 		}
@@ -71,7 +72,7 @@ func (g *gatherer) machines() []render.Node {
 		}
 		n.Address = firstIPv4(n.Addresses)
 		if n.Address == "" {
-			g.add(bundle.SeverityInfo, "MachineWithoutAddress", bundle.Finding{
+			g.add(bundle.SeverityInfo, reason.MachineWithoutAddress, bundle.Finding{
 				Object: o.Ref, Field: "status.addresses", Message: "the Machine has no internal IPv4 address yet, so there is nothing to render for it", Fix: "wait for the cloud to give it one",
 			})
 			continue
@@ -122,7 +123,7 @@ func (g *gatherer) addInstances(list []render.Node) []render.Node {
 }
 
 func (g *gatherer) instanceTaken(address, message string) {
-	g.add(bundle.SeverityWarning, "InstanceTaken", bundle.Finding{
+	g.add(bundle.SeverityWarning, reason.InstanceTaken, bundle.Finding{
 		Object: g.cluster.Origins[render.FromInstances], Field: fmt.Sprintf("data[%q]", address), Node: address, Message: message, Fix: "remove the entry",
 	})
 }
@@ -198,7 +199,7 @@ func (g *gatherer) checkName(name string, ref bundle.Ref) bool {
 	if len(validation.IsDNS1123Subdomain(name)) == 0 && bundle.CheckName(name) == nil {
 		return true
 	}
-	g.add(bundle.SeverityError, "InputInvalid", bundle.Finding{
+	g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
 		Object: ref, Field: "metadata.name", Message: fmt.Sprintf("%q cannot be the name of a machine", name), Fix: "an API server would refuse it, or Windows would: check where the object comes from",
 	})
 	return false

@@ -7,6 +7,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // apiServer reads the TLS profile, where one is set. Unset leaves every program its own default, which is TLS 1.2.
@@ -21,7 +22,7 @@ func (g *gatherer) apiServer() {
 		spec = &profile.Custom.TLSProfileSpec
 	}
 	if spec == nil {
-		g.add(bundle.SeverityError, "InputInvalid", bundle.Finding{
+		g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
 			Object: g.cluster.Origins[render.FromAPIServer], Field: "spec.tlsSecurityProfile.type",
 			Message: fmt.Sprintf("%q is not a TLS profile, or a custom one without its definition", profile.Type), Fix: "use Old, Intermediate, Modern or Custom",
 		})

@@ -44,8 +44,12 @@ var table = []rule{
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
+		pkg:   "render/reason",
+		never: join(cluster, remote),
+	},
+	{
 		pkg:     "render/mirrors",
-		imports: []string{"bundle"},
+		imports: []string{"bundle", "render/reason"},
 		never:   join(cluster, remote),
 	},
 	{
@@ -64,7 +68,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "render",
-		imports: []string{"bundle", "render/mirrors", "payload", "templates"},
+		imports: []string{"bundle", "render/mirrors", "render/reason", "payload", "templates"},
 		never:   join(cluster, remote),
 	},
 	{
@@ -79,7 +83,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "render/machines",
-		imports: []string{"bundle", "render", "templates"},
+		imports: []string{"bundle", "render", "render/reason", "templates"},
 		never:   join(cluster, remote),
 	},
 	{
@@ -144,7 +148,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/gather",
-		imports: []string{"render", "bundle", "render/machines", "render/mirrors"},
+		imports: []string{"render", "bundle", "render/machines", "render/mirrors", "render/reason"},
 		never:   []string{"applier/..."},
 	},
 	{

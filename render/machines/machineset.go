@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // Labels of the Machine API.
@@ -94,7 +95,7 @@ func MachineSet(o Options) (Manifest, bundle.Findings) {
 	if d.findings.Refused() {
 		return Manifest{}, d.findings.Sorted()
 	}
-	d.add(bundle.SeverityInfo, "ReplicasZero", "spec.replicas", "is 0, so that no machine starts before somebody has read the manifest", d.scaleCommand())
+	d.add(bundle.SeverityInfo, reason.ReplicasZero, "spec.replicas", "is 0, so that no machine starts before somebody has read the manifest", d.scaleCommand())
 	return Manifest{Object: d.object(), Comment: d.comment()}, d.findings.Sorted()
 }
 
@@ -107,23 +108,23 @@ type draft struct {
 	findings bundle.Findings
 }
 
-func (d *draft) add(severity bundle.Severity, reason, field, message, fix string) {
-	d.findings = append(d.findings, bundle.Finding{Severity: severity, Reason: reason, Object: d.ref, Field: field, Message: message, Fix: fix})
+func (d *draft) add(severity bundle.Severity, why, field, message, fix string) {
+	d.findings = append(d.findings, bundle.Finding{Severity: severity, Reason: why, Object: d.ref, Field: field, Message: message, Fix: fix})
 }
 
-func (d *draft) refuse(reason, field, message, fix string) {
-	d.add(bundle.SeverityError, reason, field, message, fix)
+func (d *draft) refuse(why, field, message, fix string) {
+	d.add(bundle.SeverityError, why, field, message, fix)
 }
 
 func (d *draft) checkPlatform() bool {
 	p, of := d.options.Platform, d.options.Cluster.Platform
 	switch {
 	case p == "" && of == "":
-		d.refuse("ValueMissing", "", "the platform is not known", "give --platform "+platformNames("|")+", or the cluster with --from")
+		d.refuse(reason.ValueMissing, "", "the platform is not known", "give --platform "+platformNames("|")+", or the cluster with --from")
 	case !slices.Contains(Platforms(), p):
-		d.refuse("PlatformUnsupported", "", fmt.Sprintf("%q has no Machine API for Windows machines", string(p)), "MachineSets are for "+platformNames(", ")+"; other machines join by the ConfigMap windows-instances")
+		d.refuse(reason.PlatformUnsupported, "", fmt.Sprintf("%q has no Machine API for Windows machines", string(p)), "MachineSets are for "+platformNames(", ")+"; other machines join by the ConfigMap windows-instances")
 	case of != "" && p != of:
-		d.refuse("PlatformMismatch", "", fmt.Sprintf("--platform %s is asked for, but the cluster is on %s", Flag(p), of), "leave --platform out, or read the right cluster")
+		d.refuse(reason.PlatformMismatch, "", fmt.Sprintf("--platform %s is asked for, but the cluster is on %s", Flag(p), of), "leave --platform out, or read the right cluster")
 	default:
 		return true
 	}
@@ -137,23 +138,23 @@ func (d *draft) checkName() {
 	const field = "metadata.name"
 	switch {
 	case name == "":
-		d.refuse("ValueMissing", field, "the MachineSet needs a name", "give --name")
+		d.refuse(reason.ValueMissing, field, "the MachineSet needs a name", "give --name")
 	case !label.MatchString(name):
-		d.refuse("NameInvalid", field, fmt.Sprintf("%q is not a DNS label", name), "use lower case letters, digits and hyphens, no hyphen first or last")
+		d.refuse(reason.NameInvalid, field, fmt.Sprintf("%q is not a DNS label", name), "use lower case letters, digits and hyphens, no hyphen first or last")
 	case d.options.Platform == bundle.PlatformGCP && (name[0] < 'a' || name[0] > 'z'):
-		d.refuse("NameInvalid", field, fmt.Sprintf("%q begins with no letter, as names of GCP instances must", name), "begin the name with a letter")
+		d.refuse(reason.NameInvalid, field, fmt.Sprintf("%q begins with no letter, as names of GCP instances must", name), "begin the name with a letter")
 	case len(name) > limit:
 		why := fmt.Sprintf("the names of its Machines are %d characters longer, and have at most %d", suffix, limit+suffix)
 		if computerNames(d.options.Platform) {
 			why = fmt.Sprintf("the names of its Machines are %d characters longer and become computer names, which have at most %d", suffix, limit+suffix)
 		}
-		d.refuse("NameTooLong", field, fmt.Sprintf("%q has %d characters: %s", name, len(name), why), fmt.Sprintf("use a name of at most %d characters", limit))
+		d.refuse(reason.NameTooLong, field, fmt.Sprintf("%q has %d characters: %s", name, len(name), why), fmt.Sprintf("use a name of at most %d characters", limit))
 	}
 	if name != "" && slices.ContainsFunc(d.options.Cluster.Sets, func(s Source) bool { return s.Ref.Name == name }) {
-		d.refuse("NameTaken", field, fmt.Sprintf("the cluster has a MachineSet %q; applying this one would scale it to 0", name), "choose another name, or change the existing one with oc edit")
+		d.refuse(reason.NameTaken, field, fmt.Sprintf("the cluster has a MachineSet %q; applying this one would scale it to 0", name), "choose another name, or change the existing one with oc edit")
 	}
 	if d.options.Cluster.InfrastructureName == "" {
-		d.refuse("ValueMissing", "metadata.labels", "the infrastructure name of the cluster is not known", "give --infrastructure-name, or the cluster with --from")
+		d.refuse(reason.ValueMissing, "metadata.labels", "the infrastructure name of the cluster is not known", "give --infrastructure-name, or the cluster with --from")
 	}
 }
 
@@ -161,7 +162,7 @@ func (d *draft) checkName() {
 func (d *draft) put(p path, value any) {
 	changed, err := p.put(d.provider, value)
 	if err != nil {
-		d.refuse("ModelInvalid", providerField+"."+p.String(), "cannot be set: "+err.Error(), "choose another model with --model")
+		d.refuse(reason.ModelInvalid, providerField+"."+p.String(), "cannot be set: "+err.Error(), "choose another model with --model")
 		return
 	}
 	d.provider, _ = changed.(object)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // model is a MachineSet that exists. The zero value is none.
@@ -73,7 +74,7 @@ func (d *draft) chooseModel() bool {
 	if wanted := d.options.Model; wanted != "" {
 		i := slices.IndexFunc(models, func(m model) bool { return m.ref.Name == wanted })
 		if i < 0 {
-			d.refuse("ModelMissing", "", fmt.Sprintf("no MachineSet %q with a %s is in the inputs", wanted, kind), "choose one of: "+listed(names))
+			d.refuse(reason.ModelMissing, "", fmt.Sprintf("no MachineSet %q with a %s is in the inputs", wanted, kind), "choose one of: "+listed(names))
 			return false
 		}
 		d.model = models[i]
@@ -105,7 +106,7 @@ func (d *draft) read(s Source) (model, bool) {
 	m := model{ref: s.Ref}
 	if err := decode(s.JSON, &m.set); err != nil {
 		d.findings = append(d.findings, bundle.Finding{
-			Severity: bundle.SeverityWarning, Reason: "ModelInvalid", Object: s.Ref, Message: "cannot be read: it is no model", Fix: "check where the object comes from",
+			Severity: bundle.SeverityWarning, Reason: reason.ModelInvalid, Object: s.Ref, Message: "cannot be read: it is no model", Fix: "check where the object comes from",
 		})
 		return model{}, false
 	}
@@ -123,10 +124,10 @@ func (d *draft) inZone(m model) bool {
 func (d *draft) start() object {
 	if d.model.exists() {
 		if labels := d.model.nodeLabels(); len(labels) > 0 {
-			d.add(bundle.SeverityInfo, "LabelsLeftOut", nodeLabelsField, fmt.Sprintf("%s gives its nodes %s; this MachineSet does not", d.model.ref, listed(labels)), "add the labels if the Windows nodes shall have them")
+			d.add(bundle.SeverityInfo, reason.LabelsLeftOut, nodeLabelsField, fmt.Sprintf("%s gives its nodes %s; this MachineSet does not", d.model.ref, listed(labels)), "add the labels if the Windows nodes shall have them")
 		}
 		if len(d.model.ownTaints()) > 0 {
-			d.add(bundle.SeverityInfo, "TaintsLeftOut", taintsField, fmt.Sprintf("%s gives its nodes taints; this MachineSet does not (the kubelet sets os=Windows:NoSchedule)", d.model.ref), "add the taints if the Windows nodes shall have them")
+			d.add(bundle.SeverityInfo, reason.TaintsLeftOut, taintsField, fmt.Sprintf("%s gives its nodes taints; this MachineSet does not (the kubelet sets os=Windows:NoSchedule)", d.model.ref), "add the taints if the Windows nodes shall have them")
 		}
 		copied, _ := clone(d.model.provider).(object)
 		return copied

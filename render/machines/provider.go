@@ -7,6 +7,7 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // provider is what is known of a platform's providerSpec.
@@ -167,7 +168,7 @@ func (d *draft) checkNeeds() {
 			p = d.bootImage()
 		}
 		if !filled(p.get(d.provider)) {
-			d.refuse("ValueMissing", providerField+"."+p.String(), fmt.Sprintf("%s is not known", n.what), "give "+n.flag)
+			d.refuse(reason.ValueMissing, providerField+"."+p.String(), fmt.Sprintf("%s is not known", n.what), "give "+n.flag)
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"wmco/render/reason"
 )
 
 // applySet makes the changes that the user typed. They have the last word.
@@ -15,22 +17,22 @@ func (d *draft) applySet() {
 		name, text, ok := strings.Cut(s, "=")
 		field := providerField + "." + name
 		if !ok {
-			d.refuse("SetInvalid", "", fmt.Sprintf("--set %q has no value", s), "write --set PATH=VALUE")
+			d.refuse(reason.SetInvalid, "", fmt.Sprintf("--set %q has no value", s), "write --set PATH=VALUE")
 			continue
 		}
 		p, err := parsePath(name)
 		if err != nil {
-			d.refuse("SetInvalid", "", "--set: "+err.Error(), "write --set PATH=VALUE")
+			d.refuse(reason.SetInvalid, "", "--set: "+err.Error(), "write --set PATH=VALUE")
 			continue
 		}
 		value, err := d.typed(p, text)
 		if err != nil {
-			d.refuse("SetInvalid", field, "does not take this value: "+err.Error(), "see the fields of "+providerOf(d.options.Platform).kind+" in the documentation of the Machine API")
+			d.refuse(reason.SetInvalid, field, "does not take this value: "+err.Error(), "see the fields of "+providerOf(d.options.Platform).kind+" in the documentation of the Machine API")
 			continue
 		}
 		changed, err := p.put(d.provider, value)
 		if err != nil {
-			d.refuse("SetInvalid", field, "cannot be set: "+err.Error(), "set the whole value that it is inside of")
+			d.refuse(reason.SetInvalid, field, "cannot be set: "+err.Error(), "set the whole value that it is inside of")
 			continue
 		}
 		d.provider, _ = changed.(object)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // forWindows changes what a machine of Windows has otherwise than the model's.
@@ -46,7 +47,7 @@ func (d *draft) image(p string, value any) {
 }
 
 func (d *draft) imageInvalid(want string) {
-	d.refuse("ImageInvalid", "", fmt.Sprintf("--image %q is not %s", d.options.Image, want), "give "+providerOf(d.options.Platform).needs[0].flag)
+	d.refuse(reason.ImageInvalid, "", fmt.Sprintf("--image %q is not %s", d.options.Image, want), "give "+providerOf(d.options.Platform).needs[0].flag)
 }
 
 // armAnnotation is where the cluster autoscaler learns the architecture of machines that do not exist yet.
@@ -56,11 +57,11 @@ func (d *draft) instanceType() {
 	p := providerOf(d.options.Platform)
 	switch annotations, _ := at("metadata.annotations").get(d.model.set).(object); {
 	case d.options.InstanceType != "" && p.instanceType == "":
-		d.refuse("InstanceTypeUnknown", "", Flag(d.options.Platform)+" has no instance types", "leave --instance-type out, and give CPUs and memory: "+p.needs[1].flag+" "+p.needs[2].flag)
+		d.refuse(reason.InstanceTypeUnknown, "", Flag(d.options.Platform)+" has no instance types", "leave --instance-type out, and give CPUs and memory: "+p.needs[1].flag+" "+p.needs[2].flag)
 	case d.options.InstanceType != "":
 		d.put(at(p.instanceType), d.options.InstanceType)
 	case p.instanceType != "" && strings.Contains(fmt.Sprint(annotations[armAnnotation]), "kubernetes.io/arch=arm64"):
-		d.refuse("InstanceTypeNotAMD64", providerField+"."+p.instanceType, fmt.Sprintf("the machines of %s are ARM; Windows nodes are x86-64", d.model.ref), "give --instance-type, or another --model")
+		d.refuse(reason.InstanceTypeNotAMD64, providerField+"."+p.instanceType, fmt.Sprintf("the machines of %s are ARM; Windows nodes are x86-64", d.model.ref), "give --instance-type, or another --model")
 	}
 }
 
@@ -78,7 +79,7 @@ func (d *draft) aws() {
 	}
 	d.put(at("placement.availabilityZone"), zone)
 	if region := at("placement.region").text(d.provider); !strings.HasPrefix(zone, region) {
-		d.refuse("ZoneInvalid", providerField+".placement.availabilityZone", fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone")
+		d.refuse(reason.ZoneInvalid, providerField+".placement.availabilityZone", fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone")
 	}
 	if old != "" && old != zone && !d.sets(at("subnet")) {
 		d.otherSubnet(old, zone)
@@ -90,11 +91,11 @@ func (d *draft) otherSubnet(old, zone string) {
 	before := at("subnet").get(d.provider)
 	after, renamed := replaceText(before, old, zone)
 	if !renamed {
-		d.refuse("SubnetOfAnotherZone", providerField+".subnet", fmt.Sprintf("the subnet of %s is in %s, not in %s", d.model.ref, old, zone), `give --set subnet='{id: subnet-...}'`)
+		d.refuse(reason.SubnetOfAnotherZone, providerField+".subnet", fmt.Sprintf("the subnet of %s is in %s, not in %s", d.model.ref, old, zone), `give --set subnet='{id: subnet-...}'`)
 		return
 	}
 	d.put(at("subnet"), after)
-	d.add(bundle.SeverityWarning, "SubnetRenamed", providerField+".subnet", fmt.Sprintf("%s is in %s; its subnet is looked for by name, with %s in the place of %[2]s", d.model.ref, old, zone), "check that there is such a subnet")
+	d.add(bundle.SeverityWarning, reason.SubnetRenamed, providerField+".subnet", fmt.Sprintf("%s is in %s; its subnet is looked for by name, with %s in the place of %[2]s", d.model.ref, old, zone), "check that there is such a subnet")
 }
 
 // replaceText replaces a word in every text of a value.
@@ -142,12 +143,12 @@ func (d *draft) azure() {
 		d.put(at("zone"), d.options.Zone)
 	}
 	if security := at("securityProfile.settings.securityType").text(d.provider); security != "" {
-		d.add(bundle.SeverityInfo, "SecurityKept", providerField+".securityProfile", fmt.Sprintf("the model asks for %s, which needs an image of generation 2", security), "choose such an image, such as one whose SKU ends in -g2")
+		d.add(bundle.SeverityInfo, reason.SecurityKept, providerField+".securityProfile", fmt.Sprintf("the model asks for %s, which needs an image of generation 2", security), "choose such an image, such as one whose SKU ends in -g2")
 	}
 	size, _ := at("osDisk.diskSizeGB").get(d.provider).(json.Number)
 	n, err := size.Int64()
 	if err == nil && n < azureDisk && !d.sets(at("osDisk")) && !strings.Contains(at("image.sku").text(d.provider), "smalldisk") {
-		d.add(bundle.SeverityWarning, "DiskSmall", providerField+".osDisk.diskSizeGB", fmt.Sprintf("is %d; Windows images have %d GB unless they are called smalldisk", n, azureDisk), "give --set osDisk.diskSizeGB=128")
+		d.add(bundle.SeverityWarning, reason.DiskSmall, providerField+".osDisk.diskSizeGB", fmt.Sprintf("is %d; Windows images have %d GB unless they are called smalldisk", n, azureDisk), "give --set osDisk.diskSizeGB=128")
 	}
 }
 
@@ -173,7 +174,7 @@ func (d *draft) gcp() {
 		d.put(at("zone"), zone)
 		d.fallback("region", zone[:max(0, strings.LastIndex(zone, "-"))])
 		if region := at("region").text(d.provider); !strings.HasPrefix(zone, region+"-") {
-			d.refuse("ZoneInvalid", providerField+".zone", fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone")
+			d.refuse(reason.ZoneInvalid, providerField+".zone", fmt.Sprintf("%q is not a zone of region %s", zone, region), "give a zone of the region with --zone")
 		}
 	}
 }
@@ -241,6 +242,6 @@ func (d *draft) failureDomain() (FailureDomain, bool) {
 		}
 		names = append(names, f.Name)
 	}
-	d.refuse("ZoneInvalid", "", fmt.Sprintf("the cluster has no failure domain %q", d.options.Zone), "choose one of: "+listed(names)+"; or leave --zone out")
+	d.refuse(reason.ZoneInvalid, "", fmt.Sprintf("the cluster has no failure domain %q", d.options.Zone), "choose one of: "+listed(names)+"; or leave --zone out")
 	return FailureDomain{}, false
 }

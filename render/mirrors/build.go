@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // Result is what a cluster's inputs come to.
@@ -78,35 +79,35 @@ func (b *builder) host(name string) *host {
 	return h
 }
 
-func (b *builder) warn(reason string, f bundle.Finding) {
-	f.Severity, f.Reason = bundle.SeverityWarning, reason
+func (b *builder) warn(why string, f bundle.Finding) {
+	f.Severity, f.Reason = bundle.SeverityWarning, why
 	b.findings = append(b.findings, f)
 }
 
-func (b *builder) info(reason string, f bundle.Finding) {
-	f.Severity, f.Reason = bundle.SeverityInfo, reason
+func (b *builder) info(why string, f bundle.Finding) {
+	f.Severity, f.Reason = bundle.SeverityInfo, why
 	b.findings = append(b.findings, f)
 }
 
 // parseScopes reads the lists of Image/cluster. OpenShift takes entries that are no scopes, such as one with a tag, and
 // so they must not hold up the rest; they stay as the zero scope, which covers nothing.
 func (b *builder) parseScopes() {
-	parse := func(name, reason string, texts []string) []scope {
+	parse := func(name, why string, texts []string) []scope {
 		list := make([]scope, len(texts))
 		for i, text := range texts {
 			s, ok := parseScope(text)
 			list[i] = s
 			if !ok {
-				b.warn(reason, bundle.Finding{
+				b.warn(why, bundle.Finding{
 					Object: b.in.Scopes.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", name, i), Message: fmt.Sprintf("%q is left out on Windows nodes: it is no registry or part of one", shownScope(text)), Fix: fixScope,
 				})
 			}
 		}
 		return list
 	}
-	b.insecure = parse("insecureRegistries", "InsecureNotRepresentable", b.in.Scopes.Insecure)
-	b.blocked = parse("blockedRegistries", "BlockNotRepresentable", b.in.Scopes.Blocked)
-	b.allowed = parse("allowedRegistries", "AllowNotRepresentable", b.in.Scopes.Allowed)
+	b.insecure = parse("insecureRegistries", reason.InsecureNotRepresentable, b.in.Scopes.Insecure)
+	b.blocked = parse("blockedRegistries", reason.BlockNotRepresentable, b.in.Scopes.Blocked)
+	b.allowed = parse("allowedRegistries", reason.AllowNotRepresentable, b.in.Scopes.Allowed)
 }
 
 func covered(list []scope, s scope) bool {
@@ -164,12 +165,12 @@ func (b *builder) addChain(c Chain, kind pullKind) {
 	for _, m := range c.Mirrors {
 		mirror, _ := parseScope(m)
 		if b.refused(mirror) {
-			b.info("MirrorBlocked", bundle.Finding{Object: refs[0], Field: c.Source, Message: fmt.Sprintf("mirror %s of %s is blocked itself, so it is left out", m, c.Source), Fix: "unblock the mirror's registry, or remove the mirror"})
+			b.info(reason.MirrorBlocked, bundle.Finding{Object: refs[0], Field: c.Source, Message: fmt.Sprintf("mirror %s of %s is blocked itself, so it is left out", m, c.Source), Fix: "unblock the mirror's registry, or remove the mirror"})
 			continue
 		}
 		x, ok := mirror.without(source.path)
 		if !ok {
-			b.warn("MirrorNotRepresentable", bundle.Finding{
+			b.warn(reason.MirrorNotRepresentable, bundle.Finding{
 				Object: refs[0], Field: c.Source, Message: fmt.Sprintf("mirror %s of %s is left out: containerd on Windows appends the whole path of the image, so a mirror must end in %q", m, c.Source, "/"+source.path),
 				Fix: "mirror to <registry>/<any path>/" + source.path,
 			})
@@ -240,11 +241,11 @@ func unrepresentable(source scope) string {
 }
 
 func (b *builder) notRepresentable(refs []bundle.Ref, c Chain, why string) {
-	b.warn("MirrorNotRepresentable", bundle.Finding{
+	b.warn(reason.MirrorNotRepresentable, bundle.Finding{
 		Object: refs[0], Field: c.Source, Message: fmt.Sprintf("source %s is left out: %s", c.Source, why), Fix: "name each registry as a source of its own",
 	})
 	if b.sources[c.Source] {
-		b.warn("NeverNotKept", bundle.Finding{
+		b.warn(reason.NeverNotKept, bundle.Finding{
 			Object: refs[0], Field: c.Source, Message: fmt.Sprintf("NeverContactSource is not kept on Windows nodes for %s: %s", c.Source, why), Fix: "name each registry as a source of its own",
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // credential is one entry of the pull secret: a key host[/path] and the value of an Authorization header.
@@ -61,7 +62,7 @@ func compareKeys(x, y string) int {
 
 func (in Inputs) badCredential(field, message string) bundle.Finding {
 	return bundle.Finding{
-		Severity: bundle.SeverityWarning, Reason: "PullSecretEntryInvalid", Object: in.PullSecretRef, Field: field, Message: message,
+		Severity: bundle.SeverityWarning, Reason: reason.PullSecretEntryInvalid, Object: in.PullSecretRef, Field: field, Message: message,
 		Fix: "write the entry as {\"auth\": base64 of user:password}",
 	}
 }

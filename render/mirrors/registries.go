@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // addScopes adds what Image/cluster says of whole hosts, and tells of what containerd cannot do with parts of them.
@@ -14,7 +15,7 @@ func (b *builder) addScopes() {
 		}
 		field := fmt.Sprintf("spec.registrySources.blockedRegistries[%d]", i)
 		if s.wildcard || s.path != "" || unrepresentable(s) != "" {
-			b.warn("BlockNotRepresentable", bundle.Finding{
+			b.warn(reason.BlockNotRepresentable, bundle.Finding{
 				Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s is not blocked on Windows nodes: containerd can block whole registries by name only", s), Fix: "block the whole registry, or each registry by its name",
 			})
 			continue
@@ -39,7 +40,7 @@ func (b *builder) addScopes() {
 
 func (b *builder) addInsecure(s scope, field string) {
 	if s.wildcard || s.path != "" || unrepresentable(s) != "" {
-		b.warn("InsecureNotRepresentable", bundle.Finding{
+		b.warn(reason.InsecureNotRepresentable, bundle.Finding{
 			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s is insecure for mirrors in it only: containerd can do without TLS for whole registries by name only", s), Fix: "name the whole registry, or install its CA",
 		})
 		return
@@ -52,12 +53,12 @@ func (b *builder) addInsecure(s scope, field string) {
 func (b *builder) addAllowed(s scope, field string) {
 	switch {
 	case s.wildcard || unrepresentable(s) != "":
-		b.warn("AllowNotRepresentable", bundle.Finding{
+		b.warn(reason.AllowNotRepresentable, bundle.Finding{
 			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s cannot be allowed as such on Windows nodes: %s", s, b.wildcardOutcome()), Fix: "name each allowed registry",
 		})
 		return
 	case s.path != "":
-		b.warn("AllowWidened", bundle.Finding{
+		b.warn(reason.AllowWidened, bundle.Finding{
 			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("all of %s is allowed on Windows nodes, not only %s: containerd knows whole registries only", s.host, s), Fix: "nothing, if the rest of the registry may be used",
 		})
 	}

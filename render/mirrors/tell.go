@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // tellOrder says when the sources of one host want an order that no one list can have.
@@ -20,7 +21,7 @@ func (b *builder) tellOrder(h *host, list, order []string) {
 			i = len(order) // the source, which comes last where it is not named
 		}
 		if i < at {
-			b.warn("MirrorOrderNotKept", bundle.Finding{
+			b.warn(reason.MirrorOrderNotKept, bundle.Finding{
 				Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("the sources on %s want their mirrors in different orders; containerd has one order per registry: %s", h.name, strings.Join(order, ", ")),
 				Fix: "give the sources on one registry the same order of mirrors",
 			})
@@ -34,14 +35,14 @@ func (b *builder) tellOrder(h *host, list, order []string) {
 func (b *builder) tellWidened(h *host) {
 	parts := partsOf(slices.Concat(h.never, h.allow))
 	if len(parts) > 0 {
-		b.warn("MirrorScopeWidened", bundle.Finding{
+		b.warn(reason.MirrorScopeWidened, bundle.Finding{
 			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("the mirrors for %s are asked for every image of %s: containerd knows whole registries only", strings.Join(parts, ", "), h.name),
 			Fix: "pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can give another image",
 		})
 	}
 	for x := range h.tagged {
 		if !h.digested[x] {
-			b.info("TagMirrorServesDigests", bundle.Finding{
+			b.info(reason.TagMirrorServesDigests, bundle.Finding{
 				Object: h.causes[0], Field: h.name, Message: "mirrors for tags are asked for digests as well: containerd cannot tell them apart", Fix: "nothing: a digest is checked wherever the image comes from",
 			})
 			break
@@ -68,12 +69,12 @@ func (b *builder) tellNever(h *host) {
 	case len(h.never) == 0 || h.blocked:
 		return
 	case !whole && b.partial == Open:
-		b.warn("NeverNotKept", bundle.Finding{
+		b.warn(reason.NeverNotKept, bundle.Finding{
 			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("NeverContactSource is not kept for %s: containerd knows whole registries only, and mirrors.partialNever is Open", strings.Join(parts, ", ")),
 			Fix: "set the policy for all of " + h.name + ", or mirrors.partialNever: Closed",
 		})
 	case !whole || len(h.allow) > 0:
-		b.warn("NeverWidened", bundle.Finding{
+		b.warn(reason.NeverWidened, bundle.Finding{
 			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("all of %s is never contacted, although NeverContactSource is set for a part of it only: containerd knows whole registries only", h.name),
 			Fix: "mirror everything that Windows nodes pull from " + h.name + ", or set mirrors.partialNever: Open in windows-machine-config",
 		})
@@ -91,7 +92,7 @@ func (s scope) parent() scope {
 func (b *builder) tellNeverInside(mirror scope, ref bundle.Ref, source string) {
 	for _, never := range b.neverOn[mirror.host] {
 		if never != mirror && mirror.covers(never) {
-			b.warn("NeverNotKept", bundle.Finding{
+			b.warn(reason.NeverNotKept, bundle.Finding{
 				Object: ref, Field: never.String(), Message: fmt.Sprintf("NeverContactSource is not kept for %s where it is reached as a part of the mirror %s of %s", never, mirror, source),
 				Fix: "mirror to another place, or set the policy for all of " + mirror.String(),
 			})
@@ -101,7 +102,7 @@ func (b *builder) tellNeverInside(mirror scope, ref bundle.Ref, source string) {
 
 // tellMixedTransport: one endpoint stands for several mirrors, of which some are insecure.
 func (b *builder) tellMixedTransport(x scope) {
-	b.warn("InsecureNotRepresentable", bundle.Finding{
+	b.warn(reason.InsecureNotRepresentable, bundle.Finding{
 		Object: b.in.Scopes.Ref, Field: x.String(), Message: fmt.Sprintf("TLS is demanded of %s, although a mirror in it is insecure: containerd has one way to speak to it, and another mirror in it is not", x),
 		Fix: "name all of " + x.host + " as insecure, or install its CA",
 	})
@@ -120,7 +121,7 @@ func (b *builder) tellCredentials(x scope, mirrors []scope) {
 			return m.covers(key) && m != key || headerFor(b.credentials, m).key == c.key
 		})
 		if wanted {
-			b.warn("CredentialsNotUsed", bundle.Finding{
+			b.warn(reason.CredentialsNotUsed, bundle.Finding{
 				Object: b.in.PullSecretRef, Field: fmt.Sprintf("auths[%q]", c.key), Message: fmt.Sprintf("is not used on Windows nodes: containerd has one set of credentials for all of %s", x),
 				Fix: "give the mirrors in " + x.String() + " one account that may read all of them",
 			})

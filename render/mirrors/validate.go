@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // validate refuses what the machine-config-operator refuses, in its words: Linux nodes keep their last configuration
@@ -12,7 +13,7 @@ import (
 func (in Inputs) validate() bundle.Findings {
 	var findings bundle.Findings
 	refuse := func(ref bundle.Ref, field, message, fix string) {
-		findings = append(findings, bundle.Finding{Severity: bundle.SeverityError, Reason: "MirrorsRefused", Object: ref, Field: field, Message: message, Fix: fix})
+		findings = append(findings, bundle.Finding{Severity: bundle.SeverityError, Reason: reason.MirrorsRefused, Object: ref, Field: field, Message: message, Fix: fix})
 	}
 	for _, s := range in.Sets {
 		if _, ok := parseScope(s.Source); !ok {
@@ -53,7 +54,7 @@ func (in Inputs) conflicts() bundle.Findings {
 			continue
 		}
 		findings = append(findings, bundle.Finding{
-			Severity: bundle.SeverityError, Reason: "MirrorsRefused", Object: s.Ref, Field: s.Field + ".mirrorSourcePolicy",
+			Severity: bundle.SeverityError, Reason: reason.MirrorsRefused, Object: s.Ref, Field: s.Field + ".mirrorSourcePolicy",
 			Message: fmt.Sprintf("conflicting mirrorSourcePolicy is set for the same source %q in imagedigestmirrorsets, imagetagmirrorsets, or imagecontentsourcepolicies", shownScope(s.Source)),
 			Fix:     "give the source the same policy everywhere; no policy is AllowContactingSource",
 		})
@@ -77,7 +78,7 @@ func (s Scopes) validate() bundle.Findings {
 		for i, text := range list.scopes {
 			if _, ok := parseScope(text); !ok && strings.Contains(text, "*") {
 				findings = append(findings, bundle.Finding{
-					Severity: bundle.SeverityError, Reason: "MirrorsRefused", Object: s.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", list.name, i),
+					Severity: bundle.SeverityError, Reason: reason.MirrorsRefused, Object: s.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", list.name, i),
 					Message: fmt.Sprintf("invalid entry for %s %q", strings.TrimSuffix(list.name, "Registries")+" registries", shownScope(text)), Fix: fixScope,
 				})
 			}
@@ -85,7 +86,7 @@ func (s Scopes) validate() bundle.Findings {
 	}
 	if len(s.Allowed) > 0 && len(s.Blocked) > 0 {
 		findings = append(findings, bundle.Finding{
-			Severity: bundle.SeverityError, Reason: "MirrorsRefused", Object: s.Ref, Field: "spec.registrySources",
+			Severity: bundle.SeverityError, Reason: reason.MirrorsRefused, Object: s.Ref, Field: "spec.registrySources",
 			Message: "invalid images config: only one of AllowedRegistries or BlockedRegistries may be specified", Fix: "remove one of the two lists",
 		})
 	}

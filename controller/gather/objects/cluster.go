@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // Cluster reads a live cluster: objects with known names one by one, all others as lists. A name that the cluster
@@ -175,7 +176,7 @@ func refusal(w Want, err error) (bundle.Findings, error) {
 
 func notServed(w Want) bundle.Finding {
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: ReasonNotServed, Object: bundle.Ref{Kind: w.Kind},
+		Severity: bundle.SeverityError, Reason: reason.KindNotServed, Object: bundle.Ref{Kind: w.Kind},
 		Message: fmt.Sprintf("the cluster does not serve %s of %s", w.Kind, apiVersion(w.Group, w.Version)),
 		Fix:     "install what brings the kind, or use a version of this program that is made for this cluster",
 	}
@@ -193,7 +194,7 @@ func forbidden(w Want, err error) bundle.Finding {
 		where, role = "in namespace "+w.Namespace, "a Role in namespace "+w.Namespace
 	}
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: ReasonForbidden, Object: bundle.Ref{Kind: w.Kind, Namespace: w.Namespace},
+		Severity: bundle.SeverityError, Reason: reason.Forbidden, Object: bundle.Ref{Kind: w.Kind, Namespace: w.Namespace},
 		Message: fmt.Sprintf("the cluster forbids to %s %s %s", verb, schema.GroupResource{Group: w.Group, Resource: resource}, where),
 		Fix:     fmt.Sprintf("add the rule %s} to %s that is bound to this user", rule, role),
 	}

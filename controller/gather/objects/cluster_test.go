@@ -13,6 +13,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/gather/objects"
+	"wmco/render/reason"
 )
 
 // TestClusterRefusals holds what a cluster may say no to; every no is told, and the rest is read all the same.
@@ -121,7 +122,7 @@ func TestLaterReadersReplace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(set.Objects) != 3 || !slices.ContainsFunc(set.Findings, func(f bundle.Finding) bool {
-		return f.Reason == objects.ReasonReplaced && f.Message == "replaces the one in the cluster"
+		return f.Reason == reason.Replaced && f.Message == "replaces the one in the cluster"
 	}) {
 		t.Error(printed(set))
 	}

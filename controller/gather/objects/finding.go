@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // tone says how much of a document a finding may repeat.
@@ -39,7 +40,7 @@ func (r *reading) malformed(s segment, h head, bad problem) bundle.Finding {
 		text = fmt.Sprintf("line %d: %s", s.line+bad.line-1, text)
 	}
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: ReasonMalformed, Object: r.about(s, h),
+		Severity: bundle.SeverityError, Reason: reason.ObjectMalformed, Object: r.about(s, h),
 		Message: "cannot be read: " + text,
 		Fix:     "correct the document, or take it out of the inputs and write it anew with oc get -o yaml",
 	}
@@ -54,7 +55,7 @@ func (r *reading) about(s segment, h head) bundle.Ref {
 
 func (r *reading) tooLarge(s segment, h head) bundle.Finding {
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: ReasonTooLarge, Object: r.about(s, h),
+		Severity: bundle.SeverityError, Reason: reason.ObjectTooLarge, Object: r.about(s, h),
 		Message: fmt.Sprintf("is %s as it is written; objects over %s are not read",
 			sizeText(int64(len(s.text)-s.start)), sizeText(maxObject)),
 		Fix: "take it out of the inputs, or cut it down to what a cluster can hold",
@@ -67,7 +68,7 @@ func (r *reading) tooDeep(s segment) bundle.Findings {
 		return nil
 	}
 	return bundle.Findings{{
-		Severity: bundle.SeverityError, Reason: ReasonTooDeep, Object: r.about(s, head{}),
+		Severity: bundle.SeverityError, Reason: reason.ListTooDeep, Object: r.about(s, head{}),
 		Message: fmt.Sprintf("is a list inside more than %d others; its items are not read", maxListDepth),
 		Fix:     "write the items as documents of their own",
 	}}
@@ -76,7 +77,7 @@ func (r *reading) tooDeep(s segment) bundle.Findings {
 // flawed tells of an object that lacks what every object has.
 func flawed(p parsed, bad flaw) bundle.Finding {
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: ReasonMalformed, Object: p.Ref, Field: bad.field,
+		Severity: bundle.SeverityError, Reason: reason.ObjectMalformed, Object: p.Ref, Field: bad.field,
 		Message: bad.message, Fix: bad.fix,
 	}
 }
@@ -89,7 +90,7 @@ func unknownVersion(p parsed, wanted []Want) bundle.Finding {
 	}
 	slices.Sort(known)
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: ReasonUnknownVersion, Object: p.Ref, Field: "apiVersion",
+		Severity: bundle.SeverityError, Reason: reason.UnknownVersion, Object: p.Ref, Field: "apiVersion",
 		Message: fmt.Sprintf("is of apiVersion %s, which this program does not know", apiVersion(p.Group, p.Version)),
 		Fix:     "give it as " + strings.Join(slices.Compact(known), " or "),
 	}
@@ -106,7 +107,7 @@ func place(o Object) string {
 // duplicate tells of two different objects of one name.
 func duplicate(kept, other Object) bundle.Finding {
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: ReasonDuplicate, Object: kept.Ref,
+		Severity: bundle.SeverityError, Reason: reason.DuplicateObject, Object: kept.Ref,
 		Message: fmt.Sprintf("is given twice with different contents: %s and %s", place(kept), place(other)),
 		Fix:     "remove one; to try out a change, give it as a --from of its own, after the others",
 	}
@@ -115,7 +116,7 @@ func duplicate(kept, other Object) bundle.Finding {
 // replaced tells that a later path gives an object anew.
 func replaced(now, before Object) bundle.Finding {
 	return bundle.Finding{
-		Severity: bundle.SeverityInfo, Reason: ReasonReplaced, Object: now.Ref,
+		Severity: bundle.SeverityInfo, Reason: reason.Replaced, Object: now.Ref,
 		Message: fmt.Sprintf("replaces the one in %s", place(before)),
 	}
 }
@@ -123,7 +124,7 @@ func replaced(now, before Object) bundle.Finding {
 // unreadable tells of a path that could not be read.
 func unreadable(source string, err error) bundle.Finding {
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: ReasonUnreadable, Object: bundle.Ref{Source: source},
+		Severity: bundle.SeverityError, Reason: reason.InputUnreadable, Object: bundle.Ref{Source: source},
 		Message: fmt.Sprintf("cannot be read: %v", err),
 		Fix:     "check the path and its permissions",
 	}
@@ -131,7 +132,7 @@ func unreadable(source string, err error) bundle.Finding {
 
 func fileTooLarge(source string) bundle.Finding {
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: ReasonFileTooLarge, Object: bundle.Ref{Source: source},
+		Severity: bundle.SeverityError, Reason: reason.InputTooLarge, Object: bundle.Ref{Source: source},
 		Message: "is larger than " + sizeText(maxFile) + ", and is not read",
 		Fix:     "split it, or take it out of the inputs",
 	}
@@ -139,7 +140,7 @@ func fileTooLarge(source string) bundle.Finding {
 
 func notManifest(source string) bundle.Finding {
 	return bundle.Finding{
-		Severity: bundle.SeverityError, Reason: ReasonNotManifest, Object: bundle.Ref{Source: source},
+		Severity: bundle.SeverityError, Reason: reason.InputNotManifest, Object: bundle.Ref{Source: source},
 		Message: "holds no YAML or JSON document",
 		Fix:     "give a file of Kubernetes objects, a folder of them, or an unpacked must-gather",
 	}

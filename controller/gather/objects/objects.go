@@ -57,32 +57,6 @@ type Reader interface {
 	Read(ctx context.Context, wants []Want) (Set, error)
 }
 
-// The reasons of the findings.
-const (
-	// ReasonUnreadable is a path that does not exist or cannot be read.
-	ReasonUnreadable = "InputUnreadable"
-	// ReasonFileTooLarge is a file that is too large to look into.
-	ReasonFileTooLarge = "InputTooLarge"
-	// ReasonNotManifest is a file, named by the user, that is neither YAML nor JSON.
-	ReasonNotManifest = "InputNotManifest"
-	// ReasonMalformed is a needed object that cannot be read as one.
-	ReasonMalformed = "ObjectMalformed"
-	// ReasonTooLarge is a needed object that is larger than any cluster would store.
-	ReasonTooLarge = "ObjectTooLarge"
-	// ReasonTooDeep is a list inside a list inside a list, and so on.
-	ReasonTooDeep = "ListTooDeep"
-	// ReasonUnknownVersion is a needed object in a version that the caller cannot read.
-	ReasonUnknownVersion = "UnknownVersion"
-	// ReasonDuplicate is an object that one path holds twice, with different contents.
-	ReasonDuplicate = "DuplicateObject"
-	// ReasonReplaced is an object that a later path gives anew.
-	ReasonReplaced = "Replaced"
-	// ReasonNotServed is a kind that the cluster does not know.
-	ReasonNotServed = "KindNotServed"
-	// ReasonForbidden is a request that the cluster refuses to this user.
-	ReasonForbidden = "Forbidden"
-)
-
 // identity is what makes two objects the same one.
 type identity struct{ group, kind, namespace, name string }
 

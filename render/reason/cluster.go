@@ -1,0 +1,34 @@
+package reason
+
+// Reasons of findings about the cluster and the operator's settings.
+const (
+	InfrastructureFromCopy    = "InfrastructureFromCopy"
+	PlatformUnsupported       = "PlatformUnsupported"
+	ClusterVersionUnknown     = "ClusterVersionUnknown"
+	ClusterVersionUnsupported = "ClusterVersionUnsupported"
+	NetworkTypeUnsupported    = "NetworkTypeUnsupported"
+	HybridOverlayMissing      = "HybridOverlayMissing"
+	ServiceNetworkMissing     = "ServiceNetworkMissing"
+	ServiceNetworkIPv6        = "ServiceNetworkIPv6"
+	MachineConfigGuessed      = "MachineConfigGuessed"
+	KubeletFlagUnknown        = "KubeletFlagUnknown"
+	ProxyInvalid              = "ProxyInvalid"
+	SettingsInvalid           = "SettingsInvalid"
+)
+
+func cluster() []Entry {
+	return []Entry{
+		{InfrastructureFromCopy, isInfo, "Infrastructure/cluster is not in the inputs, so the copy in ControllerConfig is used.", "Add the object: `oc get infrastructures.config.openshift.io cluster -o yaml`."},
+		{PlatformUnsupported, isError, "Windows nodes, or MachineSets for them, are not supported on this platform.", "Use one of the platforms that the finding names. Hosts without a Machine API join by the ConfigMap windows-instances."},
+		{ClusterVersionUnknown, isInfo, "ClusterVersion is not in the inputs, so it is not checked whether this release supports the cluster's version.", "Add the object: `oc get clusterversions.config.openshift.io version -o yaml`."},
+		{ClusterVersionUnsupported, isWarning, "This release does not support the cluster's version. Bundles are rendered as previews; the operator does not apply them.", "Use the release of the operator for the cluster's version ([payload.md](payload.md) has the table)."},
+		{NetworkTypeUnsupported, isError, "The cluster's network type does not support Windows nodes.", "Use OVNKubernetes with the hybrid overlay."},
+		{HybridOverlayMissing, isError, "The hybrid overlay network, which Windows nodes need, is not configured.", "Set `spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig` of the operator.openshift.io Network `cluster`."},
+		{ServiceNetworkMissing, isError, "The cluster's Network object has no service network.", "Give the whole object; the installer sets the field."},
+		{ServiceNetworkIPv6, isError, "The first service network is IPv6. Windows nodes need IPv4.", "In a dual-stack cluster, list the IPv4 service network first."},
+		{MachineConfigGuessed, isWarning, "The worker pool's current MachineConfig is not known, so the newest rendered one is used. Nodes may run another one.", "Add the pool: `oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml`."},
+		{KubeletFlagUnknown, isWarning, "The worker pool's kubelet.service sets a flag that this kubelet does not have. The flag is left out.", "Nothing, if Windows nodes do not need it. Otherwise set the field of the kubelet's configuration in windows-machine-config."},
+		{ProxyInvalid, isError, "The cluster's proxy has a URL or a list that cannot be used.", "Correct Proxy/cluster; percent-encode special characters of the password."},
+		{SettingsInvalid, isError, "A setting in the ConfigMap windows-machine-config, or in the operator's environment, is not valid.", "Correct the setting; [operations.md](operations.md) lists all settings with their defaults."},
+	}
+}

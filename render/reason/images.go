@@ -1,0 +1,42 @@
+package reason
+
+// Reasons of findings about images, mirrors and the pull secret.
+const (
+	MirrorsRefused           = "MirrorsRefused"
+	MirrorNotRepresentable   = "MirrorNotRepresentable"
+	MirrorScopeWidened       = "MirrorScopeWidened"
+	MirrorOrderNotKept       = "MirrorOrderNotKept"
+	MirrorBlocked            = "MirrorBlocked"
+	TagMirrorServesDigests   = "TagMirrorServesDigests"
+	NeverWidened             = "NeverWidened"
+	NeverNotKept             = "NeverNotKept"
+	BlockNotRepresentable    = "BlockNotRepresentable"
+	InsecureNotRepresentable = "InsecureNotRepresentable"
+	AllowNotRepresentable    = "AllowNotRepresentable"
+	AllowWidened             = "AllowWidened"
+	PullSecretEntryInvalid   = "PullSecretEntryInvalid"
+	CredentialsNotUsed       = "CredentialsNotUsed"
+	NodeImageUnreachable     = "NodeImageUnreachable"
+	NodeImageNotMirrored     = "NodeImageNotMirrored"
+)
+
+func images() []Entry {
+	return []Entry{
+		{MirrorsRefused, isError, "The machine-config-operator refuses the mirror sets or Image/cluster too. Linux and Windows nodes keep their last configuration.", "Correct the objects that the findings name."},
+		{MirrorNotRepresentable, isWarning, "A source or mirror is left out on Windows nodes, because containerd cannot express it: a wildcard, a host that cannot be a folder's name, or a mirror whose path does not end in the source's path.", "Use a separate source for each registry, and mirrors that end in the source's path: `<registry>/<any path>/<source path>`."},
+		{MirrorScopeWidened, isWarning, "Mirrors for a part of a registry are used for every image of the registry, because containerd configures whole registries.", "Pull by digest and use an ImageDigestMirrorSet, so that no mirror can serve another image."},
+		{MirrorOrderNotKept, isWarning, "The sources on one registry list their mirrors in different orders; containerd has one order per registry.", "Use the same order for all sources on the registry."},
+		{MirrorBlocked, isInfo, "A mirror is left out because its registry is blocked, or is a source that must never be contacted.", "Unblock the mirror's registry, or remove the mirror."},
+		{TagMirrorServesDigests, isInfo, "Mirrors of an ImageTagMirrorSet are used for pulls by digest as well; containerd cannot tell the two apart.", "Nothing: a digest is verified wherever the image comes from."},
+		{NeverWidened, isWarning, "NeverContactSource is set for a part of a registry, and Windows nodes contact no part of it.", "Mirror everything that Windows nodes pull from the registry, or set `mirrors.partialNever: Open`."},
+		{NeverNotKept, isWarning, "Windows nodes may contact a source in spite of NeverContactSource.", "Set the policy for the whole registry, or `mirrors.partialNever: Closed`; use a separate source for each registry."},
+		{BlockNotRepresentable, isWarning, "An entry of blockedRegistries is not blocked on Windows nodes, because it is not a whole registry.", "Block the whole registry by its name."},
+		{InsecureNotRepresentable, isWarning, "An entry of insecureRegistries has no effect, or applies to mirrors only, because it is not a whole registry.", "Name the whole registry, or install its CA."},
+		{AllowNotRepresentable, isWarning, "An entry of allowedRegistries cannot be expressed on Windows nodes. What it allows is blocked, or with `mirrors.partialNever: Open` everything stays allowed.", "Name each allowed registry."},
+		{AllowWidened, isWarning, "An entry of allowedRegistries allows a part of a registry, and Windows nodes may use all of it.", "Nothing, if the rest of the registry may be used."},
+		{PullSecretEntryInvalid, isWarning, "An entry of the pull secret, or all of it, cannot be used. Invalid entries are skipped; the others are not affected.", "Write the entry as `{\"auth\": \"<base64 of user:password>\"}`."},
+		{CredentialsNotUsed, isWarning, "An entry of the pull secret is not used, because containerd has one set of credentials for an endpoint.", "Use one account that may read all mirrors in the endpoint."},
+		{NodeImageUnreachable, isWarning, "The pause image cannot be pulled from anywhere, so no pod can start.", "Allow or mirror its registry, or set `pauseImage` in windows-machine-config."},
+		{NodeImageNotMirrored, isInfo, "The cluster has mirrors, but none of them has the pause image. A disconnected node cannot start pods.", "Mirror the image with an ImageTagMirrorSet, or set `pauseImage` to a digest that an ImageDigestMirrorSet covers."},
+	}
+}

@@ -1,0 +1,38 @@
+package reason
+
+// Reasons of findings about what is read.
+const (
+	InputUnreadable  = "InputUnreadable"
+	InputTooLarge    = "InputTooLarge"
+	InputNotManifest = "InputNotManifest"
+	InputMissing     = "InputMissing"
+	InputInvalid     = "InputInvalid"
+	ObjectMalformed  = "ObjectMalformed"
+	ObjectTooLarge   = "ObjectTooLarge"
+	ListTooDeep      = "ListTooDeep"
+	FieldUnknown     = "FieldUnknown"
+	UnknownVersion   = "UnknownVersion"
+	DuplicateObject  = "DuplicateObject"
+	Replaced         = "Replaced"
+	KindNotServed    = "KindNotServed"
+	Forbidden        = "Forbidden"
+)
+
+func inputs() []Entry {
+	return []Entry{
+		{InputUnreadable, isError, "A path does not exist or cannot be read.", "Check the path and its permissions."},
+		{InputTooLarge, isError, "A file is too large to be read.", "Split the file, or remove it from the inputs."},
+		{InputNotManifest, isError, "A file that `--from` names holds no YAML or JSON document.", "Give a file or folder of Kubernetes objects, or an unpacked must-gather."},
+		{InputMissing, errorOrWarning, "An object or a value that every node needs is not in the inputs. It is a warning only for a MachineConfig on platform None.", "Add the object with one more `--from`; the finding names the command that prints it."},
+		{InputInvalid, isError, "A field has a value that cannot be used, such as a CIDR that does not parse.", "Correct the field, or the object that it is copied from."},
+		{ObjectMalformed, isError, "A needed object is not valid YAML or JSON, or lacks what every object has.", "Correct the document, or print the object again with `oc get -o yaml`."},
+		{ObjectTooLarge, isError, "A needed object is larger than a cluster can store.", "Remove it from the inputs, or reduce it."},
+		{ListTooDeep, isError, "A list is nested in too many other lists; its items are not read.", "Write the items as separate documents."},
+		{FieldUnknown, isWarning, "The Ignition configuration of a MachineConfig has a field that its version does not define. The field is ignored.", "Correct the MachineConfig that the field comes from."},
+		{UnknownVersion, isError, "A needed object has an apiVersion that this program cannot read.", "Give the object in the version that the finding names."},
+		{DuplicateObject, isError, "One `--from` holds an object twice, with different contents.", "Remove one. To try out a change, give it as a separate `--from` after the others."},
+		{Replaced, isInfo, "A later `--from` replaces an object of an earlier one.", "Nothing, if this is intended."},
+		{KindNotServed, isError, "The cluster does not serve a kind that is needed.", "Install what defines the kind, or use the version of this program for the cluster's version."},
+		{Forbidden, isError, "The cluster refuses a request of this user.", "Add the RBAC rule that the finding names."},
+	}
+}

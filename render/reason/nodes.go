@@ -1,0 +1,32 @@
+package reason
+
+// Reasons of findings about one node.
+const (
+	FactsUnknown          = "FactsUnknown"
+	FactsInvalid          = "FactsInvalid"
+	FactsMismatch         = "FactsMismatch"
+	FactsUnmatched        = "FactsUnmatched"
+	NetworkPending        = "NetworkPending"
+	VXLANPortUnsupported  = "VXLANPortUnsupported"
+	MachineWithoutAddress = "MachineWithoutAddress"
+	MachineNameTooLong    = "MachineNameTooLong"
+	NodeNameMismatch      = "NodeNameMismatch"
+	InstanceInvalid       = "InstanceInvalid"
+	InstanceTaken         = "InstanceTaken"
+)
+
+func nodes() []Entry {
+	return []Entry{
+		{FactsUnknown, isInfo, "The facts of the host are not known, so its join-stage bundle is rendered.", "To see the bundle of the joined node, run `wmco-node facts` on the host and give the output as `--facts`."},
+		{FactsInvalid, isError, "A fact that the host reports is not valid, such as a host name that is not a DNS name.", "Print the facts again with `wmco-node facts`."},
+		{FactsMismatch, isError, "The facts are of another host: none of its addresses is the node's.", "Give the facts of this host."},
+		{FactsUnmatched, errorOrWarning, "Facts belong to no node of the inputs, or the host that `--host` reaches is not the node that is asked for. They are not used. It is an error for a node that exists.", "Give the facts of a node in the inputs; check that `--host` and `--node` or `--instance` are the same host."},
+		{NetworkPending, isInfo, "The overlay network of the node does not exist yet. cni.conf and kube-proxy are added when hybrid-overlay-node has created it.", "Nothing with the operator, which resumes by itself. After `wmco apply`, apply again. If the network does not appear, check hybrid-overlay-node's log."},
+		{VXLANPortUnsupported, isError, "Windows Server 2019 cannot use the cluster's VXLAN port.", "Use Windows Server 2022 or later, or the default port 4789."},
+		{MachineWithoutAddress, isInfo, "A Machine has no internal IPv4 address yet, so nothing is rendered for it.", "Wait until the cloud has assigned the address."},
+		{MachineNameTooLong, isError, "The name of a Machine is too long for a Windows computer name.", "Give the MachineSet a name of at most 9 characters."},
+		{NodeNameMismatch, isWarning, "The host would now register under another name than its Node has. The node keeps its name.", "Nothing. If the host was renamed on purpose, remove the node and let it join again."},
+		{InstanceInvalid, isWarning, "An entry of windows-instances is not valid. It is skipped; the others are not affected.", "Write the entry as `<IPv4 address or DNS name>: username=<name>`."},
+		{InstanceTaken, isWarning, "An entry of windows-instances is a host that a Machine or another entry already stands for. It is skipped.", "Remove the entry."},
+	}
+}

@@ -1,0 +1,68 @@
+// Package reason is the closed list of the reasons that findings give (bundle.Finding.Reason), each with its severity, its
+// meaning and what to do. docs/findings.md is made from it. It decides nothing: whoever makes a finding chooses the reason.
+package reason
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Entry explains one reason.
+type Entry struct {
+	Reason string
+	// Severity is that of the findings, or both where it depends on the case.
+	Severity string
+	// Meaning is one sentence or two, Fix what the user does about it.
+	Meaning, Fix string
+}
+
+// Severities, as the documentation prints them.
+const (
+	isError        = "error"
+	isWarning      = "warning"
+	isInfo         = "info"
+	errorOrWarning = "error or warning"
+)
+
+// Area is a group of reasons.
+type Area struct {
+	Title   string
+	Entries []Entry
+}
+
+// Areas returns every reason once, in the order of the documentation.
+func Areas() []Area {
+	return []Area{
+		{"Reading the inputs", inputs()},
+		{"The cluster", cluster()},
+		{"Certificates and secrets", secrets()},
+		{"Nodes", nodes()},
+		{"Images and mirrors", images()},
+		{"The payload", executables()},
+		{"MachineSets", machineSets()},
+	}
+}
+
+// Markdown is docs/findings.md.
+func Markdown() string {
+	var out strings.Builder
+	out.WriteString(`# Findings
+
+Generated from the table (` + "`render/reason`, `make generate`" + `). A finding says what is wrong with an input, or worth knowing about it. ` + "`wmco validate`" + `
+prints every finding; ` + "`-o json`" + ` prints them for programs, which may branch on the reason.
+
+* **error**: the inputs are refused. Nothing is written, and what is published stays published.
+* **warning**: the command goes on, but something is not as the inputs ask for.
+* **info**: nothing is wrong.
+`)
+	for _, area := range Areas() {
+		fmt.Fprintf(&out, "\n## %s\n\n| reason | severity | meaning | fix |\n|---|---|---|---|\n", area.Title)
+		for _, e := range slices.SortedFunc(slices.Values(area.Entries), func(a, b Entry) int { return strings.Compare(a.Reason, b.Reason) }) {
+			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", e.Reason, e.Severity, cell(e.Meaning), cell(e.Fix))
+		}
+	}
+	return out.String()
+}
+
+func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
