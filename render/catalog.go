@@ -11,8 +11,8 @@ import (
 // RowID names a row of the catalog.
 type RowID string
 
-// Row is one thing that render can emit: what it is, where it belongs, what a change of it costs and which inputs
-// cause it. Nothing reaches a bundle without a row.
+// Row is one thing that render can emit: what it is, which layer it belongs to, what a change of it costs and which inputs
+// cause it. Every entry of a bundle has a row.
 type Row struct {
 	ID   RowID
 	Kind bundle.EntryKind
@@ -30,11 +30,11 @@ type Row struct {
 	Causes    []Origin
 	// Doc is one sentence for the documentation of the node's layout.
 	Doc string
-	// Removal is what a reviewer should know when the entry goes; empty where that says all.
+	// Removal is what a reviewer should know when the entry is removed; empty if there is nothing to add.
 	Removal string
 }
 
-// applies tells whether the row is for a platform and stage.
+// applies reports whether the row is for a platform and stage.
 func (r Row) applies(p bundle.Platform, s bundle.Stage) bool {
 	if r.JoinedOnly && s != bundle.StageJoined {
 		return false
@@ -42,7 +42,7 @@ func (r Row) applies(p bundle.Platform, s bundle.Stage) bool {
 	return len(r.Platforms) == 0 || slices.Contains(r.Platforms, p)
 }
 
-// family tells whether the row stands for several entries.
+// family reports whether the row stands for several entries.
 func (r Row) family() bool { return strings.Contains(r.Name, "<") }
 
 // Rows of files.
@@ -112,11 +112,11 @@ func directoryRows() []Row {
 	dir := func(path string, access bundle.Access, doc string) Row {
 		return Row{ID: RowID("directory/" + path), Kind: bundle.KindDirectory, Name: path, Layer: bundle.LayerCluster, Access: access, Impact: bundle.ImpactNone, Doc: doc}
 	}
-	registries := dir(dirRegistries, bundle.AccessAdmins, "containerd's registry configuration, one folder per registry; nothing but ours stays in it")
+	registries := dir(dirRegistries, bundle.AccessAdmins, "containerd's registry configuration, one folder per registry; everything unmanaged in it is removed")
 	registries.Exclusive = true
 	rows := []Row{
 		dir(dirRoot, bundle.AccessUsers, "everything that runs on the node"),
-		dir(dirAgent, bundle.AccessUsers, "the node program, one file per version"),
+		dir(dirAgent, bundle.AccessUsers, "the node agent, one file per version"),
 		dir(dirContainerd, bundle.AccessUsers, "containerd and its configuration"),
 		registries,
 		dir(dirCNI, bundle.AccessUsers, "CNI plugins"),
@@ -149,14 +149,14 @@ func stateRows() []Row {
 	cloudCerts := state(dirCloudCerts, "client certificates of cloud-node-manager")
 	cloudCerts.Platforms = []bundle.Platform{bundle.PlatformAzure}
 	return []Row{
-		state(dirCNIState, "addresses given to pods; those of another cluster go"),
-		state(dirKubeletCerts, "the kubelet's certificates; those of another cluster go"),
-		state(dirAgentCerts, "client certificates of the existing operator's agent; those of another cluster go"),
+		state(dirCNIState, "addresses given to pods; those of another cluster are removed"),
+		state(dirKubeletCerts, "the kubelet's certificates; those of another cluster are removed"),
+		state(dirAgentCerts, "client certificates of the existing operator's agent; those of another cluster are removed"),
 		cloudCerts,
-		state(fileKubeconfig, "the kubelet's kubeconfig, written by itself; that of another cluster goes"),
-		state(dirCNIConfig+`\`+overlayCertPattern, "client certificates of hybrid-overlay-node; the newest stay"),
-		network(baseNetwork, "the HNS network below the overlay, made by hybrid-overlay-node; that of another cluster goes"),
-		network(overlayNetwork, "the HNS network of pods, made by hybrid-overlay-node; that of another cluster goes"),
+		state(fileKubeconfig, "the kubelet's kubeconfig, written by itself; that of another cluster is removed"),
+		state(dirCNIConfig+`\`+overlayCertPattern, "client certificates of hybrid-overlay-node; the newest are kept"),
+		network(baseNetwork, "the HNS network below the overlay, created by hybrid-overlay-node; that of another cluster is removed"),
+		network(overlayNetwork, "the HNS network of pods, created by hybrid-overlay-node; that of another cluster is removed"),
 	}
 }
 
@@ -172,16 +172,16 @@ func clusterFileRows() []Row {
 		file(rowKubeletConf, fileKubeletConf, bundle.ImpactRestart, "configuration of the kubelet", FromSettings, FromClusterNetwork, FromAPIServer),
 		// The kubelet reloads its client CA (k8s.io/apiserver dynamiccertificates), so a rotation restarts nothing.
 		file(rowKubeletCA, fileKubeletCA, bundle.ImpactNone, "CAs whose clients may call the kubelet", FromControllers),
-		// Read when a service starts without a certificate of its own; a running one does not need it again.
+		// Read when a service starts without a client certificate; a running service does not read it again.
 		file(rowBootstrapCA, fileBootstrapCA, bundle.ImpactNone, "CA of the API server", FromBootstrap),
-		secret(file(rowBootstrapKubeconfig, fileBootstrapKubeconfig, bundle.ImpactNone, "identity of a machine that is not a node yet", FromInfrastructure, FromBootstrap)),
+		secret(file(rowBootstrapKubeconfig, fileBootstrapKubeconfig, bundle.ImpactNone, "identity with which a host joins the cluster", FromInfrastructure, FromBootstrap)),
 		file(rowContainerdConf, fileContainerdConf, bundle.ImpactRestart, "configuration of containerd", FromSettings),
 		removal(secret(file(rowHosts, dirRegistries+`\<registry>\hosts.toml`, bundle.ImpactNone, "mirrors of a registry, with their credentials; read on every pull", FromMirrors, FromImage, FromPullSecret)),
-			"images of this registry are pulled from the registry itself then, which a disconnected cluster cannot reach"),
+			"images of this registry are then pulled from the registry itself, which a disconnected cluster cannot reach"),
 		file(rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA, FromControllers),
 		only(file(rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart, "configuration of the ECR credential provider", FromMachineConfig), bundle.PlatformAWS),
 		secret(file(rowCloudConf, fileCloudConf, bundle.ImpactNone, "the cloud provider's configuration, where the cluster has one", FromMachineConfig)),
-		joined(file(rowAgentKubeconfig, fileAgentKubeconfig, bundle.ImpactRestart, "how the node program reaches the API server, as the node itself", FromInfrastructure)),
+		joined(file(rowAgentKubeconfig, fileAgentKubeconfig, bundle.ImpactRestart, "how the node agent reaches the API server, as the node itself", FromInfrastructure)),
 		joined(only(file(rowCloudKubeconfig, fileCloudKubeconfig, bundle.ImpactRestart, "how cloud-node-manager reaches the API server", FromInfrastructure), bundle.PlatformAzure)),
 		// windows_exporter reads its web configuration and certificate for every connection (exporter-toolkit).
 		joined(secret(file(rowExporterKey, fileExporterKey, bundle.ImpactNone, "key of windows_exporter", FromExporterTLS))),
@@ -209,17 +209,17 @@ func serviceRows() []Row {
 		return Row{ID: id, Kind: bundle.KindService, Name: name, Layer: layer, Impact: bundle.ImpactRestart, Causes: append(causes, FromSettings, FromOperator), Doc: doc}
 	}
 	joined := func(r Row) Row { r.JoinedOnly = true; return r }
-	cloud := joined(service(rowCloudManager, svcCloudManager, bundle.LayerNode, "the cloud's side of the node on Azure", FromNode))
+	cloud := joined(service(rowCloudManager, svcCloudManager, bundle.LayerNode, "initializes the Node on Azure", FromNode))
 	cloud.Platforms = []bundle.Platform{bundle.PlatformAzure}
 	return []Row{
 		service(rowContainerd, svcContainerd, bundle.LayerCluster, "the container runtime"),
 		service(rowKubelet, svcKubelet, bundle.LayerNode, "the kubelet", FromMachineConfig, FromNode, FromMachine, FromInstances),
-		joined(service(rowExporter, svcExporter, bundle.LayerCluster, "metrics of the machine, port 9182")),
+		joined(service(rowExporter, svcExporter, bundle.LayerCluster, "metrics of the host, port 9182")),
 		joined(service(rowCSIProxy, svcCSIProxy, bundle.LayerCluster, "storage operations for CSI drivers")),
 		joined(service(rowHybridOverlay, svcHybridOverlay, bundle.LayerNode, "the overlay network to Linux nodes", FromOperatorNetwork, FromInfrastructure, FromNode)),
 		joined(service(rowKubeProxy, svcKubeProxy, bundle.LayerNode, "Services of the cluster on this node")),
 		cloud,
-		joined(service(rowAgent, svcAgent, bundle.LayerCluster, "the node program: pulls the node's bundle and repairs drift")),
+		joined(service(rowAgent, svcAgent, bundle.LayerCluster, "the node agent: pulls the node's bundle and repairs drift")),
 	}
 }
 
@@ -227,15 +227,15 @@ func hostRows() []Row {
 	row := func(id RowID, kind bundle.EntryKind, name string, impact bundle.Impact, doc string, causes ...Origin) Row {
 		return Row{ID: id, Kind: kind, Name: name, Layer: bundle.LayerCluster, Impact: impact, Causes: causes, Doc: doc}
 	}
-	route := row(rowMetadataRoute, bundle.KindRoute, metadataRoute, bundle.ImpactNone, "instance metadata, lost when HNS networks change or the machine reboots", FromInfrastructure)
+	route := row(rowMetadataRoute, bundle.KindRoute, metadataRoute, bundle.ImpactNone, "instance metadata; Windows loses it when HNS networks change or the host reboots", FromInfrastructure)
 	route.Platforms = []bundle.Platform{bundle.PlatformAWS}
 	endpoint := row(rowEndpoint, bundle.KindEndpoint, vipEndpoint, bundle.ImpactNone, "the source address of kube-proxy's load balancing")
 	endpoint.JoinedOnly = true
-	host := row(rowHostName, bundle.KindHostName, bundle.Computer, bundle.ImpactReboot, "the name of the computer is that of its Machine", FromMachine)
+	host := row(rowHostName, bundle.KindHostName, bundle.Computer, bundle.ImpactReboot, "the computer's name, which is that of its Machine", FromMachine)
 	host.Layer, host.Platforms = bundle.LayerNode, []bundle.Platform{bundle.PlatformVSphere, bundle.PlatformNutanix}
 	rows := []Row{
-		row(rowVariable, bundle.KindVariable, "<HTTP_PROXY, HTTPS_PROXY, NO_PROXY>", bundle.ImpactNone, "the proxy for people and programs on the machine", FromProxy, FromOperator),
-		row(rowEnvironment, bundle.KindEnvironment, proxyEnvironment, bundle.ImpactRestart, "the proxy for our services, in each one's own Environment value", FromProxy, FromOperator),
+		row(rowVariable, bundle.KindVariable, "<HTTP_PROXY, HTTPS_PROXY, NO_PROXY>", bundle.ImpactNone, "the proxy for users and other programs on the host", FromProxy, FromOperator),
+		row(rowEnvironment, bundle.KindEnvironment, proxyEnvironment, bundle.ImpactRestart, "the proxy for the services, in the Environment value of each", FromProxy, FromOperator),
 		row(rowRootCA, bundle.KindTrustedCA, "<fingerprint>", bundle.ImpactNone, "a trusted CA in LocalMachine\\Root", FromTrustedCA, FromControllers),
 		route,
 		row(rowContainers, bundle.KindFeature, "Containers", bundle.ImpactReboot, "Windows containers"),
@@ -244,26 +244,26 @@ func hostRows() []Row {
 		rows = append(rows, row(firewallRow(p.Name), bundle.KindFirewall, p.Name, p.Impact, p.doc))
 	}
 	return append(rows,
-		row(rowExclusion, bundle.KindExclusion, payload.Find(payload.Containerd).Path, bundle.ImpactNone, "Defender, where it runs, leaves containerd alone"),
+		row(rowExclusion, bundle.KindExclusion, payload.Find(payload.Containerd).Path, bundle.ImpactNone, "Defender, where it runs, does not scan containerd"),
 		endpoint,
 		host,
 	)
 }
 
-// payloadRows: executables that a service runs cost what moving to another version of them costs; the kubelet's and
-// containerd's pods move away first (kubernetes.io/docs/tasks/administer-cluster/cluster-upgrade).
+// payloadRows returns the rows of the executables. A new version restarts the services that run it; for the kubelet and
+// containerd the node is drained first (kubernetes.io/docs/tasks/administer-cluster/cluster-upgrade).
 func payloadRows() []Row {
 	var rows []Row
 	for _, e := range payload.Table() {
 		r := Row{ID: executableRow(e.Name), Kind: bundle.KindPayload, Name: e.Path, Layer: bundle.LayerCluster, Platforms: e.Platforms, Impact: bundle.ImpactRestart, Doc: e.Module}
 		switch e.Name {
 		case payload.Agent:
-			r.Name, r.Doc = payload.AgentPattern(), "the node program; only where the payload is given"
+			r.Name, r.Doc = payload.AgentPattern(), "the node agent; only with --payload"
 		case payload.Kubelet, payload.Containerd:
 			r.Impact = bundle.ImpactDrain
 		case payload.KubeLogRunner:
 		case payload.Shim, payload.ECRProvider:
-			// Started anew for each pod or image pull.
+			// Started for each pod or image pull.
 			r.Impact = bundle.ImpactNone
 		case payload.WinOverlay, payload.WinBridge, payload.HostLocal:
 			r.Impact, r.JoinedOnly = bundle.ImpactNone, true

@@ -29,13 +29,13 @@ const (
 type DriftMode string
 
 const (
-	// DriftRepair puts back what was changed by hand.
+	// DriftRepair restores what was changed by hand.
 	DriftRepair DriftMode = "Repair"
-	// DriftReport only tells.
+	// DriftReport only reports it.
 	DriftReport DriftMode = "Report"
 )
 
-// Settings are the operator's settings. The zero value is not valid; DefaultSettings is the start.
+// Settings are the operator's settings. The zero value is not valid: start from DefaultSettings.
 type Settings struct {
 	Rollout    RolloutSettings    `json:"rollout"`
 	Logs       LogSettings        `json:"logs"`
@@ -49,26 +49,26 @@ type Settings struct {
 	Debug bool `json:"debug"`
 }
 
-// RolloutSettings bound how changes reach nodes.
+// RolloutSettings limit how many nodes change at once.
 type RolloutSettings struct {
 	// MaxUnavailable is a number or a percentage of the Windows nodes that may be unavailable at once.
 	MaxUnavailable intstr.IntOrString `json:"maxUnavailable"`
-	// MaxParallel is how many nodes change at once when no node has to be drained.
+	// MaxParallel is the number of nodes that change at once when no node has to be drained.
 	MaxParallel int  `json:"maxParallel"`
 	Paused      bool `json:"paused"`
-	// Canaries is how many nodes change, and must be confirmed, before the others.
+	// Canaries is the number of nodes that change, and must be confirmed, before the others.
 	Canaries int `json:"canaries"`
-	// FailureLimit is how many nodes may fail before the rollout stops.
+	// FailureLimit is the number of nodes that may fail before the rollout stops.
 	FailureLimit int `json:"failureLimit"`
 }
 
-// LogSettings bound the logs of every service.
+// LogSettings limit the logs of every service.
 type LogSettings struct {
 	// Size is a quantity of bytes such as 100Mi; "0" turns rotation off.
 	Size string `json:"size"`
-	// Files is how many rotated files stay.
+	// Files is the number of rotated files that are kept.
 	Files int `json:"files"`
-	// Age is how long a rotated file stays, such as 30d or 720h; "0" is for ever.
+	// Age is how long a rotated file is kept, such as 30d or 720h; "0" is for ever.
 	Age string `json:"age"`
 	// FlushInterval is how often logs are written out, such as 5s.
 	FlushInterval string `json:"flushInterval"`
@@ -76,7 +76,7 @@ type LogSettings struct {
 
 // MirrorSettings are about registry mirrors.
 type MirrorSettings struct {
-	// PartialNever is what happens to a host of which only a part must never be contacted.
+	// PartialNever is what happens to a registry of which only a part must never be contacted.
 	PartialNever mirrors.PartialNever `json:"partialNever"`
 }
 
@@ -84,13 +84,13 @@ type MirrorSettings struct {
 type ContainerdSettings struct {
 	// LogLevel is trace, debug, info, warn, error, fatal or panic.
 	LogLevel string `json:"logLevel"`
-	// MaxConcurrentDownloads bounds the layers of one image that are fetched at once.
+	// MaxConcurrentDownloads is the number of layers of one image that are fetched at once.
 	MaxConcurrentDownloads int `json:"maxConcurrentDownloads"`
 	// ImagePullProgressTimeout cancels a pull without progress, such as 30m.
 	ImagePullProgressTimeout string `json:"imagePullProgressTimeout"`
 }
 
-// DefaultPauseImage is what the existing operator's documentation tells users to mirror.
+// DefaultPauseImage is the image that the existing operator's documentation asks users to mirror.
 const DefaultPauseImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
 
 // DefaultSettings returns the settings of a cluster without a windows-machine-config.
@@ -115,8 +115,8 @@ const (
 	argDebug    = "--debugLogging"
 )
 
-// DecodeSettings reads config.yaml strictly over the defaults. Every problem is a finding with its field path; a text
-// with problems is refused as a whole, and the defaults come back with the findings. A ref with an empty name stands for an absent ConfigMap.
+// DecodeSettings reads config.yaml strictly over the defaults. Every problem is a finding with its field path. If there is
+// one, it returns the findings and the defaults. A ref with an empty name stands for an absent ConfigMap.
 func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 	s := DefaultSettings()
 	if ref.Name == "" || strings.TrimSpace(text) == "" {
@@ -181,7 +181,7 @@ var (
 	typeError = regexp.MustCompile(`cannot unmarshal (\w+).*? into Go (?:struct field \w+\.([\w.]+)|value) of type ([\w.\[\]*]+)`)
 )
 
-// strictField takes the path out of a strict decoding error of sigs.k8s.io/json, whose text is: unknown field "a.b".
+// strictField returns the path in a strict decoding error of sigs.k8s.io/json, whose text is: unknown field "a.b".
 func strictField(err error) string {
 	if m := quotedField.FindStringSubmatch(err.Error()); m != nil {
 		return m[1]
@@ -221,8 +221,8 @@ func (s Settings) check(ref bundle.Ref) bundle.Findings {
 	return findings
 }
 
-// imageReference is host/path with a tag, a digest or both. A name without a host would be searched for, which
-// containerd does not do.
+// imageReference is host/path with a tag, a digest or both. containerd does not search registries for a name without a
+// host.
 var imageReference = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+(:[\w][\w.-]{0,127}(@sha256:[a-f0-9]{64})?|@sha256:[a-f0-9]{64})$`)
 
 func invalid(field, format string, args ...any) bundle.Finding {
@@ -246,7 +246,7 @@ func (r RolloutSettings) check() bundle.Findings {
 	return findings
 }
 
-// Smallest sizes and ages that make sense: below them a node spends its time rotating.
+// minLogSize is the smallest size that makes sense: below it a node spends its time rotating.
 const minLogSize = 1 << 20
 
 func (l LogSettings) check() bundle.Findings {
@@ -266,7 +266,7 @@ func (l LogSettings) check() bundle.Findings {
 	return findings
 }
 
-// sizeBytes is the size at which logs rotate; 0 never.
+// sizeBytes returns the size at which logs rotate; 0 is never.
 func (l LogSettings) sizeBytes() (int64, error) {
 	q, err := resource.ParseQuantity(strings.TrimSpace(l.Size))
 	if err != nil {
@@ -284,7 +284,7 @@ func (l LogSettings) sizeBytes() (int64, error) {
 
 var days = regexp.MustCompile(`^([0-9]{1,5})d$`)
 
-// age is how long a rotated log stays; 0 is for ever.
+// age returns how long a rotated log is kept; 0 is for ever.
 func (l LogSettings) age() (time.Duration, error) {
 	text := strings.TrimSpace(l.Age)
 	if text == "0" {

@@ -13,7 +13,7 @@ import (
 	"wmco/payload"
 )
 
-// ownedKubeletFields are what the bundle itself depends on; overriding one would break the node.
+// ownedKubeletFields returns the fields that the bundle itself depends on; overriding one would break the node.
 func ownedKubeletFields() []string {
 	return []string{
 		"apiVersion", "authentication", "authorization", "clusterDNS", "clusterDomain", "containerRuntimeEndpoint", "enforceNodeAllocatable",
@@ -22,7 +22,7 @@ func ownedKubeletFields() []string {
 	}
 }
 
-// linuxKubeletFields exist in the type and stop a kubelet on Windows, or do nothing there.
+// linuxKubeletFields returns the fields that stop a kubelet on Windows, or have no effect there.
 func linuxKubeletFields() []string {
 	return []string{
 		"cgroupDriver", "cgroupRoot", "cgroupsPerQOS", "cpuManagerPolicy", "failSwapOn", "kernelMemcgNotification", "kubeReservedCgroup", "kubeletCgroups",
@@ -52,7 +52,7 @@ func checkKubeletOverride(raw json.RawMessage) bundle.Findings {
 	}
 	for _, name := range ownedKubeletFields() {
 		if _, ok := fields[name]; ok {
-			findings = append(findings, invalid("kubelet."+name, "belongs to the operator: a node would not work with another value"))
+			findings = append(findings, invalid("kubelet."+name, "is set by the operator: a node would not work with another value"))
 		}
 	}
 	for _, name := range linuxKubeletFields() {
@@ -68,8 +68,8 @@ func checkKubeletOverride(raw json.RawMessage) bundle.Findings {
 	return append(findings, checkGates(config.FeatureGates)...)
 }
 
-// checkGates applies the kubelet's own rules for feature gates: it does not start with one that it does not know, one that
-// is locked to the other value, or one that is on while a gate that it needs is off.
+// checkGates applies the kubelet's own rules for feature gates. The kubelet does not start with a gate that it does not
+// know, with a locked gate of the other value, or with a gate that is on while one that it needs is off.
 func checkGates(gates map[string]bool) bundle.Findings {
 	var findings bundle.Findings
 	bad := func(name, format string, args ...any) {
@@ -80,7 +80,7 @@ func checkGates(gates map[string]bool) bundle.Findings {
 		case !known:
 			bad(name, "is not a feature gate of kubelet %s", payload.KubernetesVersion)
 		case name == "AllAlpha" || name == "AllBeta":
-			findings = append(findings, invalid("kubelet.featureGates."+name, "turns on gates that nobody has named: name each"))
+			findings = append(findings, invalid("kubelet.featureGates."+name, "turns on gates that are not named: name each gate"))
 		case gate.Locked && gate.Default != gates[name]:
 			bad(name, "is locked to %t", gate.Default)
 		}

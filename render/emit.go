@@ -8,8 +8,8 @@ import (
 	"wmco/bundle"
 )
 
-// emitter collects the entries of one layer. A view hands it what it made under the row that it made it for; the row
-// says whether the entry is wanted for this platform and stage, and with which access, impact and causes.
+// emitter collects the entries of one layer. A view passes an entry with the row that it belongs to. The row says whether
+// the entry is wanted for this platform and stage, and sets its access, impact and causes.
 type emitter struct {
 	cluster Cluster
 	// masked is the cluster with its secrets masked; previews of secret contents are made from it.
@@ -25,7 +25,7 @@ type emitter struct {
 	errs       []error
 }
 
-// wanted returns the row if it belongs into the layer.
+// wanted returns the row, and reports whether it belongs to the layer.
 func (e *emitter) wanted(id RowID) (Row, bool) {
 	r, ok := e.rows[id]
 	if !ok {
@@ -35,7 +35,7 @@ func (e *emitter) wanted(id RowID) (Row, bool) {
 	return r, r.Layer == e.layer.Kind && r.applies(e.cluster.Platform, e.stage)
 }
 
-// cause records which objects an entry comes from.
+// cause records the objects that an entry comes from.
 func (e *emitter) cause(r Row, name string) {
 	var refs []bundle.Ref
 	for _, origin := range r.Causes {
@@ -50,7 +50,7 @@ func (e *emitter) cause(r Row, name string) {
 	e.causedBy(r, name, refs)
 }
 
-// causedBy records objects by name alone: where they were read from is no part of a bundle's story.
+// causedBy records objects without the place that they were read from, which is not part of a bundle's provenance.
 func (e *emitter) causedBy(r Row, name string, refs []bundle.Ref) {
 	id := r.Kind.ID(name)
 	for _, ref := range refs {
@@ -58,8 +58,8 @@ func (e *emitter) causedBy(r Row, name string, refs []bundle.Ref) {
 	}
 }
 
-// content is how a file's content comes about: a function of the cluster, so that a preview is the same function of the
-// masked cluster. No content (nil) means no file.
+// content returns the content of a file for a cluster, so that a preview is the same function of the masked cluster. Nil
+// means no file.
 type content func(Cluster) ([]byte, error)
 
 func (e *emitter) file(id RowID, c content) {
@@ -79,7 +79,7 @@ func (e *emitter) file(id RowID, c content) {
 	e.cause(r, r.Name)
 }
 
-// add puts a file into the layer. It is secret where people see something else than what goes onto the node.
+// add puts a file into the layer. The file is secret if its preview differs from its content.
 func (e *emitter) add(r Row, path string, c bundle.Content) {
 	f := bundle.File{Path: path, Secret: c.Secret(), Access: r.Access, Impact: r.Impact, Content: c, Size: int64(len(c.Data)), Digest: e.digest(c)}
 	if f.Digest == bundle.Masked {
@@ -104,7 +104,7 @@ func (e *emitter) digest(c bundle.Content) bundle.Digest {
 	return bundle.Of(c.Data)
 }
 
-// template makes a content from a template and the view of the cluster that it sees.
+// template returns the content that a template makes of a view of the cluster.
 func (e *emitter) template(name string, view func(Cluster) any) content {
 	return func(c Cluster) ([]byte, error) { return execute(e.templates, name, view(c)) }
 }
@@ -120,7 +120,7 @@ func (e *emitter) service(id RowID, s bundle.Service) {
 	e.cause(r, s.Name)
 }
 
-// variable returns one variable of the proxy, secret where the value holds a password.
+// variable returns one variable of the proxy. It is secret if the value holds a password.
 func (e *emitter) variable(name string, value, shown string, impact bundle.Impact) bundle.Variable {
 	if value == shown {
 		return bundle.Variable{Name: name, Value: value, Impact: impact}
@@ -129,7 +129,7 @@ func (e *emitter) variable(name string, value, shown string, impact bundle.Impac
 	return bundle.Variable{Name: name, Digest: e.options.Key.Of(c.Data), Impact: impact, Content: c}
 }
 
-// finish sorts and checks what was collected. An error is a defect of ours, not of the inputs.
+// finish sorts and checks the layer. An error is a defect of this program, not of the inputs.
 func (e *emitter) finish() error {
 	if err := errors.Join(e.errs...); err != nil {
 		return err

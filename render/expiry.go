@@ -8,10 +8,11 @@ import (
 	"wmco/render/reason"
 )
 
-// soon is how long before its end a certificate is worth a word.
+// soon is how long before it expires a certificate is reported.
 const soon = 30 * 24 * time.Hour
 
-// Expiring finds certificates that have expired or soon will. The time is an argument: rendering itself knows none.
+// Expiring returns findings about certificates that have expired or soon will. Nothing else in this package depends on the
+// time.
 func (c Cluster) Expiring(now time.Time) bundle.Findings {
 	var findings bundle.Findings
 	for _, t := range c.pemTexts() {

@@ -14,13 +14,13 @@ import (
 	"wmco/templates"
 )
 
-// sprigAllowed are the functions of sprig that depend on nothing but their arguments. Several of those that sprig calls
-// hermetic do not: shuffle, randInt, keys and values (map order), encryptAES, bcrypt, genCA and others.
+// sprigAllowed returns the functions of sprig that depend on nothing but their arguments. Several functions that sprig calls
+// hermetic depend on more: shuffle, randInt, keys and values (map order), encryptAES, bcrypt, genCA and others.
 func sprigAllowed() []string {
 	return []string{"join", "lower", "upper", "trim", "trimSuffix", "trimPrefix", "hasPrefix", "hasSuffix", "contains", "default", "empty", "indent", "nindent"}
 }
 
-// functions are what templates may call: the allowed part of sprig and the quoting helpers. Every inserted value
+// functions returns what templates may call: the allowed part of sprig and the quoting helpers. Every inserted value
 // passes a quoting helper of its target language.
 func functions() template.FuncMap {
 	funcs := template.FuncMap{"toml": quoteTOML, "json": quoteJSON, "yaml": quoteYAML, "ps": bundle.PowerShell}
@@ -91,7 +91,7 @@ func quoteJSON(s string) (string, error) {
 	return strings.TrimSuffix(out.String(), "\n"), nil
 }
 
-// parseTemplates reads all templates once. They are part of the program, so a broken one is a defect of the program.
+// parseTemplates reads all templates. They are part of the program, so an error is a defect of the program.
 func parseTemplates() (*template.Template, error) {
 	set, err := template.New("").Option("missingkey=error").Funcs(functions()).ParseFS(templates.FS, "*.tmpl")
 	if err != nil {
@@ -100,8 +100,8 @@ func parseTemplates() (*template.Template, error) {
 	return set, nil
 }
 
-// execute makes one file from its view. Output that shows a value the view did not have is an error: missingkey=error
-// does not catch nil pointers and index.
+// execute renders one file from its view. Output with <no value> or <nil> is an error: missingkey=error does not catch nil
+// pointers and index.
 func execute(set *template.Template, name string, view any) ([]byte, error) {
 	var out bytes.Buffer
 	if err := set.ExecuteTemplate(&out, name+".tmpl", view); err != nil {

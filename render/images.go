@@ -8,28 +8,28 @@ import (
 	"wmco/render/reason"
 )
 
-// NodeImage is an image that a node itself needs, and where containerd looks for it.
+// NodeImage is an image that every node needs, and where containerd looks for it.
 type NodeImage struct {
 	// Purpose is what the node needs it for.
 	Purpose string `json:"purpose"`
 	mirrors.Lookup
 }
 
-// NodeImages are the images that every node needs before any workload of a user.
+// NodeImages returns the images that every node needs before any workload of a user.
 func (c Cluster) NodeImages() []NodeImage {
 	hosts := mirrors.Build(c.Mirrors, c.Settings.Mirrors.PartialNever)
 	return []NodeImage{{Purpose: "pause", Lookup: hosts.Lookup(c.Settings.PauseImage)}}
 }
 
-// checkNodeImages tells when a cluster has mirrors and none of them is for an image that every node needs, or when the
-// image cannot be pulled at all.
+// checkNodeImages reports an image that every node needs if it cannot be pulled at all, or if the cluster has mirrors and
+// none of them has the image.
 func (c Cluster) checkNodeImages(hosts mirrors.Result) bundle.Findings {
 	image := hosts.Lookup(c.Settings.PauseImage)
 	f := bundle.Finding{Object: c.Origins[FromSettings], Field: "pauseImage"}
 	switch {
 	case len(image.Mirrors) == 0 && !image.Source:
 		f.Severity, f.Reason = bundle.SeverityWarning, reason.NodeImageUnreachable
-		f.Message = fmt.Sprintf("no pod can start: the pause image %s may be pulled from nowhere", image.Image)
+		f.Message = fmt.Sprintf("no pod can start: the pause image %s cannot be pulled from anywhere", image.Image)
 		f.Fix = "allow or mirror its registry, or set pauseImage in " + SettingsConfigMap
 	case len(image.Mirrors) == 0 && len(c.Mirrors.Sets) > 0:
 		f.Severity, f.Reason = bundle.SeverityInfo, reason.NodeImageNotMirrored

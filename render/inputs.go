@@ -11,7 +11,7 @@ type Inputs struct {
 	Node    Node
 }
 
-// Cluster is what all nodes share. Absent things are zero; Origins tells which object each came from.
+// Cluster holds what all nodes share. What is absent is zero; Origins names the object that each value comes from.
 type Cluster struct {
 	Platform bundle.Platform
 	// InfrastructureName is the identity of the cluster, such as "example-x7k2p".
@@ -25,7 +25,7 @@ type Cluster struct {
 	Proxy   Proxy
 	TLS     TLSProfile
 
-	// TrustedCAs is a PEM text for the machine's root store: the trusted CAs that the proxy names.
+	// TrustedCAs is a PEM text for the host's root store: the trusted CAs that the proxy names.
 	TrustedCAs string
 	// RegistryCAs are trusted for one registry each.
 	RegistryCAs []RegistryCA
@@ -38,8 +38,8 @@ type Cluster struct {
 	Mirrors   mirrors.Inputs
 	Settings  Settings
 	Origins   Origins
-	// Copies tells that the objects are copies outside a cluster (files, a must-gather). What the cluster itself makes
-	// may be masked in them, which is then a warning and not refused.
+	// Copies reports whether the objects are copies outside a cluster (files, a must-gather). What the cluster itself
+	// makes may be masked in copies, which is then a warning instead of an error.
 	Copies bool
 }
 
@@ -49,7 +49,7 @@ type Network struct {
 	Type string
 	// ServiceNetworks are CIDRs, the first is used.
 	ServiceNetworks []string
-	// HybridOverlay tells whether the hybrid overlay is configured.
+	// HybridOverlay reports whether the hybrid overlay is configured.
 	HybridOverlay bool
 	// HybridOverlayPort is the custom VXLAN port; 0 is the default, 4789.
 	HybridOverlayPort int
@@ -70,7 +70,7 @@ type TLSProfile struct {
 	Ciphers    []string
 }
 
-// IsZero tells that the cluster has the default.
+// IsZero reports whether the cluster has the default.
 func (t TLSProfile) IsZero() bool { return t.MinVersion == "" && len(t.Ciphers) == 0 }
 
 // RegistryCA is a CA for one registry.
@@ -80,7 +80,7 @@ type RegistryCA struct {
 	PEM      string
 }
 
-// Bootstrap is the identity that a machine has before it is a node.
+// Bootstrap is the identity with which a host joins the cluster.
 type Bootstrap struct {
 	CA    string
 	Token bundle.Secret
@@ -92,7 +92,7 @@ type KeyPair struct {
 	Key         bundle.Secret
 }
 
-// MachineConfig is what the worker pool's current rendered MachineConfig says about kubelets.
+// MachineConfig is the part of the worker pool's current rendered MachineConfig that is about kubelets.
 type MachineConfig struct {
 	// Name is that of the rendered MachineConfig.
 	Name string
@@ -112,32 +112,32 @@ const (
 	BackingMachine Backing = "Machine"
 	// BackingInstance is a host that the user brought (BYOH), an entry of windows-instances.
 	BackingInstance Backing = "Instance"
-	// BackingNode is a node of which neither is known.
+	// BackingNode is a node with neither.
 	BackingNode Backing = "Node"
 )
 
-// Node is one Windows machine, before or after it has joined.
+// Node is one Windows host, before or after it has joined.
 type Node struct {
 	// Name is that of the Node object; empty before there is one.
 	Name    string
 	Backing Backing
-	// Address is what the machine is reached by: the Machine's internal IPv4 address, or the entry of windows-instances.
+	// Address is where the host is reached: the Machine's internal IPv4 address, or the entry of windows-instances.
 	Address string
 	// MachineName is that of the Machine; empty for instances.
 	MachineName string
 	// Username is the account of an instance, as the user gave it.
 	Username string
-	// Addresses and HostNames are what the objects say of the machine, in their order.
+	// Addresses and HostNames are those in the objects, in their order.
 	Addresses []string
 	HostNames []string
-	// Subnet is the pod subnet that OVN gave the node, CIDR.
+	// Subnet is the CIDR of the pod subnet that OVN gave the node.
 	Subnet string
 	Facts  bundle.Facts
 	// Origins are the Node, Machine and instances objects, for provenance.
 	Origins Origins
 }
 
-// ID is how people call the machine: by the node's name, or by its address as long as there is no node.
+// ID returns the node's name, or the host's address if there is no node yet.
 func (n Node) ID() string {
 	if n.Name != "" {
 		return n.Name
@@ -145,7 +145,7 @@ func (n Node) ID() string {
 	return n.Address
 }
 
-// Stage is joined once the node exists and its facts are known.
+// Stage returns the joined stage once the node exists and its facts are known.
 func (n Node) Stage() bundle.Stage {
 	if n.Name != "" && !n.Facts.IsZero() {
 		return bundle.StageJoined
@@ -153,7 +153,7 @@ func (n Node) Stage() bundle.Stage {
 	return bundle.StageJoin
 }
 
-// Origin names a role that an input object plays. A catalog row lists the origins that cause it.
+// Origin names the role of an input object. A catalog row lists the origins that cause it.
 type Origin string
 
 // The origins.
@@ -179,7 +179,7 @@ const (
 	FromInstances       Origin = "Instances"
 )
 
-// Origins maps roles to the objects that play them.
+// Origins maps roles to objects.
 type Origins map[Origin]bundle.Ref
 
 // Masked returns the cluster with every secret replaced by bundle.MaskedText, for previews.

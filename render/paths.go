@@ -2,8 +2,7 @@ package render
 
 import "wmco/bundle"
 
-// The layout of a node. C:\k and C:\var\log are fixed by users' scripts, documentation and must-gather; every path is
-// written here once.
+// The paths on a node. C:\k and C:\var\log cannot change: users' scripts, documentation and must-gather rely on them.
 const (
 	dirRoot       = `C:\k`
 	dirAgent      = `C:\k\agent`
@@ -41,7 +40,7 @@ const (
 	fileExporterKey         = `C:\k\tls\certs\tls.key`
 	fileExporterConf        = `C:\k\tls\windows-exporter-webconfig.yaml`
 
-	// kubeletClientCert is what the kubelet keeps its current client certificate under (k8s.io/client-go
+	// kubeletClientCert is the file of the kubelet's current client certificate (k8s.io/client-go
 	// util/certificate, FileStore).
 	kubeletClientCert = dirKubeletCerts + `\kubelet-client-current.pem`
 	cloudClientCert   = dirCloudCerts + `\cloud-node-manager-client-current.pem`
@@ -72,7 +71,7 @@ const (
 	containerdPipeURL = "npipe://./pipe/containerd-containerd"
 )
 
-// The environment that every service gets.
+// proxyEnvironment is the environment of every service.
 const proxyEnvironment = "proxy"
 
 // portExporter is the port of windows_exporter.
@@ -108,7 +107,7 @@ func Firewall() []bundle.FirewallRule {
 // metadataRoute is the link-local address of the instance metadata service.
 const metadataRoute = "169.254.169.254/32"
 
-// Windows taint, label and description by which nodes and services are known.
+// The taint, label and description that mark Windows nodes and their services.
 const (
 	windowsTaintKey   = "os"
 	windowsTaintValue = "Windows"

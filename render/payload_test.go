@@ -8,15 +8,15 @@ import (
 	"wmco/payload"
 )
 
-func TestExecutablesAreForPlatformsThatThereAre(t *testing.T) {
+func TestExecutablesAreForExistingPlatforms(t *testing.T) {
 	for _, e := range payload.Table() {
 		for _, p := range e.Platforms {
 			if !slices.Contains(bundle.Platforms(), p) {
-				t.Errorf("%s is for %q, which is no platform", e.Name, p)
+				t.Errorf("%s is for %q, which is not a platform", e.Name, p)
 			}
 		}
 	}
-	// What runs the executables is for the same platforms as they are.
+	// The entries that run an executable are for the same platforms as the executable.
 	for name, row := range map[string]RowID{payload.CloudManager: rowCloudManager, payload.ECRProvider: rowCredentialProvider} {
 		for _, r := range Catalog() {
 			for _, p := range bundle.Platforms() {
@@ -28,7 +28,7 @@ func TestExecutablesAreForPlatformsThatThereAre(t *testing.T) {
 	}
 }
 
-// builtSet is a payload of everything that nodes of a platform need, but what is named.
+// builtSet returns a payload with everything that nodes of a platform need, without the named executables.
 func builtSet(p bundle.Platform, without ...string) payload.Set {
 	set := payload.Set{Source: "payload"}
 	for _, e := range payload.Table() {
@@ -39,7 +39,7 @@ func builtSet(p bundle.Platform, without ...string) payload.Set {
 	return set
 }
 
-func TestAPayloadHasEverythingOfThePlatform(t *testing.T) {
+func TestAPayloadMustHaveEverythingOfThePlatform(t *testing.T) {
 	for _, p := range bundle.Platforms() {
 		fleet, findings, err := NewFleet(testCluster(p), Options{Payload: builtSet(p)})
 		if err != nil || fleet == nil {

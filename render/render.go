@@ -19,15 +19,15 @@ import (
 	"wmco/render/mirrors"
 )
 
-// Options are about how bundles are made, not about what is in them.
+// Options control how bundles are made.
 type Options struct {
 	// Key makes the digests of secrets. Nil, as in previews, masks them.
 	Key bundle.Key
-	// Payload gives the digests and sizes of the executables. Without one they are named, and no more.
+	// Payload has the digests and sizes of the executables. Without it, bundles only name them.
 	Payload payload.Set
 }
 
-// Fleet renders the nodes of one cluster. What they share is rendered once per stage.
+// Fleet renders the nodes of one cluster. The layer that they share is rendered once per stage.
 type Fleet struct {
 	cluster   Cluster
 	masked    Cluster
@@ -37,7 +37,7 @@ type Fleet struct {
 	shared    map[bundle.Stage]shared
 }
 
-// shared is a cluster layer with what goes with it.
+// shared is a cluster layer with its provenance and digest.
 type shared struct {
 	layer      bundle.Layer
 	provenance bundle.Provenance
@@ -51,8 +51,8 @@ type Bundle struct {
 	Digest, ClusterDigest, NodeDigest bundle.Digest
 }
 
-// NewFleet checks the cluster's inputs and renders its layers. With findings of severity error there is no fleet. An
-// error that is not a finding is a defect of this program.
+// NewFleet checks the cluster's inputs and renders its layers. With findings of severity error, the fleet is nil. An error
+// is a defect of this program, not of the inputs.
 func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 	hosts := mirrors.Build(c.Mirrors, c.Settings.Mirrors.PartialNever)
 	findings := slices.Concat(c.check(), hosts.Findings, c.checkNodeImages(hosts), c.checkPayload(o.Payload))
@@ -80,7 +80,7 @@ func NewFleet(c Cluster, o Options) (*Fleet, bundle.Findings, error) {
 	return f, findings.Sorted(), nil
 }
 
-// Node renders the bundle of one node. With findings of severity error there is no bundle.
+// Node renders the bundle of one node. With findings of severity error, the bundle is zero.
 func (f *Fleet) Node(n Node) (Bundle, bundle.Findings, error) {
 	findings := f.cluster.checkNode(n)
 	if findings.Refused() {
@@ -105,7 +105,7 @@ func (f *Fleet) Node(n Node) (Bundle, bundle.Findings, error) {
 	return b, findings.Sorted(), nil
 }
 
-// Render renders one node on its own. For several nodes of a cluster, a Fleet shares the work.
+// Render renders one node. For several nodes of a cluster, a Fleet shares the work.
 func Render(in Inputs, o Options) (Bundle, bundle.Findings, error) {
 	fleet, findings, err := NewFleet(in.Cluster, o)
 	if err != nil || fleet == nil {
@@ -142,7 +142,7 @@ func (e *emitter) nodeViews() {
 	e.cloudEntries()
 }
 
-// done sorts, checks and digests what was collected. An error is a defect of ours, not of the inputs.
+// done finishes and digests the layer.
 func (e *emitter) done() (shared, error) {
 	if err := e.finish(); err != nil {
 		return shared{}, err

@@ -19,7 +19,7 @@ import (
 
 var settingsRef = bundle.Ref{Kind: "ConfigMap", Name: SettingsConfigMap}
 
-func TestSettingsComeOverTheDefaults(t *testing.T) {
+func TestSettingsOverrideTheDefaults(t *testing.T) {
 	s, findings := DecodeSettings("logs:\n  files: 3\nrollout:\n  maxUnavailable: 20%\n", settingsRef)
 	want := DefaultSettings()
 	want.Logs.Files = 3
@@ -78,7 +78,7 @@ func TestLogValuesThatUsersWrite(t *testing.T) {
 	}
 }
 
-func TestEnvironmentOfTheOperatorWins(t *testing.T) {
+func TestTheOperatorsEnvironmentOverridesSettings(t *testing.T) {
 	s, findings := DefaultSettings().OperatorEnvironment(map[string]string{EnvLogSize: "50M", EnvLogAge: "24h", EnvArgs: "--other --debugLogging"}, bundle.Ref{})
 	want := DefaultSettings()
 	want.Logs.Size, want.Logs.Age, want.Debug = "50M", "24h", true
@@ -152,7 +152,7 @@ func countSecrets(v reflect.Value, text string) int {
 	return n
 }
 
-func TestNoProxyListsOfEveryForm(t *testing.T) {
+func TestNormalizeNoProxy(t *testing.T) {
 	tests := map[string]string{
 		"":                                    "",
 		".cluster.local,.svc,10.0.0.0/16":     ".cluster.local,.svc,10.0.0.0/16",
@@ -181,19 +181,19 @@ func TestProxyVariablesAreSecretOnlyWithAPassword(t *testing.T) {
 	}
 }
 
-func TestPEMOfEveryForm(t *testing.T) {
+func TestParsePEM(t *testing.T) {
 	cert := testCertificate
 	tests := []struct {
 		name, text      string
 		certs, problems int
 	}{
-		{"nothing", "", 0, 0},
+		{"an empty text", "", 0, 0},
 		{"one", cert, 1, 0},
 		{"CRLF and comments", "# root\r\n" + strings.ReplaceAll(cert, "\n", "\r\n") + "# end", 1, 0},
 		{"no newline at the end", strings.TrimSpace(cert), 1, 0},
 		{"twice the same", cert + cert, 1, 0},
 		{"a broken one before", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n" + cert, 1, 1},
-		{"cut short", cert[:len(cert)/2], 0, 1},
+		{"an incomplete block", cert[:len(cert)/2], 0, 1},
 		{"no PEM at all", "hello", 0, 1},
 		{"a key", "-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n", 0, 1},
 	}
@@ -205,7 +205,7 @@ func TestPEMOfEveryForm(t *testing.T) {
 	}
 }
 
-func TestExporterGetsOnlyCiphersThatItTakes(t *testing.T) {
+func TestExporterCiphers(t *testing.T) {
 	old := TLSProfile{MinVersion: "VersionTLS10", Ciphers: []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "TLS_RSA_WITH_AES_128_CBC_SHA", "TLS_AES_128_GCM_SHA256"}}
 	want := []string{"TLS_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}
 	if diff := cmp.Diff(want, old.exporterCiphers()); diff != "" || old.exporterVersion() != "TLS10" {
@@ -217,7 +217,7 @@ func TestExporterGetsOnlyCiphersThatItTakes(t *testing.T) {
 	}
 }
 
-func TestNamesOfNodesPerPlatform(t *testing.T) {
+func TestHostNameOverrideOfEachPlatform(t *testing.T) {
 	machine := Node{Backing: BackingMachine, MachineName: "winwk-a", HostNames: []string{"from.machine"}}
 	facts := func(n Node, f bundle.Facts) Node { n.Facts = f; return n }
 	long := strings.Repeat("a", 40) + "." + strings.Repeat("b", 40)
@@ -227,14 +227,14 @@ func TestNamesOfNodesPerPlatform(t *testing.T) {
 		platform bundle.Platform
 		want     string
 	}{
-		{"AWS asks the metadata", facts(machine, bundle.Facts{Schema: 1, MetadataName: "ip-1.internal"}), bundle.PlatformAWS, "ip-1.internal"},
-		{"AWS without facts asks the Machine", machine, bundle.PlatformAWS, "from.machine"},
+		{"AWS uses the metadata", facts(machine, bundle.Facts{Schema: 1, MetadataName: "ip-1.internal"}), bundle.PlatformAWS, "ip-1.internal"},
+		{"AWS without facts uses the Machine", machine, bundle.PlatformAWS, "from.machine"},
 		{"GCP keeps a short name", facts(machine, bundle.Facts{Schema: 1, MetadataName: "a.b.c"}), bundle.PlatformGCP, "a.b.c"},
 		{"GCP cuts at the dot", facts(machine, bundle.Facts{Schema: 1, MetadataName: long}), bundle.PlatformGCP, strings.Repeat("a", 40)},
 		{"GCP cuts at 63", facts(machine, bundle.Facts{Schema: 1, MetadataName: strings.Repeat("x", 80)}), bundle.PlatformGCP, strings.Repeat("x", 63)},
 		{"vSphere adds the suffix", facts(machine, bundle.Facts{Schema: 1, HostName: "WIN-1", DNSSuffix: "Example.com"}), bundle.PlatformVSphere, "winwk-a.example.com"},
 		{"vSphere without a suffix keeps the host name", facts(machine, bundle.Facts{Schema: 1, HostName: "WIN-1"}), bundle.PlatformVSphere, ""},
-		{"Azure never", facts(machine, bundle.Facts{Schema: 1, MetadataName: "x"}), bundle.PlatformAzure, ""},
+		{"Azure has no override", facts(machine, bundle.Facts{Schema: 1, MetadataName: "x"}), bundle.PlatformAzure, ""},
 		{"a node keeps its name", func() Node { n := machine; n.Name = "old"; return n }(), bundle.PlatformAWS, "old"},
 	}
 	for _, test := range tests {
@@ -248,7 +248,7 @@ func TestCatalogIsConsistent(t *testing.T) {
 	ids := map[RowID]bool{}
 	for _, r := range Catalog() {
 		if ids[r.ID] {
-			t.Errorf("row %s stands there twice", r.ID)
+			t.Errorf("there are two rows %s", r.ID)
 		}
 		ids[r.ID] = true
 		if r.Doc == "" || r.Impact == "" || r.Layer == "" {
@@ -260,7 +260,7 @@ func TestCatalogIsConsistent(t *testing.T) {
 	}
 }
 
-// TestImpactAndReadersAgree: a file costs a restart if and only if a service reads it at its start.
+// TestImpactAndReadersAgree: a file has impact restart if and only if a service reads it at its start.
 func TestImpactAndReadersAgree(t *testing.T) {
 	fleet, findings, err := NewFleet(testCluster(bundle.PlatformAzure), Options{})
 	if err != nil || fleet == nil {
@@ -317,7 +317,7 @@ func TestSecretsChangeKeyedDigestsAndNothingElse(t *testing.T) {
 		return b
 	}
 	if a, b := render("one", nil), render("two", nil); a.Digest != b.Digest {
-		t.Error("a preview's digest tells one secret from another")
+		t.Error("the digest of a preview depends on a secret")
 	}
 	a, b := render("one", bundle.Key("k")), render("two", bundle.Key("k"))
 	if a.ClusterDigest == b.ClusterDigest || a.NodeDigest != b.NodeDigest {
@@ -393,7 +393,7 @@ func FuzzProxy(f *testing.F) {
 	})
 }
 
-// TestSettingsAreDocumented: every setting stands in docs/operations.md with its default.
+// TestSettingsAreDocumented: docs/operations.md lists every setting with its default.
 func TestSettingsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../docs/operations.md")
 	if err != nil {

@@ -1,6 +1,6 @@
 package render
 
-// testCertificate is that of an invented CA, made for the example clusters.
+// testCertificate is of an invented CA, made for the example clusters.
 const testCertificate = `-----BEGIN CERTIFICATE-----
 MIIBpjCCAUygAwIBAgIIBjC9tH4EZfgwCgYIKoZIzj0EAwIwNzESMBAGA1UECxMJ
 b3BlbnNoaWZ0MSEwHwYDVQQDExhrdWJlLWFwaXNlcnZlci1sYi1zaWduZXIwHhcN

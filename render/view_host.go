@@ -4,10 +4,10 @@ import (
 	"wmco/bundle"
 )
 
-// hostCompartment is the network compartment that the host itself is in.
+// hostCompartment is the network compartment of the host itself.
 const hostCompartment = 1
 
-// tableEntries are the entries that the catalog alone defines: folders, state and executables.
+// tableEntries adds the entries that the catalog alone defines: folders, state and executables.
 func (e *emitter) tableEntries() {
 	for _, r := range Catalog() {
 		if _, ok := e.wanted(r.ID); !ok {

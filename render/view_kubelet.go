@@ -26,7 +26,7 @@ import (
 
 const (
 	clusterDomain = "cluster.local"
-	// dnsIndex is which address of the service network the cluster's DNS has.
+	// dnsIndex is the index of the cluster DNS's address in the service network.
 	dnsIndex       = 10
 	normalLogLevel = "2"
 	debugLogLevel  = "4"
@@ -52,8 +52,7 @@ func (e *emitter) kubeletEntries() {
 	}
 }
 
-// kubeletConfig is the configuration of a Windows kubelet: what facts and features of Windows demand, with the
-// settings' override on top.
+// kubeletConfig returns the configuration of a Windows kubelet, with the settings' override on top.
 func (c Cluster) kubeletConfig() (kubeletv1beta1.KubeletConfiguration, error) {
 	dns, err := c.clusterDNS()
 	if err != nil {
@@ -74,7 +73,7 @@ func (c Cluster) kubeletConfig() (kubeletv1beta1.KubeletConfiguration, error) {
 		KubeAPIBurst:          100,
 		SerializeImagePulls:   new(false),
 		Logging:               logsv1.LoggingConfiguration{FlushFrequency: logsv1.TimeOrMetaDuration{Duration: metav1.Duration{Duration: 5 * time.Second}, SerializeAsString: true}},
-		// oc adm node-logs needs both; the gate behind them is on for good.
+		// oc adm node-logs needs both; their feature gate is always on.
 		EnableSystemLogHandler:   new(true),
 		EnableSystemLogQuery:     new(true),
 		ContainerLogMaxSize:      "50Mi",
@@ -91,7 +90,7 @@ func (c Cluster) kubeletConfig() (kubeletv1beta1.KubeletConfiguration, error) {
 	return overrideKubelet(config, c.Settings.Kubelet)
 }
 
-// clusterDNS is the tenth address of the first service network.
+// clusterDNS returns the tenth address of the first service network.
 func (c Cluster) clusterDNS() (string, error) {
 	if len(c.Network.ServiceNetworks) == 0 {
 		return "", fmt.Errorf("finding the cluster's DNS: no service network")
@@ -111,8 +110,8 @@ func (c Cluster) clusterDNS() (string, error) {
 	return ip.String(), nil
 }
 
-// overrideKubelet lays the override over the configuration, field by field: a field of the override replaces ours as a
-// whole, maps and lists included, so that nobody has to guess what was merged.
+// overrideKubelet replaces fields of the configuration by those of the override. A map or list is replaced as a whole, not
+// merged.
 func overrideKubelet(config kubeletv1beta1.KubeletConfiguration, override json.RawMessage) (kubeletv1beta1.KubeletConfiguration, error) {
 	if len(override) == 0 {
 		return config, nil
@@ -141,8 +140,8 @@ func clearField(config *kubeletv1beta1.KubeletConfiguration, name string) {
 	}
 }
 
-// encodeConfig writes a configuration as YAML without what its type writes for an absent value (durations of 0s and
-// empty structs of non-pointer fields), which its reader takes for absent as well.
+// encodeConfig encodes a configuration as YAML. It leaves out what the type writes for an absent value: durations of 0s and
+// empty structs of non-pointer fields. Readers treat both the same.
 func encodeConfig[T any](config, zero T) ([]byte, error) {
 	have, err := jsonFields(config)
 	if err != nil {
@@ -195,8 +194,8 @@ func prune(have, absent map[string]any) {
 	}
 }
 
-// credentialProvider is the cluster's configuration with the names of Windows programs. The kubelet would find a name
-// without .exe too (os/exec.LookPath); the full name says what is run.
+// credentialProvider returns the cluster's configuration with ".exe" added to the names of the programs. The kubelet would
+// find a program without it too (os/exec.LookPath).
 func (c Cluster) credentialProvider() ([]byte, error) {
 	if c.Machine.CredentialProvider == "" {
 		return nil, nil
@@ -240,8 +239,8 @@ func (e *emitter) hasCredentialProvider() bool {
 	return r.applies(e.cluster.Platform, e.stage) && e.cluster.Machine.CredentialProvider != ""
 }
 
-// kubeletFlags are what the kubelet takes only as flags. Flags of the pool's kubelet.service that a Windows kubelet
-// shares come along if the kubelet that we ship knows them: an unknown flag would stop it.
+// kubeletFlags returns what the kubelet takes only as flags, and the shared flags of the pool's kubelet.service. A flag that
+// this kubelet does not know is left out, because it would stop the kubelet.
 func (e *emitter) kubeletFlags() map[string]string {
 	flags := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(e.cluster.Machine.KubeletFlags)) {
@@ -272,7 +271,7 @@ func (e *emitter) kubeletFlags() map[string]string {
 	return flags
 }
 
-// flagList writes flags in the order of their names, booleans that are true without a value.
+// flagList returns flags in the order of their names; those with the value true are written without a value.
 func flagList(flags map[string]string) []string {
 	list := make([]string, 0, len(flags))
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
@@ -292,8 +291,8 @@ func (s Settings) verbosity() string {
 	return normalLogLevel
 }
 
-// restartAlways restarts a service after 10, 30 and 60 seconds, then every two minutes; five minutes without a failure
-// start the count anew.
+// restartAlways restarts a service after 10, 30 and 60 seconds, then after two minutes each time. Five minutes without a
+// failure reset the count.
 func restartAlways() bundle.Recovery {
 	return bundle.Recovery{RestartAfterSeconds: []int{10, 30, 60, 120}, ResetSeconds: 300}
 }

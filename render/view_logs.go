@@ -9,22 +9,22 @@ import (
 	"wmco/payload"
 )
 
-// How each service's log is kept bounded. No one way fits all (read in the sources of the shipped versions):
+// How the log of each service is limited, according to the sources of the shipped versions:
 //
-//	kubelet, kube-proxy, cloud-node-manager  kube-log-runner around them: rotates by size, deletes by age, never by number
+//	kubelet, kube-proxy, cloud-node-manager  kube-log-runner wraps them: rotates by size, deletes by age, never by number
 //	hybrid-overlay-node                      its own flags (size in MB, number, age in days; the old files are gzipped)
-//	csi-proxy                                its own flag: the one file is truncated at the size; wrapped, it never exits
-//	windows_exporter, containerd             append to one file and are services only as a child of services.exe, so they
-//	                                         cannot be wrapped: the node program copies and truncates
-//	windows-instance-config-daemon           the node program itself
+//	csi-proxy                                its own flag: truncates the one file at the size; never exits if wrapped
+//	windows_exporter, containerd             append to one file, and are services only as a child of services.exe, so they
+//	                                         cannot be wrapped: the agent copies and truncates the file
+//	windows-instance-config-daemon           the agent itself
 //
-// The node program also bounds the number of files that kube-log-runner leaves.
+// The agent also limits the number of files of kube-log-runner.
 const (
 	megabyte = 1 << 20
 	gzipped  = ".gz"
 )
 
-// rotate returns the bounds of one log. Nothing is returned where rotation is off.
+// rotate returns the limits of one log, or nil if rotation is off.
 func (l LogSettings) rotate(path string, kind bundle.RotationKind) []bundle.Log {
 	size, err := l.sizeBytes()
 	if err != nil || size == 0 {
@@ -45,7 +45,7 @@ func (l LogSettings) rotate(path string, kind bundle.RotationKind) []bundle.Log 
 	return []bundle.Log{log}
 }
 
-// logRunner returns the command of a service behind kube-log-runner.
+// logRunner returns the command of a service wrapped by kube-log-runner.
 func (l LogSettings) logRunner(log string, command []string) []string {
 	argv := []string{payload.Find(payload.KubeLogRunner).Path, "-log-file=" + log}
 	if size, err := l.sizeBytes(); err == nil && size > 0 {
@@ -60,7 +60,7 @@ func (l LogSettings) logRunner(log string, command []string) []string {
 	return append(argv, command...)
 }
 
-// megabytes rounds the size up to whole MB, for programs that count in them; 0 where rotation is off.
+// megabytes returns the size rounded up to whole MB; 0 if rotation is off.
 func (l LogSettings) megabytes() int64 {
 	size, err := l.sizeBytes()
 	if err != nil {
@@ -69,7 +69,7 @@ func (l LogSettings) megabytes() int64 {
 	return (size + megabyte - 1) / megabyte
 }
 
-// days rounds the age up to whole days; 0 is for ever.
+// days returns the age rounded up to whole days; 0 is for ever.
 func (l LogSettings) days() int64 {
 	age, err := l.age()
 	if err != nil {

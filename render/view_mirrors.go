@@ -5,9 +5,9 @@ import (
 	"wmco/render/mirrors"
 )
 
-// hostsView is what the template of a hosts file sees.
+// hostsView is the view of the hosts.toml template.
 type hostsView struct {
-	// Server is nil where containerd is to ask the registry itself.
+	// Server is nil if containerd asks the registry itself.
 	Server *endpointView
 	Hosts  []endpointView
 }
@@ -39,7 +39,7 @@ func viewHosts(f mirrors.HostsFile) hostsView {
 	return v
 }
 
-// mirrorEntries are the hosts files, one folder per registry. containerd reads them on every pull, so nothing restarts.
+// mirrorEntries adds the hosts files, one folder per registry. containerd reads them on every pull, so nothing restarts.
 func (e *emitter) mirrorEntries(files []mirrors.HostsFile) {
 	r, ok := e.wanted(rowHosts)
 	if !ok {
@@ -62,7 +62,7 @@ func (e *emitter) mirrorEntries(files []mirrors.HostsFile) {
 	}
 }
 
-// made is content that is secret where its preview differs.
+// made returns content that is secret if its preview differs.
 func made(data, preview []byte) bundle.Content {
 	if string(data) == string(preview) {
 		return bundle.Content{Data: data}

@@ -11,8 +11,8 @@ import (
 	"wmco/payload"
 )
 
-// overlayCertPattern matches the client certificates that hybrid-overlay-node leaves in its folder, one per renewal
-// (k8s.io/client-go util/certificate names them by time).
+// overlayCertPattern matches the client certificates of hybrid-overlay-node, one per renewal (k8s.io/client-go
+// util/certificate names them by time).
 const (
 	overlayCertPattern = "ovnkube-client-2*.pem"
 	overlayCertsKept   = 2
@@ -25,13 +25,12 @@ type cniView struct {
 	Network, Subnet, ServiceNetwork, ProviderAddress string
 }
 
-// networkKnown tells whether the facts are there that only hybrid-overlay-node brings about: the node's subnet and its
-// overlay network.
+// networkKnown reports whether the node has its subnet and overlay network, which hybrid-overlay-node creates.
 func (n Node) networkKnown() bool {
 	return n.Subnet != "" && n.Facts.Network(overlayNetwork).ManagementIP != ""
 }
 
-// sourceVIP is the address of the endpoint that kube-proxy's load balancing uses, once it is there.
+// sourceVIP returns the address of the endpoint that kube-proxy's load balancing uses; empty until the endpoint exists.
 func (n Node) sourceVIP() string { return n.Facts.Endpoint(vipEndpoint).IP }
 
 func (e *emitter) networkEntries() {

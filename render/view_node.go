@@ -9,8 +9,8 @@ import (
 	"wmco/bundle"
 )
 
-// nodeIP is the address that the kubelet announces: that of the default IPv4 route; where the user or Nutanix gave the
-// machine's address, that one. Empty leaves the choice to the kubelet.
+// nodeIP returns the address that the kubelet announces: that of the default IPv4 route, or the host's address if the user
+// or Nutanix gave it. Empty leaves the choice to the kubelet.
 func (n Node) nodeIP(p bundle.Platform) string {
 	given := p == bundle.PlatformNutanix || n.Backing == BackingInstance
 	if given && isIPv4(n.Address) {
@@ -32,8 +32,8 @@ func isIPv4(s string) bool {
 	return err == nil && a.Is4()
 }
 
-// hostNameOverride is the name that the kubelet registers under where it is not the machine's own. A node that exists
-// keeps its name whatever the machine says now: another name would make it another node.
+// hostNameOverride returns the name that the kubelet registers under if it is not the host's own name. A node that exists
+// keeps its name: with another name, the host would become another node.
 func (n Node) hostNameOverride(p bundle.Platform) string {
 	predicted := n.predictedName(p)
 	if n.Name != "" && predicted != "" {
@@ -60,7 +60,7 @@ func (n Node) predictedName(p bundle.Platform) string {
 	return ""
 }
 
-// objectName is the first host name that the Machine's addresses tell, without facts of the machine itself.
+// objectName returns the first host name among the Machine's addresses, for a host without facts.
 func (n Node) objectName() string {
 	if n.Backing != BackingMachine || len(n.HostNames) == 0 {
 		return ""
@@ -87,7 +87,7 @@ func firstNonEmpty(texts ...string) string {
 	return ""
 }
 
-// kubernetesName is the name that the node has, or will have as far as it is known.
+// kubernetesName returns the name that the node has, or will have as far as is known.
 func (n Node) kubernetesName(p bundle.Platform) string {
 	return firstNonEmpty(n.Name, n.hostNameOverride(p), strings.ToLower(n.Facts.HostName))
 }
@@ -96,7 +96,7 @@ func (n Node) kubernetesName(p bundle.Platform) string {
 // (learn.microsoft.com/windows/win32/sysinfo/computer-names).
 const MaxComputerName = 15
 
-// renamed tells the name that the machine itself must have; empty where it keeps its own.
+// renamed returns the name that the computer must have; empty if it keeps its own.
 func (n Node) renamed(p bundle.Platform) string {
 	if n.Backing != BackingMachine || (p != bundle.PlatformVSphere && p != bundle.PlatformNutanix) || len(n.MachineName) > MaxComputerName {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"wmco/render/reason"
 )
 
-// executable adds the executable of a row and tells whether there is one. The node program has no entry without a payload:
-// its path is made of its digest.
+// executable adds the executable of a row and reports whether there is one. The agent has no entry without a payload,
+// because its path contains its digest.
 func (e *emitter) executable(r Row) bool {
 	x := payload.Find(strings.TrimPrefix(string(r.ID), string(executableRow(""))))
 	built, known := e.options.Payload.Find(x.Name)
@@ -28,7 +28,7 @@ func (e *emitter) executable(r Row) bool {
 	return true
 }
 
-// agent is the path of the node program, and whether its content is known.
+// agent returns the path of the agent's executable, and reports whether its content is known.
 func (e *emitter) agent() (path string, known bool) {
 	if built, ok := e.options.Payload.Find(payload.Agent); ok {
 		return payload.AgentPath(built.Digest), true
@@ -36,7 +36,7 @@ func (e *emitter) agent() (path string, known bool) {
 	return payload.Find(payload.Agent).Path, false
 }
 
-// checkPayload: where a payload is given, it has everything that nodes of the platform need. Half a node is no preview.
+// checkPayload reports the executables that nodes of the platform need and that the payload lacks.
 func (c Cluster) checkPayload(set payload.Set) bundle.Findings {
 	if set.IsZero() {
 		return nil
@@ -44,7 +44,7 @@ func (c Cluster) checkPayload(set payload.Set) bundle.Findings {
 	r := report{ref: bundle.Ref{Source: set.Source}}
 	for _, x := range payload.Table() {
 		if _, ok := set.Find(x.Name); !ok && x.Serves(c.Platform) {
-			r.add(bundle.SeverityError, reason.PayloadIncomplete, x.Name, fmt.Sprintf("the payload lacks an executable of nodes on %s", c.Platform), "build it: make payload PAYLOAD="+x.Name)
+			r.add(bundle.SeverityError, reason.PayloadIncomplete, x.Name, fmt.Sprintf("the payload lacks an executable that nodes on %s need", c.Platform), "build it: make payload PAYLOAD="+x.Name)
 		}
 	}
 	return r.findings

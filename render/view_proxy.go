@@ -9,13 +9,13 @@ import (
 	"wmco/render/reason"
 )
 
-// IsZero tells that there is no proxy.
+// IsZero reports whether there is no proxy.
 func (p Proxy) IsZero() bool { return p.HTTP.IsZero() && p.HTTPS.IsZero() }
 
-// proxyVariable is one variable with the text that people may see of it.
+// proxyVariable is one variable, with its value for previews.
 type proxyVariable struct{ name, value, shown string }
 
-// variables are none without a proxy; their names are those that Go's net/http/httpproxy, and with it every program that we start, reads.
+// variables returns the variables that golang.org/x/net/http/httpproxy, and so every service, reads; none without a proxy.
 func (p Proxy) variables() []proxyVariable {
 	if p.IsZero() {
 		return nil
@@ -34,7 +34,7 @@ func (p Proxy) variables() []proxyVariable {
 	return vars
 }
 
-// maskURL hides the user and password of a proxy URL. A URL that has none is no secret.
+// maskURL masks the user and password of a proxy URL. A URL without them is not secret.
 func maskURL(s bundle.Secret) bundle.Secret {
 	scheme, rest, ok := strings.Cut(s.Reveal(), "://")
 	if !ok {
@@ -54,8 +54,8 @@ func maskURL(s bundle.Secret) bundle.Secret {
 	return bundle.NewSecret(shown)
 }
 
-// normalizeNoProxy drops blanks, empty and repeated entries, keeps the order, and writes *.x as .x, which is how Go's
-// httpproxy wants "every name below x".
+// normalizeNoProxy drops blanks, empty and repeated entries, keeps the order, and writes *.x as .x, which is httpproxy's
+// form for "every name below x".
 func normalizeNoProxy(list string) string {
 	var out []string
 	for entry := range strings.SplitSeq(list, ",") {
@@ -94,19 +94,19 @@ func (p Proxy) check(ref bundle.Ref) bundle.Findings {
 		}
 	}
 	if strings.ContainsAny(p.NoProxy, "\r\n\x00") {
-		bad("status.noProxy", "holds line breaks", "separate the entries by commas")
+		bad("status.noProxy", "contains line breaks", "separate the entries with commas")
 	}
 	if len(p.NoProxy) >= maxVariable {
-		bad("status.noProxy", "is longer than the 32766 characters that Windows allows a variable", "shorten the list: a domain or CIDR stands for many entries")
+		bad("status.noProxy", "is longer than the 32766 characters that Windows allows a variable", "shorten the list: a domain or CIDR covers many entries")
 	}
 	return findings
 }
 
-// proxyEntries are the variables of the machine, for people and foreign programs, and the environment of our services.
-// Only the latter matters to a running node: the service manager hands services the machine's variables as they were
-// at boot (learn.microsoft.com/windows/win32/procthread/environment-variables), so each service has its own copy and a
-// change of the proxy restarts services instead of the machine. The environment is there, empty, without a proxy too:
-// setting one changes it and no service's definition.
+// proxyEntries adds the machine variables, for users and other programs, and the environment of the services. The service
+// manager gives services the machine variables as they were at boot
+// (learn.microsoft.com/windows/win32/procthread/environment-variables), so each service has its own copy, and a change of
+// the proxy restarts services instead of the host. Without a proxy the environment exists and is empty, so that setting a
+// proxy changes no service's definition.
 func (e *emitter) proxyEntries() {
 	env := bundle.Environment{Name: proxyEnvironment, Variables: []bundle.Variable{}}
 	for _, v := range e.cluster.Proxy.variables() {

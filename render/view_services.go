@@ -53,7 +53,7 @@ func endLine(text string) []byte {
 	return []byte(text)
 }
 
-// exporterVersion is the profile's minimum version in exporter-toolkit's words; TLS 1.2 where there is no profile.
+// exporterVersion returns the profile's minimum version as exporter-toolkit writes it; TLS 1.2 without a profile.
 func (t TLSProfile) exporterVersion() string {
 	switch t.MinVersion {
 	case "VersionTLS10":
@@ -66,9 +66,9 @@ func (t TLSProfile) exporterVersion() string {
 	return "TLS12"
 }
 
-// exporterCiphers are those of the profile that exporter-toolkit takes: Go's secure suites for TLS 1.2 and below. Any
-// other name stops windows_exporter. The list must hold a suite that HTTP/2 demands (RFC 7540, section 9.2.2), else
-// Go's server refuses it; a list without one is left to Go's defaults.
+// exporterCiphers returns the profile's suites that exporter-toolkit accepts: Go's secure suites for TLS 1.2 and below. Any
+// other name stops windows_exporter. Go's server refuses a list without a suite that HTTP/2 requires (RFC 7540, section
+// 9.2.2), so such a list is left out and Go's defaults apply.
 func (t TLSProfile) exporterCiphers() []string {
 	if t.exporterVersion() == "TLS13" {
 		return nil
@@ -98,7 +98,7 @@ func (e *emitter) csiProxyEntries() {
 		"log_file":    log,
 		"logtostderr": "false",
 		"v":           e.cluster.Settings.verbosity(),
-		// klog counts in MB; 0 is without bounds.
+		// klog counts in MB; 0 is unlimited.
 		"log_file_max_size": strconv.FormatInt(e.cluster.Settings.Logs.megabytes(), 10),
 		"windows-service":   "true",
 	}
@@ -135,7 +135,7 @@ func (e *emitter) cloudEntries() {
 	})
 }
 
-// agentEntries: the node program's own log names are those that must-gather reads.
+// agentEntries adds the agent's service. must-gather reads its logs by these names.
 func (e *emitter) agentEntries() {
 	exe, known := e.agent()
 	reads := []string{fileAgentKubeconfig}

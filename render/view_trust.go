@@ -18,8 +18,8 @@ type certificate struct {
 	parsed *x509.Certificate
 }
 
-// parsePEM reads the certificates of a PEM text in their order, each once. Text between blocks, CRLF and a missing
-// newline at the end do not matter. Blocks that are not certificates, or do not parse, are told by their number.
+// parsePEM returns the certificates of a PEM text in their order, each once, and what is wrong with other blocks, which it
+// names by their number. Text between blocks, CRLF and a missing newline at the end are accepted.
 func parsePEM(text string) ([]certificate, []string) {
 	var certs []certificate
 	var problems []string
@@ -46,10 +46,10 @@ func parsePEM(text string) ([]certificate, []string) {
 		}
 	}
 	if strings.TrimSpace(text) != "" && len(certs) == 0 && len(problems) == 0 {
-		problems = append(problems, "no certificate in it")
+		problems = append(problems, "contains no certificate")
 	}
 	if strings.Count(text, "-----BEGIN") > len(certs)+len(problems)+repeats(text, len(certs)) {
-		problems = append(problems, "a block is cut short or malformed")
+		problems = append(problems, "a block is incomplete or malformed")
 	}
 	return certs, problems
 }
@@ -68,13 +68,13 @@ func repeats(text string, n int) int {
 func encodePEM(certs []certificate) []byte {
 	var out bytes.Buffer
 	for _, c := range certs {
-		// Encoding to a buffer cannot fail, and a certificate block has no headers that could be refused.
+		// Encoding to a buffer cannot fail, and a certificate block has no headers that could be invalid.
 		_ = pem.Encode(&out, &pem.Block{Type: "CERTIFICATE", Bytes: c.der})
 	}
 	return out.Bytes()
 }
 
-// trustedCAs are the proxy's CAs first, then those of registries, each once.
+// trustedCAs returns the proxy's CAs first, then those of registries, each once.
 func (c Cluster) trustedCAs() []certificate {
 	var all strings.Builder
 	all.WriteString(c.TrustedCAs)
@@ -109,7 +109,7 @@ func (e *emitter) trustEntries() {
 	e.file(rowBootstrapCA, func(c Cluster) ([]byte, error) { return normalizePEM(c.Bootstrap.CA), nil })
 }
 
-// normalizePEM writes the certificates of a text canonically; a text without any, such as a stand-in, stays as it is.
+// normalizePEM encodes the certificates of a text; a text without any, such as a stand-in, is returned unchanged.
 func normalizePEM(text string) []byte {
 	if text == "" {
 		return nil

@@ -1,5 +1,5 @@
-// Package templates embeds one template per templated file of a node. A template is readable as the file that it makes;
-// the logic is in the view that it sees (package render).
+// Package templates embeds one template per templated file of a node. A template reads like the file that it makes; its
+// logic is in its view (package render).
 package templates
 
 import "embed"

@@ -13,22 +13,21 @@ import (
 	"strings"
 )
 
-// ErrPublicKey is wrapped by what is wrong with a public key. The text of a key that is not one may be anything, a
-// private key included, and is never part of the error.
-var ErrPublicKey = errors.New("not a public key that Windows machines can be given")
+// ErrPublicKey is wrapped by every error about a public key. The errors never contain the text, which may be a private key.
+var ErrPublicKey = errors.New("not a supported SSH public key")
 
 const (
-	// minRSABits is what sshd and the operator still call strong.
+	// minRSABits is the smallest size that sshd and the operator accept.
 	minRSABits = 2048
 	// maxRSABits is OpenSSH's own limit.
 	maxRSABits = 16384
 )
 
-// keyLine is a line of an authorized_keys file without options: algorithm, key, and a comment perhaps.
+// keyLine is a line of an authorized_keys file without options: algorithm, key and an optional comment.
 var keyLine = regexp.MustCompile(`^([a-z0-9@.-]+)[ \t]+([A-Za-z0-9+/]+={0,2})(?:[ \t].*)?$`)
 
-// PublicKey reads a file with one SSH public key and returns it as sshd reads it, "ALGORITHM BASE64". The comment is left
-// out: it says nothing to sshd, and so the same key always gives the same user data.
+// PublicKey reads a file with one SSH public key and returns it as sshd reads it, "ALGORITHM BASE64". sshd ignores the
+// comment, so it is left out: the same key always gives the same user data.
 func PublicKey(text string) (string, error) {
 	line, err := onlyLine(text)
 	if err != nil {
@@ -66,17 +65,17 @@ func onlyLine(text string) (string, error) {
 		}
 	}
 	if len(lines) != 1 {
-		return "", refuse("there are %d keys, want one: the operator has one private key", len(lines))
+		return "", refuse("there are %d keys; give the one of the operator's private key", len(lines))
 	}
 	return lines[0], nil
 }
 
-// checkKey holds a key against the format of its algorithm: RFC 4253 section 6.6 (RSA), RFC 5656 section 3.1 (ECDSA),
+// checkKey checks a key against the format of its algorithm: RFC 4253 section 6.6 (RSA), RFC 5656 section 3.1 (ECDSA),
 // RFC 8709 section 4 (Ed25519). Security keys and certificates are refused: the operator's key is a file.
 func checkKey(algorithm string, blob []byte) error {
 	w := wire{rest: blob}
 	if string(w.next()) != algorithm {
-		return refuse("the key is not of the algorithm that stands before it")
+		return refuse("the key is not of the algorithm that is named before it")
 	}
 	var ok bool
 	switch algorithm {
@@ -98,12 +97,12 @@ func checkKey(algorithm string, blob []byte) error {
 		return refuse("its algorithm is none of ssh-ed25519, ecdsa-sha2-nistp256, ecdsa-sha2-nistp384, ecdsa-sha2-nistp521, ssh-rsa")
 	}
 	if !ok || w.broken || len(w.rest) > 0 {
-		return refuse("the key is damaged: it is not what %s looks like", algorithm)
+		return refuse("the key is damaged: it does not have the format of %s", algorithm)
 	}
 	return nil
 }
 
-// wire reads the length-prefixed fields of RFC 4251 section 5. What is cut short leaves it broken.
+// wire reads the length-prefixed fields of RFC 4251 section 5. broken reports whether a field is incomplete or malformed.
 type wire struct {
 	rest   []byte
 	broken bool
@@ -120,7 +119,7 @@ func (w *wire) next() []byte {
 	return field
 }
 
-// number reads a positive mpint in its only correct spelling.
+// number reads a positive mpint. Any other encoding than the shortest is malformed.
 func (w *wire) number() *big.Int {
 	field := w.next()
 	n := new(big.Int).SetBytes(field)

@@ -31,7 +31,7 @@ func keyOf(algorithm string, fields ...string) string {
 	return algorithm + " " + base64.StdEncoding.EncodeToString([]byte(blob))
 }
 
-func TestPublicKeysThatAreTaken(t *testing.T) {
+func TestAcceptedPublicKeys(t *testing.T) {
 	for _, key := range []string{rsa2048, p256, p384, p521, edKey} {
 		for _, text := range []string{
 			key, key + "\n", key + "\r\n", key + " operator@example.com\n", key + "\tзаметка 'quoted' $(here)\n",
@@ -45,32 +45,32 @@ func TestPublicKeysThatAreTaken(t *testing.T) {
 	}
 }
 
-func TestPublicKeysThatAreRefused(t *testing.T) {
+func TestRefusedPublicKeys(t *testing.T) {
 	algorithm, blob, _ := strings.Cut(edKey, " ")
 	for name, c := range map[string]struct{ text, want string }{
-		"nothing":                  {"", "there are 0 keys"},
-		"two keys":                 {edKey + "\n" + p256 + "\n", "there are 2 keys"},
-		"a private key":            {"-----BEGIN OPENSSH PRIVATE KEY-----\nc2VjcmV0\n-----END OPENSSH PRIVATE KEY-----\n", "private key"},
-		"options":                  {`command="calc.exe" ` + edKey, "without options"},
-		"a word":                   {"hello", "not of the form"},
-		"a certificate":            {"-----BEGIN CERTIFICATE-----", "not of the form"},
-		"PuTTY's format":           {"---- BEGIN SSH2 PUBLIC KEY ----\nComment: x\nAAAA\n", "there are 3 keys"},
-		"no base64":                {algorithm + " AAAA====", "not of the form"},
-		"base64 cut short":         {edKey[:len(edKey)-1], "not base64"},
-		"base64 with other bits":   {strings.TrimSuffix(p256, "Y=") + "Z=", "not base64"},
-		"a quote in the key":       {algorithm + " AAAA'; calc #", "not of the form"},
-		"another algorithm's key":  {"ssh-rsa " + blob, "not of the algorithm"},
-		"a key cut short":          {edKey[:len(edKey)-4], "damaged"},
-		"a length beyond the end":  {"ssh-ed25519 " + base64.StdEncoding.EncodeToString([]byte("\xff\xff\xff\xffssh-ed25519")), "not of the algorithm"},
-		"more than a key":          {keyOf("ssh-ed25519", field(strings.Repeat("x", 32)), "more"), "damaged"},
-		"a point beside the curve": {keyOf("ecdsa-sha2-nistp256", field("nistp256"), field("\x04"+strings.Repeat("x", 64))), "damaged"},
-		"another curve":            {keyOf("ecdsa-sha2-nistp256", field("nistp384"), field("")), "damaged"},
-		"a weak RSA key":           {rsa1024, "RSA key of 1024 bits"},
-		"an even RSA exponent":     {keyOf("ssh-rsa", field("\x04"), field("\x01"+strings.Repeat("x", 255)+"y")), "damaged"},
-		"a negative RSA modulus":   {keyOf("ssh-rsa", field("\x01\x00\x01"), field("\xff"+strings.Repeat("y", 255))), "damaged"},
-		"DSA":                      {keyOf("ssh-dss", field("x")), "none of"},
-		"a security key":           {keyOf("sk-ssh-ed25519@openssh.com", field("x")), "none of"},
-		"a signed key":             {keyOf("ssh-ed25519-cert-v01@openssh.com", field("x")), "none of"},
+		"an empty file":                    {"", "there are 0 keys"},
+		"two keys":                         {edKey + "\n" + p256 + "\n", "there are 2 keys"},
+		"a private key":                    {"-----BEGIN OPENSSH PRIVATE KEY-----\nc2VjcmV0\n-----END OPENSSH PRIVATE KEY-----\n", "private key"},
+		"options":                          {`command="calc.exe" ` + edKey, "without options"},
+		"one word":                         {"hello", "not of the form"},
+		"a certificate":                    {"-----BEGIN CERTIFICATE-----", "not of the form"},
+		"PuTTY's format":                   {"---- BEGIN SSH2 PUBLIC KEY ----\nComment: x\nAAAA\n", "there are 3 keys"},
+		"not base64, with padding":         {algorithm + " AAAA====", "not of the form"},
+		"base64 cut short":                 {edKey[:len(edKey)-1], "not base64"},
+		"base64 with trailing bits":        {strings.TrimSuffix(p256, "Y=") + "Z=", "not base64"},
+		"a quote in the key":               {algorithm + " AAAA'; calc #", "not of the form"},
+		"another algorithm's key":          {"ssh-rsa " + blob, "not of the algorithm"},
+		"a key cut short":                  {edKey[:len(edKey)-4], "damaged"},
+		"a length beyond the end":          {"ssh-ed25519 " + base64.StdEncoding.EncodeToString([]byte("\xff\xff\xff\xffssh-ed25519")), "not of the algorithm"},
+		"text after the key":               {keyOf("ssh-ed25519", field(strings.Repeat("x", 32)), "more"), "damaged"},
+		"a point that is not on the curve": {keyOf("ecdsa-sha2-nistp256", field("nistp256"), field("\x04"+strings.Repeat("x", 64))), "damaged"},
+		"another curve":                    {keyOf("ecdsa-sha2-nistp256", field("nistp384"), field("")), "damaged"},
+		"a weak RSA key":                   {rsa1024, "RSA key of 1024 bits"},
+		"an even RSA exponent":             {keyOf("ssh-rsa", field("\x04"), field("\x01"+strings.Repeat("x", 255)+"y")), "damaged"},
+		"a negative RSA modulus":           {keyOf("ssh-rsa", field("\x01\x00\x01"), field("\xff"+strings.Repeat("y", 255))), "damaged"},
+		"DSA":                              {keyOf("ssh-dss", field("x")), "none of"},
+		"a security key":                   {keyOf("sk-ssh-ed25519@openssh.com", field("x")), "none of"},
+		"a signed key":                     {keyOf("ssh-ed25519-cert-v01@openssh.com", field("x")), "none of"},
 	} {
 		got, err := PublicKey(c.text)
 		if !errors.Is(err, ErrPublicKey) || !strings.Contains(err.Error(), c.want) {
@@ -79,7 +79,7 @@ func TestPublicKeysThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestErrorsShowNothingOfTheText(t *testing.T) {
+func TestErrorsDoNotContainTheText(t *testing.T) {
 	for _, text := range []string{"c2VjcmV0", "-----BEGIN PRIVATE KEY-----\nc2VjcmV0", "ssh-ed25519 c2VjcmV0", "c2VjcmV0 c2VjcmV0", "a\nc2VjcmV0"} {
 		if _, err := PublicKey(text); err == nil || strings.Contains(err.Error(), "c2VjcmV0") {
 			t.Errorf("PublicKey(%q): %v", text, err)
@@ -87,7 +87,7 @@ func TestErrorsShowNothingOfTheText(t *testing.T) {
 	}
 }
 
-func TestUserDataIsRefusedWhereThereIsNone(t *testing.T) {
+func TestUserDataOfPlatformsWithoutIt(t *testing.T) {
 	for _, p := range []bundle.Platform{"", "None", "aws"} {
 		if text, err := UserData(p, edKey); err == nil {
 			t.Errorf("UserData(%q) = %q", p, text)

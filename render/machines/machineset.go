@@ -22,46 +22,46 @@ const (
 	osWindows       = "Windows"
 )
 
-// Options say what MachineSet is wanted. What is empty comes from the model.
+// Options describe the MachineSet. Empty fields come from the model.
 type Options struct {
 	Platform bundle.Platform
 	Cluster  Cluster
 	Name     string
 	// Zone is an availability zone, or a failure domain of vSphere or Nutanix.
 	Zone string
-	// Image is what the platform calls a Windows image: an AMI, a Marketplace image or resource ID, an image, a template.
+	// Image is the Windows image: an AMI, a Marketplace image or resource ID, an image, or a template.
 	Image        string
 	InstanceType string
-	// Model is the name of the MachineSet to copy; empty chooses.
+	// Model is the name of the MachineSet to copy; empty chooses one.
 	Model string
-	// Set are changes of the providerSpec, path=value each, that nothing else overrules.
+	// Set are changes of the providerSpec, path=value each, which are applied last.
 	Set []string
 }
 
-// Cluster is what a cluster says that bears on a MachineSet.
+// Cluster holds the values of a cluster that a MachineSet needs.
 type Cluster struct {
 	Platform bundle.Platform
-	// InfrastructureName is the cluster's identity, in labels and in names of what the installer made.
+	// InfrastructureName is the cluster's identity, in labels and in the names of the installer's resources.
 	InfrastructureName string
-	// Region is AWS's or GCP's, Project GCP's, the resource groups are Azure's.
+	// Region is for AWS and GCP, Project for GCP, the resource groups are for Azure.
 	Region, Project, ResourceGroup, NetworkResourceGroup string
 	FailureDomains                                       []FailureDomain
-	// Sets are the MachineSets that exist.
+	// Sets are the existing MachineSets.
 	Sets []Source
 }
 
-// FailureDomain is a zone that vSphere or Nutanix know only through Infrastructure/cluster.
+// FailureDomain is a zone of vSphere or Nutanix, which only Infrastructure/cluster defines.
 type FailureDomain struct {
 	Name, Zone string
-	// These are vSphere's.
+	// For vSphere.
 	Server, Datacenter, Datastore, Folder, ResourcePool string
 	Networks                                            []string
-	// These are Nutanix's.
+	// For Nutanix.
 	Element Identifier
 	Subnets []Identifier
 }
 
-// Identifier names something of Nutanix, by one of the two.
+// Identifier names a resource of Nutanix by its UUID or its name.
 type Identifier struct{ UUID, Name string }
 
 func (i Identifier) object() object {
@@ -71,13 +71,13 @@ func (i Identifier) object() object {
 	return object{"type": "name", "name": i.Name}
 }
 
-// Source is an object of the cluster as found.
+// Source is an unparsed object of the cluster.
 type Source struct {
 	Ref  bundle.Ref
 	JSON []byte
 }
 
-// MachineSet makes the manifest of a MachineSet of Windows machines. With findings of severity error there is none.
+// MachineSet returns the manifest of a MachineSet for Windows. With findings of severity error, the manifest is zero.
 func MachineSet(o Options) (Manifest, bundle.Findings) {
 	d := draft{options: o, ref: bundle.Ref{Group: "machine.openshift.io", Kind: "MachineSet", Namespace: Namespace, Name: o.Name}}
 	if !d.checkPlatform() {
@@ -95,11 +95,11 @@ func MachineSet(o Options) (Manifest, bundle.Findings) {
 	if d.findings.Refused() {
 		return Manifest{}, d.findings.Sorted()
 	}
-	d.add(bundle.SeverityInfo, reason.ReplicasZero, "spec.replicas", "is 0, so that no machine starts before somebody has read the manifest", d.scaleCommand())
+	d.add(bundle.SeverityInfo, reason.ReplicasZero, "spec.replicas", "is 0, so that no machine starts before you have read the manifest", d.scaleCommand())
 	return Manifest{Object: d.object(), Comment: d.comment()}, d.findings.Sorted()
 }
 
-// draft is a MachineSet in the making.
+// draft is an unfinished MachineSet.
 type draft struct {
 	options  Options
 	ref      bundle.Ref
@@ -122,9 +122,9 @@ func (d *draft) checkPlatform() bool {
 	case p == "" && of == "":
 		d.refuse(reason.ValueMissing, "", "the platform is not known", "give --platform "+platformNames("|")+", or the cluster with --from")
 	case !slices.Contains(Platforms(), p):
-		d.refuse(reason.PlatformUnsupported, "", fmt.Sprintf("%q has no Machine API for Windows machines", string(p)), "MachineSets are for "+platformNames(", ")+"; other machines join by the ConfigMap windows-instances")
+		d.refuse(reason.PlatformUnsupported, "", fmt.Sprintf("%q has no Machine API for Windows machines", string(p)), "use one of "+platformNames(", ")+"; other hosts join by the ConfigMap windows-instances")
 	case of != "" && p != of:
-		d.refuse(reason.PlatformMismatch, "", fmt.Sprintf("--platform %s is asked for, but the cluster is on %s", Flag(p), of), "leave --platform out, or read the right cluster")
+		d.refuse(reason.PlatformMismatch, "", fmt.Sprintf("--platform is %s, but the cluster is on %s", Flag(p), of), "leave --platform out, or read the right cluster")
 	default:
 		return true
 	}
@@ -142,7 +142,7 @@ func (d *draft) checkName() {
 	case !label.MatchString(name):
 		d.refuse(reason.NameInvalid, field, fmt.Sprintf("%q is not a DNS label", name), "use lower case letters, digits and hyphens, no hyphen first or last")
 	case d.options.Platform == bundle.PlatformGCP && (name[0] < 'a' || name[0] > 'z'):
-		d.refuse(reason.NameInvalid, field, fmt.Sprintf("%q begins with no letter, as names of GCP instances must", name), "begin the name with a letter")
+		d.refuse(reason.NameInvalid, field, fmt.Sprintf("%q does not begin with a letter, as names of GCP instances must", name), "begin the name with a letter")
 	case len(name) > limit:
 		why := fmt.Sprintf("the names of its Machines are %d characters longer, and have at most %d", suffix, limit+suffix)
 		if computerNames(d.options.Platform) {
@@ -158,7 +158,7 @@ func (d *draft) checkName() {
 	}
 }
 
-// put changes the providerSpec. A model that has something else where an object belongs is refused.
+// put changes the providerSpec. A model with another type where an object or list belongs is refused.
 func (d *draft) put(p path, value any) {
 	changed, err := p.put(d.provider, value)
 	if err != nil {

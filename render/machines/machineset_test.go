@@ -11,7 +11,7 @@ import (
 	"wmco/bundle"
 )
 
-// source is a MachineSet in as few words as a test needs.
+// source returns a minimal MachineSet.
 func source(name string, change func(set object)) Source {
 	set := object{
 		"metadata": object{"name": name, "namespace": Namespace},
@@ -78,45 +78,45 @@ func TestFindings(t *testing.T) {
 		options Options
 		want    []string
 	}{
-		"nothing to say":               {aws(nil), nil},
-		"a name as long as can be":     {aws(func(o *Options) { o.Name = long[:57] }), nil},
-		"no platform":                  {aws(func(o *Options) { o.Platform, o.Cluster.Platform = "", "" }), []string{"error ValueMissing"}},
-		"a platform of no machines":    {aws(func(o *Options) { o.Platform, o.Cluster.Platform = "None", "None" }), []string{"error PlatformUnsupported"}},
-		"a cluster elsewhere":          {aws(func(o *Options) { o.Platform = bundle.PlatformGCP }), []string{"error PlatformMismatch"}},
-		"a name too long":              {aws(func(o *Options) { o.Name = long }), []string{"error NameTooLong metadata.name"}},
-		"a name with a dot":            {aws(func(o *Options) { o.Name = "win.worker" }), []string{"error NameInvalid metadata.name"}},
-		"a name in capitals":           {aws(func(o *Options) { o.Name = "Win" }), []string{"error NameInvalid metadata.name"}},
-		"a name that is taken":         {aws(func(o *Options) { o.Name = "worker-a" }), []string{"error NameTaken metadata.name"}},
-		"no image for Windows":         {aws(func(o *Options) { o.Image = "" }), []string{"error ValueMissing ami"}},
-		"no image and no cluster":      {aws(func(o *Options) { o.Image, o.Cluster.InfrastructureName = "", "" }), []string{"error ValueMissing metadata.labels", "error ValueMissing ami"}},
-		"an image of another cloud":    {aws(func(o *Options) { o.Image = "windows-2022" }), []string{"error ImageInvalid"}},
-		"a model that is not there":    {aws(func(o *Options) { o.Model = "nobody" }), []string{"error ModelMissing"}},
-		"a zone of another region":     {aws(func(o *Options) { o.Zone = "us-east-1a" }), []string{"error ZoneInvalid placement.availabilityZone", "error SubnetOfAnotherZone subnet"}},
-		"a zone without a subnet":      {aws(func(o *Options) { o.Zone = "eu-central-1b" }), []string{"error SubnetOfAnotherZone subnet"}},
-		"a zone with a subnet":         {aws(func(o *Options) { o.Zone, o.Set = "eu-central-1b", []string{"subnet.id=subnet-2"} }), nil},
-		"a zone with a subnet by name": {aws(func(o *Options) { o.Zone = "eu-central-1b" }, source("worker-0", with(provider1+"subnet", object{"filters": []any{object{"name": "tag:Name", "values": []any{"private-eu-central-1a"}}}}))), []string{"warning SubnetRenamed subnet"}},
-		"ARM":                          {aws(func(o *Options) { o.Model = "arm" }, source("arm", with("metadata.annotations", object{armAnnotation: "kubernetes.io/arch=arm64"}))), []string{"error InstanceTypeNotAMD64 instanceType"}},
-		"ARM with another type":        {aws(func(o *Options) { o.Model, o.InstanceType = "arm", "m6i.large" }, source("arm", with("metadata.annotations", object{armAnnotation: "kubernetes.io/arch=arm64"}))), nil},
+		"no findings":                             {aws(nil), nil},
+		"the longest name":                        {aws(func(o *Options) { o.Name = long[:57] }), nil},
+		"no platform":                             {aws(func(o *Options) { o.Platform, o.Cluster.Platform = "", "" }), []string{"error ValueMissing"}},
+		"a platform without a Machine API":        {aws(func(o *Options) { o.Platform, o.Cluster.Platform = "None", "None" }), []string{"error PlatformUnsupported"}},
+		"a cluster on another platform":           {aws(func(o *Options) { o.Platform = bundle.PlatformGCP }), []string{"error PlatformMismatch"}},
+		"a name too long":                         {aws(func(o *Options) { o.Name = long }), []string{"error NameTooLong metadata.name"}},
+		"a name with a dot":                       {aws(func(o *Options) { o.Name = "win.worker" }), []string{"error NameInvalid metadata.name"}},
+		"a name in capitals":                      {aws(func(o *Options) { o.Name = "Win" }), []string{"error NameInvalid metadata.name"}},
+		"a name that is taken":                    {aws(func(o *Options) { o.Name = "worker-a" }), []string{"error NameTaken metadata.name"}},
+		"no image for Windows":                    {aws(func(o *Options) { o.Image = "" }), []string{"error ValueMissing ami"}},
+		"no image and no cluster":                 {aws(func(o *Options) { o.Image, o.Cluster.InfrastructureName = "", "" }), []string{"error ValueMissing metadata.labels", "error ValueMissing ami"}},
+		"an image of another cloud":               {aws(func(o *Options) { o.Image = "windows-2022" }), []string{"error ImageInvalid"}},
+		"an unknown model":                        {aws(func(o *Options) { o.Model = "nobody" }), []string{"error ModelMissing"}},
+		"a zone of another region":                {aws(func(o *Options) { o.Zone = "us-east-1a" }), []string{"error ZoneInvalid placement.availabilityZone", "error SubnetOfAnotherZone subnet"}},
+		"a zone without a subnet":                 {aws(func(o *Options) { o.Zone = "eu-central-1b" }), []string{"error SubnetOfAnotherZone subnet"}},
+		"a zone with a subnet":                    {aws(func(o *Options) { o.Zone, o.Set = "eu-central-1b", []string{"subnet.id=subnet-2"} }), nil},
+		"a zone with a subnet by name":            {aws(func(o *Options) { o.Zone = "eu-central-1b" }, source("worker-0", with(provider1+"subnet", object{"filters": []any{object{"name": "tag:Name", "values": []any{"private-eu-central-1a"}}}}))), []string{"warning SubnetRenamed subnet"}},
+		"an ARM model":                            {aws(func(o *Options) { o.Model = "arm" }, source("arm", with("metadata.annotations", object{armAnnotation: "kubernetes.io/arch=arm64"}))), []string{"error InstanceTypeNotAMD64 instanceType"}},
+		"an ARM model with another instance type": {aws(func(o *Options) { o.Model, o.InstanceType = "arm", "m6i.large" }, source("arm", with("metadata.annotations", object{armAnnotation: "kubernetes.io/arch=arm64"}))), nil},
 		"labels and taints of a model": {aws(func(o *Options) { o.Model = "infra" }, source("infra", func(set object) {
 			with("spec.template.spec.metadata.labels", object{"node-role.kubernetes.io/infra": "", "team": "a"})(set)
 			with("spec.template.spec.taints", []any{object{"key": "infra"}})(set)
 		})), []string{"info LabelsLeftOut spec.template.spec.metadata.labels", "info TaintsLeftOut spec.template.spec.taints"}},
-		"a --set without a value":      {aws(func(o *Options) { o.Set = []string{"subnet"} }), []string{"error SetInvalid"}},
-		"a --set of no path":           {aws(func(o *Options) { o.Set = []string{"a..b=1", "=", "[0]=1"} }), []string{"error SetInvalid", "error SetInvalid", "error SetInvalid"}},
-		"a --set of an unknown field":  {aws(func(o *Options) { o.Set = []string{"subnets.id=1"} }), []string{"error SetInvalid subnets.id"}},
-		"a --set of the wrong type":    {aws(func(o *Options) { o.Set = []string{"deviceIndex=first"} }), []string{"error SetInvalid deviceIndex"}},
-		"a --set beyond the end":       {aws(func(o *Options) { o.Set = []string{"securityGroups[2].id=sg-2"} }), []string{"error SetInvalid securityGroups[2].id"}},
-		"a --set that empties a need":  {aws(func(o *Options) { o.Set = []string{"subnet={}"} }), []string{"error ValueMissing subnet"}},
-		"a model of something else":    {aws(nil, source("worker-0", with(provider1+"userDataSecret", "worker"))), []string{"error ModelInvalid userDataSecret.name"}},
-		"9 characters on vSphere":      {Options{Platform: bundle.PlatformVSphere, Name: "winworker", Cluster: Cluster{InfrastructureName: "x"}}, []string{"error ValueMissing memoryMiB", "error ValueMissing network.devices[0].networkName", "error ValueMissing numCPUs", "error ValueMissing template", "error ValueMissing workspace.datacenter", "error ValueMissing workspace.datastore", "error ValueMissing workspace.resourcePool", "error ValueMissing workspace.server"}},
-		"the one failure domain":       {Options{Platform: bundle.PlatformVSphere, Name: "winworker", Image: "win", Set: []string{"numCPUs=4", "memoryMiB=16384"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Server: "s", Datacenter: "d", Datastore: "e", ResourcePool: "r", Networks: []string{"n"}}}}}, nil},
-		"a failure domain that is not": {Options{Platform: bundle.PlatformNutanix, Name: "winworker", Image: "win", Zone: "b", Set: []string{"vcpuSockets=4", "memorySize=16Gi", "cluster.name=a", "subnets[0].name=b"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a"}}}}, []string{"error ZoneInvalid"}},
-		"a failure domain of Nutanix":  {Options{Platform: bundle.PlatformNutanix, Name: "winworker", Image: "win", Zone: "a", Set: []string{"vcpuSockets=4", "memorySize=16Gi"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Element: Identifier{Name: "pe"}, Subnets: []Identifier{{UUID: "u"}}}}}}, nil},
-		"no instance types on vSphere": {Options{Platform: bundle.PlatformVSphere, Name: "win", InstanceType: "large", Image: "w", Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Server: "s", Datacenter: "d", Datastore: "e", ResourcePool: "r", Networks: []string{"n"}}}}, Set: []string{"numCPUs=4", "memoryMiB=1"}}, []string{"error InstanceTypeUnknown"}},
-		"an image of Azure in 3 parts": {Options{Platform: bundle.PlatformAzure, Name: "win", InstanceType: "s", Image: "a:b:c", Cluster: Cluster{InfrastructureName: "x", ResourceGroup: "g", NetworkResourceGroup: "g"}, Set: []string{"location=l", "vnet=v", "subnet=s"}}, []string{"error ImageInvalid", "error ValueMissing image"}},
-		"a name of digits on GCP":      {Options{Platform: bundle.PlatformGCP, Name: "1win", InstanceType: "s", Image: "i", Zone: "r-a", Cluster: Cluster{InfrastructureName: "x", Project: "p"}, Set: []string{"networkInterfaces[0].network=n", "networkInterfaces[0].subnetwork=s", "serviceAccounts=[{email: e}]"}}, []string{"error NameInvalid metadata.name"}},
-		"a zone of GCP elsewhere":      {Options{Platform: bundle.PlatformGCP, Name: "win", InstanceType: "s", Image: "i", Zone: "r2-a", Cluster: Cluster{InfrastructureName: "x", Project: "p", Region: "r"}, Set: []string{"networkInterfaces[0].network=n", "networkInterfaces[0].subnetwork=s", "serviceAccounts=[{email: e}]"}}, []string{"error ZoneInvalid zone"}},
-		"10 characters on Azure":       {Options{Platform: bundle.PlatformAzure, Name: "winworker1", InstanceType: "s", Image: "a:b:c:d", Cluster: Cluster{InfrastructureName: "x", ResourceGroup: "g", NetworkResourceGroup: "g"}, Set: []string{"location=l", "vnet=v", "subnet=s"}}, []string{"error NameTooLong metadata.name"}},
+		"a --set without a value":                  {aws(func(o *Options) { o.Set = []string{"subnet"} }), []string{"error SetInvalid"}},
+		"a --set with an invalid path":             {aws(func(o *Options) { o.Set = []string{"a..b=1", "=", "[0]=1"} }), []string{"error SetInvalid", "error SetInvalid", "error SetInvalid"}},
+		"a --set of an unknown field":              {aws(func(o *Options) { o.Set = []string{"subnets.id=1"} }), []string{"error SetInvalid subnets.id"}},
+		"a --set of the wrong type":                {aws(func(o *Options) { o.Set = []string{"deviceIndex=first"} }), []string{"error SetInvalid deviceIndex"}},
+		"a --set beyond the end":                   {aws(func(o *Options) { o.Set = []string{"securityGroups[2].id=sg-2"} }), []string{"error SetInvalid securityGroups[2].id"}},
+		"a --set that empties a required value":    {aws(func(o *Options) { o.Set = []string{"subnet={}"} }), []string{"error ValueMissing subnet"}},
+		"a model with a text instead of an object": {aws(nil, source("worker-0", with(provider1+"userDataSecret", "worker"))), []string{"error ModelInvalid userDataSecret.name"}},
+		"9 characters on vSphere":                  {Options{Platform: bundle.PlatformVSphere, Name: "winworker", Cluster: Cluster{InfrastructureName: "x"}}, []string{"error ValueMissing memoryMiB", "error ValueMissing network.devices[0].networkName", "error ValueMissing numCPUs", "error ValueMissing template", "error ValueMissing workspace.datacenter", "error ValueMissing workspace.datastore", "error ValueMissing workspace.resourcePool", "error ValueMissing workspace.server"}},
+		"the one failure domain":                   {Options{Platform: bundle.PlatformVSphere, Name: "winworker", Image: "win", Set: []string{"numCPUs=4", "memoryMiB=16384"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Server: "s", Datacenter: "d", Datastore: "e", ResourcePool: "r", Networks: []string{"n"}}}}}, nil},
+		"an unknown failure domain":                {Options{Platform: bundle.PlatformNutanix, Name: "winworker", Image: "win", Zone: "b", Set: []string{"vcpuSockets=4", "memorySize=16Gi", "cluster.name=a", "subnets[0].name=b"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a"}}}}, []string{"error ZoneInvalid"}},
+		"a failure domain of Nutanix":              {Options{Platform: bundle.PlatformNutanix, Name: "winworker", Image: "win", Zone: "a", Set: []string{"vcpuSockets=4", "memorySize=16Gi"}, Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Element: Identifier{Name: "pe"}, Subnets: []Identifier{{UUID: "u"}}}}}}, nil},
+		"no instance types on vSphere":             {Options{Platform: bundle.PlatformVSphere, Name: "win", InstanceType: "large", Image: "w", Cluster: Cluster{InfrastructureName: "x", FailureDomains: []FailureDomain{{Name: "a", Server: "s", Datacenter: "d", Datastore: "e", ResourcePool: "r", Networks: []string{"n"}}}}, Set: []string{"numCPUs=4", "memoryMiB=1"}}, []string{"error InstanceTypeUnknown"}},
+		"an image of Azure in 3 parts":             {Options{Platform: bundle.PlatformAzure, Name: "win", InstanceType: "s", Image: "a:b:c", Cluster: Cluster{InfrastructureName: "x", ResourceGroup: "g", NetworkResourceGroup: "g"}, Set: []string{"location=l", "vnet=v", "subnet=s"}}, []string{"error ImageInvalid", "error ValueMissing image"}},
+		"a name of digits on GCP":                  {Options{Platform: bundle.PlatformGCP, Name: "1win", InstanceType: "s", Image: "i", Zone: "r-a", Cluster: Cluster{InfrastructureName: "x", Project: "p"}, Set: []string{"networkInterfaces[0].network=n", "networkInterfaces[0].subnetwork=s", "serviceAccounts=[{email: e}]"}}, []string{"error NameInvalid metadata.name"}},
+		"a zone of another region on GCP":          {Options{Platform: bundle.PlatformGCP, Name: "win", InstanceType: "s", Image: "i", Zone: "r2-a", Cluster: Cluster{InfrastructureName: "x", Project: "p", Region: "r"}, Set: []string{"networkInterfaces[0].network=n", "networkInterfaces[0].subnetwork=s", "serviceAccounts=[{email: e}]"}}, []string{"error ZoneInvalid zone"}},
+		"10 characters on Azure":                   {Options{Platform: bundle.PlatformAzure, Name: "winworker1", InstanceType: "s", Image: "a:b:c:d", Cluster: Cluster{InfrastructureName: "x", ResourceGroup: "g", NetworkResourceGroup: "g"}, Set: []string{"location=l", "vnet=v", "subnet=s"}}, []string{"error NameTooLong metadata.name"}},
 	} {
 		m, findings := MachineSet(c.options)
 		if diff := cmp.Diff(c.want, short(findings)); diff != "" {
@@ -154,8 +154,8 @@ func TestTheModelIsChosenByZoneThenWindowsThenName(t *testing.T) {
 	}
 }
 
-// TestTheModelStaysAsItIs: what nobody here has heard of comes along, and nothing of the input is changed.
-func TestTheModelStaysAsItIs(t *testing.T) {
+// TestUnknownFieldsOfTheModelAreCopied, and the model is not changed.
+func TestUnknownFieldsOfTheModelAreCopied(t *testing.T) {
 	o := aws(nil)
 	before := string(o.Cluster.Sets[0].JSON)
 	m, findings := MachineSet(o)
@@ -171,7 +171,7 @@ func TestTheModelStaysAsItIs(t *testing.T) {
 	}
 }
 
-func TestSetReadsWhatTheFieldWants(t *testing.T) {
+func TestSetReadsTheTypeOfTheField(t *testing.T) {
 	for _, c := range []struct {
 		platform  bundle.Platform
 		path, raw string
@@ -199,7 +199,7 @@ func TestSetReadsWhatTheFieldWants(t *testing.T) {
 	}
 }
 
-// FuzzSet: whatever is typed, the answer is a manifest or findings.
+// FuzzSet: every --set results in a manifest or in findings.
 func FuzzSet(f *testing.F) {
 	for _, s := range []string{"a=b", "subnet.id=x", "blockDevices[0].ebs={}", "securityGroups[1]=null", "placement=[", "deviceIndex=1e400", "ami=&a [*a]"} {
 		f.Add(s)

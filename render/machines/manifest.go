@@ -12,19 +12,19 @@ import (
 // object is a JSON object as encoding/json decodes it, its numbers as json.Number.
 type object = map[string]any
 
-// Manifest is a Kubernetes object to be applied by a person or a pipeline.
+// Manifest is a Kubernetes object for a user or a pipeline to apply.
 type Manifest struct {
 	// Object is the whole object.
 	Object map[string]any
-	// Comment stands before it in YAML, a line each.
+	// Comment holds the lines of the comment before it in YAML.
 	Comment []string
 }
 
-// YAML is the manifest as people read it. The same manifest gives the same bytes.
+// YAML encodes the manifest with its comment. The same manifest gives the same bytes.
 func (m Manifest) YAML() ([]byte, error) {
 	text, err := yaml.Marshal(m.Object)
 	if err != nil {
-		return nil, fmt.Errorf("writing a manifest: %w", err)
+		return nil, fmt.Errorf("encoding manifest: %w", err)
 	}
 	var out strings.Builder
 	for _, line := range m.Comment {
@@ -41,7 +41,7 @@ func decode(text []byte, into any) error {
 	return d.Decode(into)
 }
 
-// clone copies a JSON value, so that changes of the copy are its own.
+// clone returns a deep copy of a JSON value.
 func clone(v any) any {
 	switch v := v.(type) {
 	case object:

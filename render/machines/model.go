@@ -10,7 +10,7 @@ import (
 	"wmco/render/reason"
 )
 
-// model is a MachineSet that exists. The zero value is none.
+// model is an existing MachineSet. The zero value is none.
 type model struct {
 	ref      bundle.Ref
 	set      object
@@ -18,7 +18,7 @@ type model struct {
 	labels   object
 }
 
-// Where a MachineSet keeps what is read of it.
+// The fields of a MachineSet that are read.
 const (
 	providerField   = "spec.template.spec.providerSpec.value"
 	labelsField     = "spec.template.metadata.labels"
@@ -30,7 +30,7 @@ func (m model) exists() bool { return m.provider != nil }
 
 func (m model) windows() bool { return m.labels[labelOS] == osWindows }
 
-// plain tells whether the machines are workers like any other: no taints, no role beside worker.
+// plain reports whether the machines are ordinary workers: without taints and without another role.
 func (m model) plain() bool {
 	role := m.labels[labelRole]
 	return (role == nil || role == roleWorker) && len(m.ownTaints()) == 0 && !slices.ContainsFunc(m.nodeLabels(), func(l string) bool {
@@ -43,7 +43,7 @@ func (m model) ownTaints() []any {
 	return taints
 }
 
-// nodeLabels are the labels that the nodes get, worker aside.
+// nodeLabels returns the labels of the nodes, without the one of workers.
 func (m model) nodeLabels() []string {
 	var names []string
 	labels, _ := at(nodeLabelsField).get(m.set).(object)
@@ -56,8 +56,8 @@ func (m model) nodeLabels() []string {
 	return names
 }
 
-// chooseModel finds the MachineSet to copy: the named one, else one in the zone that is asked for, a Windows one before
-// others, the first by name. None is no error, unless it was named: everything may be given by flags.
+// chooseModel chooses the MachineSet to copy: the named one, or one in the requested zone, a Windows one before others, the
+// first by name. Without a model everything must be given by flags. It reports whether the named model was found.
 func (d *draft) chooseModel() bool {
 	var models []model
 	var names []string
@@ -90,7 +90,7 @@ func (d *draft) chooseModel() bool {
 	return true
 }
 
-// rank orders models from the best down.
+// rank is lower for a better model.
 func (d *draft) rank(m model) int {
 	rank := 0
 	if !d.inZone(m) {
@@ -106,7 +106,7 @@ func (d *draft) read(s Source) (model, bool) {
 	m := model{ref: s.Ref}
 	if err := decode(s.JSON, &m.set); err != nil {
 		d.findings = append(d.findings, bundle.Finding{
-			Severity: bundle.SeverityWarning, Reason: reason.ModelInvalid, Object: s.Ref, Message: "cannot be read: it is no model", Fix: "check where the object comes from",
+			Severity: bundle.SeverityWarning, Reason: reason.ModelInvalid, Object: s.Ref, Message: "cannot be read, so it is not used as a model", Fix: "correct the object, or remove it from the inputs",
 		})
 		return model{}, false
 	}
@@ -120,14 +120,14 @@ func (d *draft) inZone(m model) bool {
 	return d.options.Zone != "" && zone != "" && at(zone).text(m.provider) == d.options.Zone
 }
 
-// start is the providerSpec to change: the model's, or what is the same on every cluster of the platform.
+// start returns the providerSpec to change: the model's, or the values that are the same in every cluster of the platform.
 func (d *draft) start() object {
 	if d.model.exists() {
 		if labels := d.model.nodeLabels(); len(labels) > 0 {
-			d.add(bundle.SeverityInfo, reason.LabelsLeftOut, nodeLabelsField, fmt.Sprintf("%s gives its nodes %s; this MachineSet does not", d.model.ref, listed(labels)), "add the labels if the Windows nodes shall have them")
+			d.add(bundle.SeverityInfo, reason.LabelsLeftOut, nodeLabelsField, fmt.Sprintf("%s labels its nodes with %s; this MachineSet does not", d.model.ref, listed(labels)), "add the labels if the Windows nodes should have them")
 		}
 		if len(d.model.ownTaints()) > 0 {
-			d.add(bundle.SeverityInfo, reason.TaintsLeftOut, taintsField, fmt.Sprintf("%s gives its nodes taints; this MachineSet does not (the kubelet sets os=Windows:NoSchedule)", d.model.ref), "add the taints if the Windows nodes shall have them")
+			d.add(bundle.SeverityInfo, reason.TaintsLeftOut, taintsField, fmt.Sprintf("%s taints its nodes; this MachineSet does not (the kubelet itself sets os=Windows:NoSchedule)", d.model.ref), "add the taints if the Windows nodes should have them")
 		}
 		copied, _ := clone(d.model.provider).(object)
 		return copied

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// path leads to a value in a JSON object: names and positions in lists, written a.b[0].c.
+// path is the path of a value in a JSON object: names and indexes of lists, written a.b[0].c.
 type path []any
 
 var (
@@ -30,7 +30,7 @@ func parsePath(s string) (path, error) {
 	return p, nil
 }
 
-// at is a path of the program itself.
+// at returns a path that is a constant of the program.
 func at(s string) path {
 	p, err := parsePath(s)
 	if err != nil {
@@ -39,7 +39,7 @@ func at(s string) path {
 	return p
 }
 
-// within tells whether the path is the other or leads into it.
+// within reports whether the path is the other path or below it.
 func (p path) within(other path) bool {
 	if len(p) < len(other) {
 		return false
@@ -92,8 +92,8 @@ func (p path) text(v any) string {
 	return s
 }
 
-// put returns v with the value at the path. Objects and lists on the way are made where there is nothing; a list grows by
-// one element at its end.
+// put returns v with the value at the path. Missing objects and lists on the way are created; a list can grow by one element
+// at its end.
 func (p path) put(v, value any) (any, error) {
 	if len(p) == 0 {
 		return value, nil
@@ -102,7 +102,7 @@ func (p path) put(v, value any) (any, error) {
 	case string:
 		o, ok := v.(object)
 		if !ok && v != nil {
-			return nil, fmt.Errorf("%s is inside something that is no object", part)
+			return nil, fmt.Errorf("%s is not inside an object", part)
 		}
 		inner, err := p[1:].put(o[part], value)
 		if err != nil {
@@ -116,7 +116,7 @@ func (p path) put(v, value any) (any, error) {
 	case int:
 		list, ok := v.([]any)
 		if !ok && v != nil {
-			return nil, fmt.Errorf("[%d] is inside something that is no list", part)
+			return nil, fmt.Errorf("[%d] is not inside a list", part)
 		}
 		if part > len(list) {
 			return nil, fmt.Errorf("[%d] is beyond the end of the list, which has %d elements", part, len(list))
@@ -131,10 +131,10 @@ func (p path) put(v, value any) (any, error) {
 		list[part] = inner
 		return list, nil
 	}
-	return nil, fmt.Errorf("a path of names and numbers holds %T", p[0])
+	return nil, fmt.Errorf("a path of names and numbers contains %T", p[0])
 }
 
-// filled tells whether a value says anything: a text, a number or a true somewhere in it.
+// filled reports whether a value contains a text, a number or true.
 func filled(v any) bool {
 	switch v := v.(type) {
 	case nil:

@@ -44,7 +44,7 @@ func computerNames(p bundle.Platform) bool {
 	return p == bundle.PlatformAzure || p == bundle.PlatformVSphere || p == bundle.PlatformNutanix
 }
 
-// maxSetName is how many characters the name of a MachineSet may have.
+// maxSetName returns the number of characters that the name of a MachineSet may have.
 func maxSetName(p bundle.Platform) int {
 	if computerNames(p) {
 		return render.MaxComputerName - suffix

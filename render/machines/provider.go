@@ -10,22 +10,22 @@ import (
 	"wmco/render/reason"
 )
 
-// provider is what is known of a platform's providerSpec.
+// provider describes a platform's providerSpec.
 type provider struct {
 	kind, apiVersion string
-	// value is its type.
+	// value returns a new value of its type.
 	value func() any
-	// zone and instanceType are paths, empty where the platform has none.
+	// zone and instanceType are paths. They are empty if the platform has none.
 	zone, instanceType string
-	// start is what a providerSpec begins with where there is no model: what the installer writes on every cluster.
+	// start is the providerSpec without a model: the values that the installer writes in every cluster.
 	start object
 	needs []need
 }
 
-// need is a value without which the cloud makes no machine.
+// need is a value that the cloud needs to create a machine.
 type need struct {
 	path, what string
-	// flag gives it.
+	// flag is the flag that sets it.
 	flag string
 }
 
@@ -115,7 +115,7 @@ func gcpProvider() provider {
 	}
 }
 
-// gcpBootImage is where the image of a boot disk stands that is the first of the disks.
+// gcpBootImage is the path of the boot disk's image if the boot disk is the first disk.
 const gcpBootImage = "disks[0].image"
 
 func vsphereProvider() provider {
@@ -160,7 +160,7 @@ func nutanixProvider() provider {
 	}
 }
 
-// checkNeeds lists everything that is missing, at once.
+// checkNeeds reports every value that is missing.
 func (d *draft) checkNeeds() {
 	for _, n := range providerOf(d.options.Platform).needs {
 		p := at(n.path)

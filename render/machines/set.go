@@ -11,7 +11,7 @@ import (
 	"wmco/render/reason"
 )
 
-// applySet makes the changes that the user typed. They have the last word.
+// applySet applies the user's --set flags, after every other change.
 func (d *draft) applySet() {
 	for _, s := range d.options.Set {
 		name, text, ok := strings.Cut(s, "=")
@@ -27,19 +27,19 @@ func (d *draft) applySet() {
 		}
 		value, err := d.typed(p, text)
 		if err != nil {
-			d.refuse(reason.SetInvalid, field, "does not take this value: "+err.Error(), "see the fields of "+providerOf(d.options.Platform).kind+" in the documentation of the Machine API")
+			d.refuse(reason.SetInvalid, field, "does not accept this value: "+err.Error(), "see the fields of "+providerOf(d.options.Platform).kind+" in the documentation of the Machine API")
 			continue
 		}
 		changed, err := p.put(d.provider, value)
 		if err != nil {
-			d.refuse(reason.SetInvalid, field, "cannot be set: "+err.Error(), "set the whole value that it is inside of")
+			d.refuse(reason.SetInvalid, field, "cannot be set: "+err.Error(), "set the whole value that contains it")
 			continue
 		}
 		d.provider, _ = changed.(object)
 	}
 }
 
-// sets tells whether a --set touches what is at the path.
+// sets reports whether a --set changes the value at the path, or a part of it.
 func (d *draft) sets(p path) bool {
 	for _, s := range d.options.Set {
 		name, _, _ := strings.Cut(s, "=")
@@ -50,8 +50,8 @@ func (d *draft) sets(p path) bool {
 	return false
 }
 
-// typed reads a value as the YAML that it looks like, or as plain text where the field wants text. A field that the
-// platform does not know is refused: the cloud would not say a word.
+// typed reads a value as YAML, or as plain text if the field is a text. A field that the platform's type does not have is
+// refused, because the Machine API would ignore it.
 func (d *draft) typed(p path, text string) (any, error) {
 	var value any
 	data, err := yaml.YAMLToJSON([]byte(text))
@@ -67,7 +67,7 @@ func (d *draft) typed(p path, text string) (any, error) {
 	return value, err
 }
 
-// fits holds a value at a path, and nothing else, against the platform's type.
+// fits checks one value at a path against the platform's type.
 func (d *draft) fits(p path, value any) error {
 	first := make(path, len(p))
 	for i, part := range p {

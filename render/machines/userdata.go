@@ -11,16 +11,16 @@ import (
 	"wmco/templates"
 )
 
-// Names of the Secret that MachineSets take user data from, as users of WMCO know it.
+// The Secret with the user data. Its name and key are those of the existing operator.
 const (
 	UserDataSecret = "windows-user-data"
 	UserDataKey    = "userData"
-	// Namespace of the Machine API, and of everything here.
+	// Namespace is the namespace of the Machine API, and of everything here.
 	Namespace = "openshift-machine-api"
 )
 
 const (
-	// administrator is the account that the operator signs in to where the cloud creates no other.
+	// administrator is the account that the operator logs in to if the cloud creates no other.
 	administrator = "Administrator"
 	// launchVersion is the first EC2Launch v2 whose add-routes knows --persistent.
 	launchVersion = "2.0.2107"
@@ -29,13 +29,13 @@ const (
 	launchInstaller = "https://s3.amazonaws.com/amazon-ec2launch-v2/windows/amd64/latest/AmazonEC2Launch.msi"
 )
 
-// userData is what the template sees.
+// userData is the view of the template.
 type userData struct {
-	// Tags tell the cloud's agent that the text is PowerShell and to run it at every start. GCP runs it as it is.
+	// Tags make the cloud's agent run the text as PowerShell at every start. GCP runs it without tags.
 	Tags      bool
 	PublicKey string
 	Firewall  []bundle.FirewallRule
-	// Administrator is empty where the cloud creates the account that the operator signs in to.
+	// Administrator is empty if the cloud creates the account that the operator logs in to.
 	Administrator string
 	// MetadataRoutes asks EC2Launch to keep the routes to the metadata service.
 	MetadataRoutes  bool
@@ -43,8 +43,8 @@ type userData struct {
 	LaunchInstaller string
 }
 
-// UserData is the script that a new Windows machine runs to let the holder of the key in. The key is the contents of a
-// public key file; what is wrong with it is an ErrPublicKey. The same platform and key give the same bytes.
+// UserData returns the script with which a new Windows host accepts logins with the key. publicKey is the contents of a
+// public key file; an error about it wraps ErrPublicKey. The same platform and key give the same bytes.
 func UserData(p bundle.Platform, publicKey string) (string, error) {
 	if !slices.Contains(Platforms(), p) {
 		return "", fmt.Errorf("platform %q has no user data: it is none of %s", p, platformNames(", "))
@@ -58,7 +58,7 @@ func UserData(p bundle.Platform, publicKey string) (string, error) {
 		MetadataRoutes: p == bundle.PlatformAWS, LaunchVersion: launchVersion, LaunchInstaller: launchInstaller,
 	}
 	if p == bundle.PlatformAzure {
-		view.Administrator = "" // Azure creates capi
+		view.Administrator = "" // Azure creates the account capi
 	}
 	return view.script()
 }
@@ -77,7 +77,7 @@ func (v userData) script() (string, error) {
 	return out.String(), nil
 }
 
-// Secret is the Secret that MachineSets refer to, with the user data in it.
+// Secret returns the Secret with the user data, which MachineSets refer to.
 func Secret(userData string) Manifest {
 	return Manifest{Object: object{
 		"apiVersion": "v1",

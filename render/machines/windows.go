@@ -11,7 +11,7 @@ import (
 	"wmco/render/reason"
 )
 
-// forWindows changes what a machine of Windows has otherwise than the model's.
+// forWindows changes what a Windows machine needs and the model does not have.
 func (d *draft) forWindows() {
 	switch d.options.Platform {
 	case bundle.PlatformAWS:
@@ -28,14 +28,14 @@ func (d *draft) forWindows() {
 	d.instanceType()
 }
 
-// fallback puts a value that the cluster knows where the model has none.
+// fallback sets a value of the cluster if the model has none.
 func (d *draft) fallback(p, value string) {
 	if at(p).text(d.provider) == "" && value != "" {
 		d.put(at(p), value)
 	}
 }
 
-// image puts the image where it belongs. A model of Linux machines lends everything but its image.
+// image sets the image. A model for Linux keeps everything but its image.
 func (d *draft) image(p string, value any) {
 	if d.options.Image != "" {
 		d.put(at(p), value)
@@ -50,7 +50,7 @@ func (d *draft) imageInvalid(want string) {
 	d.refuse(reason.ImageInvalid, "", fmt.Sprintf("--image %q is not %s", d.options.Image, want), "give "+providerOf(d.options.Platform).needs[0].flag)
 }
 
-// armAnnotation is where the cluster autoscaler learns the architecture of machines that do not exist yet.
+// armAnnotation is where the cluster autoscaler reads the architecture of machines that do not exist yet.
 const armAnnotation = "capacity.cluster-autoscaler.kubernetes.io/labels"
 
 func (d *draft) instanceType() {
@@ -86,7 +86,8 @@ func (d *draft) aws() {
 	}
 }
 
-// otherSubnet: a subnet of AWS is in one zone, and the installer's are named after it.
+// otherSubnet changes the subnet to that of another zone: a subnet of AWS is in one zone, and the installer names it after
+// the zone.
 func (d *draft) otherSubnet(old, zone string) {
 	before := at("subnet").get(d.provider)
 	after, renamed := replaceText(before, old, zone)
@@ -95,10 +96,10 @@ func (d *draft) otherSubnet(old, zone string) {
 		return
 	}
 	d.put(at("subnet"), after)
-	d.add(bundle.SeverityWarning, reason.SubnetRenamed, providerField+".subnet", fmt.Sprintf("%s is in %s; its subnet is looked for by name, with %s in the place of %[2]s", d.model.ref, old, zone), "check that there is such a subnet")
+	d.add(bundle.SeverityWarning, reason.SubnetRenamed, providerField+".subnet", fmt.Sprintf("%s is in %s; the name of its subnet is used, with %s instead of %[2]s", d.model.ref, old, zone), "check that a subnet of this name exists")
 }
 
-// replaceText replaces a word in every text of a value.
+// replaceText replaces a text in every string of a value, and reports whether there was any.
 func replaceText(v any, old, with string) (any, bool) {
 	switch v := v.(type) {
 	case string:
@@ -143,7 +144,7 @@ func (d *draft) azure() {
 		d.put(at("zone"), d.options.Zone)
 	}
 	if security := at("securityProfile.settings.securityType").text(d.provider); security != "" {
-		d.add(bundle.SeverityInfo, reason.SecurityKept, providerField+".securityProfile", fmt.Sprintf("the model asks for %s, which needs an image of generation 2", security), "choose such an image, such as one whose SKU ends in -g2")
+		d.add(bundle.SeverityInfo, reason.SecurityKept, providerField+".securityProfile", fmt.Sprintf("the model uses %s, which needs an image of generation 2", security), "choose such an image, for example one whose SKU ends in -g2")
 	}
 	size, _ := at("osDisk.diskSizeGB").get(d.provider).(json.Number)
 	n, err := size.Int64()
@@ -152,7 +153,7 @@ func (d *draft) azure() {
 	}
 }
 
-// bootImage leads to the image of GCP's boot disk.
+// bootImage returns the path of the image of GCP's boot disk.
 func (d *draft) bootImage() path {
 	p := at(gcpBootImage)
 	disks, _ := at("disks").get(d.provider).([]any)
@@ -182,7 +183,7 @@ func (d *draft) gcp() {
 func (d *draft) vsphere() {
 	d.image("template", d.options.Image)
 	if d.model.exists() && !d.model.windows() {
-		d.put(at("snapshot"), "") // it is one of the other template
+		d.put(at("snapshot"), "") // the model's is of its own template
 	}
 	f, ok := d.failureDomain()
 	if !ok {
@@ -226,7 +227,7 @@ func (d *draft) nutanix() {
 	d.put(at("subnets"), subnets)
 }
 
-// failureDomain finds the zone that is asked for. Without a model, the only one there is serves.
+// failureDomain returns the requested zone. Without a model, the only failure domain is used.
 func (d *draft) failureDomain() (FailureDomain, bool) {
 	domains := d.options.Cluster.FailureDomains
 	if d.options.Zone == "" {

@@ -32,14 +32,14 @@ func manyInputs(n int, folder func(entry int) string) Inputs {
 // perRegistry is how mirroring tools lay mirrors out.
 func perRegistry(entry int) string { return fmt.Sprintf("registry-%d", entry%300) }
 
-// perEntry is the worst for size: no endpoint is shared, and the names do not compress.
+// perEntry gives the largest files: no endpoint is shared, and the names do not compress.
 func perEntry(entry int) string {
 	sum := sha256.Sum256([]byte{byte(entry), byte(entry >> 8)})
 	return hex.EncodeToString(sum[:6])
 }
 
-// BenchmarkBuild3000 makes the files of 3,000 entries. Wanted: at most 100 ms. It also tells the size of what they hold as
-// TOML, and of that compressed.
+// BenchmarkBuild3000 makes the files of 3,000 entries, which should take at most 100 ms. It also reports their size as TOML,
+// plain and compressed.
 func BenchmarkBuild3000(b *testing.B) {
 	for _, c := range []struct {
 		name   string
@@ -74,7 +74,7 @@ func packedSize(b *testing.B, text []byte) int {
 	return packed.Len()
 }
 
-// BenchmarkMerge3000 is the part of it that is OpenShift's.
+// BenchmarkMerge3000 merges the same entries as OpenShift does.
 func BenchmarkMerge3000(b *testing.B) {
 	in := manyInputs(3_000, perRegistry)
 	for b.Loop() {
@@ -82,7 +82,7 @@ func BenchmarkMerge3000(b *testing.B) {
 	}
 }
 
-// approximateTOML is near enough to the rendered files to judge their size; the template itself is out of reach here.
+// approximateTOML is similar enough to the rendered files to compare sizes; this package cannot import the template.
 func approximateTOML(b *testing.B, files []HostsFile) []byte {
 	b.Helper()
 	type hostTable struct {

@@ -10,7 +10,7 @@ import (
 	"wmco/render/reason"
 )
 
-// Result is what a cluster's inputs come to.
+// Result is the hosts files of a cluster, and the findings about its inputs.
 type Result struct {
 	// Files are by host.
 	Files    []HostsFile
@@ -34,7 +34,7 @@ func Build(in Inputs, partial PartialNever) Result {
 	return Result{Files: files, Findings: b.findings.Sorted()}
 }
 
-// builder collects what is asked of each registry host.
+// builder collects the configuration of each registry host.
 type builder struct {
 	in          Inputs
 	partial     PartialNever
@@ -43,9 +43,9 @@ type builder struct {
 	findings    bundle.Findings
 
 	insecure, blocked, allowed []scope
-	// sources are all that have mirrors, and whether each must never be contacted.
+	// sources are all sources with mirrors, and whether each must never be contacted.
 	sources map[string]bool
-	// neverBy are the same by what they mean: spellings of one source are one, and the stricter counts.
+	// neverBy are the same by scope. Of two spellings of one source, the stricter counts.
 	neverBy map[scope]bool
 	// neverOn are the sources that must never be contacted, by host.
 	neverOn map[string][]scope
@@ -56,13 +56,13 @@ type builder struct {
 // host is one registry.
 type host struct {
 	name string
-	// chains are the lists of endpoints, each in the order that some source demands.
+	// chains are lists of endpoints, each in the order of one source.
 	chains [][]scope
 	// tagged are the endpoints that tags may be resolved at, digested those that some source pulls digests from.
 	tagged, digested map[scope]bool
-	// mirrors are those that an endpoint stands for, the first one first.
+	// mirrors are the mirrors that an endpoint stands for, in their order.
 	mirrors map[scope][]scope
-	// never and allow are the sources on this host by policy; blocked tells that Image/cluster blocks the whole host.
+	// never and allow are the sources on this host by policy. blocked reports whether Image/cluster blocks the whole host.
 	never, allow []scope
 	blocked      bool
 	insecure     bool
@@ -89,8 +89,8 @@ func (b *builder) info(why string, f bundle.Finding) {
 	b.findings = append(b.findings, f)
 }
 
-// parseScopes reads the lists of Image/cluster. OpenShift takes entries that are no scopes, such as one with a tag, and
-// so they must not hold up the rest; they stay as the zero scope, which covers nothing.
+// parseScopes reads the lists of Image/cluster. OpenShift accepts entries that are not scopes, such as one with a tag, so
+// they are a warning here. They become the zero scope, which covers nothing.
 func (b *builder) parseScopes() {
 	parse := func(name, why string, texts []string) []scope {
 		list := make([]scope, len(texts))
@@ -99,7 +99,7 @@ func (b *builder) parseScopes() {
 			list[i] = s
 			if !ok {
 				b.warn(why, bundle.Finding{
-					Object: b.in.Scopes.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", name, i), Message: fmt.Sprintf("%q is left out on Windows nodes: it is no registry or part of one", shownScope(text)), Fix: fixScope,
+					Object: b.in.Scopes.Ref, Field: fmt.Sprintf("spec.registrySources.%s[%d]", name, i), Message: fmt.Sprintf("%q is left out on Windows nodes: it is not a registry or a part of one", shownScope(text)), Fix: fixScope,
 				})
 			}
 		}
@@ -165,7 +165,7 @@ func (b *builder) addChain(c Chain, kind pullKind) {
 	for _, m := range c.Mirrors {
 		mirror, _ := parseScope(m)
 		if b.refused(mirror) {
-			b.info(reason.MirrorBlocked, bundle.Finding{Object: refs[0], Field: c.Source, Message: fmt.Sprintf("mirror %s of %s is blocked itself, so it is left out", m, c.Source), Fix: "unblock the mirror's registry, or remove the mirror"})
+			b.info(reason.MirrorBlocked, bundle.Finding{Object: refs[0], Field: c.Source, Message: fmt.Sprintf("mirror %s of %s is left out: its registry is blocked, or it is a source that must never be contacted", m, c.Source), Fix: "unblock the mirror's registry, or remove the mirror"})
 			continue
 		}
 		x, ok := mirror.without(source.path)
@@ -178,7 +178,7 @@ func (b *builder) addChain(c Chain, kind pullKind) {
 		}
 		endpoints = appendNew(endpoints, x)
 		h.mirrors[x] = appendNew(h.mirrors[x], mirror)
-		b.tellNeverInside(mirror, refs[0], c.Source)
+		b.reportNeverInside(mirror, refs[0], c.Source)
 	}
 	h.addEndpoints(endpoints, kind)
 	if b.sources[c.Source] {
@@ -212,7 +212,7 @@ func appendNew[E comparable](list []E, e E) []E {
 	return append(list, e)
 }
 
-// refs are the objects whose sets name the source.
+// refs returns the objects whose sets name the source.
 func (b *builder) refs(source string, kind pullKind) []bundle.Ref {
 	if b.refsOf == nil {
 		b.refsOf = map[pullKind]map[string][]bundle.Ref{kindDigest: {}, kindTag: {}}
@@ -229,30 +229,30 @@ func (b *builder) refs(source string, kind pullKind) []bundle.Ref {
 	return refs
 }
 
-// unrepresentable tells why a source can have no hosts file.
+// unrepresentable returns why a source can have no hosts file; empty if it can have one.
 func unrepresentable(source scope) string {
 	if source.wildcard {
-		return "containerd knows no wildcards"
+		return "containerd does not support wildcards"
 	}
 	if err := bundle.CheckName(directoryName(source.host)); err != nil {
-		return "Windows cannot have a folder of that name"
+		return "Windows does not allow a folder of that name"
 	}
 	return ""
 }
 
 func (b *builder) notRepresentable(refs []bundle.Ref, c Chain, why string) {
 	b.warn(reason.MirrorNotRepresentable, bundle.Finding{
-		Object: refs[0], Field: c.Source, Message: fmt.Sprintf("source %s is left out: %s", c.Source, why), Fix: "name each registry as a source of its own",
+		Object: refs[0], Field: c.Source, Message: fmt.Sprintf("source %s is left out: %s", c.Source, why), Fix: "use a separate source for each registry",
 	})
 	if b.sources[c.Source] {
 		b.warn(reason.NeverNotKept, bundle.Finding{
-			Object: refs[0], Field: c.Source, Message: fmt.Sprintf("NeverContactSource is not kept on Windows nodes for %s: %s", c.Source, why), Fix: "name each registry as a source of its own",
+			Object: refs[0], Field: c.Source, Message: fmt.Sprintf("NeverContactSource has no effect on Windows nodes for %s: %s", c.Source, why), Fix: "use a separate source for each registry",
 		})
 	}
 }
 
-// refused tells whether a mirror must not be asked: OpenShift looks a mirror up like any registry, and one that is blocked,
-// or never to be contacted as a source, is not asked. The most specific entry counts.
+// refused reports whether a mirror must not be asked. OpenShift looks a mirror up like any registry, and does not ask one
+// that is blocked or is a source that must never be contacted. The most specific entry counts.
 func (b *builder) refused(mirror scope) bool {
 	if covered(b.blocked, mirror) {
 		return true
@@ -274,7 +274,7 @@ func (b *builder) refused(mirror scope) bool {
 	return false
 }
 
-// files makes the file of each host, in the order of their names.
+// files returns the file of each host, in the order of their names.
 func (b *builder) files() []HostsFile {
 	var files []HostsFile
 	names := make([]string, 0, len(b.hosts))
@@ -294,7 +294,7 @@ func (b *builder) files() []HostsFile {
 	return files
 }
 
-// file joins all that is asked of one host. There is none where nothing is left.
+// file returns the file of one host, and reports whether there is anything in it.
 func (b *builder) file(h *host) (HostsFile, bool) {
 	slices.SortFunc(h.causes, func(x, y bundle.Ref) int { return cmp.Compare(x.String(), y.String()) })
 	if len(b.allowed) > 0 && !h.permitted && !b.allowedByWildcard(h) {
@@ -302,9 +302,9 @@ func (b *builder) file(h *host) (HostsFile, bool) {
 	}
 	f := HostsFile{Host: h.name, Directory: directoryName(h.name), Hosts: b.endpoints(h), Causes: h.causes}
 	if len(f.Hosts) > 0 {
-		b.tellWidened(h)
+		b.reportWidened(h)
 	}
-	b.tellNever(h)
+	b.reportNever(h)
 	if slices.ContainsFunc(f.Hosts, func(e Endpoint) bool { return !e.Authorization.IsZero() }) {
 		f.Causes = appendNew(f.Causes, b.in.PullSecretRef)
 	}
@@ -312,8 +312,8 @@ func (b *builder) file(h *host) (HostsFile, bool) {
 	case b.closes(h) && len(f.Hosts) == 0:
 		return blocked(h.name, h.causes), true
 	case b.closes(h):
-		// The last mirror stands as server too, with the same keys: containerd would add the source otherwise. It is
-		// asked twice when it fails, which harms nobody; older versions read no file with a server alone.
+		// The last mirror is the server too, because containerd would add the source otherwise. It is asked twice if it
+		// fails, which does no harm; older versions of containerd do not read a file with only a server.
 		f.Server = f.Hosts[len(f.Hosts)-1]
 	case h.insecure:
 		f.Server = Endpoint{URL: endpointURL(scope{host: h.name}, transportAny), Capabilities: []Capability{Pull, Resolve}, SkipVerify: true}
@@ -325,7 +325,7 @@ func (b *builder) allowedByWildcard(h *host) bool {
 	return b.partial == Open && covered(b.allowed, scope{host: h.name})
 }
 
-// endpoints are those of all sources of the host in one order.
+// endpoints returns the endpoints of all sources on the host in one order.
 func (b *builder) endpoints(h *host) []Endpoint {
 	byName := map[string]scope{}
 	var lists [][]string
@@ -339,13 +339,13 @@ func (b *builder) endpoints(h *host) []Endpoint {
 	}
 	order := mergeLists(lists, h.name)
 	for _, list := range lists {
-		b.tellOrder(h, list, order)
+		b.reportOrder(h, list, order)
 	}
 	var out []Endpoint
 	for _, name := range order {
 		x, known := byName[name]
 		if !known || x == (scope{host: h.name}) && b.closes(h) {
-			continue // the source: named by no list, or not to be asked
+			continue // the source, if no list names it or it must not be asked
 		}
 		out = append(out, b.endpoint(h, x))
 	}
@@ -369,14 +369,14 @@ func (b *builder) endpoint(h *host, x scope) Endpoint {
 	case insecure == len(mirrors):
 		t, e.SkipVerify = transportAny, true
 	case insecure > 0:
-		b.tellMixedTransport(x)
+		b.reportMixedTransport(x)
 	}
-	b.tellCredentials(x, mirrors)
+	b.reportCredentials(x, mirrors)
 	e.URL = endpointURL(x, t)
 	return e
 }
 
-// closes tells whether the registry itself must not be asked.
+// closes reports whether the registry itself must not be asked.
 func (b *builder) closes(h *host) bool {
 	if h.blocked {
 		return true

@@ -11,8 +11,8 @@ import (
 	"wmco/bundle"
 )
 
-// idms, itms and icsp write sets as "source mirror mirror", with "!" before the source for NeverContactSource and "+"
-// for an explicit AllowContactingSource.
+// idms and itms parse sets written as "source mirror mirror", with "!" before the source for NeverContactSource and "+" for
+// an explicit AllowContactingSource.
 func idms(lines ...string) []Set { return sets(DigestSet, lines) }
 func itms(lines ...string) []Set { return sets(TagSet, lines) }
 
@@ -32,8 +32,8 @@ func sets(kind SetKind, lines []string) []Set {
 	return list
 }
 
-// show writes files as "dir: server=... endpoint endpoint", an endpoint as its URL with /v2 left out and "+t" where
-// tags may be resolved.
+// show prints files as "dir: server=... endpoint endpoint", an endpoint as its URL without /v2, with "+t" if tags may be
+// resolved, "(push)" if it blocks and "~" if it is insecure.
 func show(files []HostsFile) []string {
 	var lines []string
 	for _, f := range files {
@@ -71,7 +71,7 @@ func reasons(findings bundle.Findings) []string {
 	return list
 }
 
-func TestDecidedOutcomes(t *testing.T) {
+func TestHostsFilesAndFindings(t *testing.T) {
 	const widened, notRepresentable = "warning MirrorScopeWidened", "warning MirrorNotRepresentable"
 	tests := []struct {
 		name     string
@@ -185,7 +185,7 @@ func TestWhereAnImageIsLookedFor(t *testing.T) {
 	}
 }
 
-func TestKeysOfThePullSecretHideAPassword(t *testing.T) {
+func TestPasswordsInKeysOfThePullSecretAreMasked(t *testing.T) {
 	secret := bundle.NewSecret(`{"auths":{"https://user:hunter2@reg.io/a":{"auth":"!"},"user:hunter2@reg.io":{"auth":"!"}}}`)
 	r := Build(Inputs{PullSecret: secret}, Closed)
 	if len(r.Findings) != 2 || strings.Contains(fmt.Sprint(r.Findings), "hunter2") {

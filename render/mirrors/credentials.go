@@ -28,7 +28,8 @@ type dockerAuth struct {
 	IdentityToken string `json:"identitytoken"`
 }
 
-// credentials reads the pull secret. A bad entry is told and left out; the others go on. No value reaches a finding.
+// credentials reads the pull secret. An invalid entry is reported and left out; the others are used. Findings contain no
+// values.
 func (in Inputs) credentials() ([]credential, bundle.Findings) {
 	text := strings.TrimSpace(in.PullSecret.Reveal())
 	if text == "" {
@@ -53,7 +54,7 @@ func (in Inputs) credentials() ([]credential, bundle.Findings) {
 	return list, findings
 }
 
-// compareKeys puts keys that are addresses behind the others: of two keys for one place the plain one counts, as for
+// compareKeys orders keys with a scheme after the others: of two keys for one place, the plain one counts, as in
 // containers/image (pkg/docker/config).
 func compareKeys(x, y string) int {
 	order := func(key string) int { return strings.Count(key, "://") }
@@ -67,7 +68,7 @@ func (in Inputs) badCredential(field, message string) bundle.Finding {
 	}
 }
 
-// authorization is the header of an entry, or what is wrong with it.
+// authorization returns the header of an entry, or what is wrong with the entry.
 func authorization(raw json.RawMessage) (bundle.Secret, string) {
 	var a dockerAuth
 	if json.Unmarshal(raw, &a) != nil {
@@ -86,14 +87,14 @@ func authorization(raw json.RawMessage) (bundle.Secret, string) {
 			return bundle.Secret{}, "auth is not base64 of user:password"
 		}
 	}
-	// Azure's registries write a user of zeros and no password beside the token.
+	// Azure's registries write a user of zeros and no password with the token.
 	if a.IdentityToken != "" && (user == "" || password == "") {
 		return bundle.Secret{}, "holds an identity token only, which containerd cannot use for a mirror"
 	}
 	return bundle.NewSecret("Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))), ""
 }
 
-// shownKey hides a user and password that somebody wrote into the address.
+// shownKey masks a user and password in an address.
 func shownKey(key string) string {
 	host, path, found := strings.Cut(key, "@")
 	if !found {
@@ -105,7 +106,7 @@ func shownKey(key string) string {
 	return bundle.MaskedText + "@" + path
 }
 
-// shownScope is shownKey for what should be a registry or part of one. An image by digest, which is neither, hides nothing.
+// shownScope is shownKey for what should be a registry or a part of one. The digest of an image is not masked.
 func shownScope(text string) string {
 	if _, digest, _ := strings.Cut(text, "@"); strings.HasPrefix(digest, "sha256:") {
 		return text
@@ -113,7 +114,7 @@ func shownScope(text string) string {
 	return shownKey(text)
 }
 
-// decodeBase64 takes padded and unpadded text.
+// decodeBase64 accepts padded and unpadded text.
 func decodeBase64(text string) (string, bool) {
 	data, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(strings.TrimSpace(text), "="))
 	return string(data), err == nil
@@ -123,8 +124,8 @@ const dockerHub = "docker.io"
 
 var apiVersion = regexp.MustCompile(`^v[12]/`)
 
-// credentialKey writes a key as host[/path]: without scheme and API version, and with Docker Hub's one name. A version
-// stands right behind the host, and a slash or a scheme tells it from a namespace (k8s.io/kubernetes
+// credentialKey returns a key as host[/path], without scheme and API version, and with one name for Docker Hub. A version
+// follows the host, and a slash after it or a scheme distinguishes it from a namespace (k8s.io/kubernetes
 // pkg/credentialprovider, DockerKeyring.Add).
 func credentialKey(key string) string {
 	plain := strings.TrimPrefix(strings.TrimPrefix(key, "https://"), "http://")
@@ -143,7 +144,7 @@ func credentialKey(key string) string {
 	return host + "/" + path
 }
 
-// headerFor finds the credentials for a mirror: those of the longest key that it lies in.
+// headerFor returns the credentials for a mirror: those of the longest key that covers it.
 func headerFor(list []credential, mirror scope) credential {
 	best := credential{}
 	for _, c := range list {

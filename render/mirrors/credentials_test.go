@@ -121,7 +121,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// FuzzCredentials: no text of a secret ends the program, and none of its values is in a finding.
+// FuzzCredentials: no secret causes a panic, and no value of a secret appears in a finding.
 func FuzzCredentials(f *testing.F) {
 	f.Add(auths("m.io", encoded("user:password")), "m.io", "user", "password", uint8(0))
 	f.Add(`{"auths": {"": null}}`, "https://index.docker.io/v1/", "", "", uint8(1))
@@ -135,7 +135,7 @@ func FuzzCredentials(f *testing.F) {
 				checkHeader(t, e.Authorization)
 			}
 		}
-		// An entry whose values can be told from everything else.
+		// An entry whose values are marked.
 		const mark = "xyzzy"
 		if strings.Contains(key, mark) {
 			return
@@ -155,16 +155,16 @@ func FuzzCredentials(f *testing.F) {
 			t.Fatal(err)
 		}
 		r := Build(mirrored(string(data), "m.io/org/app"), Closed)
-		told := fmt.Sprintf("%+v %q", r.Findings, r.Findings)
+		shown := fmt.Sprintf("%+v %q", r.Findings, r.Findings)
 		for _, secret := range []string{mark, auth, encoded(mark)[:6]} {
-			if strings.Contains(told, secret) {
-				t.Fatalf("%q of %s in findings %s", secret, data, told)
+			if strings.Contains(shown, secret) {
+				t.Fatalf("%q of %s in findings %s", secret, data, shown)
 			}
 		}
 	})
 }
 
-// checkHeader wants a header that containerd can send: user and password, not empty, in one line.
+// checkHeader fails unless containerd can send the header: user and password, not empty, in one line.
 func checkHeader(t *testing.T, header bundle.Secret) {
 	t.Helper()
 	if header.IsZero() {
@@ -177,7 +177,7 @@ func checkHeader(t *testing.T, header bundle.Secret) {
 	}
 }
 
-// auths writes a secret of keys and their auth fields, which are put between quotes as they are.
+// auths returns a secret of keys and their auth fields, which are quoted without escaping.
 func auths(pairs ...string) string {
 	var list []string
 	for i := 0; i < len(pairs); i += 2 {
@@ -209,8 +209,8 @@ func badFields(findings bundle.Findings) []string {
 	return fields
 }
 
-// Somebody writes a password where a registry should be: it is refused or left out, and not told.
-func TestPasswordsInRegistriesAreNotTold(t *testing.T) {
+// A password in the place of a registry is refused or left out, and no finding shows it.
+func TestPasswordsInRegistriesAreNotShown(t *testing.T) {
 	t.Parallel()
 	const bad = "user:sesame-mirror@mirror.example/x"
 	for _, in := range []Inputs{

@@ -15,27 +15,26 @@ const (
 	Pull Capability = "pull"
 	// Resolve turns a tag into a digest.
 	Resolve Capability = "resolve"
-	// Push is nothing that a node does. A server that can only push is never asked for an image, which is how a
-	// registry is blocked.
+	// Push is not used by nodes. A server that can only push is never asked for an image, so it blocks a registry.
 	Push Capability = "push"
 )
 
-// Endpoint is one place that containerd asks. Its URL has the API version in it and is used as it is (override_path).
+// Endpoint is one place that containerd asks. Its URL contains the API version and is used unchanged (override_path).
 type Endpoint struct {
 	URL          string
 	Capabilities []Capability
-	// SkipVerify takes any certificate, and plain HTTP where the URL says http.
+	// SkipVerify accepts any certificate, and plain HTTP if the URL's scheme is http.
 	SkipVerify bool
 	// Authorization is the value of that header; zero for none.
 	Authorization bundle.Secret
 }
 
-// IsZero tells that there is no endpoint.
+// IsZero reports whether there is no endpoint.
 func (e Endpoint) IsZero() bool { return e.URL == "" }
 
 // HostsFile is the configuration of one registry host.
 type HostsFile struct {
-	// Host is the registry, with its port; "_default" for all that have no file of their own.
+	// Host is the registry, with its port; DefaultHost for all registries without a file.
 	Host string
 	// Directory is the folder's name.
 	Directory string
@@ -57,7 +56,7 @@ func (f HostsFile) Masked() HostsFile {
 	return f
 }
 
-// DefaultHost is the registry of the file for all registries without one of their own.
+// DefaultHost is the Host of the file for all registries without a file.
 const DefaultHost = "_default"
 
 // directoryName is the folder that containerd looks into first on every system: a port is written _5000_, because
@@ -70,7 +69,7 @@ func directoryName(host string) string {
 	return name + "_" + port + "_"
 }
 
-// blocked is a file that lets nothing through.
+// blocked returns a file that blocks every pull.
 func blocked(host string, causes []bundle.Ref) HostsFile {
 	url := "https://blocked.invalid/v2"
 	if host != DefaultHost {
@@ -79,18 +78,18 @@ func blocked(host string, causes []bundle.Ref) HostsFile {
 	return HostsFile{Host: host, Directory: directoryName(host), Server: Endpoint{URL: url, Capabilities: []Capability{Push}}, Causes: causes}
 }
 
-// transport is how an endpoint is spoken to.
+// transport is the scheme of an endpoint's URL.
 type transport string
 
 const (
 	transportTLS transport = "https"
-	// transportAny is TLS without a look at the certificate, or no TLS: containerd tries both for an http URL with
+	// transportAny is TLS without verification of the certificate, or no TLS: containerd tries both for an http URL with
 	// skip_verify.
 	transportAny transport = "http"
 )
 
-// endpointURL is the address of an endpoint: scheme, host, API version, path. Docker Hub's API has another host name
-// than its images, which containerd knows only for registries without a file.
+// endpointURL returns the address of an endpoint: scheme, host, API version, path. Docker Hub's API has another host name
+// than its images; containerd replaces the name only for registries without a file.
 func endpointURL(x scope, t transport) string {
 	host := x.host
 	if host == dockerHub {

@@ -1,12 +1,12 @@
-// Package mirrors turns the mirror sets, image settings and pull secret of a cluster into hosts files, which containerd
-// on a Windows node understands.
+// Package mirrors turns the mirror sets, image settings and pull secret of a cluster into hosts files for containerd on
+// Windows nodes.
 //
 //	sets --validate--> merge per source --express--> endpoints per registry host --join--> hosts files
-//	                   (as OpenShift means it)       (as containerd can do it)
+//	                   (as OpenShift does)           (as containerd can)
 //
 // OpenShift maps scopes (host, or host with a path) to lists of mirrors; containerd maps hosts to lists of endpoints and
-// always asks an endpoint for the whole path. Where the two differ, a finding says what Windows nodes do instead. It is
-// pure and knows nothing of files, clusters or containerd's code.
+// always asks an endpoint for the whole path. Where the two differ, a finding says what Windows nodes do instead. The package
+// is pure: it reads no file and no cluster.
 package mirrors
 
 import "wmco/bundle"
@@ -41,7 +41,7 @@ type Set struct {
 	Field   string
 	Source  string
 	Mirrors []string
-	// Policy is empty where the object says nothing, which counts as AllowContactingSource.
+	// Policy is empty if the object has none, which counts as AllowContactingSource.
 	Policy Policy
 }
 
@@ -53,13 +53,13 @@ type Scopes struct {
 	Allowed  []string
 }
 
-// PartialNever is what happens to a host of which only a part must never be contacted.
+// PartialNever is what happens to a registry host of which only a part must never be contacted.
 type PartialNever string
 
 const (
-	// Closed closes the whole host: nothing reaches the source.
+	// Closed closes the whole host: no part of it is contacted.
 	Closed PartialNever = "Closed"
-	// Open leaves the host open: the policy is not kept.
+	// Open leaves the host open: the policy has no effect.
 	Open PartialNever = "Open"
 )
 

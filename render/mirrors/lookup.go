@@ -12,11 +12,11 @@ type Lookup struct {
 	By string `json:"by"`
 	// Mirrors are the endpoints that are asked, in this order.
 	Mirrors []string `json:"mirrors"`
-	// Source tells whether the image's own registry is asked after them.
+	// Source reports whether the image's own registry is asked after them.
 	Source bool `json:"source"`
 }
 
-// Lookup tells where an image, a full name with a tag or digest, is looked for.
+// Lookup returns where containerd looks for an image, a full name with a tag or digest.
 func (r Result) Lookup(image string) Lookup {
 	l := Lookup{Image: image, By: "tag", Mirrors: []string{}, Source: true}
 	need := Resolve
@@ -36,12 +36,12 @@ func (r Result) Lookup(image string) Lookup {
 	return l
 }
 
-// sourceIsServer tells whether the server is the registry itself, in its insecure form.
+// sourceIsServer reports whether the server is the registry itself, in its insecure form.
 func (f HostsFile) sourceIsServer() bool {
 	return f.Server.URL == endpointURL(scope{host: f.Host}, transportAny)
 }
 
-// fileFor is the file of the image's registry, or the one for all others.
+// fileFor returns the file of the image's registry, or the one for all others.
 func (r Result) fileFor(image string) (HostsFile, bool) {
 	host, _, _ := strings.Cut(image, "/")
 	for _, name := range []string{strings.ToLower(host), DefaultHost} {

@@ -5,17 +5,16 @@ import (
 	"strings"
 )
 
-// Chain is what all sets of one kind say about one source: the mirrors in the order in which they are tried.
+// Chain is the result of all sets of one kind for one source: the mirrors in the order in which they are tried.
 type Chain struct {
 	Source  string
 	Mirrors []string
-	// Never tells that the source itself must not be asked.
+	// Never reports whether the source itself must not be asked.
 	Never bool
 }
 
-// Merge joins sets per source text, each source by itself, into chains ordered by source. Sets without a mirror beside
-// the source are ignored, their policy with them, which is what OpenShift's own implementation does on purpose
-// (openshift/runtime-utils pkg/registries).
+// Merge joins the sets of each source into chains, ordered by source. A set without a mirror other than the source is
+// ignored, with its policy, as in OpenShift's own implementation (openshift/runtime-utils pkg/registries).
 func Merge(sets []Set) []Chain {
 	lists := map[string][][]string{}
 	never := map[string]bool{}
@@ -34,8 +33,9 @@ func Merge(sets []Set) []Chain {
 	return chains
 }
 
-// mergeLists orders the mirrors of one source so that each list's order is kept where all lists allow it. The source
-// stands behind every list that does not name it; at the very end it is left out, because it is tried last anyway.
+// mergeLists orders the mirrors of one source so that each list's order is kept unless lists contradict each other. The
+// source comes after every list that does not name it. If it comes last of all, it is left out, because it is tried last
+// anyway.
 func mergeLists(lists [][]string, source string) []string {
 	var g graph
 	for _, list := range lists {
@@ -55,7 +55,7 @@ func mergeLists(lists [][]string, source string) []string {
 
 // graph is a directed graph over names. Its zero value is empty.
 type graph struct {
-	// after holds the names that come after a name; before counts what must come before it.
+	// after are the names that come after a name; before is the number of names that come before it.
 	after  map[string]map[string]bool
 	before map[string]int
 }
@@ -81,9 +81,9 @@ func (g *graph) node(name string) {
 	}
 }
 
-// sorted returns the names so that every edge points forward, as far as there are no cycles: names that become free
-// together are taken in alphabetical order, first come, first served; a cycle is broken at its alphabetically first
-// name that is still left. This is OpenShift's order to the letter, which a differential test holds it to.
+// sorted returns the names so that every edge points forward, unless there are cycles. Names that become free together
+// follow in alphabetical order. A cycle is broken at its first name in alphabetical order. This is exactly OpenShift's
+// order; a differential test compares the two.
 func (g *graph) sorted() []string {
 	names := make([]string, 0, len(g.after))
 	for name := range g.after {
@@ -111,7 +111,7 @@ func (g *graph) sorted() []string {
 	return out
 }
 
-// release takes a name out of the graph and returns the names that nothing comes before any more.
+// release removes a name from the graph and returns the names that become free: nothing comes before them any more.
 func (g *graph) release(name string, used map[string]bool) []string {
 	var batch []string
 	for next := range g.after[name] {

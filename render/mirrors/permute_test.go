@@ -48,7 +48,7 @@ func withoutCauses(files []HostsFile) []HostsFile {
 	return files
 }
 
-// randomInputs are accepted: sources that are odd by their number are never contacted.
+// randomInputs returns inputs without errors. Sources with an odd number are never contacted.
 func randomInputs(random *rand.Rand) Inputs {
 	sources := []string{"q.io", "q.io/lib", "q.io/lib/box", "Q.io/lib", "Q.io", "m.io/lib", "*.lab.io", "h.io:5000", "docker.io/library"}
 	names := []string{"m.io", "M.io", "m.io/lib", "n.io/lib/box", "n.io/a/lib", "q.io", "q.io/b/lib", "h.io:5000/lib", "h.io:5000/lib/box", "docker.io/library"}

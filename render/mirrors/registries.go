@@ -7,7 +7,7 @@ import (
 	"wmco/render/reason"
 )
 
-// addScopes adds what Image/cluster says of whole hosts, and tells of what containerd cannot do with parts of them.
+// addScopes adds the entries of Image/cluster that are whole hosts, and reports those that containerd cannot express.
 func (b *builder) addScopes() {
 	for i, s := range b.blocked {
 		if s == (scope{}) {
@@ -16,7 +16,7 @@ func (b *builder) addScopes() {
 		field := fmt.Sprintf("spec.registrySources.blockedRegistries[%d]", i)
 		if s.wildcard || s.path != "" || unrepresentable(s) != "" {
 			b.warn(reason.BlockNotRepresentable, bundle.Finding{
-				Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s is not blocked on Windows nodes: containerd can block whole registries by name only", s), Fix: "block the whole registry, or each registry by its name",
+				Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s is not blocked on Windows nodes: containerd can block whole registries only, by name", s), Fix: "block the whole registry, or each registry by its name",
 			})
 			continue
 		}
@@ -41,7 +41,7 @@ func (b *builder) addScopes() {
 func (b *builder) addInsecure(s scope, field string) {
 	if s.wildcard || s.path != "" || unrepresentable(s) != "" {
 		b.warn(reason.InsecureNotRepresentable, bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s is insecure for mirrors in it only: containerd can do without TLS for whole registries by name only", s), Fix: "name the whole registry, or install its CA",
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s applies only to mirrors in it: containerd can skip TLS for whole registries only, by name", s), Fix: "name the whole registry, or install its CA",
 		})
 		return
 	}
@@ -54,12 +54,12 @@ func (b *builder) addAllowed(s scope, field string) {
 	switch {
 	case s.wildcard || unrepresentable(s) != "":
 		b.warn(reason.AllowNotRepresentable, bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s cannot be allowed as such on Windows nodes: %s", s, b.wildcardOutcome()), Fix: "name each allowed registry",
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("%s cannot be expressed on Windows nodes, which need the names of registries: %s", s, b.wildcardOutcome()), Fix: "name each allowed registry",
 		})
 		return
 	case s.path != "":
 		b.warn(reason.AllowWidened, bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("all of %s is allowed on Windows nodes, not only %s: containerd knows whole registries only", s.host, s), Fix: "nothing, if the rest of the registry may be used",
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("all of %s is allowed on Windows nodes, not only %s: containerd configures whole registries", s.host, s), Fix: "nothing, if the rest of the registry may be used",
 		})
 	}
 	h := b.host(s.host)
@@ -69,7 +69,7 @@ func (b *builder) addAllowed(s scope, field string) {
 
 func (b *builder) wildcardOutcome() string {
 	if b.partial == Open {
-		return "registries without an entry of their own stay open"
+		return "registries without mirrors and without an entry of their own stay allowed"
 	}
-	return "registries that only it allows are blocked"
+	return "the registries that only this entry allows are blocked"
 }

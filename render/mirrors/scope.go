@@ -7,9 +7,9 @@ import (
 
 // scope is host[:port][/path], or *.host.
 type scope struct {
-	// host holds the port; it is lower case, as Windows and DNS compare it.
+	// host includes the port. It is lower case, because Windows and DNS ignore case.
 	host string
-	// path is without slashes at its ends, empty for the whole host.
+	// path has no slash at its ends. It is empty for the whole host.
 	path     string
 	wildcard bool
 }
@@ -26,7 +26,7 @@ var (
 	wildcardScope = regexp.MustCompile(`^\*(\.[a-zA-Z0-9]([a-zA-Z0-9-]*[a-zA-Z0-9])?)+$`)
 )
 
-// parseScope tells whether text is a scope. A wildcard has neither port nor path.
+// parseScope reads a scope, and reports whether text is one. A wildcard has neither port nor path.
 func parseScope(text string) (scope, bool) {
 	if wildcardScope.MatchString(text) {
 		return scope{host: strings.ToLower(text), wildcard: true}, true
@@ -45,7 +45,7 @@ func (s scope) String() string {
 	return s.host + "/" + s.path
 }
 
-// covers tells whether everything in other is in s.
+// covers reports whether everything in other is in s.
 func (s scope) covers(other scope) bool {
 	if s.wildcard {
 		name, _, _ := strings.Cut(other.host, ":")
@@ -57,8 +57,8 @@ func (s scope) covers(other scope) bool {
 	return s.path == "" || s.path == other.path || strings.HasPrefix(other.path, s.path+"/")
 }
 
-// without returns s less the path at its end: the endpoint X for which a mirror is X + "/" + path. It tells whether
-// there is one.
+// without returns s without the path at its end: the endpoint X for which the mirror s is X + "/" + path. It reports
+// whether there is one.
 func (s scope) without(path string) (scope, bool) {
 	switch {
 	case path == "":

@@ -8,8 +8,8 @@ import (
 	"wmco/render/reason"
 )
 
-// validate refuses what the machine-config-operator refuses, in its words: Linux nodes keep their last configuration
-// then, and so do Windows nodes.
+// validate refuses what the machine-config-operator refuses, with its messages. Linux nodes then keep their last
+// configuration, and so do Windows nodes.
 func (in Inputs) validate() bundle.Findings {
 	var findings bundle.Findings
 	refuse := func(ref bundle.Ref, field, message, fix string) {
@@ -38,8 +38,8 @@ func (in Inputs) validate() bundle.Findings {
 
 const fixScope = "write host[:port][/namespace[/repository]], without scheme, tag and digest; a source may be *.host"
 
-// conflicts are sources with two policies, over all kinds of sets; no policy counts as AllowContactingSource. Every
-// object that takes part is named.
+// conflicts reports sources with two policies, over all kinds of sets, for every object with such a source. No policy
+// counts as AllowContactingSource.
 func (in Inputs) conflicts() bundle.Findings {
 	policies := map[string]map[Policy]bool{}
 	for _, s := range in.Sets {

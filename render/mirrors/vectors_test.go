@@ -19,7 +19,7 @@ import (
 
 // vector is one configuration and what OpenShift's own code makes of it: entries of registries.conf, or a refusal.
 // testdata/merge.jsonl.gz holds 3,000 of them, results of openshift/runtime-utils of 2023-09-21 and of the checks of the
-// machine-config-operator. internal/registriesconf runs that code itself, where its modules can be had.
+// machine-config-operator. internal/registriesconf runs that code itself, if its modules are available.
 type vector struct {
 	Sets []struct {
 		Kind, Object, Source, Policy string
@@ -63,7 +63,7 @@ func (v vector) sets() []mirrors.Set {
 	return sets
 }
 
-// replaced stands in JSON for bytes that are not UTF-8. A message that quotes such bytes cannot be compared.
+// replaced is what encoding/json writes for bytes that are not UTF-8. A message that quotes such bytes cannot be compared.
 const replaced = "\ufffd"
 
 func (v vector) isMangled() bool {
@@ -95,7 +95,7 @@ func TestMergingAgreesWithOpenShift(t *testing.T) {
 		}
 		compared[refused]++
 	}
-	// 2,032 are refused: without this, a reader that loses the field Refused would pass.
+	// 2,032 are refused. Without this check, the test would pass if the field Refused were not read.
 	if compared[true] != 2032 || compared[false] != 968 {
 		t.Errorf("%d refused and %d merged vectors were compared", compared[true], compared[false])
 	}

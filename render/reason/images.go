@@ -32,7 +32,7 @@ func images() []Entry {
 		{NeverNotKept, isWarning, "Windows nodes may contact a source in spite of NeverContactSource.", "Set the policy for the whole registry, or `mirrors.partialNever: Closed`; use a separate source for each registry."},
 		{BlockNotRepresentable, isWarning, "An entry of blockedRegistries is not blocked on Windows nodes, because it is not a whole registry.", "Block the whole registry by its name."},
 		{InsecureNotRepresentable, isWarning, "An entry of insecureRegistries has no effect, or applies to mirrors only, because it is not a whole registry.", "Name the whole registry, or install its CA."},
-		{AllowNotRepresentable, isWarning, "An entry of allowedRegistries cannot be expressed on Windows nodes. What it allows is blocked, or with `mirrors.partialNever: Open` everything stays allowed.", "Name each allowed registry."},
+		{AllowNotRepresentable, isWarning, "An entry of allowedRegistries cannot be expressed on Windows nodes. The registries that only this entry allows are blocked; with `mirrors.partialNever: Open`, registries without mirrors and without an entry of their own stay allowed.", "Name each allowed registry."},
 		{AllowWidened, isWarning, "An entry of allowedRegistries allows a part of a registry, and Windows nodes may use all of it.", "Nothing, if the rest of the registry may be used."},
 		{PullSecretEntryInvalid, isWarning, "An entry of the pull secret, or all of it, cannot be used. Invalid entries are skipped; the others are not affected.", "Write the entry as `{\"auth\": \"<base64 of user:password>\"}`."},
 		{CredentialsNotUsed, isWarning, "An entry of the pull secret is not used, because containerd has one set of credentials for an endpoint.", "Use one account that may read all mirrors in the endpoint."},

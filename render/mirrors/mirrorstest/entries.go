@@ -1,4 +1,4 @@
-// Package mirrorstest writes what render/mirrors merges as the entries of registries.conf, so that tests can hold it to
+// Package mirrorstest converts what render/mirrors merges to entries of registries.conf, so that tests can compare it with
 // what OpenShift's own code writes for the same mirror sets.
 package mirrorstest
 
@@ -12,7 +12,7 @@ import (
 	"wmco/render/mirrors"
 )
 
-// Entry is what registries.conf says about one source. Digests and Tags are its mirrors in order, for pulls by digest and
+// Entry is the part of registries.conf about one source. Digests and Tags are its mirrors in order, for pulls by digest and
 // by tag.
 type Entry struct {
 	Source        string
@@ -45,7 +45,7 @@ func Entries(sets []mirrors.Set) []Entry {
 func BySource(x, y Entry) int { return cmp.Compare(x.Source, y.Source) }
 
 // Refuses reports whether one of the errors among the findings has OpenShift's message, apart from a user and password that
-// ours hides.
+// the finding masks.
 func Refuses(findings bundle.Findings, message string) bool {
 	return slices.ContainsFunc(findings, func(f bundle.Finding) bool {
 		before, after, hides := strings.Cut(f.Message, bundle.MaskedText)

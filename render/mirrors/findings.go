@@ -1,0 +1,130 @@
+package mirrors
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"wmco/bundle"
+	"wmco/render/reason"
+)
+
+// reportOrder warns if the sources of one host list their mirrors in orders that contradict each other.
+func (b *builder) reportOrder(h *host, list, order []string) {
+	if !b.closes(h) && !slices.Contains(list, h.name) {
+		list = append(slices.Clone(list), h.name) // the source comes last where a list does not name it
+	}
+	at := -1
+	for _, name := range list {
+		i := slices.Index(order, name)
+		if i < 0 {
+			i = len(order) // the source, which comes last where it is not named
+		}
+		if i < at {
+			b.warn(reason.MirrorOrderNotKept, bundle.Finding{
+				Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("the sources on %s list their mirrors in different orders; containerd uses one order per registry: %s", h.name, strings.Join(order, ", ")),
+				Fix: "use the same order of mirrors for all sources on a registry",
+			})
+			return
+		}
+		at = max(at, i)
+	}
+}
+
+// reportWidened reports where containerd asks a mirror for more than its set says.
+func (b *builder) reportWidened(h *host) {
+	parts := partsOf(slices.Concat(h.never, h.allow))
+	if len(parts) > 0 {
+		b.warn(reason.MirrorScopeWidened, bundle.Finding{
+			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("the mirrors for %s are used for every image of %s: containerd configures whole registries", strings.Join(parts, ", "), h.name),
+			Fix: "pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can serve another image",
+		})
+	}
+	for x := range h.tagged {
+		if !h.digested[x] {
+			b.info(reason.TagMirrorServesDigests, bundle.Finding{
+				Object: h.causes[0], Field: h.name, Message: "mirrors for tags are used for digests as well: containerd cannot tell the two apart", Fix: "nothing: a digest is verified wherever the image comes from",
+			})
+			break
+		}
+	}
+}
+
+func partsOf(list []scope) []string {
+	var parts []string
+	for _, s := range list {
+		if s.path != "" {
+			parts = appendNew(parts, s.String())
+		}
+	}
+	slices.Sort(parts)
+	return parts
+}
+
+// reportNever warns if NeverContactSource applies to more than it is set for, or has no effect.
+func (b *builder) reportNever(h *host) {
+	parts := partsOf(h.never)
+	whole := slices.ContainsFunc(h.never, func(s scope) bool { return s.path == "" })
+	switch {
+	case len(h.never) == 0 || h.blocked:
+		return
+	case !whole && b.partial == Open:
+		b.warn(reason.NeverNotKept, bundle.Finding{
+			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("NeverContactSource has no effect for %s: containerd configures whole registries, and mirrors.partialNever is Open", strings.Join(parts, ", ")),
+			Fix: "set the policy for all of " + h.name + ", or mirrors.partialNever: Closed",
+		})
+	case !whole || len(h.allow) > 0:
+		b.warn(reason.NeverWidened, bundle.Finding{
+			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("no part of %s is contacted, although NeverContactSource is set for a part of it only: containerd configures whole registries", h.name),
+			Fix: "mirror everything that Windows nodes pull from " + h.name + ", or set mirrors.partialNever: Open in windows-machine-config",
+		})
+	}
+}
+
+// parent returns the scope one path element above s.
+func (s scope) parent() scope {
+	i := max(strings.LastIndexByte(s.path, '/'), 0)
+	return scope{host: s.host, path: s.path[:i]}
+}
+
+// reportNeverInside warns if a part of a mirror is a source that must never be contacted. OpenShift asks the mirror for
+// everything but that part; containerd asks it for everything.
+func (b *builder) reportNeverInside(mirror scope, ref bundle.Ref, source string) {
+	for _, never := range b.neverOn[mirror.host] {
+		if never != mirror && mirror.covers(never) {
+			b.warn(reason.NeverNotKept, bundle.Finding{
+				Object: ref, Field: never.String(), Message: fmt.Sprintf("NeverContactSource has no effect for %s as a part of the mirror %s of %s", never, mirror, source),
+				Fix: "mirror to another place, or set the policy for all of " + mirror.String(),
+			})
+		}
+	}
+}
+
+// reportMixedTransport warns that an endpoint stands for several mirrors, of which only some are insecure.
+func (b *builder) reportMixedTransport(x scope) {
+	b.warn(reason.InsecureNotRepresentable, bundle.Finding{
+		Object: b.in.Scopes.Ref, Field: x.String(), Message: fmt.Sprintf("TLS is required for %s, although a mirror in it is insecure: another mirror in it is not, and containerd has one setting for both", x),
+		Fix: "name all of " + x.host + " as insecure, or install its CA",
+	})
+}
+
+// reportCredentials warns about entries of the pull secret that are not used, because an endpoint has one Authorization
+// header.
+func (b *builder) reportCredentials(x scope, mirrors []scope) {
+	used := headerFor(b.credentials, mirrors[0])
+	for _, c := range b.credentials {
+		key, ok := parseScope(c.key)
+		if !ok || c.header == used.header {
+			continue
+		}
+		wanted := slices.ContainsFunc(mirrors, func(m scope) bool {
+			return m.covers(key) && m != key || headerFor(b.credentials, m).key == c.key
+		})
+		if wanted {
+			b.warn(reason.CredentialsNotUsed, bundle.Finding{
+				Object: b.in.PullSecretRef, Field: fmt.Sprintf("auths[%q]", c.key), Message: fmt.Sprintf("is not used on Windows nodes: containerd has one set of credentials for all of %s", x),
+				Fix: "use one account that may read all mirrors in " + x.String(),
+			})
+		}
+	}
+}
