@@ -26,7 +26,7 @@ type clause struct {
 type trial struct {
 	*testing.T
 	clause  clause
-	machine Machine
+	fixture Fixture
 	host    applier.Host
 }
 
@@ -48,7 +48,7 @@ func Contract(t *testing.T, maker Maker, skips map[string]string) {
 						skipFor(t, reason)
 					}
 					m := maker(t)
-					c.try(&trial{T: t, clause: c, machine: m, host: m.Host(t)})
+					c.try(&trial{T: t, clause: c, fixture: m, host: m.Host(t)})
 				})
 			}
 		})
@@ -93,7 +93,7 @@ func parts() []part {
 // need returns the machine's capability C. Without it the clause fails.
 func need[C any](t *trial) C {
 	t.Helper()
-	capability, ok := t.machine.(C)
+	capability, ok := t.fixture.(C)
 	if !ok {
 		t.Fatalf("the machine lacks hosttest.%T: give it its methods, or skip %q with the reason", &capability, t.clause.says)
 	}
@@ -101,7 +101,7 @@ func need[C any](t *trial) C {
 }
 
 // path is a path in the folder of the machine.
-func (t *trial) path(name string) string { return t.machine.Folder() + `\` + name }
+func (t *trial) path(name string) string { return t.fixture.Folder() + `\` + name }
 
 func (t *trial) ok(err error) {
 	t.Helper()
@@ -151,7 +151,7 @@ func (t *trial) stat(path string) applier.FileInfo {
 // list returns the names in the folder of the machine, or in one in it.
 func (t *trial) list(names ...string) []string {
 	t.Helper()
-	infos, err := t.host.List(t.Context(), strings.Join(append([]string{t.machine.Folder()}, names...), `\`))
+	infos, err := t.host.List(t.Context(), strings.Join(append([]string{t.fixture.Folder()}, names...), `\`))
 	t.ok(err)
 	var all []string
 	for _, i := range infos {
@@ -189,7 +189,7 @@ func (t *trial) refused(err error, reasons ...applier.FileReason) {
 func (t *trial) cleanup(undo func(context.Context, applier.Host) error) {
 	t.Helper()
 	t.Cleanup(func() {
-		if err := undo(context.WithoutCancel(t.Context()), t.machine.Host(t)); err != nil {
+		if err := undo(context.WithoutCancel(t.Context()), t.fixture.Host(t)); err != nil {
 			t.Errorf("cleaning up: %v", err)
 		}
 	})

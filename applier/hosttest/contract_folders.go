@@ -196,7 +196,7 @@ var lockClauses = []clause{
 	{"a second one is told who has the lock, until it is released", func(t *trial) {
 		release, err := t.host.Lock(t.Context(), "the first")
 		t.ok(err)
-		second := t.machine.Host(t)
+		second := t.fixture.Host(t)
 		_, err = second.Lock(t.soon(), "the second")
 		var locked *applier.LockedError
 		if !errors.As(err, &locked) {

@@ -62,7 +62,7 @@ var readClauses = []clause{
 	}},
 	{"List tells the same of a file as Stat", func(t *trial) {
 		t.write(t.path("file"), "text")
-		infos, err := t.host.List(t.Context(), t.machine.Folder())
+		infos, err := t.host.List(t.Context(), t.fixture.Folder())
 		t.ok(err)
 		t.equal([]applier.FileInfo{t.stat(t.path("file"))}, infos)
 	}},

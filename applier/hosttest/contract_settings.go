@@ -108,7 +108,7 @@ var pendingClauses = []clause{
 		t.ok(err)
 		t.equal(facts.HostName, still.HostName)
 		booter.Boot(t)
-		t.host = t.machine.Host(t)
+		t.host = t.fixture.Host(t)
 		t.equal(present(bundle.KindHostName, bundle.Computer, "wmco-contract"), t.setting(bundle.KindHostName, bundle.Computer))
 	}},
 	{"the host name that the machine has is no change", func(t *trial) {
@@ -127,7 +127,7 @@ var pendingClauses = []clause{
 		want.Pending = true
 		t.equal(want, t.setting(bundle.KindFeature, "Containers"))
 		booter.Boot(t)
-		t.host = t.machine.Host(t)
+		t.host = t.fixture.Host(t)
 		want.Pending = false
 		t.equal(want, t.setting(bundle.KindFeature, "Containers"))
 		facts, err := t.host.Facts(t.Context())

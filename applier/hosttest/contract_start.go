@@ -169,7 +169,7 @@ var dependencyClauses = []clause{
 		t.put(manual)
 		t.ok(t.host.StartService(t.Context(), serviceC))
 		booter.Boot(t)
-		t.host = t.machine.Host(t)
+		t.host = t.fixture.Host(t)
 		t.status(applier.ServiceRunning, serviceA, serviceB)
 		t.status(applier.ServiceStopped, serviceC)
 	}},
@@ -202,7 +202,7 @@ var machineClauses = []clause{
 		before, err := t.host.Facts(t.Context())
 		t.ok(err)
 		booter.Boot(t)
-		after, err := t.machine.Host(t).Facts(t.Context())
+		after, err := t.fixture.Host(t).Facts(t.Context())
 		t.ok(err)
 		t.equal(false, before.BootTime == after.BootTime)
 	}},

@@ -346,7 +346,7 @@ func TestWindowsExpandsTheCommandLineOfAService(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{`C:\k\run.exe`, "--v=4", "%none%", "100%"}
-	if diff := cmp.Diff(want, (Simulated{Machine: m.Machine}).Seen(t, "a").Argv); diff != "" {
+	if diff := cmp.Diff(want, (Simulated{Simulation: m.Host}).Seen(t, "a").Argv); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

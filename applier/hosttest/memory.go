@@ -2,8 +2,7 @@ package hosttest
 
 import (
 	"context"
-	"errors"
-	"maps"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -13,41 +12,28 @@ import (
 	"wmco/bundle"
 )
 
-// ErrCut is what every operation gives once the applier's process is dead.
-var ErrCut = errors.New("the process was killed")
-
-// Memory is a host in memory. Beside its files it is a simulation.Machine, whose Edit, StartProcess and Restart happen
-// behind the host's back, also while the applier's process is dead. Its Reboot only asks; Restart boots.
+// Memory is a host in memory. Edit, StartProcess, Restart, Place and their like are what others do to it, also while the
+// applier's process is dead. Reboot only asks for a restart, which Restart makes.
 type Memory struct {
-	*simulation.Machine
+	*simulation.Host
 	// Faults may be changed between operations.
 	Faults Faults
 
-	mu     sync.Mutex
-	state  *simulation.State
-	names  map[string]name
-	serial int
-	owner  string
-	log    []simulation.Operation
-	steps  int
-	cutAt  int
-	failAt map[int]error
-	cut    bool
-}
+	disk *memoryDisk
 
-// Faults are what goes wrong beside what the Script of the machine says.
-type Faults struct {
-	// Before is asked before each operation that changes something. Its error is the operation's, which does nothing.
-	Before func(simulation.Operation) error
-	// After is asked when such an operation is done. Its error is the operation's, as when the answer gets lost.
-	After func(simulation.Operation) error
-	// DiskBytes is how much the disk holds; 0 is without bounds.
-	DiskBytes int64
+	mu    sync.Mutex
+	state *simulation.State
+	owner string
+	log   []simulation.Operation
+	steps steps
 }
 
 var _ applier.Host = (*Memory)(nil)
 
-// Facts are those of an ordinary machine.
+// Epoch is when the clocks of tests start.
+func Epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
+
+// Facts are those of an ordinary host.
 func Facts() bundle.Facts {
 	return bundle.Facts{
 		Schema:          bundle.FactsSchema,
@@ -59,18 +45,28 @@ func Facts() bundle.Facts {
 	}
 }
 
-// NewMemory returns a machine with an empty drive that says facts of itself.
+// NewMemory returns a host with an empty drive that reports facts.
 func NewMemory(facts bundle.Facts, clock *Clock) *Memory {
-	m := &Memory{
-		state:  simulation.NewState(facts, clock.Now()),
-		names:  map[string]name{},
-		cutAt:  -1,
-		failAt: map[int]error{},
-	}
-	m.Machine = &simulation.Machine{
-		Mutex: &m.mu, Store: memoryStore{m}, Own: ownStore{m}, Files: memoryFiles{m}, Now: clock.Now, Begin: m.begin, End: m.end,
+	return newMemory(newMemoryDisk(clock.Now), simulation.NewState(facts, clock.Now()), clock)
+}
+
+func newMemory(disk *memoryDisk, state *simulation.State, clock *Clock) *Memory {
+	m := &Memory{disk: disk, state: state, steps: steps{cutAt: -1, failAt: map[int]error{}}}
+	m.Host = &simulation.Host{
+		Storage: simulation.Storage{State: faultyStore{m}, Files: faultyDisk{disk, m}},
+		Own:     simulation.Storage{State: ownStore{m}, Files: disk},
+		Now:     clock.Now,
+		Begin:   m.begin,
+		End:     m.end,
 	}
 	return m
+}
+
+// Copy returns another host that is what this one is: files, services, settings. It has no faults and no log.
+func (m *Memory) Copy(clock *Clock) *Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return newMemory(m.disk.copy(clock.Now), m.state.Clone(), clock)
 }
 
 // Lock implements applier.Host. It does not wait.
@@ -80,7 +76,7 @@ func (m *Memory) Lock(ctx context.Context, owner string) (func() error, error) {
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case m.cut:
+	case m.steps.cut:
 		return nil, ErrCut
 	case m.owner != "":
 		return nil, &applier.LockedError{Owner: m.owner}
@@ -92,7 +88,7 @@ func (m *Memory) Lock(ctx context.Context, owner string) (func() error, error) {
 func (m *Memory) unlock() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.cut {
+	if m.steps.cut {
 		return ErrCut
 	}
 	m.owner = ""
@@ -113,46 +109,10 @@ func (m *Memory) ClearLog() {
 	m.log = nil
 }
 
-// Steps counts what was changed so far. One operation may take several steps: a Write first leaves half a file under
-// applier.NewName, then a whole one, then moves a program that runs aside, then has the new one take the place.
-func (m *Memory) Steps() int {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.steps
-}
-
-// CutAt kills the applier's process before the n-th step from now, 0 being the next: that step and everything later gives
-// ErrCut until Revive.
-func (m *Memory) CutAt(n int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.cutAt = m.steps + n
-}
-
-// FailAt lets the n-th step from now, 0 being the next, give err instead of its effect.
-func (m *Memory) FailAt(n int, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.failAt[m.steps+n] = err
-}
-
-// Cut tells whether the process is dead.
-func (m *Memory) Cut() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.cut
-}
-
-// Revive lets a new process work on the machine: no cut is due, and the lock of the old one is gone with it.
-func (m *Memory) Revive() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.cut, m.cutAt, m.owner = false, -1, ""
-}
-
-// begin tells of an operation. The caller holds mu.
 func (m *Memory) begin(op simulation.Operation) error {
-	if m.cut {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.steps.cut {
 		return ErrCut
 	}
 	m.log = append(m.log, op)
@@ -169,118 +129,44 @@ func (m *Memory) end(op simulation.Operation) error {
 	return m.Faults.After(op)
 }
 
-// step comes before every effect.
-func (m *Memory) step() error {
-	if m.cut || m.steps == m.cutAt {
-		m.cut = true
-		return ErrCut
+// Snapshot returns what the whole host is, also after a cut.
+func (m *Memory) Snapshot() simulation.Snapshot {
+	snap, err := m.Host.Snapshot(context.Background())
+	if err != nil {
+		panic(fmt.Sprintf("reading a disk in memory: %v", err))
 	}
-	err := m.failAt[m.steps]
-	delete(m.failAt, m.steps)
-	m.steps++
-	return err
+	return snap
 }
 
-// memoryStore keeps the state of the simulation.
-type memoryStore struct{ *Memory }
+// faultyStore keeps the state as the applier's process sees it: every change is a step.
+type faultyStore struct{ host *Memory }
 
-func (s memoryStore) Load() (*simulation.State, error) {
-	if s.cut {
-		return nil, ErrCut
+func (s faultyStore) Load() (*simulation.State, error) {
+	if err := s.host.alive(); err != nil {
+		return nil, err
 	}
-	return s.state.Clone(), nil
+	return ownStore(s).Load()
 }
 
-func (s memoryStore) Save(state *simulation.State) error {
-	if err := s.step(); err != nil {
-		return err
-	}
-	s.state = state.Clone()
-	return nil
+func (s faultyStore) Save(state *simulation.State) error {
+	return s.host.effect(func() error {
+		s.host.state = state.Clone()
+		return nil
+	})
 }
 
-// ownStore keeps what happens without the applier: no step of it, and no cut.
-type ownStore struct{ *Memory }
+// ownStore keeps what happens without the applier: no step, and no cut.
+type ownStore struct{ host *Memory }
 
-func (s ownStore) Load() (*simulation.State, error) { return s.state.Clone(), nil }
+func (s ownStore) Load() (*simulation.State, error) {
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	return s.host.state.Clone(), nil
+}
 
 func (s ownStore) Save(state *simulation.State) error {
-	s.state = state.Clone()
+	s.host.mu.Lock()
+	defer s.host.mu.Unlock()
+	s.host.state = state.Clone()
 	return nil
-}
-
-// Snapshot returns what the whole machine is, also after a cut.
-func (m *Memory) Snapshot() simulation.Snapshot {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	files := map[string]simulation.FileSnapshot{}
-	for folded, n := range m.names {
-		f := simulation.FileSnapshot{Kind: n.kind, Access: n.access}
-		if n.kind == applier.FileRegular {
-			f.Digest = bundle.Of(n.data)
-		}
-		files[m.spelled(folded)] = f
-	}
-	return m.state.Settled().Snapshot(files)
-}
-
-// spelled is a path in the case in which its names were made.
-func (m *Memory) spelled(folded string) string {
-	n, ok := m.names[folded]
-	if !ok {
-		return simulation.Drive[:2]
-	}
-	return m.spelled(parent(folded)) + `\` + n.base
-}
-
-// Copy returns a machine of its own that is what this one is: files, services, settings. It has no faults and no log.
-func (m *Memory) Copy(clock *Clock) *Memory {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	c := NewMemory(bundle.Facts{}, clock)
-	c.state, c.serial = m.state.Clone(), m.serial
-	copies := map[*node]*node{}
-	for folded, n := range m.names {
-		if copies[n.node] == nil {
-			same := *n.node
-			copies[n.node] = &same
-		}
-		c.names[folded] = name{base: n.base, node: copies[n.node]}
-	}
-	return c
-}
-
-// memoryFiles is what the simulation sees of the files.
-type memoryFiles struct{ *Memory }
-
-func (f memoryFiles) ReadFile(path string) ([]byte, error) {
-	n, ok := f.names[bundle.FoldPath(path)]
-	if !ok || n.kind != applier.FileRegular {
-		return nil, simulation.ErrFileNotFound
-	}
-	return n.data, nil
-}
-
-func (f memoryFiles) FileID(path string) (string, error) {
-	n, ok := f.names[bundle.FoldPath(path)]
-	if !ok || n.kind != applier.FileRegular {
-		return "", nil
-	}
-	return n.id, nil
-}
-
-// Epoch is when the clocks of tests start.
-func Epoch() time.Time { return time.Date(2026, time.January, 1, 0, 0, 0, 0, time.UTC) }
-
-// used is how many bytes the files hold.
-func (m *Memory) used() int64 {
-	seen := map[*node]bool{}
-	for n := range maps.Values(m.names) {
-		seen[n.node] = true
-	}
-	var sum int64
-	for n := range seen {
-		sum += int64(len(n.data))
-	}
-	return sum
 }

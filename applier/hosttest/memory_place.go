@@ -7,77 +7,77 @@ import (
 	"wmco/bundle"
 )
 
-// Place puts a file there behind the host's back, with the folders above it. A file that is there gets these contents in
-// place, as an editor writes them.
+// Place writes a file as other programs do, and makes the folders above it. A file that is there is written in place, as an
+// editor does.
 func (m *Memory) Place(path string, access bundle.Access, data string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.placeFolders(parent(path))
-	if n, ok := m.names[bundle.FoldPath(path)]; ok && n.kind == applier.FileRegular {
+	m.PlaceFolder(bundle.Dir(path))
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	if n, ok := m.disk.regular(path); ok {
 		n.data, n.access, n.modified = []byte(data), access, m.Now()
 		return
 	}
-	m.put(path, m.file(access, []byte(data)))
+	m.disk.put(path, m.disk.file(access, []byte(data)))
 }
 
-// Falsify changes what a file holds behind the host's back, and leaves its time as it was.
+// Falsify changes the contents of a file and keeps its time.
 func (m *Memory) Falsify(path, data string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n, ok := m.names[bundle.FoldPath(path)]; ok {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	if n, ok := m.disk.regular(path); ok {
 		n.data = []byte(data)
 	}
 }
 
-// PlaceFolder makes a folder behind the host's back, with those above it.
+// PlaceFolder makes a folder, and those above it.
 func (m *Memory) PlaceFolder(path string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
 	m.placeFolders(path)
 }
 
 func (m *Memory) placeFolders(path string) {
-	if !strings.Contains(path, `\`) || m.has(path) {
+	if m.disk.info(path).Kind != applier.FileAbsent {
 		return
 	}
-	m.placeFolders(parent(path))
-	m.put(path, m.newNode(applier.FileDirectory, bundle.AccessUsers))
+	m.placeFolders(bundle.Dir(path))
+	m.disk.put(path, m.disk.node(applier.FileDirectory, bundle.AccessUsers))
 }
 
-// PlaceLink puts a link there behind the host's back.
+// PlaceLink makes a link.
 func (m *Memory) PlaceLink(path string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.put(path, m.newNode(applier.FileOther, applier.AccessOther))
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	m.disk.put(path, m.disk.node(applier.FileOther, applier.AccessOther))
 }
 
-// Discard removes what stands at path behind the host's back, with everything below.
+// Discard removes what is at path, with everything below.
 func (m *Memory) Discard(path string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	top := bundle.FoldPath(path)
-	for folded := range m.names {
-		if folded == top || strings.HasPrefix(folded, top+`\`) {
-			delete(m.names, folded)
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	top := key(path)
+	for k := range m.disk.names {
+		if k == top || strings.HasPrefix(k, top+`\`) {
+			delete(m.disk.names, k)
 		}
 	}
 }
 
-// SetAccess changes who may read what stands at path, behind the host's back.
+// SetAccess changes who may read what is at path.
 func (m *Memory) SetAccess(path string, access bundle.Access) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if n, ok := m.names[bundle.FoldPath(path)]; ok {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	if n, ok := m.disk.names[key(path)]; ok {
 		n.access = access
 	}
 }
 
-// Contents returns what a file holds, also after a cut, and whether it is there.
+// Contents returns the contents of a file, also after a cut, and whether there is one.
 func (m *Memory) Contents(path string) (data string, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	n, ok := m.names[bundle.FoldPath(path)]
-	if !ok || n.kind != applier.FileRegular {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	n, ok := m.disk.regular(path)
+	if !ok {
 		return "", false
 	}
 	return string(n.data), true

@@ -9,7 +9,7 @@ import (
 
 func TestMemoryKeepsTheContract(t *testing.T) {
 	t.Parallel()
-	Contract(t, func(*testing.T) Machine { return newMemoryMachine() }, nil)
+	Contract(t, func(*testing.T) Fixture { return newMemoryMachine() }, nil)
 }
 
 // memoryMachine is a Memory with every capability.
@@ -24,9 +24,9 @@ func newMemoryMachine() memoryMachine {
 	return memoryMachine{
 		memory: m,
 		Simulated: Simulated{
-			Machine: m.Machine,
-			Open:    func(testing.TB) applier.Host { return m },
-			Root:    `C:\k`,
+			Simulation: m.Host,
+			Open:       func(testing.TB) applier.Host { return m },
+			Root:       `C:\k`,
 		},
 	}
 }

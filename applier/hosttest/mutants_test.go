@@ -173,12 +173,12 @@ func TestTheContractOnAMutant(t *testing.T) {
 	name := os.Getenv(mutantName)
 	switch name {
 	case badSkips:
-		Contract(t, func(*testing.T) Machine { return newMemoryMachine() }, map[string]string{"pigs fly": "gravity"})
+		Contract(t, func(*testing.T) Fixture { return newMemoryMachine() }, map[string]string{"pigs fly": "gravity"})
 		return
 	case "":
 		t.Skip("it is run by TestTheContractNoticesEveryMutant")
 	}
-	Contract(t, func(*testing.T) Machine {
+	Contract(t, func(*testing.T) Fixture {
 		m := newMemoryMachine()
 		m.Open = func(testing.TB) applier.Host { return mutants[name].host(m.memory) }
 		return m

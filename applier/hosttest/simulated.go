@@ -10,31 +10,32 @@ import (
 	"wmco/bundle"
 )
 
-// Simulated is a Machine that is simulated, with the capabilities that do not depend on where its files are.
+// Simulated is a Fixture of a simulated host, with the capabilities that do not depend on where its files are.
 type Simulated struct {
-	*simulation.Machine
-	// Open returns a host of the machine.
+	// Simulation is the host as other programs use it.
+	Simulation *simulation.Host
+	// Open returns a host for the applier.
 	Open func(testing.TB) applier.Host
 	// Root is the Folder.
 	Root string
 }
 
-// Host implements Machine.
+// Host implements Fixture.
 func (s Simulated) Host(t testing.TB) applier.Host { return s.Open(t) }
 
-// Folder implements Machine.
+// Folder implements Fixture.
 func (s Simulated) Folder() string { return s.Root }
 
 func (s Simulated) edit(t testing.TB, change func(*simulation.State)) {
 	t.Helper()
-	if err := s.Edit(t.Context(), change); err != nil {
+	if err := s.Simulation.Edit(t.Context(), change); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func (s Simulated) look(t testing.TB, read func(*simulation.State)) {
 	t.Helper()
-	if err := s.Look(t.Context(), read); err != nil {
+	if err := s.Simulation.Look(t.Context(), read); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -56,7 +57,7 @@ func (s Simulated) write(t testing.TB, path string) {
 	}
 }
 
-// HoldOpen is of OtherPrograms.
+// HoldOpen implements OtherPrograms.
 func (s Simulated) HoldOpen(t testing.TB, path string) func() {
 	s.script(t, func(script *simulation.Script) { script.Locked = append(slices.Clip(script.Locked), path) })
 	return func() {
@@ -66,15 +67,15 @@ func (s Simulated) HoldOpen(t testing.TB, path string) func() {
 	}
 }
 
-// RunProgram is of OtherPrograms.
+// RunProgram implements OtherPrograms.
 func (s Simulated) RunProgram(t testing.TB, path string) func() {
 	s.write(t, path)
-	p, err := s.StartProcess(t.Context(), path)
+	p, err := s.Simulation.StartProcess(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return func() {
-		if err := s.EndProcess(t.Context(), p); err != nil {
+		if err := s.Simulation.EndProcess(t.Context(), p); err != nil {
 			t.Error(err)
 		}
 	}
@@ -123,7 +124,7 @@ func (s Simulated) HoldService(t testing.TB, name string) func() {
 
 // Boot implements Booter.
 func (s Simulated) Boot(t testing.TB) {
-	if err := s.Restart(t.Context()); err != nil {
+	if err := s.Simulation.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

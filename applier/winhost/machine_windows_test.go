@@ -44,7 +44,7 @@ func (m machine) Host(testing.TB) applier.Host { return quick() }
 func (m machine) Folder() string { return m.folder }
 
 // newMachine makes the folder of a clause, which is gone afterwards.
-func newMachine(t *testing.T) hosttest.Machine {
+func newMachine(t *testing.T) hosttest.Fixture {
 	for _, f := range []string{machineFolder, folderSeen} {
 		if err := os.RemoveAll(f); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 
 func TestAFolderKeepsTheContract(t *testing.T) {
 	t.Parallel()
-	hosttest.Contract(t, func(t *testing.T) hosttest.Machine { return newMachine(t) }, nil)
+	hosttest.Contract(t, func(t *testing.T) hosttest.Fixture { return newMachine(t) }, nil)
 }
 
 // folderMachine is a Host with every capability.
@@ -35,9 +35,9 @@ func newMachine(t testing.TB) folderMachine {
 	return folderMachine{
 		root: root,
 		Simulated: hosttest.Simulated{
-			Machine: h.Machine,
-			Open:    func(t testing.TB) applier.Host { return reopen(t, root) },
-			Root:    `C:\k`,
+			Simulation: h.Host,
+			Open:       func(t testing.TB) applier.Host { return reopen(t, root) },
+			Root:       `C:\k`,
 		},
 	}
 }

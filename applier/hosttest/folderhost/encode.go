@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/url"
 	"path"
 	"slices"
@@ -16,12 +15,6 @@ import (
 	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
-)
-
-// fileModes and folderModes are what the accesses are on Unix.
-var (
-	fileModes   = map[bundle.Access]fs.FileMode{bundle.AccessUsers: 0o644, bundle.AccessAdmins: 0o600}
-	folderModes = map[bundle.Access]fs.FileMode{bundle.AccessUsers: 0o755, bundle.AccessAdmins: 0o700}
 )
 
 // settingFiles are where the settings of a kind are kept.

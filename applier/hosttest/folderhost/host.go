@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sync"
 	"time"
 
 	"wmco/applier"
@@ -16,9 +15,8 @@ import (
 
 // Host is a machine under a folder.
 type Host struct {
-	*simulation.Machine
+	*simulation.Host
 
-	mu   sync.Mutex
 	tree *os.Root
 }
 
@@ -62,8 +60,7 @@ func (h *Host) create(facts bundle.Facts) error {
 	if err := h.tree.MkdirAll(driveFolder, 0o755); err != nil {
 		return err
 	}
-	s := &store{tree: h.tree}
-	return s.Save(simulation.NewState(facts, h.Now()))
+	return h.Storage.State.Save(simulation.NewState(facts, h.Now()))
 }
 
 // New opens the machine that Create made under root.
@@ -72,7 +69,7 @@ func New(root string, options Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := h.Store.Load(); err != nil {
+	if _, err := h.Storage.State.Load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the machine under %s: %w", root, err), h.Close())
 	}
 	return h, nil
@@ -86,9 +83,8 @@ func open(root string, options Options) (*Host, error) {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	h := &Host{tree: tree}
-	h.Machine = &simulation.Machine{Mutex: &h.mu, Store: &store{tree: tree}, Files: files{tree}, Now: options.Now}
-	return h, nil
+	storage := simulation.Storage{State: &store{tree: tree}, Files: disk{tree}}
+	return &Host{&simulation.Host{Storage: storage, Own: storage, Now: options.Now}, tree}, nil
 }
 
 // Close lets go of the folder.
@@ -96,66 +92,8 @@ func (h *Host) Close() error { return h.tree.Close() }
 
 // Reboot implements applier.Machine. The machine has booted when it returns.
 func (h *Host) Reboot(ctx context.Context, reason string) error {
-	if err := h.Machine.Reboot(ctx, reason); err != nil {
+	if err := h.Host.Reboot(ctx, reason); err != nil {
 		return err
 	}
 	return h.Restart(ctx)
-}
-
-// files is what the simulation sees of the drive.
-type files struct{ tree *os.Root }
-
-func (f files) ReadFile(path string) ([]byte, error) {
-	if !simulation.Names(path) {
-		return nil, fs.ErrNotExist
-	}
-	p, err := findOne(f.tree, path)
-	if err != nil || p.kind() != applier.FileRegular {
-		return nil, errors.Join(err, fs.ErrNotExist)
-	}
-	return f.tree.ReadFile(p.rel)
-}
-
-func (f files) FileID(path string) (string, error) {
-	if !simulation.Names(path) {
-		return "", nil
-	}
-	p, err := findOne(f.tree, path)
-	if err != nil || p.kind() != applier.FileRegular {
-		return "", err
-	}
-	return fileID(p.info), nil
-}
-
-// Snapshot returns what the whole machine is.
-func (h *Host) Snapshot(ctx context.Context) (simulation.Snapshot, error) {
-	all := map[string]simulation.FileSnapshot{}
-	err := fs.WalkDir(h.tree.FS(), driveFolder, func(rel string, d fs.DirEntry, err error) error {
-		if err != nil || rel == driveFolder {
-			return err
-		}
-		all[windowsPath(rel)], err = h.fileSnapshot(rel)
-		return err
-	})
-	if err != nil {
-		return simulation.Snapshot{}, fmt.Errorf("looking at all files: %w", err)
-	}
-	var snap simulation.Snapshot
-	err = h.Look(ctx, func(s *simulation.State) { snap = s.Snapshot(all) })
-	return snap, err
-}
-
-func (h *Host) fileSnapshot(rel string) (simulation.FileSnapshot, error) {
-	info, err := h.tree.Lstat(rel)
-	if err != nil {
-		return simulation.FileSnapshot{}, err
-	}
-	p := place{info: info}
-	s := simulation.FileSnapshot{Kind: p.kind(), Access: accessOf(info)}
-	if s.Kind == applier.FileRegular {
-		data, err := h.tree.ReadFile(rel)
-		s.Digest = bundle.Of(data)
-		return s, err
-	}
-	return s, nil
 }

@@ -4,16 +4,15 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"strings"
 
 	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
 )
 
-// place is what a Windows path leads to.
+// place is what is at a Windows path.
 type place struct {
-	// rel is the path below the root of the machine, in the case of what is there; empty if its folder is not there.
+	// rel is the path below the root of the host, in the case of what is there. It is empty if its folder does not exist.
 	rel string
 	// info is nil if nothing is there.
 	info fs.FileInfo
@@ -31,8 +30,8 @@ func (p place) kind() applier.FileKind {
 	return applier.FileOther
 }
 
-// resolver finds what paths lead to, element by element, without regard to case and without following links. It remembers
-// folders, so one serves one operation.
+// resolver finds what is at paths, element by element, without regard to case and without following links. It remembers
+// folders, so each operation needs a new one.
 type resolver struct {
 	tree    *os.Root
 	folders map[string]*folder
@@ -42,21 +41,15 @@ type resolver struct {
 type folder struct {
 	rel   string
 	there bool
-	// at is the folder, opened when it is needed: what is in it is then found without going there from the root each time.
+	// at is the folder, opened when it is needed: opening each path from the root would open all folders above it again.
 	at *os.Root
-	// names are those in it by their folded form, read when they are needed.
+	// names are the names in it by their folded form, read when they are needed.
 	names map[string]string
 }
 
 func newResolver(tree *os.Root) *resolver {
-	return &resolver{tree: tree, folders: map[string]*folder{simulation.Drive: {rel: driveFolder, there: true}}}
-}
-
-// findOne is find for one path.
-func findOne(tree *os.Root, path string) (place, error) {
-	r := newResolver(tree)
-	defer r.close()
-	return r.find(path)
+	drive := &folder{rel: driveFolder, there: true}
+	return &resolver{tree: tree, folders: map[string]*folder{bundle.FoldPath(simulation.Drive): drive}}
 }
 
 // close closes the folders that were opened.
@@ -68,8 +61,12 @@ func (r *resolver) close() {
 	}
 }
 
-// find tells what is at a path that simulation.CheckPath allows.
+// find returns what is at a path of a simulation.Disk.
 func (r *resolver) find(path string) (place, error) {
+	if path == simulation.Drive {
+		info, err := r.tree.Lstat(driveFolder)
+		return place{rel: driveFolder, info: info}, err
+	}
 	f, err := r.folder(bundle.Dir(path))
 	if err != nil || !f.there {
 		return place{}, err
@@ -79,9 +76,6 @@ func (r *resolver) find(path string) (place, error) {
 
 func (r *resolver) folder(path string) (*folder, error) {
 	key := bundle.FoldPath(path)
-	if path == simulation.Drive {
-		key = path
-	}
 	if f, ok := r.folders[key]; ok {
 		return f, nil
 	}
@@ -149,9 +143,4 @@ func readNames(tree *os.Root, rel string) ([]string, error) {
 	}
 	names, err := d.Readdirnames(-1)
 	return names, errors.Join(err, d.Close())
-}
-
-// windowsPath is the path that rel has on the machine.
-func windowsPath(rel string) string {
-	return simulation.Drive + strings.ReplaceAll(strings.TrimPrefix(rel, driveFolder+"/"), "/", `\`)
 }

@@ -34,9 +34,9 @@ func setHostName(s *State, x applier.Setting) error {
 func unsetHostName(*State, applier.Setting) error { return nil }
 
 // Facts implements applier.Machine.
-func (m *Machine) Facts(ctx context.Context) (bundle.Facts, error) {
+func (h *Host) Facts(ctx context.Context) (bundle.Facts, error) {
 	var f bundle.Facts
-	err := m.look(ctx, func(s *State) error {
+	err := h.look(ctx, func(s *State) error {
 		f = s.Facts
 		f.HostName, f.BootTime = s.HostName, s.BootTime.UTC().Format(time.RFC3339Nano)
 		f.Features, f.Endpoints = s.featuresInForce(), s.endpoints()
@@ -57,28 +57,28 @@ func (s *State) featuresInForce() []string {
 }
 
 // Reboot implements applier.Machine. The machine goes on until Restart.
-func (m *Machine) Reboot(ctx context.Context, reason string) error {
-	return m.change(ctx, Operation{VerbReboot, reason}, func(s *State) error {
+func (h *Host) Reboot(ctx context.Context, reason string) error {
+	return h.change(ctx, Operation{VerbReboot, reason}, func(s *State) error {
 		s.RebootAsked = reason
-		return m.Store.Save(s)
+		return h.Storage.State.Save(s)
 	})
 }
 
 // Restart boots the machine, asked or not: nothing runs any more, what was pending comes into force, and the services that
 // start by themselves do, as far as they can.
-func (m *Machine) Restart(ctx context.Context) error {
-	return m.itself(ctx, func(s *State, own Store) error {
+func (h *Host) Restart(ctx context.Context) error {
+	return h.itself(ctx, func(s *State) error {
 		s.Boot++
-		s.BootTime, s.RebootAsked = bootTime(s.BootTime, m.Now()), ""
+		s.BootTime, s.RebootAsked = bootTime(s.BootTime, h.Now()), ""
 		if s.NextHostName != "" {
 			s.HostName, s.NextHostName = s.NextHostName, ""
 		}
 		s.bringIntoForce()
-		s.settle(m.looks)
-		if err := own.Save(s); err != nil {
+		s.settle(h.looks)
+		if err := h.Own.State.Save(s); err != nil {
 			return err
 		}
-		return m.startAll(s, own)
+		return h.startAll(s)
 	})
 }
 
@@ -102,12 +102,12 @@ func (s *State) bringIntoForce() {
 	}
 }
 
-func (m *Machine) startAll(s *State, own Store) error {
+func (h *Host) startAll(s *State) error {
 	for _, key := range slices.Sorted(maps.Keys(s.Services)) {
 		if s.Services[key].Start != bundle.StartAuto {
 			continue
 		}
-		err := m.start(s, key, &starting{store: own})
+		err := h.start(s, key, &starting{store: h.Own.State})
 		var code SystemError
 		if err != nil && !errors.As(err, &code) {
 			return err

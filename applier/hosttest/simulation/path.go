@@ -2,17 +2,15 @@ package simulation
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
-	"wmco/applier"
 	"wmco/bundle"
 )
 
-// Drive is the root of the one drive of a simulated machine.
+// Drive is the root of the one drive of a simulated host.
 const Drive = `C:\`
 
-// CheckPath tells whether a host may be asked about path: bundle.CheckPath without its limit of length, which a name with
+// CheckPath reports why path is no path of a simulated host: bundle.CheckPath without its limit of length, which a name with
 // a mark of applier.NewName or applier.AsideName may exceed.
 func CheckPath(path string) error {
 	if !strings.HasPrefix(path, Drive) {
@@ -26,24 +24,5 @@ func CheckPath(path string) error {
 	return nil
 }
 
-// Names tells whether CheckPath allows a text that may be none, such as an argument of a program.
-func Names(path string) bool { return CheckPath(path) == nil }
-
-// CheckOther tells whether a file can be copied or linked to another path: not from the name under which a host makes that.
-func CheckOther(path, to string) error {
-	if bundle.FoldPath(path) == bundle.FoldPath(applier.NewName(to)) {
-		return &applier.FileError{Path: path, Reason: applier.FileBroken, Err: ErrSharingViolation}
-	}
-	return nil
-}
-
-// FreeAside is the first of the names to which path can be moved aside that taken does not know.
-func FreeAside(path string, taken func(string) (bool, error)) (string, error) {
-	for n := 1; ; n++ {
-		name := applier.AsideName(path, strconv.Itoa(n))
-		used, err := taken(name)
-		if err != nil || !used {
-			return name, err
-		}
-	}
-}
+// Join returns the path of a name in a folder, which may be Drive.
+func Join(folder, name string) string { return strings.TrimSuffix(folder, `\`) + `\` + name }

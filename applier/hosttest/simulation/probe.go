@@ -15,12 +15,12 @@ import (
 var ErrSilent = errors.New("nothing healthy answers")
 
 // Probe implements applier.Machine. A target that the script does not name answers.
-func (m *Machine) Probe(ctx context.Context, probe bundle.Probe) error {
+func (h *Host) Probe(ctx context.Context, probe bundle.Probe) error {
 	if probe.Kind == bundle.ProbeRunning {
 		return fmt.Errorf("asking a probe of kind %s: %w", probe.Kind, errors.ErrUnsupported)
 	}
-	return m.look(ctx, func(s *State) error {
-		answers, err := m.answers(s, probe.Target)
+	return h.look(ctx, func(s *State) error {
+		answers, err := h.answers(s, probe.Target)
 		if err != nil {
 			return fmt.Errorf("asking %s: %w", probe.Target, err)
 		}
@@ -31,13 +31,13 @@ func (m *Machine) Probe(ctx context.Context, probe bundle.Probe) error {
 	})
 }
 
-func (m *Machine) answers(s *State, target string) (bool, error) {
+func (h *Host) answers(s *State, target string) (bool, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Script.Services)) {
 		b := s.Script.Services[name]
 		if !slices.Contains(b.Answers, target) {
 			continue
 		}
-		if ok, err := m.serviceAnswers(s, name, target); !ok || err != nil {
+		if ok, err := h.serviceAnswers(s, name, target); !ok || err != nil {
 			return false, err
 		}
 	}
@@ -45,7 +45,7 @@ func (m *Machine) answers(s *State, target string) (bool, error) {
 		if p.Target != target {
 			continue
 		}
-		if ok, err := m.holds(p.Unless); len(p.Unless) == 0 || !ok || err != nil {
+		if ok, err := h.holds(p.Unless); len(p.Unless) == 0 || !ok || err != nil {
 			return false, err
 		}
 	}
@@ -53,7 +53,7 @@ func (m *Machine) answers(s *State, target string) (bool, error) {
 }
 
 // serviceAnswers also counts how often the service was asked since it started.
-func (m *Machine) serviceAnswers(s *State, name, target string) (bool, error) {
+func (h *Host) serviceAnswers(s *State, name, target string) (bool, error) {
 	b, svc := s.Script.Services[name], s.Services[Key(name)]
 	if svc.Status != applier.ServiceRunning {
 		return false, nil
@@ -65,7 +65,7 @@ func (m *Machine) serviceAnswers(s *State, name, target string) (bool, error) {
 		}
 		svc.Asked[target] = asked + 1
 		s.Services[Key(name)] = svc
-		return false, m.own().Save(s)
+		return false, h.Own.State.Save(s)
 	}
-	return m.holds(b.Healthy)
+	return h.holds(b.Healthy)
 }

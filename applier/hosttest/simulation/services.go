@@ -9,9 +9,9 @@ import (
 )
 
 // Services implements applier.Services.
-func (m *Machine) Services(ctx context.Context, names []string) ([]applier.ServiceState, error) {
+func (h *Host) Services(ctx context.Context, names []string) ([]applier.ServiceState, error) {
 	states := make([]applier.ServiceState, 0, len(names))
-	err := m.look(ctx, func(s *State) error {
+	err := h.look(ctx, func(s *State) error {
 		for _, name := range names {
 			states = append(states, s.serviceState(name))
 		}
@@ -57,8 +57,8 @@ func (svc Service) dependsOn(name string) bool {
 }
 
 // PutService implements applier.Services.
-func (m *Machine) PutService(ctx context.Context, config applier.ServiceConfig) error {
-	return m.change(ctx, Operation{VerbPut, config.Name}, func(s *State) error {
+func (h *Host) PutService(ctx context.Context, config applier.ServiceConfig) error {
+	return h.change(ctx, Operation{VerbPut, config.Name}, func(s *State) error {
 		svc, ok := s.Services[Key(config.Name)]
 		switch {
 		case ok && svc.Deleted:
@@ -70,7 +70,7 @@ func (m *Machine) PutService(ctx context.Context, config applier.ServiceConfig) 
 		}
 		svc.ServiceConfig = config
 		s.Services[Key(config.Name)] = svc
-		return m.Store.Save(s)
+		return h.Storage.State.Save(s)
 	})
 }
 
@@ -93,8 +93,8 @@ func (s *State) reaches(dependencies []string, name string, seen map[string]bool
 
 // DeleteService implements applier.Services. A service that runs, or to which another program has a handle, is marked for
 // deletion, goes later, and until then the name is not free: an error.
-func (m *Machine) DeleteService(ctx context.Context, name string) error {
-	return m.change(ctx, Operation{VerbDelete, name}, func(s *State) error {
+func (h *Host) DeleteService(ctx context.Context, name string) error {
+	return h.change(ctx, Operation{VerbDelete, name}, func(s *State) error {
 		svc, ok := s.Services[Key(name)]
 		if !ok {
 			return nil
@@ -102,7 +102,7 @@ func (m *Machine) DeleteService(ctx context.Context, name string) error {
 		svc.Deleted = true
 		s.Services[Key(name)] = svc
 		s.sweep(svc)
-		if err := m.Store.Save(s); err != nil {
+		if err := h.Storage.State.Save(s); err != nil {
 			return err
 		}
 		if _, still := s.Services[Key(name)]; still {
@@ -113,8 +113,8 @@ func (m *Machine) DeleteService(ctx context.Context, name string) error {
 }
 
 // StopService implements applier.Services.
-func (m *Machine) StopService(ctx context.Context, name string) error {
-	return m.change(ctx, Operation{VerbStop, name}, func(s *State) error {
+func (h *Host) StopService(ctx context.Context, name string) error {
+	return h.change(ctx, Operation{VerbStop, name}, func(s *State) error {
 		svc, ok := s.Services[Key(name)]
 		switch {
 		case !ok || svc.Status == applier.ServiceStopped:
@@ -127,6 +127,6 @@ func (m *Machine) StopService(ctx context.Context, name string) error {
 		svc.Status, svc.Processes = applier.ServiceStopped, nil
 		s.Services[Key(name)] = svc
 		s.sweep(svc)
-		return m.Store.Save(s)
+		return h.Storage.State.Save(s)
 	})
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // Settings implements applier.Machine.
-func (m *Machine) Settings(ctx context.Context, names []applier.Setting) ([]applier.Setting, error) {
+func (h *Host) Settings(ctx context.Context, names []applier.Setting) ([]applier.Setting, error) {
 	settings := make([]applier.Setting, 0, len(names))
-	err := m.look(ctx, func(s *State) error {
+	err := h.look(ctx, func(s *State) error {
 		for _, n := range names {
 			k, ok := kinds[n.Kind]
 			if !ok {
@@ -26,12 +26,12 @@ func (m *Machine) Settings(ctx context.Context, names []applier.Setting) ([]appl
 }
 
 // Set implements applier.Machine. Its errors do not show the value, which may be a secret.
-func (m *Machine) Set(ctx context.Context, setting applier.Setting) error {
+func (h *Host) Set(ctx context.Context, setting applier.Setting) error {
 	op := Operation{VerbUnset, string(setting.ID())}
 	if setting.Present {
 		op.Verb = VerbSet
 	}
-	return m.change(ctx, op, func(s *State) error {
+	return h.change(ctx, op, func(s *State) error {
 		do := kinds[setting.Kind].unset
 		if setting.Present {
 			do = kinds[setting.Kind].set
@@ -43,7 +43,7 @@ func (m *Machine) Set(ctx context.Context, setting applier.Setting) error {
 		if err := do(s, setting); err != nil {
 			return fmt.Errorf("changing %s: %w", setting.ID(), err)
 		}
-		return m.Store.Save(s)
+		return h.Storage.State.Save(s)
 	})
 }
 

@@ -1,6 +1,10 @@
 package simulation
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
 	"maps"
 
 	"wmco/applier"
@@ -35,8 +39,51 @@ type ServiceSnapshot struct {
 	Programs  int
 }
 
-// Snapshot returns the machine with the files that the host tells.
-func (s *State) Snapshot(files map[string]FileSnapshot) Snapshot {
+// Snapshot returns what the whole host is, as Own has it.
+func (h *Host) Snapshot(ctx context.Context) (Snapshot, error) {
+	files := map[string]FileSnapshot{}
+	if err := addFiles(h.Own.Files, Drive, files); err != nil {
+		return Snapshot{}, fmt.Errorf("reading all files: %w", err)
+	}
+	var snap Snapshot
+	err := h.itself(ctx, func(s *State) error {
+		snap = s.snapshot(files)
+		return nil
+	})
+	return snap, err
+}
+
+// addFiles adds what is in a folder and in the folders in it.
+func addFiles(d DiskReader, folder string, files map[string]FileSnapshot) error {
+	infos, err := d.List(folder)
+	if err != nil {
+		return err
+	}
+	for _, info := range infos {
+		f := FileSnapshot{Kind: info.Kind, Access: info.Access}
+		if f.Kind == applier.FileRegular {
+			if f.Digest, err = digest(d, info.Path); err != nil {
+				return err
+			}
+		}
+		files[info.Path] = f
+		if err := addFiles(d, info.Path, files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func digest(d DiskReader, path string) (bundle.Digest, error) {
+	f, err := d.Open(path)
+	if err != nil {
+		return "", err
+	}
+	data, err := io.ReadAll(f)
+	return bundle.Of(data), errors.Join(err, f.Close())
+}
+
+func (s *State) snapshot(files map[string]FileSnapshot) Snapshot {
 	snap := Snapshot{
 		Files:        files,
 		Services:     map[string]ServiceSnapshot{},
@@ -55,11 +102,4 @@ func (s *State) Snapshot(files map[string]FileSnapshot) Snapshot {
 		snap.Services[key] = x
 	}
 	return snap
-}
-
-// Settled returns the state as it is by now, without what was deleted or crashed since it was saved.
-func (s *State) Settled() *State {
-	c := s.Clone()
-	c.settle(0)
-	return c
 }

@@ -13,9 +13,9 @@ import (
 )
 
 // StartService implements applier.Services. What the service depends on is started first.
-func (m *Machine) StartService(ctx context.Context, name string) error {
-	return m.change(ctx, Operation{VerbStart, name}, func(s *State) error {
-		return asServiceError(name, "starting", m.start(s, name, &starting{store: m.Store}))
+func (h *Host) StartService(ctx context.Context, name string) error {
+	return h.change(ctx, Operation{VerbStart, name}, func(s *State) error {
+		return asServiceError(name, "starting", h.start(s, name, &starting{store: h.Storage.State}))
 	})
 }
 
@@ -26,7 +26,7 @@ type starting struct {
 	chain []string
 }
 
-func (m *Machine) start(s *State, name string, w *starting) error {
+func (h *Host) start(s *State, name string, w *starting) error {
 	svc, ok := s.Services[Key(name)]
 	switch {
 	case !ok:
@@ -44,18 +44,18 @@ func (m *Machine) start(s *State, name string, w *starting) error {
 	}
 	waiting := &starting{store: w.store, chain: append(slices.Clip(w.chain), Key(name))}
 	for _, d := range svc.Dependencies {
-		if err := m.startDependency(s, d, waiting); err != nil {
+		if err := h.startDependency(s, d, waiting); err != nil {
 			return err
 		}
 	}
-	return m.run(s, svc, w.store)
+	return h.run(s, svc, w.store)
 }
 
-func (m *Machine) startDependency(s *State, name string, w *starting) error {
+func (h *Host) startDependency(s *State, name string, w *starting) error {
 	if _, ok := s.Services[Key(name)]; !ok {
 		return fmt.Errorf("%w: %s", ErrServiceDependencyAbsent, name)
 	}
-	err := m.start(s, name, w)
+	err := h.start(s, name, w)
 	var code SystemError
 	if errors.As(err, &code) {
 		return fmt.Errorf("%w: %s: %w", ErrServiceDependencyFail, name, err)
@@ -64,15 +64,15 @@ func (m *Machine) startDependency(s *State, name string, w *starting) error {
 }
 
 // run starts the program of a service and saves what came of it.
-func (m *Machine) run(s *State, svc Service, store Store) error {
+func (h *Host) run(s *State, svc Service, store Store) error {
 	b := s.Script.behaviour(svc.Name)
 	svc.Argv, svc.Delivered = SplitCommandLine(s.expand(svc.CommandLine)), svc.Environment
 	svc.Boot, svc.Asked, svc.Killed = s.Boot, nil, false
 	var err error
-	if svc.Processes, err = m.processes(s, svc.Argv, b.Child); err != nil {
+	if svc.Processes, err = h.processes(s, svc.Argv, b.Child); err != nil {
 		return err
 	}
-	comesUp, err := m.holds(b.Needs)
+	comesUp, err := h.holds(b.Needs)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (s *State) expand(line string) string {
 
 // processes are those of a command: its program, the programs among its arguments, which a wrapper such as
 // kube-log-runner starts, and a child.
-func (m *Machine) processes(s *State, argv []string, child string) ([]Process, error) {
+func (h *Host) processes(s *State, argv []string, child string) ([]Process, error) {
 	if len(argv) == 0 {
 		return nil, ErrFileNotFound
 	}
@@ -115,7 +115,7 @@ func (m *Machine) processes(s *State, argv []string, child string) ([]Process, e
 		if i > 0 && !isProgram(arg) {
 			continue
 		}
-		id, err := m.Files.FileID(arg)
+		id, err := h.fileID(arg)
 		if err != nil {
 			return nil, fmt.Errorf("looking for %s: %w", arg, err)
 		}
@@ -130,7 +130,7 @@ func (m *Machine) processes(s *State, argv []string, child string) ([]Process, e
 }
 
 func isProgram(arg string) bool {
-	return Names(arg) && strings.HasSuffix(bundle.FoldPath(arg), ".exe")
+	return CheckPath(arg) == nil && strings.HasSuffix(bundle.FoldPath(arg), ".exe")
 }
 
 // process gives a program a process id; Windows' are multiples of four.
@@ -140,10 +140,10 @@ func (s *State) process(file string) Process {
 }
 
 // StartProcess runs a program that belongs to no service, until the machine boots or EndProcess.
-func (m *Machine) StartProcess(ctx context.Context, path string) (Process, error) {
+func (h *Host) StartProcess(ctx context.Context, path string) (Process, error) {
 	var p Process
-	err := m.itself(ctx, func(s *State, own Store) error {
-		id, err := m.Files.FileID(path)
+	err := h.itself(ctx, func(s *State) error {
+		id, err := h.fileID(path)
 		if err == nil && id == "" {
 			err = ErrFileNotFound
 		}
@@ -152,14 +152,14 @@ func (m *Machine) StartProcess(ctx context.Context, path string) (Process, error
 		}
 		p = s.process(id)
 		s.Processes = append(slices.Clip(s.Processes), p)
-		return own.Save(s)
+		return h.Own.State.Save(s)
 	})
 	return p, err
 }
 
 // EndProcess ends what StartProcess started.
-func (m *Machine) EndProcess(ctx context.Context, p Process) error {
-	return m.Edit(ctx, func(s *State) {
+func (h *Host) EndProcess(ctx context.Context, p Process) error {
+	return h.Edit(ctx, func(s *State) {
 		s.Processes = slices.DeleteFunc(slices.Clone(s.Processes), func(q Process) bool { return p == q })
 	})
 }

@@ -28,6 +28,7 @@ const (
 	ErrServiceDependencyFail   SystemError = 1068
 	ErrServiceMarkedForDelete  SystemError = 1072
 	ErrServiceDependencyAbsent SystemError = 1075
+	ErrIODevice                SystemError = 1117
 	ErrNotFound                SystemError = 1168
 )
 
@@ -50,6 +51,7 @@ var systemErrors = map[SystemError]string{
 	ErrServiceDependencyFail:   "a service that it depends on does not start",
 	ErrServiceMarkedForDelete:  "the service is marked for deletion",
 	ErrServiceDependencyAbsent: "a service that it depends on is not there",
+	ErrIODevice:                "the disk does not work",
 	ErrNotFound:                "there is no such thing",
 }
 

@@ -7,16 +7,17 @@ import (
 	"wmco/bundle"
 )
 
-// Maker makes a machine for one clause of the contract: fresh, or with nothing left in Folder and of services and settings
-// that earlier clauses made. What the machine needs to end is left to t.Cleanup.
-type Maker func(t *testing.T) Machine
+// Maker returns the fixture of one clause of the contract: a new host, or one on which Folder is empty and the services and
+// settings of earlier clauses are gone. It leaves cleaning up to t.Cleanup.
+type Maker func(t *testing.T) Fixture
 
-// Machine is what the contract is tried on. What a clause needs beyond it is one of the capabilities below, which a
-// machine has if it has their methods; a clause for which a machine lacks one fails unless it is skipped by name.
-type Machine interface {
-	// Host returns a host of this machine: another one each time, as another process would have.
+// Fixture is what the contract is tested on: a Windows, real or simulated. What a clause needs beyond it is one of the
+// capabilities below, which a fixture has if it has their methods. A clause for which a fixture lacks one fails unless it is
+// skipped by name.
+type Fixture interface {
+	// Host returns a host of this Windows: another one each time, as another process would have.
 	Host(t testing.TB) applier.Host
-	// Folder is a folder that is there, empty and readable by users.
+	// Folder is a folder that exists, is empty and may be read by users.
 	Folder() string
 }
 
@@ -24,9 +25,9 @@ type Machine interface {
 type OtherPrograms interface {
 	// MakeReadOnly gives a file the read-only attribute.
 	MakeReadOnly(t testing.TB, path string)
-	// HoldOpen opens a file and shares it with nobody until release.
+	// HoldOpen opens a file without sharing it until release.
 	HoldOpen(t testing.TB, path string) (release func())
-	// RunProgram puts a program at path and runs it until end, which returns when the program is gone.
+	// RunProgram puts a program at path and runs it until end, which returns when the program has ended.
 	RunProgram(t testing.TB, path string) (end func())
 }
 
@@ -36,17 +37,17 @@ type LinkMaker interface {
 	MakeLink(t testing.TB, path, folder string)
 }
 
-// AccessReader sees who may read.
+// AccessReader knows who may read a file.
 type AccessReader interface {
-	// UsersRead tells whether users who are no administrators may read the file or folder.
+	// UsersRead reports whether users who are no administrators may read the file or folder.
 	UsersRead(t testing.TB, path string) bool
 }
 
-// ServiceInstaller puts programs in place that services can be made of.
+// ServiceInstaller installs programs for services.
 type ServiceInstaller interface {
-	// InstallProgram puts at path an .exe for services that does as program says, whatever its arguments.
+	// InstallProgram puts at path an .exe that behaves as program, whatever its arguments.
 	InstallProgram(t testing.TB, path string, program Program)
-	// Seen tells with what arguments and environment the running service of that name was started.
+	// Seen returns the arguments and the environment with which the running service of that name was started.
 	Seen(t testing.TB, service string) Seen
 }
 
@@ -54,23 +55,23 @@ type ServiceInstaller interface {
 type Program string
 
 const (
-	// ProgramGood comes up, and stops when asked to.
+	// ProgramGood starts, and stops when asked to.
 	ProgramGood Program = "good"
-	// ProgramExits ends before it says that it runs.
+	// ProgramExits ends before it reports that it runs.
 	ProgramExits Program = "exits"
-	// ProgramHangsStarting never says that it runs.
+	// ProgramHangsStarting never reports that it runs.
 	ProgramHangsStarting Program = "hangs starting"
-	// ProgramHangsStopping comes up and does not stop when asked to.
+	// ProgramHangsStopping starts and does not stop when asked to.
 	ProgramHangsStopping Program = "hangs stopping"
-	// ProgramParent comes up and runs itself a second time, as a process that does not end with its parent.
+	// ProgramParent starts and runs itself a second time, as a process that does not end with its parent.
 	ProgramParent Program = "parent"
 )
 
-// Seen is what the program of a service was given.
+// Seen is what the program of a service was started with.
 type Seen struct {
 	// Argv is its arguments, the program first.
 	Argv []string
-	// Environment is NAME=value, with that of the machine.
+	// Environment is NAME=value, including the system's variables.
 	Environment []string
 }
 
@@ -80,23 +81,23 @@ type ServiceHolder interface {
 	HoldService(t testing.TB, name string) (release func())
 }
 
-// Booter boots the machine.
+// Booter restarts Windows.
 type Booter interface {
-	// Boot restarts the machine and returns when its hosts work again.
+	// Boot restarts Windows and returns when its hosts work again.
 	Boot(t testing.TB)
 }
 
-// LockAbandoner takes the lock and dies.
+// LockAbandoner ends a process that has the lock.
 type LockAbandoner interface {
-	// AbandonLock lets another process take the lock of the machine under that name and end without a release.
+	// AbandonLock makes another process take the lock as owner and end without a release.
 	AbandonLock(t testing.TB, owner string)
 }
 
-// CertificateKeeper has certificates of its own on the machine.
+// CertificateKeeper adds certificates that no bundle has.
 type CertificateKeeper interface {
 	// AddCertificate adds one to LocalMachine\Root.
 	AddCertificate(t testing.TB, der []byte)
-	// HasCertificate tells whether one is there.
+	// HasCertificate reports whether one is in LocalMachine\Root.
 	HasCertificate(t testing.TB, der []byte) bool
 }
 
@@ -108,7 +109,7 @@ type NetworkMaker interface {
 
 // Answerer answers probes.
 type Answerer interface {
-	// Answer lets something answer on the machine until stop, and returns the probe that holds meanwhile.
+	// Answer makes something answer until stop, and returns the probe that succeeds meanwhile.
 	Answer(t testing.TB, kind bundle.ProbeKind) (probe bundle.Probe, stop func())
 }
 

@@ -1,0 +1,306 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"wmco/applier"
+	"wmco/bundle"
+)
+
+// Stat implements applier.Reader.
+func (h *Host) Stat(ctx context.Context, paths []string) ([]applier.FileInfo, error) {
+	if err := check(ctx, paths...); err != nil {
+		return nil, err
+	}
+	return h.Storage.Files.Stat(paths)
+}
+
+// List implements applier.Reader.
+func (h *Host) List(ctx context.Context, directory string) ([]applier.FileInfo, error) {
+	if err := check(ctx, directory); err != nil {
+		return nil, err
+	}
+	infos, err := h.Storage.Files.List(directory)
+	return infos, FileError(directory, err)
+}
+
+// Open implements applier.Reader.
+func (h *Host) Open(ctx context.Context, path string) (io.ReadCloser, error) {
+	if err := check(ctx, path); err != nil {
+		return nil, err
+	}
+	info, err := statOne(h.Storage.Files, path)
+	if err != nil {
+		return nil, FileError(path, err)
+	}
+	switch info.Kind {
+	case applier.FileAbsent:
+		return nil, FileError(path, ErrFileNotFound)
+	case applier.FileDirectory, applier.FileOther:
+		return nil, FileError(path, ErrAccessDenied)
+	case applier.FileRegular:
+	}
+	s, err := h.state(ctx)
+	if err == nil && s.Script.Locks(path) {
+		err = ErrSharingViolation
+	}
+	if err != nil {
+		return nil, FileError(path, err)
+	}
+	f, err := h.Storage.Files.Open(path)
+	return f, FileError(path, err)
+}
+
+// Write implements applier.Writer.
+func (h *Host) Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error {
+	return h.changeFiles(ctx, VerbWrite, []string{path}, func(s *State) error {
+		if _, err := h.target(s, path, applier.FileRegular); err != nil {
+			return err
+		}
+		return h.replace(ctx, path, access, content)
+	})
+}
+
+// MakeDirectory implements applier.Writer.
+func (h *Host) MakeDirectory(ctx context.Context, path string, access bundle.Access) error {
+	return h.changeFiles(ctx, VerbMake, []string{path}, func(s *State) error {
+		if _, err := h.target(s, path, applier.FileDirectory); err != nil {
+			return err
+		}
+		return FileError(path, h.Storage.Files.MakeFolder(path, access))
+	})
+}
+
+// Link implements applier.Writer.
+func (h *Host) Link(ctx context.Context, path, second string) error {
+	return h.changeFiles(ctx, VerbLink, []string{path, second}, func(s *State) error {
+		file, there, err := h.pair(s, path, second)
+		if err != nil || file.ID == there.ID {
+			return err
+		}
+		return h.place(ctx, second, func(beside string) error { return h.Storage.Files.Link(path, beside) })
+	})
+}
+
+// CopyTruncate implements applier.Writer. The copy has the access of the file.
+func (h *Host) CopyTruncate(ctx context.Context, path, to string) error {
+	return h.changeFiles(ctx, VerbTruncate, []string{path, to}, func(s *State) error {
+		file, _, err := h.pair(s, path, to)
+		// A copy of a file to itself would be emptied with it.
+		if err != nil || bundle.FoldPath(path) == bundle.FoldPath(to) {
+			return err
+		}
+		content, err := h.Storage.Files.Open(path)
+		if err != nil {
+			return FileError(path, err)
+		}
+		if err := errors.Join(h.replace(ctx, to, file.Access, content), content.Close()); err != nil {
+			return err
+		}
+		return FileError(path, h.Storage.Files.Truncate(path))
+	})
+}
+
+// Remove implements applier.Writer.
+func (h *Host) Remove(ctx context.Context, path string) error {
+	return h.changeFiles(ctx, VerbRemove, []string{path}, func(s *State) error {
+		info, err := statOne(h.Storage.Files, path)
+		if err != nil || info.Kind == applier.FileAbsent {
+			return FileError(path, err)
+		}
+		runs := info.Kind == applier.FileRegular && s.runs(info.ID)
+		err = s.Script.RefusesRemoval(path)
+		switch {
+		case err != nil:
+			return err
+		case runs && applier.Leftover(path):
+			return &applier.FileError{Path: path, Reason: applier.FileLocked, Err: ErrAccessDenied}
+		case runs:
+			return FileError(path, h.moveAside(path))
+		}
+		return FileError(path, h.remove(info))
+	})
+}
+
+// changeFiles does an operation on files, which is named after the first of the paths.
+func (h *Host) changeFiles(ctx context.Context, verb Verb, paths []string, do func(*State) error) error {
+	if err := check(ctx, paths...); err != nil {
+		return err
+	}
+	return h.operate(Operation{verb, paths[0]}, func() error {
+		s, err := h.state(ctx)
+		if err != nil {
+			return err
+		}
+		return do(s)
+	})
+}
+
+// state returns the state as it is now.
+func (h *Host) state(ctx context.Context) (*State, error) {
+	var now *State
+	err := h.Look(ctx, func(s *State) { now = s })
+	return now, err
+}
+
+// target returns what is at a path at which something of a kind is to be made, or why it cannot be made there.
+func (h *Host) target(s *State, path string, kind applier.FileKind) (applier.FileInfo, error) {
+	if err := s.Script.Refuses(path); err != nil {
+		return applier.FileInfo{}, err
+	}
+	infos, err := h.Storage.Files.Stat([]string{bundle.Dir(path), path})
+	switch {
+	case err != nil:
+	case infos[0].Kind != applier.FileDirectory:
+		err = ErrFileNotFound
+	case infos[1].Kind != applier.FileAbsent && infos[1].Kind != kind:
+		err = ErrAlreadyExists
+	}
+	if err != nil {
+		return applier.FileInfo{}, FileError(path, err)
+	}
+	return infos[1], nil
+}
+
+// pair returns a file and what is at a second path, which is to become a copy or a name of the file.
+func (h *Host) pair(s *State, path, second string) (file, there applier.FileInfo, err error) {
+	file, err = statOne(h.Storage.Files, path)
+	switch {
+	case err != nil:
+	case file.Kind != applier.FileRegular:
+		err = ErrFileNotFound
+	case bundle.FoldPath(path) == bundle.FoldPath(applier.NewName(second)):
+		// The copy is made under the name that the file has.
+		err = ErrSharingViolation
+	}
+	if err != nil {
+		return file, there, FileError(path, err)
+	}
+	there, err = h.target(s, second, applier.FileRegular)
+	return file, there, err
+}
+
+// replace puts a new file at a path.
+func (h *Host) replace(ctx context.Context, path string, access bundle.Access, content io.Reader) error {
+	from := &source{Reader: content}
+	err := h.place(ctx, path, func(beside string) error { return h.Storage.Files.Create(beside, access, from) })
+	if from.err != nil {
+		return fmt.Errorf("writing %s: %w", path, from.err)
+	}
+	return err
+}
+
+// source remembers why contents broke off, which is no error of the host.
+type source struct {
+	io.Reader
+	err error
+}
+
+func (s *source) Read(b []byte) (int, error) {
+	n, err := s.Reader.Read(b)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+// place makes a file under applier.NewName and renames it to path. A program that runs there is moved aside first, as
+// Windows refuses to replace it: a cut in between leaves nothing at path.
+func (h *Host) place(ctx context.Context, path string, create func(beside string) error) error {
+	beside := applier.NewName(path)
+	err := h.discard(beside)
+	if err != nil {
+		return FileError(path, err)
+	}
+	if err = create(beside); err == nil {
+		err = h.moveAsideIfRunning(ctx, path)
+	}
+	if err == nil {
+		err = h.Storage.Files.Rename(beside, path)
+	}
+	if err == nil {
+		return nil
+	}
+	if left := h.discard(beside); left != nil && !errors.Is(err, left) {
+		err = errors.Join(err, left)
+	}
+	return FileError(path, err)
+}
+
+// discard removes what a cut or a failure left.
+func (h *Host) discard(path string) error {
+	info, err := statOne(h.Storage.Files, path)
+	if err != nil || info.Kind == applier.FileAbsent {
+		return err
+	}
+	return h.remove(info)
+}
+
+func (h *Host) remove(info applier.FileInfo) error {
+	if info.Kind == applier.FileDirectory {
+		if in, err := h.Storage.Files.List(info.Path); err != nil || len(in) > 0 {
+			return errors.Join(err, ErrDirNotEmpty)
+		}
+	}
+	return h.Storage.Files.Remove(info.Path)
+}
+
+func (h *Host) moveAsideIfRunning(ctx context.Context, path string) error {
+	info, err := statOne(h.Storage.Files, path)
+	if err != nil || info.Kind != applier.FileRegular {
+		return err
+	}
+	s, err := h.state(ctx)
+	if err != nil || !s.runs(info.ID) {
+		return err
+	}
+	return h.moveAside(path)
+}
+
+// moveAside gives a program that runs the first of its applier.AsideNames that is free.
+func (h *Host) moveAside(path string) error {
+	for n := 1; ; n++ {
+		aside := applier.AsideName(path, strconv.Itoa(n))
+		info, err := statOne(h.Storage.Files, aside)
+		if err != nil {
+			return err
+		}
+		if info.Kind == applier.FileAbsent {
+			return h.Storage.Files.Rename(path, aside)
+		}
+	}
+}
+
+func check(ctx context.Context, paths ...string) error {
+	for _, path := range paths {
+		if err := CheckPath(path); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// reasons are what Windows errors of files mean to an applier. All others are applier.FileBroken.
+var reasons = map[SystemError]applier.FileReason{
+	ErrDiskFull:         applier.FileDiskFull,
+	ErrAccessDenied:     applier.FileDenied,
+	ErrSharingViolation: applier.FileLocked,
+}
+
+// FileError returns the *applier.FileError of a Windows error. Other errors stay as they are.
+func FileError(path string, err error) error {
+	var known *applier.FileError
+	var code SystemError
+	if errors.As(err, &known) || !errors.As(err, &code) {
+		return err
+	}
+	reason, ok := reasons[code]
+	if !ok {
+		reason = applier.FileBroken
+	}
+	return &applier.FileError{Path: path, Reason: reason, Err: err}
+}
