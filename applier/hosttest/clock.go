@@ -5,23 +5,23 @@ import (
 	"time"
 )
 
-// Clock is a clock that waits for nobody: whoever waits on it moves it forward.
+// Clock is an applier.Clock that never waits: After moves it forward.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock returns a clock that shows start.
+// NewClock returns a clock at the given time.
 func NewClock(start time.Time) *Clock { return &Clock{now: start} }
 
-// Now returns the time.
+// Now implements applier.Clock.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// After moves the clock by d and fires at once.
+// After implements applier.Clock: it moves the clock by d and fires at once.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	fired := make(chan time.Time, 1)
 	fired <- c.Jump(d)

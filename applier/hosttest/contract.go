@@ -16,13 +16,13 @@ import (
 	"wmco/bundle"
 )
 
-// clause is one thing that the contract of hosts says.
+// clause is one promise of the contract, and its test.
 type clause struct {
-	says string
-	try  func(*trial)
+	name string
+	test func(*trial)
 }
 
-// trial is one clause being tried on a machine.
+// trial is the test of one clause on one fixture.
 type trial struct {
 	*testing.T
 	clause  clause
@@ -30,31 +30,31 @@ type trial struct {
 	host    applier.Host
 }
 
-// Contract tries everything that applier.Host promises, each clause on a machine of maker. Clauses named in skips, by their
-// sentence, are skipped for the reason given there; a name that no clause has, and a skip without a reason, fail.
+// Contract tests everything that applier.Host promises, each clause on a fixture of maker. skips has the reasons for which
+// clauses are skipped, by their names. An unknown name and an empty reason fail.
 func Contract(t *testing.T, maker Maker, skips map[string]string) {
 	t.Helper()
 	unknown := map[string]bool{}
-	for says := range skips {
-		unknown[says] = true
+	for name := range skips {
+		unknown[name] = true
 	}
 	for _, part := range parts() {
 		t.Run(part.name, func(t *testing.T) {
 			for _, c := range part.clauses {
-				delete(unknown, c.says)
-				reason, skip := skips[c.says]
-				t.Run(c.says, func(t *testing.T) {
+				delete(unknown, c.name)
+				reason, skip := skips[c.name]
+				t.Run(c.name, func(t *testing.T) {
 					if skip {
 						skipFor(t, reason)
 					}
 					m := maker(t)
-					c.try(&trial{T: t, clause: c, fixture: m, host: m.Host(t)})
+					c.test(&trial{T: t, clause: c, fixture: m, host: m.Host(t)})
 				})
 			}
 		})
 	}
-	for says := range unknown {
-		t.Errorf("no clause of the contract says %q, which is to be skipped", says)
+	for name := range unknown {
+		t.Errorf("no clause of the contract has the name %q, which is to be skipped", name)
 	}
 }
 
@@ -66,7 +66,7 @@ func skipFor(t *testing.T, reason string) {
 	t.Skip(reason)
 }
 
-// part is the clauses about one subject.
+// part is the clauses on one subject.
 type part struct {
 	name    string
 	clauses []clause
@@ -86,21 +86,21 @@ func parts() []part {
 		{"dependencies", dependencyClauses},
 		{"settings", settingClauses},
 		{"pending settings", pendingClauses},
-		{"machine", machineClauses},
+		{"host", hostClauses},
 	}
 }
 
-// need returns the machine's capability C. Without it the clause fails.
+// need returns the capability C of the fixture. Without it the clause fails.
 func need[C any](t *trial) C {
 	t.Helper()
 	capability, ok := t.fixture.(C)
 	if !ok {
-		t.Fatalf("the machine lacks hosttest.%T: give it its methods, or skip %q with the reason", &capability, t.clause.says)
+		t.Fatalf("the fixture lacks hosttest.%T: add its methods, or skip %q with the reason", &capability, t.clause.name)
 	}
 	return capability
 }
 
-// path is a path in the folder of the machine.
+// path returns a path in the folder of the fixture.
 func (t *trial) path(name string) string { return t.fixture.Folder() + `\` + name }
 
 func (t *trial) ok(err error) {
@@ -110,7 +110,7 @@ func (t *trial) ok(err error) {
 	}
 }
 
-// equal compares what the clause says with what is.
+// equal compares what a clause promises with what the host did.
 func (t *trial) equal(want, got any) {
 	t.Helper()
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -124,7 +124,7 @@ func (t *trial) write(path, text string) {
 	t.ok(t.host.Write(t.Context(), path, bundle.AccessUsers, strings.NewReader(text)))
 }
 
-// read returns a file's contents, "(absent)" where there is none.
+// read returns the contents of a file, "(absent)" if it does not exist.
 func (t *trial) read(path string) string {
 	t.Helper()
 	f, err := t.host.Open(t.Context(), path)
@@ -143,12 +143,12 @@ func (t *trial) stat(path string) applier.FileInfo {
 	infos, err := t.host.Stat(t.Context(), []string{path})
 	t.ok(err)
 	if len(infos) != 1 {
-		t.Fatalf("%d answers to one question", len(infos))
+		t.Fatalf("%d results for one path", len(infos))
 	}
 	return infos[0]
 }
 
-// list returns the names in the folder of the machine, or in one in it.
+// list returns the names in the folder of the fixture, or in one in it.
 func (t *trial) list(names ...string) []string {
 	t.Helper()
 	infos, err := t.host.List(t.Context(), strings.Join(append([]string{t.fixture.Folder()}, names...), `\`))
@@ -160,7 +160,7 @@ func (t *trial) list(names ...string) []string {
 	return all
 }
 
-// leftovers are those of the names in the folder of the machine that a host may leave, and others the rest.
+// leftovers returns the names in the folder of the fixture that a host may leave, and the others.
 func (t *trial) leftovers() (leftovers, others []string) {
 	t.Helper()
 	for _, name := range t.list() {
@@ -173,7 +173,7 @@ func (t *trial) leftovers() (leftovers, others []string) {
 	return leftovers, others
 }
 
-// refused demands a *applier.FileError with one of the reasons.
+// refused checks that err is a *applier.FileError with one of the reasons.
 func (t *trial) refused(err error, reasons ...applier.FileReason) {
 	t.Helper()
 	var refusal *applier.FileError
@@ -185,7 +185,7 @@ func (t *trial) refused(err error, reasons ...applier.FileReason) {
 	}
 }
 
-// cleanup lets a new host undo something when the clause has been tried.
+// cleanup undoes something with a new host after the clause.
 func (t *trial) cleanup(undo func(context.Context, applier.Host) error) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -195,7 +195,7 @@ func (t *trial) cleanup(undo func(context.Context, applier.Host) error) {
 	})
 }
 
-// soon is how long a host may take for what needs no waiting.
+// soon returns a context with the time that a host may take for what needs no waiting.
 func (t *trial) soon() context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	t.Cleanup(cancel)

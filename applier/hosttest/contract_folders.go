@@ -10,25 +10,25 @@ import (
 )
 
 var folderClauses = []clause{
-	{"a folder is made in one that is there", func(t *trial) {
+	{"MakeDirectory needs the parent folder", func(t *trial) {
 		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessUsers))
 		t.ok(t.host.MakeDirectory(t.Context(), t.path(`folder\in it`), bundle.AccessUsers))
 		t.equal(applier.FileDirectory, t.stat(t.path(`folder\in it`)).Kind)
 		t.refused(t.host.MakeDirectory(t.Context(), t.path(`none\in it`), bundle.AccessUsers), applier.FileBroken)
 		t.equal([]string{"folder"}, t.list())
 	}},
-	{"a folder that is there keeps what is in it", func(t *trial) {
+	{"MakeDirectory keeps the contents of an existing folder", func(t *trial) {
 		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessUsers))
 		t.write(t.path(`folder\file`), "text")
 		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessAdmins))
 		t.equal("text", t.read(t.path(`folder\file`)))
 	}},
-	{"a folder does not take the place of a file", func(t *trial) {
+	{"a folder does not replace a file", func(t *trial) {
 		t.write(t.path("file"), "text")
 		t.refused(t.host.MakeDirectory(t.Context(), t.path("file"), bundle.AccessUsers), applier.FileBroken)
 		t.equal("text", t.read(t.path("file")))
 	}},
-	{"an empty folder is removed, one that is not empty stays", func(t *trial) {
+	{"an empty folder is removed, a non-empty one is not", func(t *trial) {
 		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessUsers))
 		t.write(t.path(`folder\file`), "text")
 		t.refused(t.host.Remove(t.Context(), t.path("folder")), applier.FileBroken)
@@ -37,7 +37,7 @@ var folderClauses = []clause{
 		t.ok(t.host.Remove(t.Context(), t.path("folder")))
 		t.equal([]string(nil), t.list())
 	}},
-	{"what is not there is removed without an error", func(t *trial) {
+	{"removing a path that does not exist is no error", func(t *trial) {
 		t.write(t.path("file"), "text")
 		for _, name := range []string{"none", `none\below`, `file\below`} {
 			t.ok(t.host.Remove(t.Context(), t.path(name)))
@@ -47,7 +47,7 @@ var folderClauses = []clause{
 }
 
 var linkClauses = []clause{
-	{"a second name keeps the contents when the first is replaced or removed", func(t *trial) {
+	{"a hard link keeps the contents when the first name is replaced or removed", func(t *trial) {
 		t.write(t.path("file"), "old")
 		t.ok(t.host.Link(t.Context(), t.path("file"), t.path("second")))
 		t.equal(t.stat(t.path("file")).ID, t.stat(t.path("second")).ID)
@@ -58,14 +58,14 @@ var linkClauses = []clause{
 		t.equal("new", t.read(t.path("third")))
 		t.equal([]string{"second", "third"}, t.list())
 	}},
-	{"a second name that is there is replaced", func(t *trial) {
+	{"Link replaces an existing file", func(t *trial) {
 		t.write(t.path("file"), "text")
 		t.write(t.path("second"), "in the way")
 		t.ok(t.host.Link(t.Context(), t.path("file"), t.path("second")))
 		t.equal("text", t.read(t.path("second")))
 		t.equal([]string{"file", "second"}, t.list())
 	}},
-	{"a link that is there already is no error and leaves nothing", func(t *trial) {
+	{"linking twice is no error and leaves no other file", func(t *trial) {
 		t.write(t.path("file"), "text")
 		for range 2 {
 			t.ok(t.host.Link(t.Context(), t.path("file"), t.path("second")))
@@ -74,7 +74,7 @@ var linkClauses = []clause{
 		t.equal("text", t.read(t.path("file")))
 		t.equal([]string{"file", "second"}, t.list())
 	}},
-	{"a second name needs a file and a folder", func(t *trial) {
+	{"Link needs the file and the parent folder", func(t *trial) {
 		if err := t.host.Link(t.Context(), t.path("none"), t.path("second")); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("got %v", err)
 		}
@@ -82,7 +82,7 @@ var linkClauses = []clause{
 		t.refused(t.host.Link(t.Context(), t.path("file"), t.path(`none\second`)), applier.FileBroken)
 		t.equal([]string{"file"}, t.list())
 	}},
-	{"a link or junction is something else, and nothing is seen through it", func(t *trial) {
+	{"a symbolic link or junction is neither file nor folder and is not followed", func(t *trial) {
 		t.linked()
 		t.equal(applier.FileOther, t.stat(t.path("link")).Kind)
 		t.equal([]string(nil), t.list("link"))
@@ -91,13 +91,13 @@ var linkClauses = []clause{
 			t.Error("a link was opened")
 		}
 	}},
-	{"a link or junction is removed, not what it leads to", func(t *trial) {
+	{"removing a symbolic link or junction keeps its target", func(t *trial) {
 		t.linked()
 		t.ok(t.host.Remove(t.Context(), t.path("link")))
 		t.equal([]string{"folder"}, t.list())
 		t.equal("text", t.read(t.path(`folder\file`)))
 	}},
-	{"neither a file nor a folder takes the place of a link or junction", func(t *trial) {
+	{"neither a file nor a folder replaces a symbolic link or junction", func(t *trial) {
 		t.linked()
 		err := t.host.Write(t.Context(), t.path("link"), bundle.AccessUsers, strings.NewReader("new"))
 		t.refused(err, applier.FileBroken, applier.FileDenied)
@@ -136,7 +136,7 @@ var otherProgramClauses = []clause{
 		t.ok(t.host.Link(t.Context(), t.path("file"), t.path("second")))
 		t.equal("text", t.read(t.path("second")))
 	}},
-	{"a file that somebody keeps to himself is neither replaced nor removed, and nothing stays behind", func(t *trial) {
+	{"a file that is open without sharing is neither replaced nor removed, and no other file stays", func(t *trial) {
 		t.write(t.path("file"), "old")
 		release := need[OtherPrograms](t).HoldOpen(t, t.path("file"))
 		t.refused(t.host.Write(t.soon(), t.path("file"), bundle.AccessUsers, strings.NewReader("new")), applier.FileLocked)
@@ -147,7 +147,7 @@ var otherProgramClauses = []clause{
 		t.write(t.path("file"), "new")
 		t.equal("new", t.read(t.path("file")))
 	}},
-	{"a program that runs is replaced, and the old one stands aside until it ends", func(t *trial) {
+	{"a running program is replaced, and the old one is moved aside until it ends", func(t *trial) {
 		end := need[OtherPrograms](t).RunProgram(t, t.path("program.exe"))
 		t.write(t.path("program.exe"), "new")
 		t.equal("new", t.read(t.path("program.exe")))
@@ -159,7 +159,7 @@ var otherProgramClauses = []clause{
 		t.ok(t.host.Remove(t.Context(), aside))
 		t.equal([]string{"program.exe"}, t.list())
 	}},
-	{"a program that runs is removed, and stands aside until it ends", func(t *trial) {
+	{"a running program is removed by moving it aside until it ends", func(t *trial) {
 		end := need[OtherPrograms](t).RunProgram(t, t.path("program.exe"))
 		t.ok(t.host.Remove(t.Context(), t.path("program.exe")))
 		aside := t.aside()
@@ -167,7 +167,7 @@ var otherProgramClauses = []clause{
 		t.ok(t.host.Remove(t.Context(), aside))
 		t.equal([]string(nil), t.list())
 	}},
-	{"a program that runs is replaced a second time while the first stands aside", func(t *trial) {
+	{"a running program is replaced while an older one is still aside", func(t *trial) {
 		others := need[OtherPrograms](t)
 		end := others.RunProgram(t, t.path("program.exe"))
 		t.ok(t.host.Remove(t.Context(), t.path("program.exe")))
@@ -181,36 +181,36 @@ var otherProgramClauses = []clause{
 	}},
 }
 
-// aside returns the one path that a host left in the folder of the machine beside the names.
+// aside returns the one path that a host left in the folder of the fixture beside the names.
 func (t *trial) aside(names ...string) string {
 	t.Helper()
 	leftovers, others := t.leftovers()
 	t.equal(names, others)
 	if len(leftovers) != 1 {
-		t.Fatalf("%q stand aside, want one", leftovers)
+		t.Fatalf("%q are left, want one", leftovers)
 	}
 	return t.path(leftovers[0])
 }
 
 var lockClauses = []clause{
-	{"a second one is told who has the lock, until it is released", func(t *trial) {
-		release, err := t.host.Lock(t.Context(), "the first")
+	{"the error of a second lock names the owner of the first", func(t *trial) {
+		release, err := t.host.Lock(t.Context(), "first owner")
 		t.ok(err)
 		second := t.fixture.Host(t)
-		_, err = second.Lock(t.soon(), "the second")
+		_, err = second.Lock(t.soon(), "second owner")
 		var locked *applier.LockedError
 		if !errors.As(err, &locked) {
 			t.Fatalf("got %v, want a *applier.LockedError", err)
 		}
-		t.equal("the first", locked.Owner)
+		t.equal("first owner", locked.Owner)
 		t.ok(release())
-		release, err = second.Lock(t.Context(), "the second")
+		release, err = second.Lock(t.Context(), "second owner")
 		t.ok(err)
 		t.ok(release())
 	}},
-	{"the lock of a process that has ended is taken over", func(t *trial) {
-		need[LockAbandoner](t).AbandonLock(t, "the dead")
-		release, err := t.host.Lock(t.soon(), "the living")
+	{"the lock of a process that has ended is free", func(t *trial) {
+		need[LockAbandoner](t).AbandonLock(t, "killed process")
+		release, err := t.host.Lock(t.soon(), "next process")
 		t.ok(err)
 		t.ok(release())
 	}},

@@ -10,14 +10,14 @@ import (
 )
 
 var readClauses = []clause{
-	{"what is not there is absent, no error to ask about, and fs.ErrNotExist to open", func(t *trial) {
+	{"a path that does not exist is absent to Stat and fs.ErrNotExist to Open", func(t *trial) {
 		t.write(t.path("file"), "text")
 		for _, path := range []string{t.path("none"), t.path(`none\below`), t.path(`file\below`)} {
 			t.equal(applier.FileInfo{Path: path}, t.stat(path))
 			t.equal("(absent)", t.read(path))
 		}
 	}},
-	{"Stat answers in the order of its questions", func(t *trial) {
+	{"Stat keeps the order of the paths", func(t *trial) {
 		t.write(t.path("b"), "1")
 		t.ok(t.host.MakeDirectory(t.Context(), t.path("a"), bundle.AccessUsers))
 		paths := []string{t.path("b"), t.path("none"), t.path("a"), t.path("B")}
@@ -29,18 +29,18 @@ var readClauses = []clause{
 		}
 		t.equal([]string{paths[0] + " file", paths[1] + " ", paths[2] + " directory", paths[3] + " file"}, got)
 	}},
-	{"Stat without questions has no answers", func(t *trial) {
+	{"Stat of no paths returns nothing", func(t *trial) {
 		infos, err := t.host.Stat(t.Context(), nil)
 		t.ok(err)
 		t.equal(0, len(infos))
 	}},
-	{"a file has its size, and a time at which it was written", func(t *trial) {
+	{"a file has a size and a modification time", func(t *trial) {
 		t.write(t.path("file"), "12345")
 		got := t.stat(t.path("file"))
 		t.equal(int64(5), got.Size)
 		t.equal(false, got.Modified.IsZero())
 	}},
-	{"a file keeps its ID until another one takes its path", func(t *trial) {
+	{"a file keeps its ID until another file replaces it", func(t *trial) {
 		t.write(t.path("file"), "old")
 		old := t.stat(t.path("file"))
 		t.write(t.path("other"), "other")
@@ -51,7 +51,7 @@ var readClauses = []clause{
 		t.write(t.path("file"), "new")
 		t.equal(false, old.ID == t.stat(t.path("file")).ID)
 	}},
-	{"List tells what is in a folder by name, not what is in folders in it", func(t *trial) {
+	{"List is sorted by name and does not descend", func(t *trial) {
 		for _, name := range []string{"b", "A", "c", "10", "9", "a b"} {
 			t.write(t.path(name), name)
 		}
@@ -60,13 +60,13 @@ var readClauses = []clause{
 		t.equal([]string{"10", "9", "A", "a b", "b", "Bd", "c"}, t.list())
 		t.equal([]string{"deep"}, t.list("Bd"))
 	}},
-	{"List tells the same of a file as Stat", func(t *trial) {
+	{"List and Stat return the same", func(t *trial) {
 		t.write(t.path("file"), "text")
 		infos, err := t.host.List(t.Context(), t.fixture.Folder())
 		t.ok(err)
 		t.equal([]applier.FileInfo{t.stat(t.path("file"))}, infos)
 	}},
-	{"a folder that is not there is empty, and so is a file", func(t *trial) {
+	{"List of a missing folder or of a file is empty", func(t *trial) {
 		t.write(t.path("file"), "text")
 		t.equal([]string(nil), t.list("none"))
 		t.equal([]string(nil), t.list("none", "below"))
@@ -83,7 +83,7 @@ var readClauses = []clause{
 			t.Errorf("got %v", err)
 		}
 	}},
-	{"names are the same in any case, and keep the one in which they were made", func(t *trial) {
+	{"file names are case-insensitive and keep their case", func(t *trial) {
 		t.ok(t.host.MakeDirectory(t.Context(), t.path("Folder"), bundle.AccessUsers))
 		t.write(t.path(`FOLDER\Kubelet.conf`), "old")
 		t.write(t.path(`folder\kubelet.CONF`), "new")

@@ -10,14 +10,14 @@ import (
 	"wmco/bundle"
 )
 
-// The services that the clauses make.
+// The services that clauses create.
 const (
 	serviceA = "wmco-contract-a"
 	serviceB = "wmco-contract-b"
 	serviceC = "wmco-contract-c"
 )
 
-// config is a service of the program in the folder of the machine.
+// config returns a service of the program in the folder of the fixture.
 func (t *trial) config(name string, dependencies ...string) applier.ServiceConfig {
 	return applier.ServiceConfig{
 		Name:         name,
@@ -28,7 +28,7 @@ func (t *trial) config(name string, dependencies ...string) applier.ServiceConfi
 	}
 }
 
-// put creates a service, which goes when the clause has been tried.
+// put creates a service, which is deleted after the clause.
 func (t *trial) put(config applier.ServiceConfig) {
 	t.Helper()
 	t.cleanup(func(ctx context.Context, h applier.Host) error {
@@ -48,7 +48,7 @@ func (t *trial) service(name string) applier.ServiceState {
 	states, err := t.host.Services(t.Context(), []string{name})
 	t.ok(err)
 	if len(states) != 1 {
-		t.Fatalf("%d answers to one question", len(states))
+		t.Fatalf("%d results for one service", len(states))
 	}
 	return states[0]
 }
@@ -63,7 +63,7 @@ func (t *trial) status(want applier.ServiceStatus, names ...string) {
 }
 
 var serviceClauses = []clause{
-	{"services are told in the order of the names, those that are not there as absent", func(t *trial) {
+	{"Services keeps the order of the names and returns missing ones as absent", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceB))
 		states, err := t.host.Services(t.Context(), []string{serviceC, serviceB, serviceA})
@@ -74,7 +74,7 @@ var serviceClauses = []clause{
 		}
 		t.equal([]string{serviceC + " ", serviceB + " stopped", serviceA + " "}, got)
 	}},
-	{"a service is configured as it was put, and exactly so when it is put again", func(t *trial) {
+	{"PutService sets exactly the given configuration", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceB))
 		full := t.config(serviceA, serviceB)
@@ -86,7 +86,7 @@ var serviceClauses = []clause{
 			t.equal(want, t.service(serviceA).ServiceConfig)
 		}
 	}},
-	{"a service keeps its environment, and loses it", func(t *trial) {
+	{"the environment of a service is set and removed", func(t *trial) {
 		t.installed(ProgramGood)
 		with := t.config(serviceA)
 		with.Environment = []string{"A=", "HTTP_PROXY=http://u:p%40@proxy:3128", "NO_PROXY=" + strings.Repeat(".example.com,", 300), "Z=größe = 1"}
@@ -95,7 +95,7 @@ var serviceClauses = []clause{
 		t.ok(t.host.PutService(t.Context(), t.config(serviceA)))
 		t.equal(0, len(t.service(serviceA).Environment))
 	}},
-	{"a service keeps its recovery, and loses it", func(t *trial) {
+	{"the recovery of a service is set and removed", func(t *trial) {
 		t.installed(ProgramGood)
 		with := t.config(serviceA)
 		with.Recovery = bundle.Recovery{RestartAfterSeconds: []int{10, 30, 60, 120}, ResetSeconds: 300}
@@ -104,12 +104,12 @@ var serviceClauses = []clause{
 		t.ok(t.host.PutService(t.Context(), t.config(serviceA)))
 		t.equal(bundle.Recovery{}, t.service(serviceA).Recovery)
 	}},
-	{"the name of a service is the same in any case", func(t *trial) {
+	{"names of services are case-insensitive", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceA))
 		t.status(applier.ServiceStopped, strings.ToUpper(serviceA))
 	}},
-	{"arguments arrive at a service as they were", func(t *trial) {
+	{"a service gets its arguments unchanged", func(t *trial) {
 		t.installed(ProgramGood)
 		argv := []string{
 			t.path("service.exe"), "--service", "", "a b", `C:\my dir\`, `say "hi"`, `\\server\share`, `tail\\"`, "--x=größe", "100%", "^&|<>",
@@ -121,7 +121,7 @@ var serviceClauses = []clause{
 		t.ok(t.host.StartService(t.Context(), serviceA))
 		t.equal(argv, need[ServiceInstaller](t).Seen(t, serviceA).Argv)
 	}},
-	{"the environment arrives at a service", func(t *trial) {
+	{"a service gets its environment", func(t *trial) {
 		t.installed(ProgramGood)
 		config := t.config(serviceA)
 		config.Environment = []string{"WMCO_CONTRACT_A=a b", "WMCO_CONTRACT_B=%PATH%"}
@@ -132,7 +132,7 @@ var serviceClauses = []clause{
 			t.equal(true, slices.Contains(seen, want))
 		}
 	}},
-	{"a service is deleted, its name is free, and deleting it again is no error", func(t *trial) {
+	{"a deleted service can be created again, and deleting it twice is no error", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceA))
 		for range 2 {
@@ -142,7 +142,7 @@ var serviceClauses = []clause{
 		t.ok(t.host.PutService(t.Context(), t.config(serviceA)))
 		t.status(applier.ServiceStopped, serviceA)
 	}},
-	{"a service that somebody has a handle to stays marked for deletion until the handle is closed", func(t *trial) {
+	{"a service with an open handle stays marked for deletion until the handle is closed", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceA))
 		release := need[ServiceHolder](t).HoldService(t, serviceA)

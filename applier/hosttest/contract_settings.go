@@ -17,7 +17,7 @@ import (
 )
 
 var settingClauses = []clause{
-	{"settings are told in the order of the questions", func(t *trial) {
+	{"Settings keeps the order of the names", func(t *trial) {
 		t.set(variable("WMCO_CONTRACT_B", "b"))
 		got, err := t.host.Settings(t.Context(), []applier.Setting{variable("WMCO_CONTRACT_A", "a"), variable("WMCO_CONTRACT_B", "b")})
 		t.ok(err)
@@ -26,21 +26,21 @@ var settingClauses = []clause{
 	{"a variable is set, changed and removed", func(t *trial) {
 		t.lives(variable("WMCO_CONTRACT", "one"), variable("WMCO_CONTRACT", "two"))
 	}},
-	{"a variable may hold nothing, much, or what has a meaning to a shell", func(t *trial) {
+	{"a variable may be empty, long or have characters that are special to a shell", func(t *trial) {
 		for _, value := range []string{
 			"", " ", `a "quoted" 'text'`, "%PATH%", "a&b|c<d>e^f", "größe 日本", "a\tb", `C:\dir\;D:\x`, strings.Repeat("0123456789", 900),
 		} {
 			t.lives(variable("WMCO_CONTRACT", value))
 		}
 	}},
-	{"the name of a variable is the same in any case", func(t *trial) {
+	{"names of variables are case-insensitive", func(t *trial) {
 		t.set(variable("WMCO_contract", "one"))
 		t.equal(variable("wmco_CONTRACT", "one"), t.setting(bundle.KindVariable, "wmco_CONTRACT"))
 		t.set(variable("WMCO_CONTRACT", "two"))
 		t.equal(variable("WMCO_contract", "two"), t.setting(bundle.KindVariable, "WMCO_contract"))
 	}},
-	{"a certificate is trusted and trusted no more", func(t *trial) { t.lives(trusted(t.certificate())) }},
-	{"certificates of others stay", func(t *trial) {
+	{"a trusted CA is added and removed", func(t *trial) { t.lives(trusted(t.certificate())) }},
+	{"unmanaged trusted CAs stay", func(t *trial) {
 		keeper := need[CertificateKeeper](t)
 		foreign, ours := t.certificate(), t.certificate()
 		keeper.AddCertificate(t, foreign)
@@ -48,7 +48,7 @@ var settingClauses = []clause{
 		t.equal(true, keeper.HasCertificate(t, foreign))
 		t.equal(trusted(foreign), t.setting(bundle.KindTrustedCA, trusted(foreign).Name))
 	}},
-	{"a certificate under another digest is refused", func(t *trial) {
+	{"a trusted CA with the wrong digest is refused", func(t *trial) {
 		x := trusted(t.certificate())
 		x.Name = string(bundle.Of([]byte("something else")))
 		t.refusedSetting(x)
@@ -57,7 +57,7 @@ var settingClauses = []clause{
 	{"a route is set, changed and removed", func(t *trial) {
 		t.lives(present(bundle.KindRoute, "192.0.2.0/24", bundle.ViaDefault))
 	}},
-	{"a route to the next hop of the default route goes there", func(t *trial) {
+	{"a route to the next hop of the default route is read as via default", func(t *trial) {
 		facts, err := t.host.Facts(t.Context())
 		t.ok(err)
 		t.set(present(bundle.KindRoute, "192.0.2.0/24", facts.DefaultRoute.Gateway))
@@ -69,7 +69,7 @@ var settingClauses = []clause{
 	{"an exclusion is set and removed where Defender runs", func(t *trial) {
 		t.lives(present(bundle.KindExclusion, t.path("containerd.exe"), ""))
 	}},
-	{"an endpoint is made on its network and removed", func(t *trial) {
+	{"an HNS endpoint is made and removed", func(t *trial) {
 		network := need[NetworkMaker](t).MakeNetwork(t)
 		t.lives(present(bundle.KindEndpoint, "WmcoContract", network+"/1"))
 		t.set(present(bundle.KindEndpoint, "WmcoContract", network+"/1"))
@@ -77,10 +77,10 @@ var settingClauses = []clause{
 		t.ok(err)
 		t.equal(network, facts.Endpoint("WmcoContract").Network)
 	}},
-	{"an endpoint needs its network", func(t *trial) {
+	{"an HNS endpoint needs its network", func(t *trial) {
 		t.refusedSetting(present(bundle.KindEndpoint, "WmcoContract", "no such network/1"))
 	}},
-	{"a network is removed and never made", func(t *trial) {
+	{"an HNS network is removed and never made", func(t *trial) {
 		network := need[NetworkMaker](t).MakeNetwork(t)
 		t.equal(present(bundle.KindNetwork, network, ""), t.setting(bundle.KindNetwork, network))
 		for range 2 {
@@ -89,14 +89,14 @@ var settingClauses = []clause{
 		}
 		t.refusedSetting(present(bundle.KindNetwork, network, ""))
 	}},
-	{"what is no setting is refused", func(t *trial) {
+	{"a kind of entry that is no setting is refused", func(t *trial) {
 		t.refusedSetting(present(bundle.KindFile, t.path("file"), ""))
 	}},
 }
 
-// pendingClauses are about settings that come into force with the next boot.
+// pendingClauses are about settings that take effect with the next boot.
 var pendingClauses = []clause{
-	{"another host name comes into force with the next boot", func(t *trial) {
+	{"a new host name takes effect with the next boot", func(t *trial) {
 		booter := need[Booter](t)
 		facts, err := t.host.Facts(t.Context())
 		t.ok(err)
@@ -111,7 +111,7 @@ var pendingClauses = []clause{
 		t.host = t.fixture.Host(t)
 		t.equal(present(bundle.KindHostName, bundle.Computer, "wmco-contract"), t.setting(bundle.KindHostName, bundle.Computer))
 	}},
-	{"the host name that the machine has is no change", func(t *trial) {
+	{"setting the current host name is no change", func(t *trial) {
 		facts, err := t.host.Facts(t.Context())
 		t.ok(err)
 		own := present(bundle.KindHostName, bundle.Computer, facts.HostName)
@@ -120,7 +120,7 @@ var pendingClauses = []clause{
 		t.ok(t.host.Set(t.Context(), own))
 		t.equal(own, t.setting(bundle.KindHostName, bundle.Computer))
 	}},
-	{"a feature comes into force with the next boot", func(t *trial) {
+	{"a Windows feature takes effect with the next boot", func(t *trial) {
 		booter := need[Booter](t)
 		want := present(bundle.KindFeature, "Containers", "")
 		t.set(want)
@@ -136,7 +136,7 @@ var pendingClauses = []clause{
 		t.ok(t.host.Set(t.Context(), want))
 		t.equal(want, t.setting(bundle.KindFeature, "Containers"))
 	}},
-	{"a feature that was asked for and is not any more needs no boot", func(t *trial) {
+	{"a pending Windows feature is withdrawn without a boot", func(t *trial) {
 		t.set(present(bundle.KindFeature, "Containers", ""))
 		absent := applier.Setting{Kind: bundle.KindFeature, Name: "Containers"}
 		t.ok(t.host.Set(t.Context(), absent))
@@ -159,12 +159,12 @@ func (t *trial) setting(kind bundle.EntryKind, name string) applier.Setting {
 	got, err := t.host.Settings(t.Context(), []applier.Setting{{Kind: kind, Name: name}})
 	t.ok(err)
 	if len(got) != 1 {
-		t.Fatalf("%d answers to one question", len(got))
+		t.Fatalf("%d results for one setting", len(got))
 	}
 	return got[0]
 }
 
-// set makes a setting that goes when the clause has been tried.
+// set sets a setting, which is removed after the clause.
 func (t *trial) set(x applier.Setting) {
 	t.Helper()
 	t.cleanup(func(ctx context.Context, h applier.Host) error {
@@ -173,7 +173,7 @@ func (t *trial) set(x applier.Setting) {
 	t.ok(t.host.Set(t.Context(), x))
 }
 
-// lives demands that a setting is absent, has each of the values twice, and is absent again.
+// lives checks that a setting is absent, sets each of the values twice, and removes it twice.
 func (t *trial) lives(values ...applier.Setting) {
 	t.Helper()
 	absent := applier.Setting{Kind: values[0].Kind, Name: values[0].Name}
@@ -194,14 +194,14 @@ func (t *trial) refusedSetting(x applier.Setting) {
 	t.Helper()
 	err := t.host.Set(t.Context(), x)
 	if err == nil {
-		t.Errorf("%s was taken", x.ID())
+		t.Errorf("%s was set", x.ID())
 	}
 	if errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
 
-// certificate returns a new authority, DER.
+// certificate returns a new CA certificate as DER.
 func (t *trial) certificate() []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -8,7 +8,7 @@ import (
 	"wmco/bundle"
 )
 
-// serviceError demands a *applier.ServiceError about the service.
+// serviceError checks that err is a *applier.ServiceError about the service.
 func (t *trial) serviceError(err error, name string) {
 	t.Helper()
 	var refusal *applier.ServiceError
@@ -21,7 +21,7 @@ func (t *trial) serviceError(err error, name string) {
 }
 
 var startClauses = []clause{
-	{"a service starts, runs and stops, and doing so again is no error", func(t *trial) {
+	{"starting and stopping a service twice is no error", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceA))
 		t.equal(0, t.service(serviceA).Process)
@@ -39,7 +39,7 @@ var startClauses = []clause{
 		t.ok(t.host.StartService(t.Context(), serviceA))
 		t.equal(false, first.Process == t.service(serviceA).Process)
 	}},
-	{"a service that is configured while it runs goes on as it is", func(t *trial) {
+	{"PutService does not restart a running service", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceA))
 		t.ok(t.host.StartService(t.Context(), serviceA))
@@ -51,16 +51,16 @@ var startClauses = []clause{
 		t.equal(config, after.ServiceConfig)
 		t.equal(before.Process, after.Process)
 	}},
-	{"stopping a service that is not there is no error, starting it is", func(t *trial) {
+	{"stopping a missing service is no error, starting it is", func(t *trial) {
 		t.ok(t.host.StopService(t.Context(), serviceA))
 		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
 	}},
-	{"a service does not start without its program", func(t *trial) {
+	{"a service without its program does not start", func(t *trial) {
 		t.put(t.config(serviceA))
 		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
 		t.status(applier.ServiceStopped, serviceA)
 	}},
-	{"a service does not start when it is disabled", func(t *trial) {
+	{"a disabled service does not start", func(t *trial) {
 		t.installed(ProgramGood)
 		config := t.config(serviceA)
 		config.Start = applier.StartDisabled
@@ -68,13 +68,13 @@ var startClauses = []clause{
 		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
 		t.status(applier.ServiceStopped, serviceA)
 	}},
-	{"a service whose program ends at once did not start", func(t *trial) {
+	{"a service whose program exits at once does not start", func(t *trial) {
 		t.installed(ProgramExits)
 		t.put(t.config(serviceA))
 		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
 		t.status(applier.ServiceStopped, serviceA)
 	}},
-	{"a service that hangs in its start did not start, and can be stopped", func(t *trial) {
+	{"a service that hangs while it starts does not start and can be stopped", func(t *trial) {
 		t.installed(ProgramHangsStarting)
 		t.put(t.config(serviceA))
 		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
@@ -82,7 +82,7 @@ var startClauses = []clause{
 		t.status(applier.ServiceStopped, serviceA)
 		t.gone("service.exe")
 	}},
-	{"a service that hangs when it is to stop is killed", func(t *trial) {
+	{"a service that hangs while it stops is killed", func(t *trial) {
 		t.installed(ProgramHangsStopping)
 		t.put(t.config(serviceA))
 		t.ok(t.host.StartService(t.Context(), serviceA))
@@ -90,18 +90,18 @@ var startClauses = []clause{
 		t.status(applier.ServiceStopped, serviceA)
 		t.gone("service.exe")
 	}},
-	{"the processes that a service started are gone when it has stopped", func(t *trial) {
+	{"the child processes of a stopped service are gone", func(t *trial) {
 		t.installed(ProgramParent)
 		t.put(t.config(serviceA))
 		t.ok(t.host.StartService(t.Context(), serviceA))
 		t.ok(t.host.StopService(t.Context(), serviceA))
 		t.gone("service.exe")
 	}},
-	{"the program of a service is replaced while it runs, and the new one starts next", func(t *trial) {
+	{"the program of a running service is replaced without stopping it", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceA))
 		t.ok(t.host.StartService(t.Context(), serviceA))
-		t.write(t.path("service.exe"), "no program any more")
+		t.write(t.path("service.exe"), "another program")
 		t.status(applier.ServiceRunning, serviceA)
 		aside := t.aside("service.exe")
 		t.ok(t.host.StopService(t.Context(), serviceA))
@@ -110,7 +110,7 @@ var startClauses = []clause{
 	}},
 }
 
-// gone demands that a program does not run: it is removed without standing aside.
+// gone checks that a program does not run: it can be removed without being moved aside.
 func (t *trial) gone(name string) {
 	t.Helper()
 	t.ok(t.host.Remove(t.Context(), t.path(name)))
@@ -119,12 +119,12 @@ func (t *trial) gone(name string) {
 }
 
 var dependencyClauses = []clause{
-	{"what a service depends on is started first", func(t *trial) {
+	{"the dependencies of a service are started first", func(t *trial) {
 		t.chain()
 		t.ok(t.host.StartService(t.Context(), serviceC))
 		t.status(applier.ServiceRunning, serviceA, serviceB, serviceC)
 	}},
-	{"a service does not start when what it depends on is not there or does not start", func(t *trial) {
+	{"a service with a missing or failing dependency does not start", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceB, serviceA))
 		t.serviceError(t.host.StartService(t.Context(), serviceB), serviceB)
@@ -135,7 +135,7 @@ var dependencyClauses = []clause{
 		t.status(applier.ServiceStopped, serviceA, serviceB)
 		t.ok(t.host.DeleteService(t.Context(), serviceB))
 	}},
-	{"a service tells which running ones depend on it, however far", func(t *trial) {
+	{"the running dependents of a service are listed, indirect ones too", func(t *trial) {
 		t.chain()
 		t.equal(0, len(t.service(serviceA).Dependents))
 		t.ok(t.host.StartService(t.Context(), serviceB))
@@ -144,7 +144,7 @@ var dependencyClauses = []clause{
 		t.equal([]string{serviceB, serviceC}, t.service(serviceA).Dependents)
 		t.equal(0, len(t.service(serviceC).Dependents))
 	}},
-	{"a service is not stopped while another one that depends on it runs", func(t *trial) {
+	{"a service with running dependents is not stopped", func(t *trial) {
 		t.chain()
 		t.ok(t.host.StartService(t.Context(), serviceB))
 		t.serviceError(t.host.StopService(t.Context(), serviceA), serviceA)
@@ -158,7 +158,7 @@ var dependencyClauses = []clause{
 		t.serviceError(t.host.PutService(t.Context(), t.config(serviceA, serviceC)), serviceA)
 		t.equal(0, len(t.service(serviceA).Dependencies))
 	}},
-	{"the services that start by themselves do so when the machine boots, with what they depend on", func(t *trial) {
+	{"services with automatic start and their dependencies are started at boot", func(t *trial) {
 		booter := need[Booter](t)
 		t.installed(ProgramGood)
 		manual := t.config(serviceA)
@@ -184,9 +184,9 @@ func (t *trial) chain() {
 	t.put(t.config(serviceC, serviceB))
 }
 
-// machineClauses are about the machine as a whole.
-var machineClauses = []clause{
-	{"the facts are those of a machine, and the same when asked twice", func(t *trial) {
+// hostClauses are about the host as a whole.
+var hostClauses = []clause{
+	{"the facts are complete and stable", func(t *trial) {
 		facts, err := t.host.Facts(t.Context())
 		t.ok(err)
 		t.equal(bundle.FactsSchema, facts.Schema)
@@ -197,7 +197,7 @@ var machineClauses = []clause{
 		t.ok(err)
 		t.equal(facts, again)
 	}},
-	{"a boot is seen in the facts", func(t *trial) {
+	{"the boot time changes with a boot", func(t *trial) {
 		booter := need[Booter](t)
 		before, err := t.host.Facts(t.Context())
 		t.ok(err)
@@ -206,12 +206,12 @@ var machineClauses = []clause{
 		t.ok(err)
 		t.equal(false, before.BootTime == after.BootTime)
 	}},
-	{"a probe over HTTP holds while somebody answers", func(t *trial) { t.probe(bundle.ProbeHTTP) }},
-	{"a probe over TCP holds while somebody answers", func(t *trial) { t.probe(bundle.ProbeTCP) }},
-	{"a probe of a pipe holds while somebody answers", func(t *trial) { t.probe(bundle.ProbePipe) }},
-	{"whether a service runs is not asked of the machine", func(t *trial) {
+	{"an HTTP probe succeeds while something answers", func(t *trial) { t.probe(bundle.ProbeHTTP) }},
+	{"a TCP probe succeeds while something answers", func(t *trial) { t.probe(bundle.ProbeTCP) }},
+	{"a pipe probe succeeds while something answers", func(t *trial) { t.probe(bundle.ProbePipe) }},
+	{"a probe of kind running is refused", func(t *trial) {
 		if err := t.host.Probe(t.Context(), bundle.Probe{Kind: bundle.ProbeRunning}); err == nil {
-			t.Error("the probe held")
+			t.Error("the probe succeeded")
 		}
 	}},
 }
@@ -224,6 +224,6 @@ func (t *trial) probe(kind bundle.ProbeKind) {
 	t.ok(t.host.Probe(t.soon(), probe))
 	stop()
 	if err := t.host.Probe(t.soon(), probe); err == nil {
-		t.Error("the probe held although nobody answered")
+		t.Error("the probe succeeded although nothing answered")
 	}
 }

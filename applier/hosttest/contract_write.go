@@ -12,29 +12,29 @@ import (
 	"wmco/bundle"
 )
 
-// errContent is what contents end in that break off.
-var errContent = errors.New("the contents broke off")
+// errContent is the error in which contents end.
+var errContent = errors.New("contents ended early")
 
 var writeClauses = []clause{
-	{"a file holds what was written, from nothing to many megabytes", func(t *trial) {
+	{"a file has the contents that were written, from 0 bytes to 5 MiB", func(t *trial) {
 		for _, size := range []int{0, 1, 4096, 5<<20 + 7} {
 			want := bytes.Repeat([]byte("0123456789abcde\n"), size/16+1)[:size]
 			content := iotest.HalfReader(bytes.NewReader(want))
 			t.ok(t.host.Write(t.Context(), t.path("file"), bundle.AccessUsers, content))
 			if got := t.read(t.path("file")); got != string(want) {
-				t.Errorf("%d bytes were written, other %d read", size, len(got))
+				t.Errorf("%d bytes were written, %d other bytes were read", size, len(got))
 			}
 			t.equal(int64(size), t.stat(t.path("file")).Size)
 		}
 		t.equal([]string{"file"}, t.list())
 	}},
-	{"a file is replaced while somebody reads it, who goes on reading the old one", func(t *trial) {
+	{"a file is replaced while it is read, and the reader keeps the old contents", func(t *trial) {
 		t.write(t.path("file"), "old text")
 		t.equal("old text", t.readAcross("file", func() { t.write(t.path("file"), "new") }))
 		t.equal("new", t.read(t.path("file")))
 		t.equal([]string{"file"}, t.list())
 	}},
-	{"a file is removed while somebody reads it, and its name is free", func(t *trial) {
+	{"a file is removed while it is read, and its name is free", func(t *trial) {
 		t.write(t.path("file"), "old text")
 		t.equal("old text", t.readAcross("file", func() {
 			t.ok(t.host.Remove(t.Context(), t.path("file")))
@@ -42,7 +42,7 @@ var writeClauses = []clause{
 		}))
 		t.equal("new", t.read(t.path("file")))
 	}},
-	{"contents that break off change nothing and leave nothing", func(t *trial) {
+	{"contents that end in an error change nothing and leave no file", func(t *trial) {
 		t.write(t.path("old"), "old")
 		for _, name := range []string{"old", "new"} {
 			content := io.MultiReader(strings.NewReader("half"), iotest.ErrReader(errContent))
@@ -52,32 +52,32 @@ var writeClauses = []clause{
 			}
 			var refusal *applier.FileError
 			if errors.As(err, &refusal) {
-				t.Errorf("%s: got %v, which is not the machine's fault", name, err)
+				t.Errorf("%s: got %v, which is no error of the host", name, err)
 			}
 		}
 		t.equal("old", t.read(t.path("old")))
 		t.equal([]string{"old"}, t.list())
 	}},
-	{"what a cut left under NewName is replaced", func(t *trial) {
-		t.write(applier.NewName(t.path("FILE")), "left by a cut, and longer than the text")
+	{"a leftover under NewName is replaced", func(t *trial) {
+		t.write(applier.NewName(t.path("FILE")), "a leftover that is longer than the text")
 		t.write(t.path("file"), "text")
 		t.equal("text", t.read(t.path("file")))
 		t.equal([]string{"file"}, t.list())
 	}},
-	{"a file needs its folder", func(t *trial) {
+	{"Write needs the parent folder", func(t *trial) {
 		t.refused(t.host.Write(t.Context(), t.path(`none\file`), bundle.AccessUsers, strings.NewReader("text")), applier.FileBroken)
 		t.write(t.path("file"), "text")
 		t.refused(t.host.Write(t.Context(), t.path(`file\below`), bundle.AccessUsers, strings.NewReader("text")), applier.FileBroken)
 		t.equal([]string{"file"}, t.list())
 	}},
-	{"a file does not take the place of a folder", func(t *trial) {
+	{"a file does not replace a folder", func(t *trial) {
 		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessUsers))
 		err := t.host.Write(t.Context(), t.path("folder"), bundle.AccessUsers, strings.NewReader("text"))
 		t.refused(err, applier.FileBroken, applier.FileDenied)
 		t.equal(applier.FileDirectory, t.stat(t.path("folder")).Kind)
 		t.equal([]string{"folder"}, t.list())
 	}},
-	{"names may have blanks, dots and any letters, and be as long as a bundle may have them", func(t *trial) {
+	{"names may have spaces, dots, any letters and the greatest length of a bundle", func(t *trial) {
 		long := strings.Repeat("l", bundle.MaxPath-len(t.path("")))
 		if len(long) > 200 {
 			t.ok(t.host.MakeDirectory(t.Context(), t.path(long[:100]), bundle.AccessUsers))
@@ -89,7 +89,7 @@ var writeClauses = []clause{
 			t.equal(applier.FileRegular, t.stat(t.path(name)).Kind)
 		}
 	}},
-	{"a copy is made of a file and the file emptied, under which a program goes on writing", func(t *trial) {
+	{"CopyTruncate copies a file and empties it in place", func(t *trial) {
 		t.write(t.path("log"), "old lines")
 		before := t.stat(t.path("log"))
 		t.write(t.path("log.1"), "older lines, which are more")
@@ -99,7 +99,7 @@ var writeClauses = []clause{
 		t.equal(before.ID, t.stat(t.path("log")).ID)
 		t.equal(before.Access, t.stat(t.path("log.1")).Access)
 	}},
-	{"no copy is made of a file that is not there", func(t *trial) {
+	{"CopyTruncate needs the file", func(t *trial) {
 		if err := t.host.CopyTruncate(t.Context(), t.path("log"), t.path("log.1")); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("got %v", err)
 		}
@@ -107,7 +107,7 @@ var writeClauses = []clause{
 	}},
 }
 
-// readAcross reads one byte of a file, lets something happen, and reads the rest.
+// readAcross reads one byte of a file, calls meanwhile, and reads the rest.
 func (t *trial) readAcross(name string, meanwhile func()) string {
 	t.Helper()
 	f, err := t.host.Open(t.Context(), t.path(name))
@@ -123,19 +123,19 @@ func (t *trial) readAcross(name string, meanwhile func()) string {
 }
 
 var accessClauses = []clause{
-	{"a file has the access that it was written with last, as far as the host can tell", func(t *trial) {
+	{"a file has the access of the last Write", func(t *trial) {
 		for _, access := range []bundle.Access{bundle.AccessUsers, bundle.AccessAdmins, bundle.AccessUsers} {
 			t.ok(t.host.Write(t.Context(), t.path("file"), access, strings.NewReader("text")))
 			t.access(access, "file")
 		}
 	}},
-	{"a folder has the access that it was made with last, as far as the host can tell", func(t *trial) {
+	{"a folder has the access of the last MakeDirectory", func(t *trial) {
 		for _, access := range []bundle.Access{bundle.AccessAdmins, bundle.AccessUsers, bundle.AccessAdmins} {
 			t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), access))
 			t.access(access, "folder")
 		}
 	}},
-	{"users read what is theirs and not what is the administrators'", func(t *trial) {
+	{"users read files for users and not those for administrators", func(t *trial) {
 		reader := need[AccessReader](t)
 		t.ok(t.host.Write(t.Context(), t.path("users"), bundle.AccessUsers, strings.NewReader("text")))
 		t.ok(t.host.Write(t.Context(), t.path("admins"), bundle.AccessAdmins, strings.NewReader("text")))
@@ -144,7 +144,7 @@ var accessClauses = []clause{
 		t.equal(false, reader.UsersRead(t, t.path("admins")))
 		t.equal(false, reader.UsersRead(t, t.path("folder")))
 	}},
-	{"a secret is never readable by users, not even while it takes the place of a public file", func(t *trial) {
+	{"users never read a secret, not even while it replaces a public file", func(t *trial) {
 		reader := need[AccessReader](t)
 		t.write(t.path("file"), "public")
 		beside := applier.NewName(t.path("file"))
@@ -157,7 +157,7 @@ var accessClauses = []clause{
 		t.ok(t.host.Write(t.Context(), t.path("file"), bundle.AccessAdmins, content))
 		t.equal(false, reader.UsersRead(t, t.path("file")))
 	}},
-	{"what another program may have let everybody write to is not ours", func(t *trial) {
+	{"a file that everybody may write to has access other", func(t *trial) {
 		need[AccessOpener](t).OpenToAll(t, t.path("file"))
 		t.equal(applier.AccessOther, t.stat(t.path("file")).Access)
 		t.write(t.path("file"), "text")

@@ -1,8 +1,8 @@
-// Package hosttest is what tests of appliers and hosts need: a host in memory on which everything can go wrong, and the
-// contract of applier.Host, which every host passes.
+// Package hosttest has what tests of appliers and hosts need: the contract of applier.Host, which every host passes, and a
+// host in memory, on which every step can fail or be cut.
 //
-//	Contract --Host's operations--> a Machine's host --> the machine
-//	    '-----what others do there--> Machine's capabilities -'
+//	Contract --operations----------> Host of a Fixture --> Windows, real or simulated
+//	    '-----what other programs do--> capabilities of the Fixture --'
 //
-// It needs no particular system: the contract runs on Windows as well.
+// It runs on every system: on Windows the contract is tested against the real host.
 package hosttest

@@ -15,30 +15,30 @@ import (
 
 var errInjected = errors.New("injected")
 
-// deed is one operation on a Memory that holds what ready puts there.
-type deed struct {
-	says  string
+// operation is one operation on the host of newFaultyHost, and the number of its steps.
+type operation struct {
+	name  string
 	steps int
 	do    func(context.Context, *Memory) error
 }
 
-var deeds = []deed{
-	{"writing a new file", 3, write(`C:\k\new`)},
-	{"replacing a file", 3, write(`C:\k\old`)},
-	{"replacing a program that runs", 4, write(`C:\k\run.exe`)},
-	{"removing a program that runs", 1, func(ctx context.Context, m *Memory) error { return m.Remove(ctx, `C:\k\run.exe`) }},
-	{"making a folder", 1, func(ctx context.Context, m *Memory) error {
+var operations = []operation{
+	{"write a new file", 3, write(`C:\k\new`)},
+	{"replace a file", 3, write(`C:\k\old`)},
+	{"replace a running program", 4, write(`C:\k\run.exe`)},
+	{"remove a running program", 1, func(ctx context.Context, m *Memory) error { return m.Remove(ctx, `C:\k\run.exe`) }},
+	{"make a folder", 1, func(ctx context.Context, m *Memory) error {
 		return m.MakeDirectory(ctx, `C:\k\folder`, bundle.AccessAdmins)
 	}},
-	{"linking a file", 2, func(ctx context.Context, m *Memory) error { return m.Link(ctx, `C:\k\old`, `C:\k\second`) }},
-	{"copying a log and emptying it", 4, func(ctx context.Context, m *Memory) error {
+	{"link a file", 2, func(ctx context.Context, m *Memory) error { return m.Link(ctx, `C:\k\old`, `C:\k\second`) }},
+	{"copy and truncate a file", 4, func(ctx context.Context, m *Memory) error {
 		return m.CopyTruncate(ctx, `C:\k\old`, `C:\k\old.1`)
 	}},
-	{"starting a service and what it depends on", 2, func(ctx context.Context, m *Memory) error {
+	{"start a service and its dependency", 2, func(ctx context.Context, m *Memory) error {
 		return m.StartService(ctx, "b")
 	}},
-	{"deleting a service", 1, func(ctx context.Context, m *Memory) error { return m.DeleteService(ctx, "b") }},
-	{"setting a variable", 1, func(ctx context.Context, m *Memory) error { return m.Set(ctx, variable("A", "b")) }},
+	{"delete a service", 1, func(ctx context.Context, m *Memory) error { return m.DeleteService(ctx, "b") }},
+	{"set a variable", 1, func(ctx context.Context, m *Memory) error { return m.Set(ctx, variable("A", "b")) }},
 }
 
 func write(path string) func(context.Context, *Memory) error {
@@ -47,7 +47,7 @@ func write(path string) func(context.Context, *Memory) error {
 	}
 }
 
-func ready(t *testing.T) *Memory {
+func newFaultyHost(t *testing.T) *Memory {
 	t.Helper()
 	m := NewMemory(Facts(), NewClock(Epoch()))
 	m.Place(`C:\k\old`, bundle.AccessUsers, "old text")
@@ -64,21 +64,21 @@ func ready(t *testing.T) *Memory {
 	return m
 }
 
-func TestAnOperationThatIsCutCanRunAgain(t *testing.T) {
+func TestCutOperationsCanRunAgain(t *testing.T) {
 	t.Parallel()
-	for _, d := range deeds {
-		t.Run(d.says, func(t *testing.T) {
+	for _, d := range operations {
+		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			whole := ready(t)
+			whole := newFaultyHost(t)
 			before := whole.Steps()
 			if err := d.do(t.Context(), whole); err != nil {
 				t.Fatal(err)
 			}
 			if got := whole.Steps() - before; got != d.steps {
-				t.Fatalf("it takes %d steps, want %d", got, d.steps)
+				t.Fatalf("%d steps, want %d", got, d.steps)
 			}
 			for n := range d.steps {
-				m := ready(t)
+				m := newFaultyHost(t)
 				m.CutAt(n)
 				if err := d.do(t.Context(), m); !errors.Is(err, ErrCut) {
 					t.Fatalf("cut at step %d: %v", n, err)
@@ -88,7 +88,7 @@ func TestAnOperationThatIsCutCanRunAgain(t *testing.T) {
 				}
 				m.Revive()
 				if err := d.do(t.Context(), m); err != nil {
-					t.Fatalf("again after a cut at step %d: %v", n, err)
+					t.Fatalf("second run after a cut at step %d: %v", n, err)
 				}
 				if diff := cmp.Diff(withoutAside(whole.Snapshot()), withoutAside(m.Snapshot())); diff != "" {
 					t.Errorf("cut at step %d (-want +got):\n%s", n, diff)
@@ -98,7 +98,7 @@ func TestAnOperationThatIsCutCanRunAgain(t *testing.T) {
 	}
 }
 
-// withoutAside leaves out the programs that stand aside: a cut may leave one under another name.
+// withoutAside removes programs that were moved aside: a cut may leave one under another name.
 func withoutAside(s simulation.Snapshot) simulation.Snapshot {
 	for path := range s.Files {
 		if applier.Leftover(path) {
@@ -108,45 +108,45 @@ func withoutAside(s simulation.Snapshot) simulation.Snapshot {
 	return s
 }
 
-func TestAStepThatFailsLeavesNothingUnfinished(t *testing.T) {
+func TestFailedStepsLeaveNoFile(t *testing.T) {
 	t.Parallel()
-	for _, d := range deeds[:3] {
+	for _, d := range operations[:3] {
 		for n := range d.steps {
-			m := ready(t)
+			m := newFaultyHost(t)
 			m.FailAt(n, errInjected)
 			if err := d.do(t.Context(), m); !errors.Is(err, errInjected) {
-				t.Errorf("%s: %v", d.says, err)
+				t.Errorf("%s: %v", d.name, err)
 			}
 			for path := range m.Snapshot().Files {
 				if strings.HasSuffix(path, ".wmco-new") {
-					t.Errorf("%s left %s", d.says, path)
+					t.Errorf("%s left %s", d.name, path)
 				}
 			}
 			if err := d.do(t.Context(), m); err != nil {
-				t.Errorf("%s again: %v", d.says, err)
+				t.Errorf("%s, second run: %v", d.name, err)
 			}
 		}
 	}
 }
 
-func TestWhatACutLeaves(t *testing.T) {
+func TestLeftoversOfCuts(t *testing.T) {
 	t.Parallel()
 	type files map[string]string
 	const path, beside, aside = `C:\k\run.exe`, `C:\k\run.exe.wmco-new`, `C:\k\run.exe.wmco-old-1`
 	tests := []struct {
-		says string
+		name string
 		step int
 		want files
 	}{
-		{"nothing before the first step", 0, files{path: "old program"}},
-		{"half a file beside the old one", 1, files{path: "old program", beside: "new "}},
-		{"a whole file beside the old one", 2, files{path: "old program", beside: "new text"}},
-		{"no file in its place once a program stands aside", 3, files{aside: "old program", beside: "new text"}},
+		{"before the first step: nothing", 0, files{path: "old program"}},
+		{"after the first step: half a file under NewName", 1, files{path: "old program", beside: "new "}},
+		{"after the second step: a whole file under NewName", 2, files{path: "old program", beside: "new text"}},
+		{"after the running program was moved aside: no file at the path", 3, files{aside: "old program", beside: "new text"}},
 	}
 	for _, tt := range tests {
-		t.Run(tt.says, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			m := ready(t)
+			m := newFaultyHost(t)
 			m.CutAt(tt.step)
 			_ = write(path)(t.Context(), m) // cut
 			got := files{}
@@ -162,22 +162,22 @@ func TestWhatACutLeaves(t *testing.T) {
 	}
 }
 
-func TestFaultsAreWhatTheHostReports(t *testing.T) {
+func TestFaultsOfFiles(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		says   string
+		name   string
 		faults func(*Memory, *simulation.Script)
 		want   applier.FileReason
 	}{
-		{"a disk that is full from a byte on", func(m *Memory, _ *simulation.Script) { m.Faults.DiskBytes = 20 }, applier.FileDiskFull},
-		{"a folder without space", func(_ *Memory, s *simulation.Script) { s.Full = []string{`c:\K`} }, applier.FileDiskFull},
-		{"a folder that nobody may write to", func(_ *Memory, s *simulation.Script) { s.Denied = []string{`C:\k`} }, applier.FileDenied},
-		{"a file that somebody keeps to himself", func(_ *Memory, s *simulation.Script) { s.Locked = []string{`C:\K\OLD`} }, applier.FileLocked},
+		{"disk of limited size", func(m *Memory, _ *simulation.Script) { m.Faults.DiskBytes = 20 }, applier.FileDiskFull},
+		{"full folder", func(_ *Memory, s *simulation.Script) { s.Full = []string{`c:\K`} }, applier.FileDiskFull},
+		{"folder without write access", func(_ *Memory, s *simulation.Script) { s.Denied = []string{`C:\k`} }, applier.FileDenied},
+		{"file that is open without sharing", func(_ *Memory, s *simulation.Script) { s.Locked = []string{`C:\K\OLD`} }, applier.FileLocked},
 	}
 	for _, tt := range tests {
-		t.Run(tt.says, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			m := ready(t)
+			m := newFaultyHost(t)
 			err := m.Edit(t.Context(), func(s *simulation.State) { tt.faults(m, &s.Script) })
 			if err != nil {
 				t.Fatal(err)
@@ -188,15 +188,15 @@ func TestFaultsAreWhatTheHostReports(t *testing.T) {
 				t.Errorf("got %v, want %s", err, tt.want)
 			}
 			if diff := cmp.Diff(before, m.Snapshot()); diff != "" {
-				t.Errorf("it changed (-want +got):\n%s", diff)
+				t.Errorf("the host changed (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestOperationsAreLoggedAndMayBeRefused(t *testing.T) {
+func TestLogAndFaultsOfOperations(t *testing.T) {
 	t.Parallel()
-	m := ready(t)
+	m := newFaultyHost(t)
 	m.ClearLog()
 	m.Faults.Before = func(op simulation.Operation) error {
 		if op.Verb == simulation.VerbStart {
@@ -217,7 +217,7 @@ func TestOperationsAreLoggedAndMayBeRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, ok := m.Contents(`C:\k\old`); ok {
-		t.Error("the file is still there although only the answer got lost")
+		t.Error("the file still exists although only the answer got lost")
 	}
 	want := []simulation.Operation{{Verb: simulation.VerbStart, Target: "b"}, {Verb: simulation.VerbRemove, Target: `C:\k\old`}}
 	if diff := cmp.Diff(want, m.Log()); diff != "" {
@@ -225,7 +225,7 @@ func TestOperationsAreLoggedAndMayBeRefused(t *testing.T) {
 	}
 }
 
-func TestServicesGiveTheNumbersOfWindows(t *testing.T) {
+func TestWindowsErrorsOfServices(t *testing.T) {
 	t.Parallel()
 	script := func(name string, b simulation.Behaviour) func(*simulation.State) {
 		return func(s *simulation.State) { s.Script.Services = map[string]simulation.Behaviour{name: b} }
@@ -234,42 +234,42 @@ func TestServicesGiveTheNumbersOfWindows(t *testing.T) {
 		return func(ctx context.Context, m *Memory) error { return m.StartService(ctx, name) }
 	}
 	tests := []struct {
-		says string
+		name string
 		edit func(*simulation.State)
 		do   func(context.Context, *Memory) error
 		want simulation.SystemError
 	}{
-		{"no such service", func(*simulation.State) {}, start("c"), 1060},
-		{"no such program", program("a", `C:\k\none.exe`), start("a"), 2},
-		{"the dependency does not start", program("a", `C:\k\none.exe`), start("b"), 1068},
-		{"the dependency is not there", func(s *simulation.State) { delete(s.Services, "a") }, start("b"), 1075},
-		{"the service is disabled", func(s *simulation.State) {
+		{"missing service", func(*simulation.State) {}, start("c"), 1060},
+		{"missing program", program("a", `C:\k\none.exe`), start("a"), 2},
+		{"failing dependency", program("a", `C:\k\none.exe`), start("b"), 1068},
+		{"missing dependency", func(s *simulation.State) { delete(s.Services, "a") }, start("b"), 1075},
+		{"disabled service", func(s *simulation.State) {
 			a := s.Services["a"]
 			a.Start = applier.StartDisabled
 			s.Services["a"] = a
 		}, start("a"), 1058},
-		{"the program ends at once", script("a", simulation.Behaviour{Start: simulation.StartExits}), start("a"), 1067},
-		{"the program does not like its configuration", script("a", simulation.Behaviour{
+		{"program that exits at once", script("a", simulation.Behaviour{Start: simulation.StartExits}), start("a"), 1067},
+		{"program that rejects its configuration", script("a", simulation.Behaviour{
 			Needs: []simulation.Condition{{File: `C:\k\old`, Lacks: "old"}},
 		}), start("a"), 1067},
-		{"the program never says that it runs", script("a", simulation.Behaviour{Start: simulation.StartHangs}), start("a"), 1053},
-		{"another one that runs depends on it", func(*simulation.State) {}, func(ctx context.Context, m *Memory) error {
+		{"program that hangs while it starts", script("a", simulation.Behaviour{Start: simulation.StartHangs}), start("a"), 1053},
+		{"stop with a running dependent", func(*simulation.State) {}, func(ctx context.Context, m *Memory) error {
 			return errors.Join(m.StartService(ctx, "b"), m.StopService(ctx, "a"))
 		}, 1051},
-		{"somebody has a handle to it", script("b", simulation.Behaviour{Held: true}), func(ctx context.Context, m *Memory) error {
+		{"delete with an open handle", script("b", simulation.Behaviour{Held: true}), func(ctx context.Context, m *Memory) error {
 			return m.DeleteService(ctx, "b")
 		}, 1072},
-		{"it runs while it is deleted", func(*simulation.State) {}, func(ctx context.Context, m *Memory) error {
+		{"delete while running", func(*simulation.State) {}, func(ctx context.Context, m *Memory) error {
 			return errors.Join(m.StartService(ctx, "a"), m.DeleteService(ctx, "a"))
 		}, 1072},
-		{"it depends on itself", func(*simulation.State) {}, func(ctx context.Context, m *Memory) error {
+		{"circular dependency", func(*simulation.State) {}, func(ctx context.Context, m *Memory) error {
 			return m.PutService(ctx, applier.ServiceConfig{Name: "a", Dependencies: []string{"b"}})
 		}, 1059},
 	}
 	for _, tt := range tests {
-		t.Run(tt.says, func(t *testing.T) {
+		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			m := ready(t)
+			m := newFaultyHost(t)
 			if err := m.Edit(t.Context(), tt.edit); err != nil {
 				t.Fatal(err)
 			}
@@ -294,7 +294,7 @@ func program(service, path string) func(*simulation.State) {
 func TestServicesAfterTheirStart(t *testing.T) {
 	t.Parallel()
 	const target = "http://127.0.0.1:10248/healthz"
-	m := ready(t)
+	m := newFaultyHost(t)
 	err := m.Edit(t.Context(), func(s *simulation.State) {
 		s.Script.Services = map[string]simulation.Behaviour{
 			"a": {After: simulation.AfterRestarts},
@@ -306,22 +306,22 @@ func TestServicesAfterTheirStart(t *testing.T) {
 	}
 	probe := func() error { return m.Probe(t.Context(), bundle.Probe{Kind: bundle.ProbeHTTP, Target: target}) }
 	for _, step := range []struct {
-		says string
+		name string
 		do   func() error
 		want error
 	}{
-		{"nobody answers for a service that does not run", probe, simulation.ErrSilent},
-		{"it starts", func() error { return m.StartService(t.Context(), "b") }, nil},
-		{"it is not healthy at once", probe, simulation.ErrSilent},
-		{"nor a little later", probe, simulation.ErrSilent},
-		{"then it is", probe, nil},
-		{"not any more with another file", func() error {
+		{"a stopped service does not answer", probe, simulation.ErrSilent},
+		{"the service starts", func() error { return m.StartService(t.Context(), "b") }, nil},
+		{"the first probe fails", probe, simulation.ErrSilent},
+		{"the second probe fails", probe, simulation.ErrSilent},
+		{"the third probe succeeds", probe, nil},
+		{"the probe fails with another file", func() error {
 			m.Place(`C:\k\old`, bundle.AccessUsers, "other")
 			return probe()
 		}, simulation.ErrSilent},
 	} {
 		if err := step.do(); !errors.Is(err, step.want) {
-			t.Errorf("%s: %v", step.says, err)
+			t.Errorf("%s: %v", step.name, err)
 		}
 	}
 	first, err := m.Services(t.Context(), []string{"a"})
@@ -330,13 +330,13 @@ func TestServicesAfterTheirStart(t *testing.T) {
 	}
 	second, err := m.Services(t.Context(), []string{"a"})
 	if err != nil || first[0].Process == second[0].Process {
-		t.Errorf("it is process %d both times: %v", first[0].Process, err)
+		t.Errorf("process %d both times: %v", first[0].Process, err)
 	}
 }
 
-func TestWindowsExpandsTheCommandLineOfAService(t *testing.T) {
+func TestVariablesInCommandLineOfService(t *testing.T) {
 	t.Parallel()
-	m := ready(t)
+	m := newFaultyHost(t)
 	err := errors.Join(
 		m.Set(t.Context(), variable("Level", "4")),
 		m.PutService(t.Context(), applier.ServiceConfig{Name: "a", CommandLine: `C:\k\run.exe --v=%LEVEL% %none% 100%`}),

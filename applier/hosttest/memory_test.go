@@ -7,21 +7,21 @@ import (
 	"wmco/bundle"
 )
 
-func TestMemoryKeepsTheContract(t *testing.T) {
+func TestMemoryContract(t *testing.T) {
 	t.Parallel()
-	Contract(t, func(*testing.T) Fixture { return newMemoryMachine() }, nil)
+	Contract(t, func(*testing.T) Fixture { return newMemoryFixture() }, nil)
 }
 
-// memoryMachine is a Memory with every capability.
-type memoryMachine struct {
+// memoryFixture is a Memory with every capability.
+type memoryFixture struct {
 	Simulated
 	memory *Memory
 }
 
-func newMemoryMachine() memoryMachine {
+func newMemoryFixture() memoryFixture {
 	m := NewMemory(Facts(), NewClock(Epoch()))
 	m.PlaceFolder(`C:\k`)
-	return memoryMachine{
+	return memoryFixture{
 		memory: m,
 		Simulated: Simulated{
 			Simulation: m.Host,
@@ -31,16 +31,16 @@ func newMemoryMachine() memoryMachine {
 	}
 }
 
-// MakeReadOnly does nothing: to a host, no file is read-only.
-func (m memoryMachine) MakeReadOnly(testing.TB, string) {}
+// MakeReadOnly does nothing: a disk in memory has no such attribute.
+func (m memoryFixture) MakeReadOnly(testing.TB, string) {}
 
-func (m memoryMachine) MakeLink(_ testing.TB, path, _ string) { m.memory.PlaceLink(path) }
+func (m memoryFixture) MakeLink(_ testing.TB, path, _ string) { m.memory.PlaceLink(path) }
 
-func (m memoryMachine) OpenToAll(_ testing.TB, path string) {
+func (m memoryFixture) OpenToAll(_ testing.TB, path string) {
 	m.memory.Place(path, applier.AccessOther, "text")
 }
 
-func (m memoryMachine) UsersRead(t testing.TB, path string) bool {
+func (m memoryFixture) UsersRead(t testing.TB, path string) bool {
 	infos, err := m.memory.Stat(t.Context(), []string{path})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func (m memoryMachine) UsersRead(t testing.TB, path string) bool {
 	return infos[0].Access != bundle.AccessAdmins
 }
 
-func (m memoryMachine) AbandonLock(t testing.TB, owner string) {
+func (m memoryFixture) AbandonLock(t testing.TB, owner string) {
 	if _, err := m.memory.Lock(t.Context(), owner); err != nil {
 		t.Fatal(err)
 	}

@@ -15,19 +15,19 @@ import (
 	"wmco/bundle"
 )
 
-// mutantName is the variable of the environment that names the broken host which the contract is tried on.
+// mutantName is the environment variable that names the mutant on which the contract is tested.
 const mutantName = "WMCO_HOSTTEST_MUTANT"
 
-// mutant is a host that breaks its contract, and a clause that must notice.
+// mutant is a host that breaks the contract, and a clause that must fail.
 type mutant struct {
-	host    func(*Memory) applier.Host
-	noticed string
+	host  func(*Memory) applier.Host
+	fails string
 }
 
-// badSkips stand for a mutant: they skip a clause that there is not.
+// badSkips is the name of a test with a skip of an unknown clause.
 const badSkips = "bad skips"
 
-// The mutants override one operation each.
+// Each mutant overrides one operation.
 type (
 	leavesNewName  struct{ *Memory }
 	forgetsAccess  struct{ *Memory }
@@ -50,25 +50,25 @@ type (
 )
 
 var mutants = map[string]mutant{
-	"leaves what it wrote beside": {func(m *Memory) applier.Host { return leavesNewName{m} }, "a file holds what was written, from nothing to many megabytes"},
-	"gives everything to users":   {func(m *Memory) applier.Host { return forgetsAccess{m} }, "users read what is theirs and not what is the administrators'"},
-	"writes in place":             {func(m *Memory) applier.Host { return writesInPlace{m} }, "a second name keeps the contents when the first is replaced or removed"},
-	"keeps half a file":           {func(m *Memory) applier.Host { return keepsHalf{m} }, "contents that break off change nothing and leave nothing"},
-	"lists backwards":             {func(m *Memory) applier.Host { return listsBackwards{m} }, "List tells what is in a folder by name, not what is in folders in it"},
-	"cannot remove nothing":       {func(m *Memory) applier.Host { return needsFiles{m} }, "what is not there is removed without an error"},
-	"copies instead of linking":   {func(m *Memory) applier.Host { return copiesLinks{m} }, "a second name keeps the contents when the first is replaced or removed"},
-	"lets two lock":               {func(m *Memory) applier.Host { return sharesLock{m} }, "a second one is told who has the lock, until it is released"},
-	"does not stop":               {func(m *Memory) applier.Host { return neverStops{m} }, "a service that hangs when it is to stop is killed"},
-	"says that everything starts": {func(m *Memory) applier.Host { return alwaysStarts{m} }, "a service whose program ends at once did not start"},
-	"keeps the old environment":   {func(m *Memory) applier.Host { return keepsOldConfig{m} }, "a service keeps its environment, and loses it"},
-	"deletes some time": {func(m *Memory) applier.Host { return deletesLater{m} },
-		"a service that somebody has a handle to stays marked for deletion until the handle is closed"},
-	"trims values":            {func(m *Memory) applier.Host { return trims{m} }, "a variable may hold nothing, much, or what has a meaning to a shell"},
-	"forgets what is pending": {func(m *Memory) applier.Host { return neverPends{m} }, "another host name comes into force with the next boot"},
-	"takes all for healthy":   {func(m *Memory) applier.Host { return alwaysHealthy{m} }, "a probe over TCP holds while somebody answers"},
-	"sorts services":          {func(m *Memory) applier.Host { return sortsServices{m} }, "services are told in the order of the names, those that are not there as absent"},
-	"clears the store":        {func(m *Memory) applier.Host { return clearsRoots{m} }, "certificates of others stay"},
-	"loses programs that run": {func(m *Memory) applier.Host { return movesAway{m} }, "a program that runs is replaced, and the old one stands aside until it ends"},
+	"Write leaves the file under NewName":  {func(m *Memory) applier.Host { return leavesNewName{m} }, "a file has the contents that were written, from 0 bytes to 5 MiB"},
+	"Write ignores the access":             {func(m *Memory) applier.Host { return forgetsAccess{m} }, "users read files for users and not those for administrators"},
+	"Write writes in place":                {func(m *Memory) applier.Host { return writesInPlace{m} }, "a hard link keeps the contents when the first name is replaced or removed"},
+	"Write keeps half a file":              {func(m *Memory) applier.Host { return keepsHalf{m} }, "contents that end in an error change nothing and leave no file"},
+	"List sorts backwards":                 {func(m *Memory) applier.Host { return listsBackwards{m} }, "List is sorted by name and does not descend"},
+	"Remove needs a file":                  {func(m *Memory) applier.Host { return needsFiles{m} }, "removing a path that does not exist is no error"},
+	"Link copies":                          {func(m *Memory) applier.Host { return copiesLinks{m} }, "a hard link keeps the contents when the first name is replaced or removed"},
+	"Lock has no effect":                   {func(m *Memory) applier.Host { return sharesLock{m} }, "the error of a second lock names the owner of the first"},
+	"StopService has no effect":            {func(m *Memory) applier.Host { return neverStops{m} }, "a service that hangs while it stops is killed"},
+	"StartService never fails":             {func(m *Memory) applier.Host { return alwaysStarts{m} }, "a service whose program exits at once does not start"},
+	"PutService keeps the old environment": {func(m *Memory) applier.Host { return keepsOldConfig{m} }, "the environment of a service is set and removed"},
+	"DeleteService never fails": {func(m *Memory) applier.Host { return deletesLater{m} },
+		"a service with an open handle stays marked for deletion until the handle is closed"},
+	"Set trims values":                 {func(m *Memory) applier.Host { return trims{m} }, "a variable may be empty, long or have characters that are special to a shell"},
+	"Settings are never pending":       {func(m *Memory) applier.Host { return neverPends{m} }, "a new host name takes effect with the next boot"},
+	"Probe always succeeds":            {func(m *Memory) applier.Host { return alwaysHealthy{m} }, "a TCP probe succeeds while something answers"},
+	"Services sorts":                   {func(m *Memory) applier.Host { return sortsServices{m} }, "Services keeps the order of the names and returns missing ones as absent"},
+	"Set removes other trusted CAs":    {func(m *Memory) applier.Host { return clearsRoots{m} }, "unmanaged trusted CAs stay"},
+	"Write removes the old file first": {func(m *Memory) applier.Host { return movesAway{m} }, "a running program is replaced, and the old one is moved aside until it ends"},
 }
 
 func (h leavesNewName) Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error {
@@ -168,46 +168,46 @@ func (h movesAway) Write(ctx context.Context, path string, access bundle.Access,
 	return h.Memory.Write(ctx, path, access, content)
 }
 
-// TestTheContractOnAMutant runs in a program of its own, and is to fail there.
-func TestTheContractOnAMutant(t *testing.T) {
+// TestContractOnMutant runs in another process, where it must fail.
+func TestContractOnMutant(t *testing.T) {
 	name := os.Getenv(mutantName)
 	switch name {
 	case badSkips:
-		Contract(t, func(*testing.T) Fixture { return newMemoryMachine() }, map[string]string{"pigs fly": "gravity"})
+		Contract(t, func(*testing.T) Fixture { return newMemoryFixture() }, map[string]string{"unknown clause": "reason"})
 		return
 	case "":
-		t.Skip("it is run by TestTheContractNoticesEveryMutant")
+		t.Skip("run by TestContractFindsEveryMutant")
 	}
 	Contract(t, func(*testing.T) Fixture {
-		m := newMemoryMachine()
+		m := newMemoryFixture()
 		m.Open = func(testing.TB) applier.Host { return mutants[name].host(m.memory) }
 		return m
 	}, nil)
 }
 
-func TestTheContractNoticesEveryMutant(t *testing.T) {
+func TestContractFindsEveryMutant(t *testing.T) {
 	t.Parallel()
 	for name, m := range mutants {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if out := failing(t, name); !strings.Contains(out, "/"+strings.ReplaceAll(m.noticed, " ", "_")+" (") {
-				t.Errorf("the clause %q does not fail:\n%s", m.noticed, out)
+			if out := failing(t, name); !strings.Contains(out, "/"+strings.ReplaceAll(m.fails, " ", "_")+" (") {
+				t.Errorf("the clause %q did not fail:\n%s", m.fails, out)
 			}
 		})
 	}
 }
 
-func TestASkipOfNothingFails(t *testing.T) {
+func TestSkipOfUnknownClauseFails(t *testing.T) {
 	t.Parallel()
-	if out := failing(t, badSkips); !strings.Contains(out, `no clause of the contract says "pigs fly"`) {
+	if out := failing(t, badSkips); !strings.Contains(out, `no clause of the contract has the name "unknown clause"`) {
 		t.Error(out)
 	}
 }
 
-// failing returns what the contract says about a mutant.
+// failing returns the output of the contract on a mutant.
 func failing(t *testing.T, name string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestTheContractOnAMutant$")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestContractOnMutant$")
 	cmd.Env = append(os.Environ(), mutantName+"="+name)
 	out, err := cmd.Output()
 	var exit *exec.ExitError
@@ -217,16 +217,16 @@ func failing(t *testing.T, name string) string {
 	return string(out)
 }
 
-// TestClausesHaveNamesOfTheirOwn: skips go by them.
-func TestClausesHaveNamesOfTheirOwn(t *testing.T) {
+// TestClauseNamesAreUnique: skips go by name.
+func TestClauseNamesAreUnique(t *testing.T) {
 	t.Parallel()
 	seen := map[string]bool{}
 	for _, p := range parts() {
 		for _, c := range p.clauses {
-			if seen[c.says] {
-				t.Errorf("two clauses say %q: a skip would be about both", c.says)
+			if seen[c.name] {
+				t.Errorf("two clauses have the name %q: a skip would apply to both", c.name)
 			}
-			seen[c.says] = true
+			seen[c.name] = true
 		}
 	}
 }

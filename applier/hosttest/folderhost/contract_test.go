@@ -14,25 +14,25 @@ import (
 	"wmco/bundle"
 )
 
-func TestAFolderKeepsTheContract(t *testing.T) {
+func TestFolderHostContract(t *testing.T) {
 	t.Parallel()
-	hosttest.Contract(t, func(t *testing.T) hosttest.Fixture { return newMachine(t) }, nil)
+	hosttest.Contract(t, func(t *testing.T) hosttest.Fixture { return newFixture(t) }, nil)
 }
 
-// folderMachine is a Host with every capability.
-type folderMachine struct {
+// folderFixture is a Host with every capability.
+type folderFixture struct {
 	hosttest.Simulated
 	root string
 }
 
-func newMachine(t testing.TB) folderMachine {
+func newFixture(t testing.TB) folderFixture {
 	t.Helper()
 	root := t.TempDir()
 	h := create(t, root)
 	if err := h.MakeDirectory(t.Context(), `C:\k`, bundle.AccessUsers); err != nil {
 		t.Fatal(err)
 	}
-	return folderMachine{
+	return folderFixture{
 		root: root,
 		Simulated: hosttest.Simulated{
 			Simulation: h.Host,
@@ -48,7 +48,7 @@ func create(t testing.TB, root string) *Host {
 	return opened(t, h, err)
 }
 
-// reopen is what another process does.
+// reopen opens the host as another process does.
 func reopen(t testing.TB, root string) *Host {
 	t.Helper()
 	h, err := New(root, Options{Now: hosttest.NewClock(hosttest.Epoch()).Now})
@@ -68,12 +68,12 @@ func opened(t testing.TB, h *Host, err error) *Host {
 	return h
 }
 
-// local is the path of a Windows path here.
-func (m folderMachine) local(path string) string {
+// local returns the path of a Windows path on this system.
+func (m folderFixture) local(path string) string {
 	return filepath.Join(m.root, "C", filepath.FromSlash(strings.ReplaceAll(path[len(simulation.Drive):], `\`, "/")))
 }
 
-func (m folderMachine) MakeReadOnly(t testing.TB, path string) {
+func (m folderFixture) MakeReadOnly(t testing.TB, path string) {
 	info, err := os.Stat(m.local(path))
 	if err == nil {
 		err = os.Chmod(m.local(path), info.Mode().Perm()&^0o222)
@@ -83,13 +83,13 @@ func (m folderMachine) MakeReadOnly(t testing.TB, path string) {
 	}
 }
 
-func (m folderMachine) MakeLink(t testing.TB, path, folder string) {
+func (m folderFixture) MakeLink(t testing.TB, path, folder string) {
 	if err := os.Symlink(m.local(folder), m.local(path)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (m folderMachine) OpenToAll(t testing.TB, path string) {
+func (m folderFixture) OpenToAll(t testing.TB, path string) {
 	err := os.WriteFile(m.local(path), nil, 0o600)
 	if err == nil {
 		err = os.Chmod(m.local(path), 0o666)
@@ -99,7 +99,7 @@ func (m folderMachine) OpenToAll(t testing.TB, path string) {
 	}
 }
 
-func (m folderMachine) UsersRead(t testing.TB, path string) bool {
+func (m folderFixture) UsersRead(t testing.TB, path string) bool {
 	info, err := os.Stat(m.local(path))
 	if err != nil {
 		t.Fatal(err)
@@ -107,11 +107,11 @@ func (m folderMachine) UsersRead(t testing.TB, path string) bool {
 	return info.Mode()&0o004 != 0
 }
 
-func (m folderMachine) AbandonLock(t testing.TB, owner string) {
+func (m folderFixture) AbandonLock(t testing.TB, owner string) {
 	kill := other(t, m.root, owner)
 	h := reopen(t, m.root)
 	if _, err := h.Lock(t.Context(), "too early"); err == nil {
-		t.Error("the lock of a living process was taken")
+		t.Error("the lock of a running process was taken")
 	}
 	kill()
 }

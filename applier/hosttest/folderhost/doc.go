@@ -1,21 +1,22 @@
-// Package folderhost is a whole Windows machine under one folder of this one, for demonstrations and tests: its drive, and
-// a simulated service control manager and settings that outlive every process. It runs none of the programs that are
-// installed on it, never leaves its folder, and never follows a link.
+// Package folderhost is a simulated Windows host in a folder, for demonstrations and tests: its drive, its services and its
+// settings outlive every process. It never runs a program that is installed on it, never leaves its folder, and never
+// follows a link.
 //
-//	root/C/k/kubelet.conf            the file C:\k\kubelet.conf; names are compared without regard to case
-//	root/.machine/machine.json       name, boots, what is pending
-//	             /facts.json         bundle.Facts, without what the rest tells
+//	root/C/k/kubelet.conf            the file C:\k\kubelet.conf; names are case-insensitive
+//	root/.machine/machine.json       host name, boot time, pending reboot
+//	             /facts.json         bundle.Facts that do not follow from the other files
 //	             /services/*.json    configuration and status, one file per service
 //	             /variables.json     and the other settings, one file per kind
 //	             /certificates/*.der LocalMachine\Root
-//	             /behaviour.json     simulation.Script: what does not go well; may be edited at any time
-//	             /lock               held with flock, and who holds it
+//	             /behaviour.json     simulation.Script: what goes wrong; may be edited at any time
+//	             /lock               locked with flock; holds the name of the owner
 //
-// A file for administrators has mode 0600, one for users 0644, folders 0700 and 0755. Each of these files is replaced
-// whole, so that a process that is killed leaves the old or the new one. A program whose service runs cannot be replaced in
-// place, as on Windows: the old one is moved aside.
+// A file for administrators has mode 0600, one for users 0644, folders 0700 and 0755. Each file is written under another
+// name and renamed, so that a killed process leaves the old or the new one. As on Windows, a running program is moved aside
+// before a new one takes its path.
 //
-// A behaviour.json in which kubelet does not start with a configuration, and answers only with another one:
+// With this behaviour.json the kubelet exits when its configuration has a certain line, and is healthy only once it has a
+// kubeconfig:
 //
 //	{
 //	  "services": {

@@ -17,7 +17,7 @@ import (
 	"wmco/bundle"
 )
 
-// settingFiles are where the settings of a kind are kept.
+// settingFiles are the files of the settings by kind.
 var settingFiles = map[bundle.EntryKind]string{
 	bundle.KindVariable:  dirMachine + "/variables.json",
 	bundle.KindRoute:     dirMachine + "/routes.json",
@@ -27,7 +27,7 @@ var settingFiles = map[bundle.EntryKind]string{
 	bundle.KindEndpoint:  dirMachine + "/endpoints.json",
 }
 
-// machine is the document of the machine itself.
+// machine is the document of the host itself.
 type machine struct {
 	HostName     string    `json:"hostName"`
 	NextHostName string    `json:"nextHostName,omitempty"`
@@ -37,7 +37,7 @@ type machine struct {
 	LastProcess  int       `json:"lastProcess"`
 }
 
-// setting is one of a kind. Removed is one that goes with the next boot.
+// setting is a setting in a file of its kind. Removed is true for one that the next boot removes.
 type setting struct {
 	Name    string `json:"name"`
 	Value   string `json:"value,omitempty"`
@@ -45,7 +45,7 @@ type setting struct {
 	Removed bool   `json:"removed,omitempty"`
 }
 
-// encode returns the documents of a state by their path below the root of the machine.
+// encode returns the documents of a state by their path below the root of the host.
 func encode(s *simulation.State) (map[string][]byte, error) {
 	values := map[string]any{
 		fileMachine:   machine{s.HostName, s.NextHostName, s.RebootAsked, s.Boot, s.BootTime.UTC(), s.LastProcess},
@@ -95,13 +95,13 @@ func marshal(v any) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// errMachine is what a folder gives that Create did not make.
-var errMachine = errors.New("it has no " + fileMachine)
+// errMachine is the error of a folder that Create did not make.
+var errMachine = errors.New("the folder has no " + fileMachine)
 
 // decode reads a state from its documents.
 func decode(documents map[string][]byte) (*simulation.State, error) {
 	if documents[fileMachine] == nil {
-		return nil, fmt.Errorf("reading the machine: %w", errMachine)
+		return nil, fmt.Errorf("reading the state: %w", errMachine)
 	}
 	var m machine
 	s := &simulation.State{Services: map[string]simulation.Service{}, Settings: map[string]applier.Setting{}}
@@ -150,7 +150,7 @@ func decodeSettings(s *simulation.State, documents map[string][]byte) error {
 	return nil
 }
 
-// unmarshal reads a document strictly; one that is not there leaves v as it is.
+// unmarshal decodes a document strictly. A missing one leaves v as it is.
 func unmarshal(documents map[string][]byte, rel string, v any) error {
 	data, ok := documents[rel]
 	if !ok {

@@ -13,7 +13,7 @@ import (
 	"wmco/bundle"
 )
 
-// Host is a machine under a folder.
+// Host is a host in a folder.
 type Host struct {
 	*simulation.Host
 
@@ -22,31 +22,31 @@ type Host struct {
 
 var _ applier.Host = (*Host)(nil)
 
-// Options are what a machine needs beside its folder.
+// Options are what a host needs besides its folder.
 type Options struct {
-	// Facts are what a machine that is created says of itself; its HostName is the name of the machine.
+	// Facts are the facts of a new host. Create needs them, New does not.
 	Facts bundle.Facts
-	// Now tells the time at which the machine boots; nil is the system's clock.
+	// Now is the clock by which the host boots; nil is the system's.
 	Now func() time.Time
 }
 
-// ErrExists is what Create gives where a machine is already.
-var ErrExists = errors.New("there is a machine already")
+// ErrExists is the error of Create for a folder that has a host.
+var ErrExists = errors.New("a simulated host already exists")
 
-// driveFolder is the folder of the one drive.
+// driveFolder is the folder of the drive.
 const driveFolder = "C"
 
-// Create makes a machine with an empty drive under root, which is made if it is not there.
+// Create makes a host with an empty drive in the folder root, which is created if it does not exist.
 func Create(root string, options Options) (*Host, error) {
 	if err := os.MkdirAll(root, 0o755); err != nil {
-		return nil, fmt.Errorf("creating a machine: %w", err)
+		return nil, fmt.Errorf("creating a host: %w", err)
 	}
 	h, err := open(root, options)
 	if err != nil {
 		return nil, err
 	}
 	if err := h.create(options.Facts); err != nil {
-		return nil, errors.Join(fmt.Errorf("creating a machine under %s: %w", root, err), h.Close())
+		return nil, errors.Join(fmt.Errorf("creating a host in %s: %w", root, err), h.Close())
 	}
 	return h, nil
 }
@@ -63,14 +63,14 @@ func (h *Host) create(facts bundle.Facts) error {
 	return h.Storage.State.Save(simulation.NewState(facts, h.Now()))
 }
 
-// New opens the machine that Create made under root.
+// New opens the host that Create made in the folder root.
 func New(root string, options Options) (*Host, error) {
 	h, err := open(root, options)
 	if err != nil {
 		return nil, err
 	}
 	if _, err := h.Storage.State.Load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("opening the machine under %s: %w", root, err), h.Close())
+		return nil, errors.Join(fmt.Errorf("opening the host in %s: %w", root, err), h.Close())
 	}
 	return h, nil
 }
@@ -78,7 +78,7 @@ func New(root string, options Options) (*Host, error) {
 func open(root string, options Options) (*Host, error) {
 	tree, err := os.OpenRoot(root)
 	if err != nil {
-		return nil, fmt.Errorf("opening a machine: %w", err)
+		return nil, fmt.Errorf("opening a host: %w", err)
 	}
 	if options.Now == nil {
 		options.Now = time.Now
@@ -87,10 +87,10 @@ func open(root string, options Options) (*Host, error) {
 	return &Host{&simulation.Host{Storage: storage, Own: storage, Now: options.Now}, tree}, nil
 }
 
-// Close lets go of the folder.
+// Close closes the folder.
 func (h *Host) Close() error { return h.tree.Close() }
 
-// Reboot implements applier.Machine. The machine has booted when it returns.
+// Reboot implements applier.Host. The host has booted when it returns.
 func (h *Host) Reboot(ctx context.Context, reason string) error {
 	if err := h.Host.Reboot(ctx, reason); err != nil {
 		return err

@@ -32,8 +32,8 @@ func put(t testing.TB, h *Host, path string, access bundle.Access, text string) 
 	ok(t, h.Write(t.Context(), path, access, strings.NewReader(text)))
 }
 
-// furnished is a machine with something of everything on it.
-func furnished(t *testing.T) (*Host, string) {
+// newFullHost returns a host with a file, a service and settings of most kinds.
+func newFullHost(t *testing.T) (*Host, string) {
 	t.Helper()
 	root := t.TempDir()
 	h := create(t, root)
@@ -67,17 +67,17 @@ func snapshot(t *testing.T, h *Host) simulation.Snapshot {
 	return s
 }
 
-func TestAMachineOutlivesItsProcess(t *testing.T) {
+func TestStateOutlivesProcess(t *testing.T) {
 	t.Parallel()
-	h, root := furnished(t)
+	h, root := newFullHost(t)
 	if diff := cmp.Diff(snapshot(t, h), snapshot(t, reopen(t, root)), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("-before +after:\n%s", diff)
 	}
 }
 
-func TestTheFolderOfAMachine(t *testing.T) {
+func TestFilesOfHost(t *testing.T) {
 	t.Parallel()
-	_, root := furnished(t)
+	_, root := newFullHost(t)
 	var got []string
 	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || path == "." {
@@ -114,9 +114,9 @@ func TestTheFolderOfAMachine(t *testing.T) {
 	}
 }
 
-func TestARebootBringsIntoForceWhatWasPending(t *testing.T) {
+func TestRebootAppliesPendingSettings(t *testing.T) {
 	t.Parallel()
-	h, root := furnished(t)
+	h, root := newFullHost(t)
 	before, err := h.Facts(t.Context())
 	ok(t, err)
 	ok(t, h.Reboot(t.Context(), "features"))
@@ -124,7 +124,7 @@ func TestARebootBringsIntoForceWhatWasPending(t *testing.T) {
 	after, err := h.Facts(t.Context())
 	ok(t, err)
 	if after.BootTime == before.BootTime {
-		t.Error("the time of the boot is the same")
+		t.Error("the boot time is the same")
 	}
 	want := before
 	want.HostName, want.Features = "win-1", []string{"Containers"}
@@ -138,9 +138,9 @@ func TestARebootBringsIntoForceWhatWasPending(t *testing.T) {
 	}
 }
 
-func TestABehaviourWrittenByHand(t *testing.T) {
+func TestBehaviourEditedByHand(t *testing.T) {
 	t.Parallel()
-	h, root := furnished(t)
+	h, root := newFullHost(t)
 	behaviour := filepath.Join(root, ".machine", "behaviour.json")
 	script := `{"services": {"kubelet": {"needs": [{"file": "C:\\k\\kubelet.conf", "lacks": "bad"}], "stop": "hangs"}},
 		"probes": [{"target": "127.0.0.1:9182", "unless": [{"file": "C:\\k\\tls.crt"}]}]}`
@@ -150,7 +150,7 @@ func TestABehaviourWrittenByHand(t *testing.T) {
 	put(t, h, `C:\k\kubelet.conf`, bundle.AccessUsers, "bad")
 	var refusal *applier.ServiceError
 	if err := h.StartService(t.Context(), "kubelet"); !errors.As(err, &refusal) {
-		t.Errorf("the kubelet starts with a bad configuration: %v", err)
+		t.Errorf("the kubelet started with a bad configuration: %v", err)
 	}
 	put(t, h, `C:\k\kubelet.conf`, bundle.AccessUsers, "good")
 	ok(t, h.StartService(t.Context(), "kubelet"))
@@ -160,7 +160,7 @@ func TestABehaviourWrittenByHand(t *testing.T) {
 	put(t, h, `C:\k\tls.crt`, bundle.AccessUsers, "certificate")
 	ok(t, h.Probe(t.Context(), exporter))
 	if data, err := os.ReadFile(behaviour); err != nil || string(data) != script {
-		t.Errorf("what a person wrote is now: %s (%v)", data, err)
+		t.Errorf("the edited file was changed to: %s (%v)", data, err)
 	}
 	ok(t, os.WriteFile(behaviour, []byte(`{"probs": []}`), 0o600))
 	if _, err := h.Facts(t.Context()); err == nil || !strings.Contains(err.Error(), ".machine/behaviour.json") {
@@ -168,7 +168,7 @@ func TestABehaviourWrittenByHand(t *testing.T) {
 	}
 }
 
-func TestNothingLeavesTheFolder(t *testing.T) {
+func TestHostStaysInItsFolder(t *testing.T) {
 	t.Parallel()
 	root, outside := t.TempDir(), t.TempDir()
 	h := create(t, root)
@@ -184,25 +184,25 @@ func TestNothingLeavesTheFolder(t *testing.T) {
 			t.Errorf("%s was written", path)
 		}
 		if err := h.MakeDirectory(t.Context(), path+`\sub`, bundle.AccessUsers); err == nil {
-			t.Errorf("%s was made a folder", path)
+			t.Errorf("%s was created as a folder", path)
 		}
 		_ = h.Remove(t.Context(), path) // may remove the link itself
 	}
 	if data, err := os.ReadFile(filepath.Join(outside, "file")); err != nil || string(data) != "outside" {
-		t.Errorf("outside is now %q: %v", data, err)
+		t.Errorf("the file outside now holds %q: %v", data, err)
 	}
 }
 
-func TestMakingAndOpeningAMachine(t *testing.T) {
+func TestCreateAndNewErrors(t *testing.T) {
 	t.Parallel()
-	_, root := furnished(t)
+	_, root := newFullHost(t)
 	if _, err := Create(root, Options{}); !errors.Is(err, ErrExists) {
-		t.Errorf("a second machine in one folder: %v", err)
+		t.Errorf("a second host in one folder: %v", err)
 	}
 	if _, err := New(t.TempDir(), Options{}); err == nil {
-		t.Error("an empty folder is a machine")
+		t.Error("an empty folder was opened")
 	}
 	if _, err := New(filepath.Join(root, "none"), Options{}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("no folder: %v", err)
+		t.Errorf("missing folder: %v", err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 	"wmco/bundle"
 )
 
-// childRoot names the root of the machine on which this program, run once more, is to work until it is killed.
+// childRoot is the environment variable with the root of the host on which a second process of this test works until it is
+// killed.
 const childRoot = "WMCO_FOLDERHOST_ROOT"
 
 func TestMain(m *testing.M) {
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// work takes the lock, says so, and changes the machine from one state to the other and back.
+// work takes the lock, prints that it did, and changes the host from one state to the other and back.
 func work(root, owner string) error {
 	h, err := New(root, Options{})
 	if err != nil {
@@ -45,7 +46,7 @@ func work(root, owner string) error {
 	return err
 }
 
-// change lets everything say a word.
+// change writes a word everywhere.
 func change(ctx context.Context, h *Host, word string) error {
 	return errors.Join(
 		h.Write(ctx, `C:\k\service.exe`, bundle.AccessUsers, strings.NewReader(strings.Repeat(word, 10000))),
@@ -59,7 +60,7 @@ func change(ctx context.Context, h *Host, word string) error {
 	)
 }
 
-// other runs this program once more on the machine, until kill.
+// other runs a second process of this test on the host until kill.
 func other(t testing.TB, root, owner string) (kill func()) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], owner)
@@ -68,7 +69,7 @@ func other(t testing.TB, root, owner string) (kill func()) {
 	ok(t, err)
 	ok(t, cmd.Start())
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "locked\n" {
-		t.Fatalf("the other process says %q: %v", line, err)
+		t.Fatalf("the other process printed %q: %v", line, err)
 	}
 	return func() {
 		ok(t, cmd.Process.Kill())
@@ -78,14 +79,14 @@ func other(t testing.TB, root, owner string) (kill func()) {
 	}
 }
 
-func TestAProcessThatIsKilledLeavesTheOldOrTheNew(t *testing.T) {
+func TestKilledProcessLeavesOldOrNewState(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	h := create(t, root)
 	ok(t, h.MakeDirectory(t.Context(), `C:\k`, bundle.AccessUsers))
 	ok(t, change(t.Context(), h, "old"))
 	for n := range 40 {
-		kill := other(t, root, "the killed")
+		kill := other(t, root, "killed process")
 		time.Sleep(time.Duration(n*1700) * time.Microsecond)
 		kill()
 		whole(t, reopen(t, root))
@@ -95,23 +96,23 @@ func TestAProcessThatIsKilledLeavesTheOldOrTheNew(t *testing.T) {
 	}
 }
 
-// whole demands that everything says one of the two words, all of it.
+// whole checks that everything holds one of the two words completely.
 func whole(t *testing.T, h *Host) {
 	t.Helper()
-	release, err := h.Lock(t.Context(), "the next")
+	release, err := h.Lock(t.Context(), "next process")
 	ok(t, err)
 	snap := snapshot(t, h)
 	for path, f := range snap.Files {
-		old, young := bundle.Of([]byte(strings.Repeat("old", 10000))), bundle.Of([]byte(strings.Repeat("new", 10000)))
+		old, latest := bundle.Of([]byte(strings.Repeat("old", 10000))), bundle.Of([]byte(strings.Repeat("new", 10000)))
 		switch {
 		case path == `C:\k` || applier.Leftover(path):
-		case f.Digest != old && f.Digest != young:
-			t.Errorf("%s is neither the old nor the new", path)
+		case f.Digest != old && f.Digest != latest:
+			t.Errorf("%s holds neither the old nor the new contents", path)
 		}
 	}
 	for _, path := range []string{`C:\k\service.exe`, `C:\k\second`} {
 		if snap.Files[path].Kind != applier.FileRegular {
-			t.Errorf("%s is gone", path)
+			t.Errorf("%s is missing", path)
 		}
 	}
 	word := snap.Settings["variable word"].Value

@@ -37,7 +37,7 @@ type resolver struct {
 	folders map[string]*folder
 }
 
-// folder is a folder that was looked for.
+// folder is a folder that was searched.
 type folder struct {
 	rel   string
 	there bool

@@ -19,7 +19,7 @@ import (
 	"wmco/bundle"
 )
 
-// simulated is a host that is simulated.
+// simulated is a simulated host.
 type simulated interface {
 	applier.Host
 	Edit(context.Context, func(*simulation.State)) error
@@ -27,27 +27,27 @@ type simulated interface {
 	Restart(context.Context) error
 }
 
-// TestBothSimulationsAreTheSameMachine lets chance do the same to a host in memory and to one in a folder.
-func TestBothSimulationsAreTheSameMachine(t *testing.T) {
+// TestMemoryAndFolderHostsBehaveTheSame does the same random operations on a host in memory and on one in a folder.
+func TestMemoryAndFolderHostsBehaveTheSame(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			root := t.TempDir()
 			memory, folder := hosttest.NewMemory(hosttest.Facts(), hosttest.NewClock(hosttest.Epoch())), create(t, root)
-			chance := rand.New(rand.NewPCG(seed, 1))
+			random := rand.New(rand.NewPCG(seed, 1))
 			for n := range 150 {
-				says, do := anything(chance)
+				name, do := anyOperation(random)
 				want, got := outcome(do(t.Context(), memory)), outcome(do(t.Context(), folder))
 				if want != got {
-					t.Fatalf("%d: %s gives %q in memory, %q in a folder", n, says, want, got)
+					t.Fatalf("%d: %s returns %q in memory, %q in a folder", n, name, want, got)
 				}
 				snap, err := folder.Snapshot(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(memory.Snapshot(), snap, cmpopts.EquateEmpty()); diff != "" {
-					t.Fatalf("%d: after %s, %q (-memory +folder):\n%s", n, says, want, diff)
+					t.Fatalf("%d: after %s, %q (-memory +folder):\n%s", n, name, want, diff)
 				}
 				if n%20 == 0 {
 					folder = reopen(t, root)
@@ -57,14 +57,14 @@ func TestBothSimulationsAreTheSameMachine(t *testing.T) {
 	}
 }
 
-// outcome is what a program may branch on.
+// outcome returns the part of an error on which programs may branch.
 func outcome(err error) string {
 	var file *applier.FileError
 	var service *applier.ServiceError
 	var code simulation.SystemError
 	switch {
 	case err == nil:
-		return "nothing wrong"
+		return "no error"
 	case errors.As(err, &file):
 		return string(file.Reason)
 	case errors.As(err, &service) && errors.As(err, &code):
@@ -79,16 +79,16 @@ func outcome(err error) string {
 	return "other: " + err.Error()
 }
 
-type doing func(context.Context, simulated) error
+type operation func(context.Context, simulated) error
 
-// anything is one operation, and what it is called.
-func anything(chance *rand.Rand) (string, doing) {
-	path, other := anyPath(chance), anyPath(chance)
-	access := pick(chance, bundle.AccessUsers, bundle.AccessAdmins)
-	service := pick(chance, "a", "B", "c")
-	switch chance.IntN(16) {
+// anyOperation returns a random operation and its name.
+func anyOperation(random *rand.Rand) (string, operation) {
+	path, other := anyPath(random), anyPath(random)
+	access := pick(random, bundle.AccessUsers, bundle.AccessAdmins)
+	service := pick(random, "a", "B", "c")
+	switch random.IntN(16) {
 	case 0, 1, 2:
-		text := strings.Repeat("x", chance.IntN(50))
+		text := strings.Repeat("x", random.IntN(50))
 		return "write " + path, func(ctx context.Context, h simulated) error {
 			return h.Write(ctx, path, access, strings.NewReader(text))
 		}
@@ -101,7 +101,7 @@ func anything(chance *rand.Rand) (string, doing) {
 	case 8:
 		return "empty " + path + " " + other, func(ctx context.Context, h simulated) error { return h.CopyTruncate(ctx, path, other) }
 	case 9:
-		config := anyConfig(chance, service)
+		config := anyConfig(random, service)
 		return fmt.Sprintf("put %+v", config), func(ctx context.Context, h simulated) error { return h.PutService(ctx, config) }
 	case 10:
 		return "start " + service, func(ctx context.Context, h simulated) error { return h.StartService(ctx, service) }
@@ -115,47 +115,47 @@ func anything(chance *rand.Rand) (string, doing) {
 			return err
 		}
 	case 13:
-		script := anyScript(chance, path)
+		script := anyScript(random, path)
 		return fmt.Sprintf("script %+v", script), func(ctx context.Context, h simulated) error {
 			return h.Edit(ctx, func(s *simulation.State) { s.Script = script })
 		}
 	case 14:
 		return "boot", func(ctx context.Context, h simulated) error { return h.Restart(ctx) }
 	}
-	setting := anySetting(chance)
+	setting := anySetting(random)
 	return fmt.Sprintf("set %+v", setting), func(ctx context.Context, h simulated) error {
 		return errors.Join(h.Set(ctx, setting), h.Probe(ctx, bundle.Probe{Kind: bundle.ProbeTCP, Target: "target"}))
 	}
 }
 
-func pick[E any](chance *rand.Rand, from ...E) E { return from[chance.IntN(len(from))] }
+func pick[E any](random *rand.Rand, from ...E) E { return from[random.IntN(len(from))] }
 
-func anyPath(chance *rand.Rand) string {
-	path := `C:\` + pick(chance, "k", "K", "a.exe", "z")
-	for range chance.IntN(3) {
-		path += `\` + pick(chance, "a.exe", "A.EXE", "b", "c d", "größe")
+func anyPath(random *rand.Rand) string {
+	path := `C:\` + pick(random, "k", "K", "a.exe", "z")
+	for range random.IntN(3) {
+		path += `\` + pick(random, "a.exe", "A.EXE", "b", "c d", "größe")
 	}
-	return pick(chance, path, path, path, applier.NewName(path), applier.AsideName(path, "1"))
+	return pick(random, path, path, path, applier.NewName(path), applier.AsideName(path, "1"))
 }
 
-func anyConfig(chance *rand.Rand, name string) applier.ServiceConfig {
+func anyConfig(random *rand.Rand, name string) applier.ServiceConfig {
 	c := applier.ServiceConfig{
 		Name:        name,
-		Start:       pick(chance, bundle.StartAuto, bundle.StartAuto, applier.StartManual, applier.StartDisabled),
-		CommandLine: bundle.CommandLine([]string{anyPath(chance), "x y", anyPath(chance)}),
+		Start:       pick(random, bundle.StartAuto, bundle.StartAuto, applier.StartManual, applier.StartDisabled),
+		CommandLine: bundle.CommandLine([]string{anyPath(random), "x y", anyPath(random)}),
 	}
-	for range chance.IntN(3) {
-		c.Dependencies = append(c.Dependencies, pick(chance, "A", "b", "c", "d"))
+	for range random.IntN(3) {
+		c.Dependencies = append(c.Dependencies, pick(random, "A", "b", "c", "d"))
 	}
-	if chance.IntN(2) == 0 {
-		c.Environment = []string{"A=" + fmt.Sprint(chance.IntN(9))}
+	if random.IntN(2) == 0 {
+		c.Environment = []string{"A=" + fmt.Sprint(random.IntN(9))}
 	}
 	return c
 }
 
-func anyScript(chance *rand.Rand, path string) simulation.Script {
+func anyScript(random *rand.Rand, path string) simulation.Script {
 	var s simulation.Script
-	switch chance.IntN(6) {
+	switch random.IntN(6) {
 	case 0:
 		s.Locked = []string{path}
 	case 1:
@@ -172,18 +172,18 @@ func anyScript(chance *rand.Rand, path string) simulation.Script {
 	return s
 }
 
-func anySetting(chance *rand.Rand) applier.Setting {
-	x := pick(chance,
-		applier.Setting{Kind: bundle.KindVariable, Name: pick(chance, "A", "a", "B"), Value: pick(chance, "", "%x%")},
-		applier.Setting{Kind: bundle.KindRoute, Name: "169.254.169.254/32", Value: pick(chance, bundle.ViaDefault, "10.0.0.9", "no address")},
+func anySetting(random *rand.Rand) applier.Setting {
+	x := pick(random,
+		applier.Setting{Kind: bundle.KindVariable, Name: pick(random, "A", "a", "B"), Value: pick(random, "", "%x%")},
+		applier.Setting{Kind: bundle.KindRoute, Name: "169.254.169.254/32", Value: pick(random, bundle.ViaDefault, "10.0.0.9", "no address")},
 		applier.Setting{Kind: bundle.KindFeature, Name: "Containers"},
-		applier.Setting{Kind: bundle.KindFirewall, Name: "kubelet", Value: pick(chance, "TCP/10250", "UDP/1", "?")},
+		applier.Setting{Kind: bundle.KindFirewall, Name: "kubelet", Value: pick(random, "TCP/10250", "UDP/1", "?")},
 		applier.Setting{Kind: bundle.KindExclusion, Name: `C:\k\a.exe`},
 		applier.Setting{Kind: bundle.KindEndpoint, Name: "VIPEndpoint", Value: "none/1"},
 		applier.Setting{Kind: bundle.KindNetwork, Name: "none"},
-		applier.Setting{Kind: bundle.KindHostName, Name: bundle.Computer, Value: pick(chance, "winhost", "other")},
-		applier.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of([]byte("a"))), Value: pick(chance, "a", "b")},
+		applier.Setting{Kind: bundle.KindHostName, Name: bundle.Computer, Value: pick(random, "winhost", "other")},
+		applier.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of([]byte("a"))), Value: pick(random, "a", "b")},
 	)
-	x.Present = chance.IntN(3) > 0
+	x.Present = random.IntN(3) > 0
 	return x
 }

@@ -13,7 +13,7 @@ import (
 	"wmco/applier/hosttest/simulation"
 )
 
-// Where the machine is kept, below its root.
+// The files of a host below its root, except the drive.
 const (
 	dirMachine      = ".machine"
 	dirServices     = dirMachine + "/services"
@@ -25,16 +25,16 @@ const (
 	fileLock        = dirMachine + "/lock"
 )
 
-// store keeps the state of a machine in files, of which it writes those that a change is about.
+// store keeps the state of a host in files. Save writes only those that differ.
 type store struct {
 	tree *os.Root
-	// state is what the files said when they were last read or written, and stamps what they were then: they are read again
-	// when one is another. Nil before.
+	// state is the state when the files were last read or written, and stamps are their stamps then: a difference means that
+	// they have to be read again. Both are nil before.
 	state  *simulation.State
 	stamps map[string]stamp
 }
 
-// stamp is what tells that a file was written: those of this program are renamed into their place, so their ID changes.
+// stamp changes when a file is written. Save renames a new file to the path, so its ID changes.
 type stamp struct {
 	id       string
 	size     int64
@@ -45,7 +45,7 @@ type stamp struct {
 func (s *store) Load() (*simulation.State, error) {
 	stamps, err := s.look()
 	if err != nil {
-		return nil, fmt.Errorf("reading the machine: %w", err)
+		return nil, fmt.Errorf("reading the state: %w", err)
 	}
 	if s.state == nil || !maps.Equal(stamps, s.stamps) {
 		if s.state, err = s.read(stamps); err != nil {
@@ -56,7 +56,7 @@ func (s *store) Load() (*simulation.State, error) {
 	return s.state.Clone(), nil
 }
 
-// look returns the stamps of all documents.
+// look returns the stamps of all documents by path.
 func (s *store) look() (map[string]stamp, error) {
 	found := map[string]stamp{}
 	for _, dir := range []string{dirMachine, dirServices, dirCertificates} {
@@ -71,7 +71,7 @@ func (s *store) look() (map[string]stamp, error) {
 	return found, nil
 }
 
-// stamp adds those in a folder.
+// stamp adds the stamps of the documents in a folder.
 func (s *store) stamp(dir string, found map[string]stamp) error {
 	at, err := s.tree.OpenRoot(dir)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *store) stamp(dir string, found map[string]stamp) error {
 	return nil
 }
 
-// read reads the documents.
+// read returns the state in the documents.
 func (s *store) read(stamps map[string]stamp) (*simulation.State, error) {
 	found := make(map[string][]byte, len(stamps))
 	for rel := range stamps {
@@ -107,7 +107,7 @@ func (s *store) read(stamps map[string]stamp) (*simulation.State, error) {
 			continue // another process has just removed it
 		}
 		if err != nil {
-			return nil, fmt.Errorf("reading the machine: %w", err)
+			return nil, fmt.Errorf("reading the state: %w", err)
 		}
 		found[rel] = data
 	}
@@ -118,8 +118,8 @@ func isDocument(rel string) bool {
 	return path.Ext(rel) == ".json" || path.Ext(rel) == ".der"
 }
 
-// Save implements simulation.Store. The file of the machine itself comes first: a boot that was cut there has stopped
-// everything, and what was pending stays so.
+// Save implements simulation.Store. It writes fileMachine first: a boot that is cut after it has stopped all services, and
+// pending settings stay pending.
 func (s *store) Save(state *simulation.State) error {
 	documents, err := encode(state)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *store) Save(state *simulation.State) error {
 	}
 	before, err := s.before()
 	if err != nil {
-		return fmt.Errorf("writing the machine: %w", err)
+		return fmt.Errorf("writing the state: %w", err)
 	}
 	s.stamps = nil
 	for _, rel := range inOrder(documents, before) {
@@ -135,14 +135,14 @@ func (s *store) Save(state *simulation.State) error {
 			continue
 		}
 		if err := s.put(rel, documents[rel]); err != nil {
-			return fmt.Errorf("writing the machine: %w", err)
+			return fmt.Errorf("writing the state: %w", err)
 		}
 	}
 	s.state = state.Clone()
 	return nil
 }
 
-// before is what the files mean, as this program writes it: a file that a person wrote in another form is left as it is.
+// before returns the last state as Save would write it, so that a file that a person formatted differently stays as it is.
 func (s *store) before() (map[string][]byte, error) {
 	if s.state == nil {
 		return nil, s.makeFolders()
@@ -150,7 +150,7 @@ func (s *store) before() (map[string][]byte, error) {
 	return encode(s.state)
 }
 
-// inOrder are the documents that are there before or after, that of the machine first.
+// inOrder returns the paths of all documents before and after, fileMachine first.
 func inOrder(documents, before map[string][]byte) []string {
 	all := map[string]bool{}
 	for rel := range documents {
@@ -172,7 +172,7 @@ func (s *store) makeFolders() error {
 	return nil
 }
 
-// put makes a document what it should be; nil is absent.
+// put replaces a document, or removes it if data is nil.
 func (s *store) put(rel string, data []byte) error {
 	if data == nil {
 		return errors.Join(s.tree.Remove(rel), syncFolder(s.tree, path.Dir(rel)))

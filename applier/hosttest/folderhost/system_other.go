@@ -11,15 +11,15 @@ import (
 	"wmco/bundle"
 )
 
-// fileID is made of what the standard library tells: another file with the same time and size has the same.
+// fileID is made of modification time and size, which another file may share.
 func fileID(info fs.FileInfo) string {
 	return fmt.Sprintf("%d-%d", info.ModTime().UnixNano(), info.Size())
 }
 
-// accessOf cannot tell.
+// accessOf returns the access that stands for unknown.
 func accessOf(fs.FileInfo) bundle.Access { return "" }
 
-// syncFolder does nothing: names are flushed with the journal of the file system.
+// syncFolder does nothing: the file system flushes names with its journal.
 func syncFolder(*os.Root, string) error { return nil }
 
 func tryLock(*os.File) (bool, error) { return false, errors.ErrUnsupported }

@@ -22,7 +22,7 @@ func fileID(info fs.FileInfo) string {
 	return fmt.Sprintf("%d-%d", s.Dev, s.Ino)
 }
 
-// accessOf reads the access from the mode. A file that nobody may write to is read-only, which is not about who reads it.
+// accessOf returns the access that a mode stands for. A read-only file has the same access as a writable one.
 func accessOf(info fs.FileInfo) bundle.Access {
 	modes, mode := fileModes, info.Mode().Perm()|0o200
 	if info.IsDir() {
@@ -45,7 +45,7 @@ func syncFolder(tree *os.Root, rel string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// tryLock locks a file that is open, and tells whether nobody else has.
+// tryLock locks an open file and reports whether it did. It does not wait.
 func tryLock(f *os.File) (bool, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {

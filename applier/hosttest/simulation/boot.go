@@ -30,22 +30,22 @@ func setHostName(s *State, x applier.Setting) error {
 	return nil
 }
 
-// unsetHostName keeps the name: a machine always has one.
+// unsetHostName keeps the name: Windows always has one.
 func unsetHostName(*State, applier.Setting) error { return nil }
 
-// Facts implements applier.Machine.
+// Facts implements applier.Host.
 func (h *Host) Facts(ctx context.Context) (bundle.Facts, error) {
 	var f bundle.Facts
 	err := h.look(ctx, func(s *State) error {
 		f = s.Facts
 		f.HostName, f.BootTime = s.HostName, s.BootTime.UTC().Format(time.RFC3339Nano)
-		f.Features, f.Endpoints = s.featuresInForce(), s.endpoints()
+		f.Features, f.Endpoints = s.featuresInEffect(), s.endpoints()
 		return nil
 	})
 	return f, err
 }
 
-func (s *State) featuresInForce() []string {
+func (s *State) featuresInEffect() []string {
 	var names []string
 	for _, x := range s.Settings {
 		if x.Kind == bundle.KindFeature && x.Present != x.Pending {
@@ -56,7 +56,7 @@ func (s *State) featuresInForce() []string {
 	return names
 }
 
-// Reboot implements applier.Machine. The machine goes on until Restart.
+// Reboot implements applier.Host. The host keeps running until Restart.
 func (h *Host) Reboot(ctx context.Context, reason string) error {
 	return h.change(ctx, Operation{VerbReboot, reason}, func(s *State) error {
 		s.RebootAsked = reason
@@ -64,8 +64,8 @@ func (h *Host) Reboot(ctx context.Context, reason string) error {
 	})
 }
 
-// Restart boots the machine, asked or not: nothing runs any more, what was pending comes into force, and the services that
-// start by themselves do, as far as they can.
+// Restart boots the host, whether or not that was requested: all processes end, pending settings take effect, and the
+// services with automatic start are started. One that fails to start is no error.
 func (h *Host) Restart(ctx context.Context) error {
 	return h.itself(ctx, func(s *State) error {
 		s.Boot++
@@ -73,7 +73,7 @@ func (h *Host) Restart(ctx context.Context) error {
 		if s.NextHostName != "" {
 			s.HostName, s.NextHostName = s.NextHostName, ""
 		}
-		s.bringIntoForce()
+		s.applyPending()
 		s.settle(h.looks)
 		if err := h.Own.State.Save(s); err != nil {
 			return err
@@ -82,7 +82,7 @@ func (h *Host) Restart(ctx context.Context) error {
 	})
 }
 
-// bootTime is now, or later where a clock was put back: no two boots have the same time.
+// bootTime is now, or later if the clock was set back: no two boots have the same time.
 func bootTime(last, now time.Time) time.Time {
 	if now.After(last) {
 		return now
@@ -90,7 +90,7 @@ func bootTime(last, now time.Time) time.Time {
 	return last.Add(time.Second)
 }
 
-func (s *State) bringIntoForce() {
+func (s *State) applyPending() {
 	for key, x := range s.Settings {
 		switch {
 		case x.Pending && x.Present:

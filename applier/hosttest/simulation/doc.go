@@ -1,8 +1,11 @@
-// Package simulation is a Windows machine without its files: a service control manager, settings and health that behave as
-// Windows documents, for hosts that are none. What goes wrong on it is written in a Script. It never runs a program, never
-// reads a clock of its own, and keeps nothing: where the State lives is the host's matter, one Save for each step, so that
-// a cut leaves what a cut leaves on a machine.
+// Package simulation is a Windows host without Windows: files, a service control manager, settings and health that behave
+// as Windows documents. A Script says what goes wrong on it. It never runs a program and never reads a clock of its own. It
+// keeps nothing in memory: State and files are in a Storage, one Save for each step, so that a cut leaves what it leaves on
+// a real host.
 //
-//	host's operation --> Machine --Load--> State --change--> Save
-//	                       '--asks--> Files (is the program there, what does the configuration say)
+//	operation of Host --> check against State.Script
+//	                        |--> Disk: one plain operation after the other
+//	                        '--> Store: Load, change, Save
+//
+// It must not import package testing: wmco-node has it, for folderhost.
 package simulation

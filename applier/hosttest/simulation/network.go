@@ -11,7 +11,7 @@ import (
 	"wmco/bundle"
 )
 
-// readRoute tells a route to the next hop of the default route as one that goes there, whatever it was set to.
+// readRoute returns bundle.ViaDefault for a route to the next hop of the default route, however it was set.
 func readRoute(s *State, x applier.Setting) applier.Setting {
 	x = readKept(s, x)
 	if x.Present && x.Value == s.Facts.DefaultRoute.Gateway {
@@ -34,7 +34,7 @@ func setRoute(s *State, x applier.Setting) error {
 	return nil
 }
 
-// setEndpoint makes an endpoint on an HNS network that is there.
+// setEndpoint makes an endpoint on an HNS network that exists.
 func setEndpoint(s *State, x applier.Setting) error {
 	network, compartment, ok := strings.Cut(x.Value, "/")
 	if !ok || strings.Trim(compartment, "0123456789") != "" {
@@ -68,7 +68,7 @@ func endpointNetwork(e applier.Setting) string {
 	return network
 }
 
-// endpoints are the HNS endpoints, by name, with addresses of their network after its own and its gateway's.
+// endpoints returns the HNS endpoints by name. Their addresses follow those of the network and its gateway.
 func (s *State) endpoints() []bundle.HNSEndpoint {
 	var all []bundle.HNSEndpoint
 	for _, e := range s.Settings {
@@ -83,7 +83,7 @@ func (s *State) endpoints() []bundle.HNSEndpoint {
 	return all
 }
 
-// addressIn is the n-th address of a network, empty if it has none.
+// addressIn returns the n-th address of a network, empty if the network is smaller.
 func addressIn(network string, n int) string {
 	prefix, err := netip.ParsePrefix(network)
 	if err != nil {

@@ -11,21 +11,21 @@ import (
 	"wmco/bundle"
 )
 
-// ErrSilent is what a probe tells that does not hold.
-var ErrSilent = errors.New("nothing healthy answers")
+// ErrSilent is the error of a probe that fails.
+var ErrSilent = errors.New("no healthy answer")
 
-// Probe implements applier.Machine. A target that the script does not name answers.
+// Probe implements applier.Host. A target that the script does not name answers.
 func (h *Host) Probe(ctx context.Context, probe bundle.Probe) error {
 	if probe.Kind == bundle.ProbeRunning {
-		return fmt.Errorf("asking a probe of kind %s: %w", probe.Kind, errors.ErrUnsupported)
+		return fmt.Errorf("probing with %s: %w", probe.Kind, errors.ErrUnsupported)
 	}
 	return h.look(ctx, func(s *State) error {
 		answers, err := h.answers(s, probe.Target)
 		if err != nil {
-			return fmt.Errorf("asking %s: %w", probe.Target, err)
+			return fmt.Errorf("probing %s: %w", probe.Target, err)
 		}
 		if !answers {
-			return fmt.Errorf("asking %s: %w", probe.Target, ErrSilent)
+			return fmt.Errorf("probing %s: %w", probe.Target, ErrSilent)
 		}
 		return nil
 	})
@@ -52,7 +52,7 @@ func (h *Host) answers(s *State, target string) (bool, error) {
 	return true, nil
 }
 
-// serviceAnswers also counts how often the service was asked since it started.
+// serviceAnswers reports whether a service answers, and counts the probe.
 func (h *Host) serviceAnswers(s *State, name, target string) (bool, error) {
 	b, svc := s.Script.Services[name], s.Services[Key(name)]
 	if svc.Status != applier.ServiceRunning {

@@ -7,36 +7,36 @@ import (
 	"wmco/bundle"
 )
 
-// Script says what does not go well on a machine. What it does not name is healthy.
+// Script is what goes wrong on a host. What it does not name is healthy.
 type Script struct {
 	// Services are behaviours by the service's name.
 	Services map[string]Behaviour `json:"services,omitempty"`
 	// Probes are targets that do not answer.
 	Probes []SilentProbe `json:"probes,omitempty"`
-	// Locked are files that another program keeps open and shares with nobody.
+	// Locked are files that another program has open without sharing.
 	Locked []string `json:"locked,omitempty"`
-	// Denied are paths at and below which nobody may write.
+	// Denied are paths at and below which writing is denied.
 	Denied []string `json:"denied,omitempty"`
-	// Full are paths at and below which there is no space left.
+	// Full are paths at and below which the disk is full.
 	Full []string `json:"full,omitempty"`
 }
 
-// Behaviour is what one service does.
+// Behaviour is how one service behaves.
 type Behaviour struct {
 	Start StartBehaviour `json:"start,omitempty"`
 	Stop  StopBehaviour  `json:"stop,omitempty"`
 	After AfterBehaviour `json:"after,omitempty"`
-	// Needs must all hold, else the program exits at once, as one does that cannot read its configuration.
+	// Needs must all hold. Otherwise the program exits at once, as one that cannot read its configuration.
 	Needs []Condition `json:"needs,omitempty"`
 	// Child is the path of a program that the service starts.
 	Child string `json:"child,omitempty"`
-	// Answers are the targets of probes that hold only while the service runs and is healthy.
+	// Answers are the targets of probes that succeed only while the service runs and is healthy.
 	Answers []string `json:"answers,omitempty"`
 	// Healthy must all hold for the service to answer.
 	Healthy []Condition `json:"healthy,omitempty"`
-	// HealthyAfter is how many probes of one target do not hold after each start.
+	// HealthyAfter is the number of probes of one target that fail after each start.
 	HealthyAfter int `json:"healthyAfter,omitempty"`
-	// Held says that another program has a handle to the service, which keeps it marked for deletion once it is deleted.
+	// Held is true while another program has a handle to the service. A deleted one then stays marked for deletion.
 	Held bool `json:"held,omitempty"`
 }
 
@@ -44,11 +44,11 @@ type Behaviour struct {
 type StartBehaviour string
 
 const (
-	// StartWell comes up.
+	// StartWell starts.
 	StartWell StartBehaviour = ""
-	// StartExits ends at once.
+	// StartExits exits at once.
 	StartExits StartBehaviour = "exits"
-	// StartHangs never says that it runs.
+	// StartHangs never reports that it runs.
 	StartHangs StartBehaviour = "hangs"
 )
 
@@ -56,34 +56,34 @@ const (
 type StopBehaviour string
 
 const (
-	// StopWell ends when it is asked to.
+	// StopWell stops when asked to.
 	StopWell StopBehaviour = ""
 	// StopHangs has to be killed.
 	StopHangs StopBehaviour = "hangs"
 )
 
-// AfterBehaviour is what becomes of a service that came up.
+// AfterBehaviour is what happens to a service after it started.
 type AfterBehaviour string
 
 const (
-	// AfterStays runs on.
+	// AfterStays keeps running.
 	AfterStays AfterBehaviour = ""
-	// AfterCrashes is gone when it is next asked about.
+	// AfterCrashes has stopped when its status is next read.
 	AfterCrashes AfterBehaviour = "crashes"
-	// AfterRestarts dies and is restarted by the service control manager: another process each time it is asked about.
+	// AfterRestarts is restarted by the service control manager again and again: another process each time its status is read.
 	AfterRestarts AfterBehaviour = "restarts"
 )
 
-// Condition is something that a file must be. Without Contains and Lacks the file must be there.
+// Condition is a condition on a file. Without Contains and Lacks the file must exist.
 type Condition struct {
 	File string `json:"file"`
-	// Contains is a text that the file must hold.
+	// Contains is a text that must be in the file.
 	Contains string `json:"contains,omitempty"`
-	// Lacks is a text that the file must not hold; a file that is not there lacks it.
+	// Lacks is a text that must not be in the file. A file that does not exist meets this.
 	Lacks string `json:"lacks,omitempty"`
 }
 
-// SilentProbe is a target that does not answer, unless all conditions of a list that is not empty hold.
+// SilentProbe is a target that does not answer. If Unless is not empty, it answers while all its conditions hold.
 type SilentProbe struct {
 	Target string      `json:"target"`
 	Unless []Condition `json:"unless,omitempty"`
@@ -98,7 +98,7 @@ func (s Script) behaviour(service string) Behaviour {
 	return Behaviour{}
 }
 
-// Refuses tells why the script lets nobody write at path, nil if it does.
+// Refuses returns why writing at path fails, nil if it does not.
 func (s Script) Refuses(path string) error {
 	if err := s.RefusesRemoval(path); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (s Script) Refuses(path string) error {
 	return nil
 }
 
-// RefusesRemoval tells why the script lets nobody remove what stands at path, nil if it does.
+// RefusesRemoval returns why removing what is at path fails, nil if it does not.
 func (s Script) RefusesRemoval(path string) error {
 	if s.Locks(path) {
 		return &applier.FileError{Path: path, Reason: applier.FileLocked, Err: ErrSharingViolation}
@@ -120,7 +120,7 @@ func (s Script) RefusesRemoval(path string) error {
 	return nil
 }
 
-// Locks tells whether another program keeps the file to itself.
+// Locks reports whether another program has the file open without sharing.
 func (s Script) Locks(path string) bool {
 	for _, locked := range s.Locked {
 		if bundle.FoldPath(locked) == bundle.FoldPath(path) {

@@ -35,7 +35,7 @@ func (s *State) serviceState(name string) applier.ServiceState {
 	return state
 }
 
-// dependents are the services that run and depend on one, directly or not, as EnumDependentServices lists them.
+// dependents returns the running services that depend on one, directly or indirectly, as EnumDependentServices does.
 func (s *State) dependents(name string) []string {
 	found := map[string]string{}
 	s.addDependents(name, found)
@@ -74,7 +74,7 @@ func (h *Host) PutService(ctx context.Context, config applier.ServiceConfig) err
 	})
 }
 
-// reaches tells whether dependencies lead to the service of that name.
+// reaches reports whether dependencies lead to the service of that name.
 func (s *State) reaches(dependencies []string, name string, seen map[string]bool) bool {
 	for _, d := range dependencies {
 		if Key(d) == Key(name) {
@@ -91,8 +91,8 @@ func (s *State) reaches(dependencies []string, name string, seen map[string]bool
 	return false
 }
 
-// DeleteService implements applier.Services. A service that runs, or to which another program has a handle, is marked for
-// deletion, goes later, and until then the name is not free: an error.
+// DeleteService implements applier.Services. A running service, or one to which another program has a handle, is only
+// marked for deletion, which is an error: its name is not free.
 func (h *Host) DeleteService(ctx context.Context, name string) error {
 	return h.change(ctx, Operation{VerbDelete, name}, func(s *State) error {
 		svc, ok := s.Services[Key(name)]

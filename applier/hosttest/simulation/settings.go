@@ -9,7 +9,7 @@ import (
 	"wmco/bundle"
 )
 
-// Settings implements applier.Machine.
+// Settings implements applier.Host.
 func (h *Host) Settings(ctx context.Context, names []applier.Setting) ([]applier.Setting, error) {
 	settings := make([]applier.Setting, 0, len(names))
 	err := h.look(ctx, func(s *State) error {
@@ -25,7 +25,7 @@ func (h *Host) Settings(ctx context.Context, names []applier.Setting) ([]applier
 	return settings, err
 }
 
-// Set implements applier.Machine. Its errors do not show the value, which may be a secret.
+// Set implements applier.Host. Its errors do not contain the value, which may be a secret.
 func (h *Host) Set(ctx context.Context, setting applier.Setting) error {
 	op := Operation{VerbUnset, string(setting.ID())}
 	if setting.Present {
@@ -47,9 +47,9 @@ func (h *Host) Set(ctx context.Context, setting applier.Setting) error {
 	})
 }
 
-// settingKind is how one kind of setting is read and changed. One whose set or unset is nil cannot be.
+// settingKind is how one kind of setting is read and changed. Where set or unset is nil, that is not possible.
 type settingKind struct {
-	// read completes a setting that has its kind and name.
+	// read fills in a setting of which the kind and name are given.
 	read  func(*State, applier.Setting) applier.Setting
 	set   func(*State, applier.Setting) error
 	unset func(*State, applier.Setting) error
@@ -97,15 +97,15 @@ func setTrustedCA(s *State, x applier.Setting) error {
 	return nil
 }
 
-// switchFeature turns a feature on or off with the next boot; back to what is in force, at once.
+// switchFeature turns a feature on or off with the next boot. A return to what is in effect takes effect at once.
 func switchFeature(s *State, x applier.Setting) error {
 	now := readKept(s, applier.Setting{Kind: x.Kind, Name: x.Name})
-	inForce := now.Present != now.Pending
+	inEffect := now.Present != now.Pending
 	switch {
-	case x.Present != inForce:
+	case x.Present != inEffect:
 		x.Pending = true
 		s.Put(x)
-	case inForce:
+	case inEffect:
 		s.Put(x)
 	default:
 		delete(s.Settings, SettingKey(x.Kind, x.Name))

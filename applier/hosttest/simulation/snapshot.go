@@ -11,30 +11,29 @@ import (
 	"wmco/bundle"
 )
 
-// Snapshot is what a whole machine is, to be compared. It leaves out what differs between machines that are the same:
-// times, process ids and IDs of files.
+// Snapshot is a whole host in a form that can be compared: without times, process IDs and IDs of files.
 type Snapshot struct {
 	Files    map[string]FileSnapshot
 	Services map[string]ServiceSnapshot
-	// Settings by their ID. They hold secrets in plain.
+	// Settings are by their ID. They hold secrets in clear text.
 	Settings                            map[string]applier.Setting
 	Facts                               bundle.Facts
 	HostName, NextHostName, RebootAsked string
 	Boot                                int
 }
 
-// FileSnapshot is what stands at a path.
+// FileSnapshot is what is at a path.
 type FileSnapshot struct {
 	Kind   applier.FileKind
 	Access bundle.Access
 	Digest bundle.Digest
 }
 
-// ServiceSnapshot is what a service is and does.
+// ServiceSnapshot is the configuration and the status of a service.
 type ServiceSnapshot struct {
 	applier.ServiceConfig
 	Status applier.ServiceStatus
-	// Delivered is the environment that it runs with, Programs how many run for it.
+	// Delivered is the environment that it runs with, Programs the number of its processes.
 	Delivered []string
 	Programs  int
 }

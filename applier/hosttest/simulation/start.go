@@ -19,10 +19,10 @@ func (h *Host) StartService(ctx context.Context, name string) error {
 	})
 }
 
-// starting is a start under way.
+// starting is a start in progress.
 type starting struct {
 	store Store
-	// chain are the services that wait for the one that is being started.
+	// chain is the services that wait for the one that is being started.
 	chain []string
 }
 
@@ -63,7 +63,7 @@ func (h *Host) startDependency(s *State, name string, w *starting) error {
 	return err
 }
 
-// run starts the program of a service and saves what came of it.
+// run starts the program of a service and saves the result.
 func (h *Host) run(s *State, svc Service, store Store) error {
 	b := s.Script.behaviour(svc.Name)
 	svc.Argv, svc.Delivered = SplitCommandLine(s.expand(svc.CommandLine)), svc.Environment
@@ -72,14 +72,14 @@ func (h *Host) run(s *State, svc Service, store Store) error {
 	if svc.Processes, err = h.processes(s, svc.Argv, b.Child); err != nil {
 		return err
 	}
-	comesUp, err := h.holds(b.Needs)
+	starts, err := h.holds(b.Needs)
 	if err != nil {
 		return err
 	}
 	svc.Status = applier.ServiceRunning
 	var ends error
 	switch {
-	case !comesUp || b.Start == StartExits:
+	case !starts || b.Start == StartExits:
 		svc.Status, svc.Processes, ends = applier.ServiceStopped, nil, ErrProcessAborted
 	case b.Start == StartHangs:
 		svc.Status, ends = applier.ServicePending, ErrServiceRequestTimeout
@@ -93,8 +93,7 @@ func (h *Host) run(s *State, svc Service, store Store) error {
 
 var reference = regexp.MustCompile(`%[^%]+%`)
 
-// expand puts the machine's variables in the place of %NAME%, as Windows does with the command line of a service; what is
-// no variable stays.
+// expand replaces %NAME% by the value of the variable, as Windows does in the command line of a service. Other names stay.
 func (s *State) expand(line string) string {
 	return reference.ReplaceAllStringFunc(line, func(name string) string {
 		if x, ok := s.Settings[SettingKey(bundle.KindVariable, strings.Trim(name, "%"))]; ok {
@@ -104,7 +103,7 @@ func (s *State) expand(line string) string {
 	})
 }
 
-// processes are those of a command: its program, the programs among its arguments, which a wrapper such as
+// processes returns the processes of a command: its program, the programs among its arguments, which a wrapper such as
 // kube-log-runner starts, and a child.
 func (h *Host) processes(s *State, argv []string, child string) ([]Process, error) {
 	if len(argv) == 0 {
@@ -117,7 +116,7 @@ func (h *Host) processes(s *State, argv []string, child string) ([]Process, erro
 		}
 		id, err := h.fileID(arg)
 		if err != nil {
-			return nil, fmt.Errorf("looking for %s: %w", arg, err)
+			return nil, fmt.Errorf("reading the ID of %s: %w", arg, err)
 		}
 		if id == "" && i == 0 {
 			return nil, fmt.Errorf("%w: %s", ErrFileNotFound, arg)
@@ -133,13 +132,13 @@ func isProgram(arg string) bool {
 	return CheckPath(arg) == nil && strings.HasSuffix(bundle.FoldPath(arg), ".exe")
 }
 
-// process gives a program a process id; Windows' are multiples of four.
+// process returns a new process. The process IDs of Windows are multiples of four.
 func (s *State) process(file string) Process {
 	s.LastProcess += 4
 	return Process{ID: s.LastProcess, Boot: s.Boot, File: file}
 }
 
-// StartProcess runs a program that belongs to no service, until the machine boots or EndProcess.
+// StartProcess runs a program that belongs to no service, until the next boot or EndProcess.
 func (h *Host) StartProcess(ctx context.Context, path string) (Process, error) {
 	var p Process
 	err := h.itself(ctx, func(s *State) error {
@@ -157,7 +156,7 @@ func (h *Host) StartProcess(ctx context.Context, path string) (Process, error) {
 	return p, err
 }
 
-// EndProcess ends what StartProcess started.
+// EndProcess ends a process of StartProcess.
 func (h *Host) EndProcess(ctx context.Context, p Process) error {
 	return h.Edit(ctx, func(s *State) {
 		s.Processes = slices.DeleteFunc(slices.Clone(s.Processes), func(q Process) bool { return p == q })

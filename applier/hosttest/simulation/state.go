@@ -9,59 +9,59 @@ import (
 	"wmco/bundle"
 )
 
-// State is what a machine is, beside its files. Lists in it are replaced and never changed in place, so that a Clone
-// stays as it is.
+// State is everything of a host except its files. Lists in it are replaced and never changed in place, because a Clone
+// shares them.
 type State struct {
-	// Boot counts the starts of the machine: what ran before the last one does not run.
+	// Boot is the number of boots. Processes of earlier boots do not run.
 	Boot int
-	// BootTime is when it last started.
+	// BootTime is the time of the last boot.
 	BootTime time.Time
-	// RebootAsked is the reason for which a restart was asked, empty if none is due.
+	// RebootAsked is the reason for which a restart was requested, empty if none is pending.
 	RebootAsked string
-	// HostName is the name in force, NextHostName the one after the next boot, empty if it stays.
+	// HostName is the name in effect, NextHostName the one after the next boot, empty if it stays.
 	HostName     string
 	NextHostName string
-	// LastProcess is the process id given last.
+	// LastProcess is the last process ID that was given.
 	LastProcess int
-	// Facts are those that nothing else here tells.
+	// Facts are those that do not follow from the other fields.
 	Facts bundle.Facts
 	// Services by Key of their name.
 	Services map[string]Service
 	// Processes are the programs that run and belong to no service.
 	Processes []Process
-	// Settings that are there or will be, by SettingKey. Neither host names nor networks are among them.
+	// Settings are those that are present or pending, by SettingKey, without host names and networks.
 	Settings map[string]applier.Setting
 	Script   Script
 }
 
-// Service is a service and what it does.
+// Service is the configuration and the status of a service.
 type Service struct {
 	applier.ServiceConfig
-	// Status is stopped, running or pending, in force only if Boot is the machine's.
+	// Status is stopped, running or pending. It holds only if Boot is the Boot of the State.
 	Status applier.ServiceStatus `json:"status"`
 	Boot   int                   `json:"boot,omitempty"`
-	// Deleted: it is marked for deletion.
+	// Deleted is true for a service that is marked for deletion.
 	Deleted bool `json:"deleted,omitempty"`
-	// Processes are its own and those that it started, its own first.
+	// Processes are its own, which is the first, and those that it started.
 	Processes []Process `json:"processes,omitempty"`
 	// Argv and Delivered are the arguments and the environment that it was last started with.
 	Argv      []string `json:"argv,omitempty"`
 	Delivered []string `json:"delivered,omitempty"`
-	// Killed: it did not stop when it was last asked to.
+	// Killed is true for a service that did not stop when it was last asked to.
 	Killed bool `json:"killed,omitempty"`
-	// Asked counts the probes since it started, by target.
+	// Asked is the number of probes since it started, by target.
 	Asked map[string]int `json:"asked,omitempty"`
 }
 
-// Process is a program that runs.
+// Process is a running program.
 type Process struct {
 	ID   int `json:"id"`
 	Boot int `json:"boot"`
-	// File is the ID of the program's file, by which it is known under any name.
+	// File is the ID of the program's file, which stays the same when the file is renamed.
 	File string `json:"file"`
 }
 
-// NewState returns a machine that says facts of itself and was started at boot.
+// NewState returns the state of a host that reports facts and was booted at the given time.
 func NewState(facts bundle.Facts, boot time.Time) *State {
 	s := &State{
 		Boot:     1,
@@ -81,7 +81,7 @@ func NewState(facts bundle.Facts, boot time.Time) *State {
 	return s
 }
 
-// Clone returns a state that changes on its own.
+// Clone returns a copy that can be changed independently.
 func (s *State) Clone() *State {
 	c := *s
 	c.Services, c.Settings = maps.Clone(s.Services), maps.Clone(s.Settings)
@@ -95,13 +95,13 @@ func Key(name string) string { return strings.ToLower(name) }
 // SettingKey is the key of a setting.
 func SettingKey(kind bundle.EntryKind, name string) string { return Key(string(kind.ID(name))) }
 
-// Put keeps a setting.
+// Put adds or replaces a setting.
 func (s *State) Put(setting applier.Setting) {
 	s.Settings[SettingKey(setting.Kind, setting.Name)] = setting
 }
 
-// settle brings a state that was loaded up to now: what ran before the last boot has stopped, what crashes has crashed,
-// and what was deleted is gone once nothing keeps it. looks makes each process that was restarted another one.
+// settle updates a state that was loaded to the present: what ran before the last boot has stopped, what crashes has
+// crashed, and what was deleted is gone unless a handle keeps it. looks gives a service that restarts another process ID each time.
 func (s *State) settle(looks int) {
 	for key, svc := range s.Services {
 		after := s.Script.behaviour(svc.Name).After
@@ -125,14 +125,14 @@ func (s *State) settle(looks int) {
 	s.Processes = live
 }
 
-// sweep drops a service that was deleted and that nothing keeps.
+// sweep removes a service that was deleted unless a handle keeps it.
 func (s *State) sweep(svc Service) {
 	if svc.Deleted && svc.Status == applier.ServiceStopped && !s.Script.behaviour(svc.Name).Held {
 		delete(s.Services, Key(svc.Name))
 	}
 }
 
-// runs tells whether the file of that ID is a program that runs.
+// runs reports whether the file with that ID is a running program.
 func (s *State) runs(file string) bool {
 	if has(s.Processes, file) {
 		return true

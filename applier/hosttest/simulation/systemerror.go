@@ -8,7 +8,7 @@ import (
 // SystemError is a Windows system error code (learn.microsoft.com/windows/win32/debug/system-error-codes).
 type SystemError int
 
-// The codes that services and files give.
+// The error codes of services and files.
 const (
 	ErrFileNotFound            SystemError = 2
 	ErrAccessDenied            SystemError = 5
@@ -17,7 +17,6 @@ const (
 	ErrDiskFull                SystemError = 112
 	ErrDirNotEmpty             SystemError = 145
 	ErrAlreadyExists           SystemError = 183
-	ErrDirectory               SystemError = 267
 	ErrDependentServices       SystemError = 1051
 	ErrServiceRequestTimeout   SystemError = 1053
 	ErrServiceAlreadyRunning   SystemError = 1056
@@ -33,33 +32,32 @@ const (
 )
 
 var systemErrors = map[SystemError]string{
-	ErrFileNotFound:            "the file is not there",
-	ErrAccessDenied:            "access is denied",
-	ErrSharingViolation:        "another program uses the file",
-	ErrInvalidParameter:        "the parameter is not right",
-	ErrDiskFull:                "there is no space left on the disk",
-	ErrDirNotEmpty:             "the folder is not empty",
-	ErrAlreadyExists:           "something of that name is there already",
-	ErrDirectory:               "what stands there is no folder",
-	ErrDependentServices:       "running services depend on it",
+	ErrFileNotFound:            "file not found",
+	ErrAccessDenied:            "access denied",
+	ErrSharingViolation:        "the file is in use by another process",
+	ErrInvalidParameter:        "invalid parameter",
+	ErrDiskFull:                "not enough space on the disk",
+	ErrDirNotEmpty:             "the directory is not empty",
+	ErrAlreadyExists:           "the file already exists",
+	ErrDependentServices:       "running services depend on the service",
 	ErrServiceRequestTimeout:   "the service did not respond in time",
-	ErrServiceAlreadyRunning:   "the service is on its way already",
+	ErrServiceAlreadyRunning:   "the service is already running or starting",
 	ErrServiceDisabled:         "the service is disabled",
-	ErrCircularDependency:      "the service depends on itself",
-	ErrServiceDoesNotExist:     "there is no such service",
-	ErrProcessAborted:          "the program ended at once",
-	ErrServiceDependencyFail:   "a service that it depends on does not start",
+	ErrCircularDependency:      "circular service dependency",
+	ErrServiceDoesNotExist:     "the service does not exist",
+	ErrProcessAborted:          "the process terminated unexpectedly",
+	ErrServiceDependencyFail:   "a dependency failed to start",
 	ErrServiceMarkedForDelete:  "the service is marked for deletion",
-	ErrServiceDependencyAbsent: "a service that it depends on is not there",
-	ErrIODevice:                "the disk does not work",
-	ErrNotFound:                "there is no such thing",
+	ErrServiceDependencyAbsent: "a dependency does not exist",
+	ErrIODevice:                "I/O device error",
+	ErrNotFound:                "element not found",
 }
 
 func (e SystemError) Error() string {
 	return fmt.Sprintf("%s (Windows error %d)", systemErrors[e], int(e))
 }
 
-// Is makes what is not there fs.ErrNotExist, as on Windows.
+// Is reports whether target is fs.ErrNotExist and the file was not found, as errors of package syscall do on Windows.
 func (e SystemError) Is(target error) bool {
 	return target == fs.ErrNotExist && e == ErrFileNotFound
 }
