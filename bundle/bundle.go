@@ -31,28 +31,6 @@ const (
 	LayerNode LayerKind = "node"
 )
 
-// Layer is one part of a bundle: its entries, sorted, without their contents.
-type Layer struct {
-	Schema       int            `json:"schema"`
-	Kind         LayerKind      `json:"kind"`
-	Stage        Stage          `json:"stage"`
-	Directories  []Directory    `json:"directories,omitempty"`
-	Files        []File         `json:"files,omitempty"`
-	State        []State        `json:"state,omitempty"`
-	Variables    []Variable     `json:"variables,omitempty"`
-	Environments []Environment  `json:"environments,omitempty"`
-	Services     []Service      `json:"services,omitempty"`
-	TrustedCAs   []TrustedCA    `json:"trustedCAs,omitempty"`
-	Routes       []Route        `json:"routes,omitempty"`
-	Features     []Feature      `json:"features,omitempty"`
-	Firewall     []FirewallRule `json:"firewall,omitempty"`
-	Exclusions   []Exclusion    `json:"exclusions,omitempty"`
-	Endpoints    []Endpoint     `json:"endpoints,omitempty"`
-	Networks     []Network      `json:"networks,omitempty"`
-	HostName     HostName       `json:"hostName,omitzero"`
-	Payload      []Payload      `json:"payload,omitempty"`
-}
-
 // Provenance is which objects caused an entry, by EntryID. It is kept beside the manifest and never enters a digest:
 // renaming an object changes no node.
 type Provenance map[EntryID][]Ref
@@ -69,25 +47,6 @@ type EntryID string
 
 // EntryKind is the kind of an entry, the first word of its ID.
 type EntryKind string
-
-// The kinds of entries, one per list of Layer.
-const (
-	KindDirectory   EntryKind = "directory"
-	KindFile        EntryKind = "file"
-	KindState       EntryKind = "state"
-	KindVariable    EntryKind = "variable"
-	KindEnvironment EntryKind = "environment"
-	KindService     EntryKind = "service"
-	KindTrustedCA   EntryKind = "trusted-ca"
-	KindRoute       EntryKind = "route"
-	KindFeature     EntryKind = "feature"
-	KindFirewall    EntryKind = "firewall"
-	KindExclusion   EntryKind = "exclusion"
-	KindEndpoint    EntryKind = "endpoint"
-	KindNetwork     EntryKind = "network"
-	KindHostName    EntryKind = "host-name"
-	KindPayload     EntryKind = "payload"
-)
 
 // ID returns the ID of the entry of this kind.
 func (k EntryKind) ID(name string) EntryID { return EntryID(string(k) + " " + name) }

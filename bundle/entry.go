@@ -1,5 +1,27 @@
 package bundle
 
+// Layer is one part of a bundle: its entries, sorted, without their contents.
+type Layer struct {
+	Schema       int            `json:"schema"`
+	Kind         LayerKind      `json:"kind"`
+	Stage        Stage          `json:"stage"`
+	Directories  []Directory    `json:"directories,omitempty"`
+	Files        []File         `json:"files,omitempty"`
+	State        []State        `json:"state,omitempty"`
+	Variables    []Variable     `json:"variables,omitempty"`
+	Environments []Environment  `json:"environments,omitempty"`
+	Services     []Service      `json:"services,omitempty"`
+	TrustedCAs   []TrustedCA    `json:"trustedCAs,omitempty"`
+	Routes       []Route        `json:"routes,omitempty"`
+	Features     []Feature      `json:"features,omitempty"`
+	Firewall     []FirewallRule `json:"firewall,omitempty"`
+	Exclusions   []Exclusion    `json:"exclusions,omitempty"`
+	Endpoints    []Endpoint     `json:"endpoints,omitempty"`
+	Networks     []Network      `json:"networks,omitempty"`
+	HostName     HostName       `json:"hostName,omitzero"`
+	Payload      []Payload      `json:"payload,omitempty"`
+}
+
 // Impact is what a change of an entry costs the workload of a node. Impacts are ordered.
 type Impact string
 

@@ -94,7 +94,10 @@ func (s State) name() string {
 	return s.Path + `\` + s.Pattern
 }
 
-func (k kind[E]) about() Kind { return k.Kind }
+func (k kind[E]) about() Kind {
+	k.Kind.Setting = k.setting != nil
+	return k.Kind
+}
 
 func (k kind[E]) sort(l *Layer) {
 	slices.SortStableFunc(k.list(l), func(a, b E) int { return strings.Compare(FoldPath(k.name(a)), FoldPath(k.name(b))) })

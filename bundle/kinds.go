@@ -4,6 +4,25 @@ import (
 	"strconv"
 )
 
+// The kinds of entries, one per list of Layer.
+const (
+	KindDirectory   EntryKind = "directory"
+	KindFile        EntryKind = "file"
+	KindState       EntryKind = "state"
+	KindVariable    EntryKind = "variable"
+	KindEnvironment EntryKind = "environment"
+	KindService     EntryKind = "service"
+	KindTrustedCA   EntryKind = "trusted-ca"
+	KindRoute       EntryKind = "route"
+	KindFeature     EntryKind = "feature"
+	KindFirewall    EntryKind = "firewall"
+	KindExclusion   EntryKind = "exclusion"
+	KindEndpoint    EntryKind = "endpoint"
+	KindNetwork     EntryKind = "network"
+	KindHostName    EntryKind = "host-name"
+	KindPayload     EntryKind = "payload"
+)
+
 // Kind describes one kind of entry to those who show entries: summaries, previews and the generated docs are made from it.
 type Kind struct {
 	Kind EntryKind
@@ -13,6 +32,8 @@ type Kind struct {
 	Section Section
 	// Key is the name of the list in the host document of a preview; empty where another document shows the kind.
 	Key string
+	// Setting reports whether entries are settings of the host: neither files nor services.
+	Setting bool
 	// Permanent settings stay when they are no longer wanted: undoing one costs a reboot and helps nobody.
 	Permanent bool
 	// Shared settings may belong to somebody else when they were on the host before us: those stay when we no longer want

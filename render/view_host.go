@@ -13,7 +13,7 @@ func (e *emitter) tableEntries() {
 		if _, ok := e.wanted(r.ID); !ok {
 			continue
 		}
-		switch r.Kind {
+		switch r.Kind { //nolint:exhaustive // the views make the entries of all other kinds
 		case bundle.KindDirectory:
 			e.layer.Directories = append(e.layer.Directories, bundle.Directory{Path: r.Name, Access: r.Access, Exclusive: r.Exclusive})
 		case bundle.KindState:
@@ -24,9 +24,8 @@ func (e *emitter) tableEntries() {
 			if !e.executable(r) {
 				continue
 			}
-		case bundle.KindFile, bundle.KindVariable, bundle.KindEnvironment, bundle.KindService, bundle.KindTrustedCA, bundle.KindRoute,
-			bundle.KindFeature, bundle.KindFirewall, bundle.KindExclusion, bundle.KindEndpoint, bundle.KindHostName:
-			continue // made by their views
+		default: // made by its view
+			continue
 		}
 		e.cause(r, r.Name)
 	}

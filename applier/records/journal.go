@@ -83,12 +83,12 @@ const (
 // Journal is what it takes to resume or undo an interrupted run. It exists from before the first action until after the
 // ledger is written.
 type Journal struct {
-	Schema int    `json:"schema"`
-	Phase  phase  `json:"phase"`
+	Schema int          `json:"schema"`
+	Phase  phase        `json:"phase"`
 	Bundle BundleRecord `json:"bundle"`
 	// Earlier are bundles whose runs were interrupted before this one: their entries are managed too.
 	Earlier []BundleRecord `json:"earlier,omitempty"`
-	Before  Before   `json:"before"`
+	Before  Before         `json:"before"`
 	// Restart are services that read a changed file and have not been started since.
 	Restart []string `json:"restart,omitempty"`
 	// Starts are services that this run starts: they have to be healthy at its end.

@@ -10,9 +10,9 @@ import (
 type Ledger struct {
 	Schema int `json:"schema"`
 	// Program is the version of the program that wrote it.
-	Program string    `json:"program"`
-	Time    time.Time `json:"time"`
-	Bundle  BundleRecord    `json:"bundle"`
+	Program string       `json:"program"`
+	Time    time.Time    `json:"time"`
+	Bundle  BundleRecord `json:"bundle"`
 	// Found are entries that were on the host before us. They are not managed: they stay when they are no longer wanted.
 	Found []bundle.EntryID `json:"found,omitempty"`
 	// Folders are those that we made and that no bundle names: parents of others.

@@ -17,14 +17,16 @@ import (
 	"wmco/bundle"
 )
 
-// settingFiles are the files of the settings by kind.
-var settingFiles = map[bundle.EntryKind]string{
-	bundle.KindVariable:  dirMachine + "/variables.json",
-	bundle.KindRoute:     dirMachine + "/routes.json",
-	bundle.KindFeature:   dirMachine + "/features.json",
-	bundle.KindFirewall:  dirMachine + "/firewall.json",
-	bundle.KindExclusion: dirMachine + "/exclusions.json",
-	bundle.KindEndpoint:  dirMachine + "/endpoints.json",
+// settingFiles returns the files of the settings by kind. Certificates are files of their own, and the host name is in the
+// document of the host.
+func settingFiles() map[bundle.EntryKind]string {
+	files := map[bundle.EntryKind]string{}
+	for _, k := range bundle.Kinds() {
+		if k.Setting && k.Kind != bundle.KindTrustedCA && k.Kind != bundle.KindHostName {
+			files[k.Kind] = dirMachine + "/" + k.Plural + ".json"
+		}
+	}
+	return files
 }
 
 // machine is the document of the host itself.
@@ -56,7 +58,7 @@ func encode(s *simulation.State) (map[string][]byte, error) {
 	for key, svc := range s.Services {
 		values[dirServices+"/"+url.PathEscape(key)+".json"] = svc
 	}
-	for kind, rel := range settingFiles {
+	for kind, rel := range settingFiles() {
 		values[rel] = settingsOf(s, kind)
 	}
 	documents := make(map[string][]byte, len(values))
@@ -133,7 +135,7 @@ func decodeServices(s *simulation.State, documents map[string][]byte) error {
 }
 
 func decodeSettings(s *simulation.State, documents map[string][]byte) error {
-	for kind, rel := range settingFiles {
+	for kind, rel := range settingFiles() {
 		var all []setting
 		if err := unmarshal(documents, rel, &all); err != nil {
 			return err
