@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// LineOptions are what a network does to what passes. Zero values do nothing.
+// LineOptions are the faults of a network. Zero values have no effect.
 type LineOptions struct {
 	// Delay is for one way: a round trip takes twice as long.
 	Delay time.Duration
 	// Rate is in bytes per second, each way.
 	Rate int64
-	// Banner holds back what the server says first.
+	// Banner delays the first bytes of the server.
 	Banner time.Duration
 }
 
-// Line is a network between a test and a server: what is dialed at Address comes out at the server.
+// Line is a network between a test and a server. A connection to Address leads to the server.
 type Line struct {
 	Address string
 
@@ -29,26 +29,26 @@ type Line struct {
 
 	mu    sync.Mutex
 	stats Stats
-	// cut is how many more bytes pass before everything is reset; -1 for no end.
+	// cut is how many more bytes pass before all connections are reset; -1 for never.
 	cut    int64
 	frozen bool
 	open   map[net.Conn]bool
 	answer bool
 }
 
-// Stats are what passed.
+// Stats count what passed.
 type Stats struct {
 	Connections int
-	// RoundTrips counts how often the client spoke after the server had: each is a wait of the client's, or less.
+	// RoundTrips counts how often the client sent after the server had: at most so often it waited.
 	RoundTrips int
 	// Up and Down are bytes from and to the client.
 	Up, Down int64
 }
 
-// NewLine leads to the address, until the test ends.
+// NewLine returns a line to the address. It ends with the test.
 func NewLine(t testing.TB, address string, o LineOptions) *Line {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on this machine
+	listener, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback only
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func NewLine(t testing.TB, address string, o LineOptions) *Line {
 	return l
 }
 
-// Stats returns what passed since the last call.
+// Stats returns the counts since the last call.
 func (l *Line) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -70,28 +70,28 @@ func (l *Line) Stats() Stats {
 	return s
 }
 
-// CutAfter resets all connections when n more bytes have passed, in both directions together. -1 does so never.
+// CutAfter resets all connections when n more bytes have passed, in both directions together. -1 never does.
 func (l *Line) CutAfter(n int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = n
 }
 
-// Freeze lets nothing pass any more, and tells nobody.
+// Freeze stops all bytes, and leaves the connections open.
 func (l *Line) Freeze() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.frozen = true
 }
 
-// Thaw lets everything pass again.
+// Thaw ends Freeze.
 func (l *Line) Thaw() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.frozen = false
 }
 
-// Reset breaks all connections.
+// Reset resets all connections.
 func (l *Line) Reset() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +104,7 @@ func (l *Line) Reset() {
 	l.open = map[net.Conn]bool{}
 }
 
-// Open counts the connections.
+// Open returns the number of connections.
 func (l *Line) Open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,8 +122,8 @@ func (l *Line) accept() {
 }
 
 func (l *Line) connect(client net.Conn) {
-	time.Sleep(2 * l.options.Delay)          // the dialog of TCP
-	server, err := net.Dial("tcp", l.target) //nolint:noctx // on this machine
+	time.Sleep(2 * l.options.Delay)          // the handshake of TCP
+	server, err := net.Dial("tcp", l.target) //nolint:noctx // loopback only
 	if err != nil {
 		_ = client.Close()
 		return
@@ -160,7 +160,7 @@ func (l *Line) down(n int64) {
 	l.answer = true
 }
 
-// read takes what one side says, and counts it.
+// read counts and delays what one side sends.
 func (l *Line) read(from net.Conn, to *flow, count func(int64)) {
 	defer close(to.pieces)
 	for {
@@ -179,7 +179,7 @@ func (l *Line) read(from net.Conn, to *flow, count func(int64)) {
 	}
 }
 
-// pass tells whether so many bytes may pass.
+// pass reports whether so many bytes may pass.
 func (l *Line) pass(n int64, count func(int64)) bool {
 	for l.stuck() {
 		time.Sleep(time.Millisecond)
@@ -204,7 +204,7 @@ func (l *Line) stuck() bool {
 type flow struct {
 	options LineOptions
 	pieces  chan piece
-	// from is when the first byte may pass, free when the line is.
+	// from is when the first byte may pass, free when the last one has.
 	from, free time.Time
 }
 
@@ -230,7 +230,7 @@ func (f *flow) send(data []byte) {
 	f.pieces <- piece{data, now.Add(f.options.Delay)}
 }
 
-// write hands on until the other side has ended, and ends this one.
+// write passes everything on until the other side has ended, and then ends this one.
 func (f *flow) write(to net.Conn) {
 	broken := false
 	for p := range f.pieces {

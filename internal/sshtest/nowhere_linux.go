@@ -10,7 +10,7 @@ import (
 	"wmco/internal/sshtest/sshd"
 )
 
-// Refusing is an address where nothing listens.
+// Refusing returns an address that nothing listens on.
 func Refusing(t testing.TB) string {
 	t.Helper()
 	address, err := sshd.FreeAddress(net.JoinHostPort(sshd.Loopback(), "0"))
@@ -18,7 +18,7 @@ func Refusing(t testing.TB) string {
 	return address
 }
 
-// BlackHole is an address whose connections are never answered: what listens there has a full queue.
+// BlackHole returns an address that never answers: its listener has a full queue.
 func BlackHole(t testing.TB) string {
 	t.Helper()
 	host := sshd.Loopback()
@@ -33,12 +33,12 @@ func BlackHole(t testing.TB) string {
 	must(t, err)
 	to := net.JoinHostPort(host, strconv.Itoa(bound.(*syscall.SockaddrInet4).Port))
 	for range 8 {
-		c, err := net.DialTimeout("tcp", to, 200*time.Millisecond) //nolint:noctx // on this machine
+		c, err := net.DialTimeout("tcp", to, 200*time.Millisecond) //nolint:noctx // loopback only
 		if err != nil {
 			return to
 		}
 		t.Cleanup(func() { _ = c.Close() })
 	}
-	t.Fatal("the queue does not get full")
+	t.Fatal("the queue is not full")
 	return to
 }

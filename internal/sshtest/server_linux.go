@@ -11,7 +11,7 @@ import (
 	"wmco/internal/sshtest/sshd"
 )
 
-// Options are how a server differs from one that works.
+// Options configure a server, mostly its faults.
 type Options = sshd.Options
 
 // KeyType is a type of host key.
@@ -24,7 +24,7 @@ const (
 	RSA     = sshd.RSA
 )
 
-// Programs are what servers need, built once per test binary.
+// Programs are the programs that servers need, built once per test binary.
 type Programs struct{ sshd.Programs }
 
 // Build builds the programs into a folder that Remove removes.
@@ -33,7 +33,7 @@ func Build(ctx context.Context) (Programs, error) {
 	return Programs{p}, err
 }
 
-// Server is a server of a test's. What goes wrong with it ends the test.
+// Server is a server for a test. Its errors end the test.
 type Server struct {
 	*sshd.Server
 	t testing.TB
@@ -58,7 +58,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// NewKey returns a key that the server does not know.
+// NewKey returns a key that the server does not accept.
 func (s *Server) NewKey() ssh.Signer {
 	s.t.Helper()
 	signer, err := s.Server.NewKey()
@@ -66,37 +66,37 @@ func (s *Server) NewKey() ssh.Signer {
 	return signer
 }
 
-// Authorize lets Key in from now on.
+// Authorize makes the server accept Key.
 func (s *Server) Authorize() {
 	s.t.Helper()
 	must(s.t, s.Server.Authorize())
 }
 
-// NewHostKeys gives the server other host keys, once it is started anew.
+// NewHostKeys replaces the host keys at the next Restart.
 func (s *Server) NewHostKeys(kinds ...KeyType) {
 	s.t.Helper()
 	must(s.t, s.Server.NewHostKeys(kinds...))
 }
 
-// AddHostKey adds one key and leaves the others, once it is started anew.
+// AddHostKey adds a host key at the next Restart.
 func (s *Server) AddHostKey(kind KeyType) {
 	s.t.Helper()
 	must(s.t, s.Server.AddHostKey(kind))
 }
 
-// Settings changes how the machine behaves from now on.
+// Settings changes the behaviour of the host.
 func (s *Server) Settings(settings simulated.Settings) {
 	s.t.Helper()
 	must(s.t, s.Server.Settings(settings))
 }
 
-// Restart ends the server and its connections, and starts it anew with its present keys.
+// Restart ends the server and its connections, and starts it again.
 func (s *Server) Restart() {
 	s.t.Helper()
 	must(s.t, s.Server.Restart())
 }
 
-// Log is what sshd wrote.
+// Log returns what sshd logged.
 func (s *Server) Log() string {
 	s.t.Helper()
 	text, err := s.Server.Log()
@@ -104,7 +104,7 @@ func (s *Server) Log() string {
 	return text
 }
 
-// Starts are the commands that were started on the machine, in their order.
+// Starts returns the commands that were started on the host, in order.
 func (s *Server) Starts() []string {
 	s.t.Helper()
 	all, err := s.Server.Starts()
@@ -112,7 +112,7 @@ func (s *Server) Starts() []string {
 	return all
 }
 
-// Path is where a Windows path of the machine lies.
+// Path returns the file of a Windows path of the host.
 func (s *Server) Path(windows string) string {
 	s.t.Helper()
 	path, err := s.Server.Path(windows)

@@ -1,6 +1,6 @@
-// Command simhost is what a test's SSH server runs in place of a user's shell: a Windows machine as far as SSH shows it.
+// Command simhost runs in place of a user's shell on SSH servers of tests: it is what SSH shows of a Windows host.
 //
-//	ForceCommand simhost FOLDER        the machine's files are below FOLDER/C, its settings in FOLDER/settings.json
+//	ForceCommand simhost FOLDER        the host's files are below FOLDER/C, its settings in FOLDER/settings.json
 package main
 
 import (

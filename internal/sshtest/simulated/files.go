@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/sftp"
 )
 
-// ServeFiles is the machine's SFTP server on stdin and stdout.
+// ServeFiles runs the host's SFTP server on stdin and stdout.
 func (m Machine) ServeFiles() (int, error) {
 	if err := m.started(SFTP); err != nil {
 		return 1, err
@@ -26,7 +26,7 @@ type streams struct {
 	io.WriteCloser
 }
 
-// files implements the handlers of sftp over the machine's folder.
+// files implements the handlers of sftp for the host's folder.
 type files struct{ Machine }
 
 // Fileread implements sftp.FileReader.
@@ -54,7 +54,7 @@ func (f files) Filewrite(r *sftp.Request) (io.WriterAt, error) {
 	return limited{file, f.Settings.DiskBytes}, nil
 }
 
-// limited is a file on a disk that gets full.
+// limited is a file on a disk that fills up.
 type limited struct {
 	*os.File
 	bytes int64
@@ -87,7 +87,7 @@ func (f files) Filecmd(r *sftp.Request) error {
 		if err != nil {
 			return err
 		}
-		// SFTP version 3: the target must not be there.
+		// SFTP version 3: the target must not exist.
 		if _, err := os.Lstat(to); err == nil {
 			return os.ErrExist
 		}

@@ -1,5 +1,5 @@
-// Package simulated is a Windows machine as far as SSH shows it: its shells' rules for command lines, its files over SFTP,
-// and programs that are started for real.
+// Package simulated is what SSH shows of a Windows host: its shells' rules for command lines, its files over SFTP, and programs
+// that really run.
 package simulated
 
 import (
@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// SettingsFile holds the Settings of a machine, in its folder.
+	// SettingsFile holds the Settings of a host, in its folder.
 	SettingsFile = "settings.json"
-	// StartsFile has a line for every command that was started, in the machine's folder.
+	// StartsFile has a line for every command that was started, in the host's folder.
 	StartsFile = "starts"
-	// SFTP is the command that means the SFTP server.
+	// SFTP is the command for the SFTP server.
 	SFTP = "simulated-sftp"
-	// RootVariable tells programs where the machine's drives are.
+	// RootVariable is the environment variable with the host's folder.
 	RootVariable = "WMCO_NODE_ROOT"
 )
 
-// Shell is what a machine's SSH server runs commands with.
+// Shell is the shell of a host's SSH server.
 type Shell string
 
 const (
@@ -30,11 +30,11 @@ const (
 	ShellPowerShell Shell = "powershell"
 	// ShellSh is a POSIX shell, such as Cygwin's.
 	ShellSh Shell = "sh"
-	// ShellPlain is this machine's own sh, for other programs than ours.
+	// ShellPlain is the real sh, for rsync and other programs.
 	ShellPlain Shell = "plain"
 )
 
-// Rename is how the SFTP server renames onto a file that is there.
+// Rename is how the SFTP server renames onto an existing file.
 type Rename string
 
 const (
@@ -42,32 +42,32 @@ const (
 	RenamePosix Rename = ""
 	// RenameNone knows no posix-rename.
 	RenameNone Rename = "none"
-	// RenameUnlinks removes the target first, and is cut before it renames.
+	// RenameUnlinks removes the target first and fails before it renames.
 	RenameUnlinks Rename = "unlinks"
 )
 
-// Settings are how a machine behaves.
+// Settings are the behaviour of a host.
 type Settings struct {
 	Shell Shell `json:"shell"`
-	// Noise is printed by the shell's profile, before anything else.
+	// Noise is printed by the shell's profile, first of all.
 	Noise string `json:"noise,omitempty"`
 	// Rename is how files are renamed over SFTP.
 	Rename Rename `json:"rename,omitempty"`
-	// DiskBytes is how large a file can become over SFTP; 0 has no limit.
+	// DiskBytes is the size limit of files over SFTP; 0 is none.
 	DiskBytes int64 `json:"diskBytes,omitempty"`
-	// Denied: nothing can be created over SFTP.
+	// Denied refuses to create files over SFTP.
 	Denied bool `json:"denied,omitempty"`
 	// Environment is NAME=value, for programs.
 	Environment []string `json:"environment,omitempty"`
 }
 
-// Machine is a machine in a folder.
+// Machine is a host in a folder.
 type Machine struct {
 	Folder   string
 	Settings Settings
 }
 
-// Local is where a Windows path lies on this machine.
+// Local returns the file of a Windows path.
 func (m Machine) Local(windows string) (string, error) {
 	clean := strings.ReplaceAll(windows, `\`, "/")
 	for strings.Contains(clean, "//") {
@@ -81,7 +81,7 @@ func (m Machine) Local(windows string) (string, error) {
 	return filepath.Join(m.Folder, strings.ToUpper(drive), filepath.FromSlash(rest)), nil
 }
 
-// started notes that a command was started.
+// started adds a command to StartsFile.
 func (m Machine) started(command string) error {
 	file, err := os.OpenFile(filepath.Join(m.Folder, StartsFile), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

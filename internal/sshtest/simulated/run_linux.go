@@ -12,7 +12,7 @@ import (
 	"syscall"
 )
 
-// notFound is what shells say where there is no such program.
+// notFound is what shells report for a program that does not exist.
 var notFound = map[Shell]struct {
 	status int
 	text   string
@@ -22,7 +22,7 @@ var notFound = map[Shell]struct {
 	ShellSh:         {127, "sh: %s: not found\n"},
 }
 
-// Run runs a command line as the machine's shell does, and returns the exit status.
+// Run runs a command line as the host's shell does. It returns the exit status.
 func (m Machine) Run(line string) (int, error) {
 	if err := m.started(line); err != nil {
 		return 0, err
@@ -51,7 +51,7 @@ func (m Machine) Run(line string) (int, error) {
 	return m.exec(program, words)
 }
 
-// exec becomes the program where the shell leaves its streams alone.
+// exec replaces this process by the program, unless the shell changes its streams.
 func (m Machine) exec(program string, words []string) (int, error) {
 	environment := append(os.Environ(), append(m.Settings.Environment, RootVariable+"="+m.Folder)...)
 	if m.Settings.Shell != ShellPowerShell {
@@ -67,7 +67,7 @@ func (m Machine) exec(program string, words []string) (int, error) {
 	return powerShellStatus(cmd.Run())
 }
 
-// powerShellStatus makes 1 of every status but 0, as powershell -c does.
+// powerShellStatus returns 1 for every status but 0, as powershell -c does.
 func powerShellStatus(err error) (int, error) {
 	switch exit := (*exec.ExitError)(nil); {
 	case err == nil:
@@ -78,7 +78,7 @@ func powerShellStatus(err error) (int, error) {
 	return 1, err
 }
 
-// asLines hands stdin on as PowerShell does: lines of text in which what is no text becomes question marks.
+// asLines passes stdin on as PowerShell does: as lines of text, with question marks for bytes that are not text.
 func asLines(to io.WriteCloser, from io.Reader) {
 	in := bufio.NewReader(from)
 	for {
@@ -96,7 +96,7 @@ func asLines(to io.WriteCloser, from io.Reader) {
 	}
 }
 
-// retryBusy starts a program that another process may hold open for writing still (a fork of its writer).
+// retryBusy starts a program that another process may still have open for writing (a fork of its writer).
 func retryBusy(start func() error) error {
 	var err error
 	for range 100 {

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Words splits a command line as the shell does. What the shell would take for anything but plain words is an error: no
-// command line of ours may need it.
+// Words splits a command line as the shell does. Anything but plain words is an error: our command lines need nothing else.
 func Words(s Shell, line string) ([]string, error) {
 	special, escape := rules(s)
 	if i := strings.IndexAny(line, special); i >= 0 {
@@ -25,7 +24,7 @@ func Words(s Shell, line string) ([]string, error) {
 	return words, nil
 }
 
-// rules are the characters that are special to a shell, and whether a backslash escapes.
+// rules returns the characters that are special to a shell, and whether a backslash escapes.
 //
 // cmd.exe: learn.microsoft.com/windows-server/administration/windows-commands/cmd, "special characters"; , ; = separate
 // words as blanks do. PowerShell: about_Parsing, about_Special_Characters. sh: POSIX Shell Command Language, 2.2 and 2.6.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// Loopback is an address that no other server of this process has.
+// Loopback returns an address that no other server of this process has.
 func Loopback() string {
 	n := addresses.Add(1)
 	return fmt.Sprintf("127.%d.%d.%d", 1+os.Getpid()%200, n/250%250, 1+n%250)
@@ -16,9 +16,9 @@ func Loopback() string {
 //nolint:gochecknoglobals // a counter over all servers of the process
 var addresses atomic.Uint32
 
-// FreeAddress takes a free port where the one of the address is 0. A port that is taken is an error.
+// FreeAddress replaces port 0 by a free one. A port that is in use is an error.
 func FreeAddress(address string) (string, error) {
-	l, err := net.Listen("tcp", address) //nolint:noctx // on this machine
+	l, err := net.Listen("tcp", address) //nolint:noctx // loopback only
 	if err != nil {
 		return "", err
 	}

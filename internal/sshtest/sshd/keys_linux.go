@@ -24,7 +24,7 @@ const (
 	RSA     KeyType = "rsa"
 )
 
-// newKey makes a key pair and files of it.
+// newKey creates a key pair and its files.
 func (s *Server) newKey(name string, kind KeyType) (ssh.Signer, string, error) {
 	private, err := generate(kind)
 	if err != nil {
@@ -58,20 +58,20 @@ func generate(kind KeyType) (any, error) {
 	return nil, fmt.Errorf("no such type of key: %q", kind)
 }
 
-// NewKey returns a key that the server does not know.
+// NewKey returns a key that the server does not accept.
 func (s *Server) NewKey() (ssh.Signer, error) {
 	signer, _, err := s.newKey("stranger", Ed25519)
 	return signer, err
 }
 
-// Authorize lets Key in from now on.
+// Authorize makes the server accept Key.
 func (s *Server) Authorize() error {
 	return os.WriteFile(s.authorizedKeys(), ssh.MarshalAuthorizedKey(s.Key.PublicKey()), 0o600)
 }
 
 func (s *Server) authorizedKeys() string { return filepath.Join(s.folder, "authorized_keys") }
 
-// NewHostKeys gives the server other host keys, once it is started anew; one of ed25519 if none are named.
+// NewHostKeys replaces the host keys at the next Restart; with one of ed25519 if none are named.
 func (s *Server) NewHostKeys(kinds ...KeyType) error {
 	if len(kinds) == 0 {
 		kinds = []KeyType{Ed25519}
@@ -85,9 +85,9 @@ func (s *Server) NewHostKeys(kinds ...KeyType) error {
 	return nil
 }
 
-// AddHostKey adds one key and leaves the others, once it is started anew.
+// AddHostKey adds a host key at the next Restart.
 func (s *Server) AddHostKey(kind KeyType) error {
-	// The one that was added last is what the server prefers.
+	// A server prefers the first key that it is configured with.
 	s.options.HostKeys = append([]KeyType{kind}, s.options.HostKeys...)
 	_, _, err := s.newKey(hostKey(kind), kind)
 	return err

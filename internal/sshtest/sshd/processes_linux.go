@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// sessions are the processes that a process has started, and theirs.
+// sessions returns the descendants of a process.
 func sessions(of int) []int {
 	parents := map[int][]int{}
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
@@ -18,7 +18,7 @@ func sessions(of int) []int {
 	for _, stat := range stats {
 		data, err := os.ReadFile(stat)
 		if err != nil {
-			continue // it has ended meanwhile
+			continue // it has ended
 		}
 		// pid (name) state parent; a name may hold blanks.
 		text := string(data)
@@ -44,5 +44,5 @@ func below(of int, parents map[int][]int) []int {
 	return all
 }
 
-// Sessions counts the processes of the server's connections.
+// Sessions returns the number of processes of the server's connections.
 func (s *Server) Sessions() int { return len(sessions(s.process.Process.Pid)) }

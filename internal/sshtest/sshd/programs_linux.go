@@ -12,11 +12,11 @@ import (
 // Programs are what servers need, built once per process.
 type Programs struct {
 	folder string
-	// sshd is empty where there is none.
+	// sshd is empty if there is none.
 	sshd string
 }
 
-// simhostPackage is what servers run in place of a shell.
+// simhostPackage is the program that servers run in place of a shell.
 const simhostPackage = "wmco/internal/sshtest/simhost"
 
 // Build builds the programs into a folder that Remove removes.

@@ -18,33 +18,33 @@ import (
 	"wmco/internal/sshtest/simulated"
 )
 
-// Options are how a server differs from one that works.
+// Options configure a server, mostly its faults.
 type Options struct {
 	simulated.Settings
-	// Address is host:port; a loopback address of its own if there is none, a free port where that is 0.
+	// Address is host:port; empty for a new loopback address, port 0 for a free one.
 	Address string
-	// HostKeys are the types of its keys; ed25519 if none are named.
+	// HostKeys are the types of the host keys; ed25519 if empty.
 	HostKeys []KeyType
-	// Key opens the server; a new one if there is none.
+	// Key is the key to log in with; nil for a new one.
 	Key ssh.Signer
-	// Unauthorized servers take no key until Authorize.
+	// Unauthorized servers accept no key until Authorize.
 	Unauthorized bool
 	// NoSFTP servers have no SFTP subsystem.
 	NoSFTP bool
-	// Config are further lines of sshd_config.
+	// Config are additional lines of sshd_config.
 	Config []string
 }
 
-// Server is an SSH server with a machine behind it.
+// Server is an SSH server in front of a simulated host.
 type Server struct {
-	// Address is host:port, User the account that works.
+	// Address is host:port, User the account to log in with.
 	Address string
 	User    string
-	// Key opens it.
+	// Key is the key to log in with.
 	Key ssh.Signer
-	// Root is the machine's folder: C:\k is C/k in it.
+	// Root is the host's folder: C:\k is C/k in it.
 	Root string
-	// KeyFile is Key in a file, for other programs; empty where Options gave it.
+	// KeyFile is Key in a file, for other programs; empty if Options had the key.
 	KeyFile string
 
 	sshd     string
@@ -55,13 +55,13 @@ type Server struct {
 	complain *os.File
 }
 
-// ErrNoServer says that OpenSSH's server is not on this machine.
+// ErrNoServer says that OpenSSH's server is not installed.
 var ErrNoServer = errors.New("needs OpenSSH's server: make setup installs openssh-server")
 
-// startLimit is how long a server may take until it listens.
+// startLimit is how long to wait until a server listens.
 const startLimit = 20 * time.Second
 
-// Start starts a server that keeps everything in the folder, until Stop. Where there is no sshd it is ErrNoServer.
+// Start starts a server that keeps its files in the folder, until Stop. Without sshd it returns ErrNoServer.
 func (p Programs) Start(folder string, o Options) (*Server, error) {
 	if p.sshd == "" {
 		return nil, ErrNoServer
@@ -75,7 +75,7 @@ func (p Programs) Start(folder string, o Options) (*Server, error) {
 		s.Address = net.JoinHostPort(Loopback(), "0")
 	}
 	if me.Uid == "0" {
-		// Where sshd as root shuts itself in.
+		// The folder that sshd needs as root (privilege separation).
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 			return nil, err
 		}
@@ -86,7 +86,7 @@ func (p Programs) Start(folder string, o Options) (*Server, error) {
 	return s, s.listen()
 }
 
-// prepare makes the machine and the keys.
+// prepare creates the host and the keys.
 func (s *Server) prepare() error {
 	s.Root = filepath.Join(s.folder, "machine")
 	if err := os.MkdirAll(filepath.Join(s.Root, "C"), 0o700); err != nil {
@@ -104,7 +104,7 @@ func (s *Server) prepare() error {
 	return errors.Join(err, s.NewHostKeys(s.options.HostKeys...), s.Settings(s.options.Settings))
 }
 
-// Settings changes how the machine behaves from now on.
+// Settings changes the behaviour of the host.
 func (s *Server) Settings(settings simulated.Settings) error {
 	if settings.Shell == "" {
 		settings.Shell = simulated.ShellCmd
@@ -116,7 +116,7 @@ func (s *Server) Settings(settings simulated.Settings) error {
 	return os.WriteFile(filepath.Join(s.Root, simulated.SettingsFile), data, 0o600)
 }
 
-// listen starts sshd, on the port of before if there was one.
+// listen starts sshd, after a restart on the same port.
 func (s *Server) listen() error {
 	address, err := FreeAddress(s.Address)
 	if err != nil {
@@ -141,16 +141,16 @@ func (s *Server) listen() error {
 	return s.await()
 }
 
-// await returns when the server listens.
+// await waits until the server listens.
 func (s *Server) await() error {
 	for end := time.Now().Add(startLimit); ; time.Sleep(5 * time.Millisecond) {
-		c, err := net.Dial("tcp", s.Address) //nolint:noctx // on this machine
+		c, err := net.Dial("tcp", s.Address) //nolint:noctx // loopback only
 		if err == nil {
 			return c.Close()
 		}
 		if time.Now().After(end) {
 			s.Stop()
-			text, _ := s.Log() // it only explains
+			text, _ := s.Log() // it only adds to the error
 			return fmt.Errorf("waiting for sshd to listen: %w\n%s", err, text)
 		}
 	}
@@ -163,7 +163,7 @@ func (s *Server) config() string {
 		"PasswordAuthentication no", "KbdInteractiveAuthentication no", "PermitRootLogin prohibit-password",
 		"AuthorizedKeysFile " + s.authorizedKeys(), "PermitUserRC no", "PrintLastLog no",
 	}
-	// A home of its own: the account's shell reads no start-up files of the person who runs it.
+	// An own home: the shell reads no start-up files of the person who runs it.
 	lines = append(lines, "SetEnv HOME="+s.folder)
 	lines = append(lines, s.options.Config...)
 	if !strings.Contains(strings.Join(lines, "\n"), "MaxStartups") {
@@ -178,13 +178,13 @@ func (s *Server) config() string {
 	return strings.Join(append(lines, "ForceCommand "+s.simhost+" "+s.Root), "\n") + "\n"
 }
 
-// Restart ends the server and its connections, and starts it anew with its present keys.
+// Restart ends the server and its connections, and starts it again.
 func (s *Server) Restart() error {
 	s.Stop()
 	return s.listen()
 }
 
-// Stop ends the server and its connections. One that has ended is no error.
+// Stop ends the server and its connections.
 func (s *Server) Stop() {
 	if s.process == nil {
 		return
@@ -200,13 +200,13 @@ func (s *Server) Stop() {
 
 func (s *Server) logFile() string { return filepath.Join(s.folder, "log") }
 
-// Log is what sshd wrote.
+// Log returns what sshd logged.
 func (s *Server) Log() (string, error) {
 	data, err := os.ReadFile(s.logFile())
 	return string(data), err
 }
 
-// Starts are the commands that were started on the machine, in their order.
+// Starts returns the commands that were started on the host, in order.
 func (s *Server) Starts() ([]string, error) {
 	data, err := os.ReadFile(filepath.Join(s.Root, simulated.StartsFile))
 	if os.IsNotExist(err) {
@@ -215,7 +215,7 @@ func (s *Server) Starts() ([]string, error) {
 	return strings.Split(strings.TrimSpace(string(data)), "\n"), err
 }
 
-// Path is where a Windows path of the machine lies.
+// Path returns the file of a Windows path of the host.
 func (s *Server) Path(windows string) (string, error) {
 	return simulated.Machine{Folder: s.Root}.Local(windows)
 }

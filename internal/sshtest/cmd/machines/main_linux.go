@@ -1,11 +1,11 @@
-// Command machines starts OpenSSH servers with a simulated Windows machine behind each and keeps them until its stdin ends:
+// Command machines starts OpenSSH servers, each in front of a simulated Windows host, and keeps them until its stdin ends:
 //
 //	machines FOLDER ADDRESS...     ADDRESS is host:port on 127.0.0.0/8; a free port where it is 0
 //
-// When all listen it prints a line for each: account@host:port, the file of the private key, the machine's folder. One key
-// opens them all. The machines are empty: `wmco-node --root FOLDER machine create` makes them.
+// When all listen it prints a line for each: account@host:port, the file of the private key, the host's folder. They accept the same
+// key. The hosts are empty: `wmco-node --root FOLDER machine create` creates them.
 //
-// Exit status: 0 stdin ended; 1 a server does not start; 3 there is no OpenSSH server on this machine.
+// Exit status: 0 stdin ended; 1 a server does not start; 3 OpenSSH's server is not installed.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 	"wmco/internal/sshtest/sshd"
 )
 
-// statusNoServer tells a machine without sshd from one on which something is wrong.
+// statusNoServer says that sshd is not installed.
 const statusNoServer = 3
 
 func main() {
@@ -43,7 +43,7 @@ func main() {
 
 func run(ctx context.Context, args []string) (err error) {
 	if len(args) < 2 {
-		return errors.New("name a folder, and an address for each machine")
+		return errors.New("name a folder, and an address for each host")
 	}
 	folder, addresses := args[0], args[1:]
 	programs, err := sshd.Build(ctx)
@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string) (err error) {
 	return wait(ctx)
 }
 
-// start starts all servers; those that it returns with an error have to be stopped too.
+// start starts all servers. The caller stops them, also after an error.
 func start(programs sshd.Programs, folder string, addresses []string) ([]*sshd.Server, error) {
 	var all []*sshd.Server
 	for i, address := range addresses {
@@ -94,7 +94,7 @@ func start(programs sshd.Programs, folder string, addresses []string) ([]*sshd.S
 	return all, nil
 }
 
-// wait returns when stdin ends, or at a signal.
+// wait waits until stdin ends, or for a signal.
 func wait(ctx context.Context) error {
 	ended := make(chan error, 1)
 	go func() {
