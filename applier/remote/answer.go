@@ -11,48 +11,56 @@ import (
 )
 
 const (
-	// maxAnswer bounds what a command may print, in bytes. An observation of a thousand actions has 0.2 MB.
+	// maxAnswer is the size limit of an answer, in bytes. An observation of a thousand actions has 0.2 MB.
 	maxAnswer = 64 << 20
-	// headSize is how much of a strange answer an error tells, in bytes.
+	// headSize is how much of an unreadable answer an error shows, in bytes.
 	headSize = 200
 )
 
 // byteOrderMark may stand before what a Windows program prints (UTF-8).
 const byteOrderMark = "\ufeff"
 
-// errTooLong says that an answer does not end.
 var errTooLong = errors.New("it is too long")
 
-// readAnswer reads everything that a command prints.
-func readAnswer(from io.Reader) ([]byte, error) {
+// answer is everything that a command prints.
+type answer struct{ data []byte }
+
+// read implements output.
+func (a *answer) read(from io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(from, maxAnswer+1))
 	if err == nil && len(data) > maxAnswer {
 		err = errTooLong
 	}
-	return bytes.TrimPrefix(data, []byte(byteOrderMark)), err
+	a.data = bytes.TrimPrefix(data, []byte(byteOrderMark))
+	return err
 }
 
-// isAnswer tells whether what was printed is ours: JSON. Shells may greet, and say that there is no such program.
-func isAnswer(data []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) }
+// answered implements output.
+func (a *answer) answered() bool { return isJSON(a.data) }
 
-// head is the beginning of an answer for an error.
+// isJSON reports whether output is the agent's. Shells print greetings, and that there is no such program.
+func isJSON(data []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) }
+
+// head returns the beginning of an answer, for an error.
 func head(data []byte) string {
 	return strings.ToValidUTF8(string(data[:min(headSize, len(data))]), "?")
 }
 
-// events reads the lines of an apply.
+// events are the lines that apply prints.
 type events struct {
 	tell func(applier.Event)
 	// result is the last event, if it came.
 	result applier.Event
-	// strange is the first line that is none of an apply, with what is wrong with it.
-	strange []byte
+	// bad is the first line that is no event, and problem is why.
+	bad     []byte
 	problem error
-	// any tells that something of an answer came.
-	any bool
+	any     bool
 }
 
-// read reads to the end. A line that is no event does not stop it: the machine goes on applying.
+// answered implements output.
+func (e *events) answered() bool { return e.any }
+
+// read implements output. A line that is no event does not end it: the agent goes on applying.
 func (e *events) read(from io.Reader) error {
 	in := bufio.NewReaderSize(from, 64<<10)
 	for {
@@ -60,7 +68,7 @@ func (e *events) read(from io.Reader) error {
 		if len(line) > maxAnswer {
 			return errTooLong
 		}
-		e.take(line)
+		e.add(line)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -70,16 +78,16 @@ func (e *events) read(from io.Reader) error {
 	}
 }
 
-func (e *events) take(line []byte) {
+func (e *events) add(line []byte) {
 	line = bytes.TrimSpace(bytes.TrimPrefix(line, []byte(byteOrderMark)))
 	if len(line) == 0 {
 		return
 	}
-	e.any = e.any || isAnswer(line)
+	e.any = e.any || isJSON(line)
 	event, err := applier.DecodeEvent(line)
 	if err != nil {
 		if e.problem == nil {
-			e.strange, e.problem = bytes.Clone(line), err
+			e.bad, e.problem = bytes.Clone(line), err
 		}
 		return
 	}

@@ -1,61 +1,88 @@
 package remote
 
 import (
+	"context"
+	"io"
 	"sync"
-
-	"wmco/bundle"
 )
 
-// Client reaches machines. It is for use by many at once.
+// Transport reaches hosts. Its errors are types of this package, or those of the functions that it calls. It may be used by many
+// goroutines at once.
+type Transport interface {
+	// Connect connects to a host, so that the next command finds a connection. It does nothing if the transport keeps none.
+	Connect(ctx context.Context, t Target) error
+	// Run runs a command. An exit status other than 0 is a *CommandError.
+	Run(ctx context.Context, t Target, c Command) error
+	// Transfer calls do with the host's files. A host without file transfer is ErrNoSFTP.
+	Transfer(ctx context.Context, t Target, do func(Files) error) error
+	// Close ends the kept connections. Commands that are running go on.
+	Close() error
+}
+
+// Command is a command to run on a host.
+type Command struct {
+	// Line is the command line, which every shell reads the same way.
+	Line string
+	// Name names the command in errors.
+	Name string
+	// Stdin writes what the command reads; nil for nothing. A command may end before it has read everything.
+	Stdin func(context.Context, io.Writer) error
+	// Stdout reads what the command prints.
+	Stdout func(io.Reader) error
+}
+
+// Client asks node agents. It may be used by many goroutines at once.
 type Client struct {
-	program Program
-	pool    *pool
-
-	mu       sync.Mutex
-	memories map[Target]memory
+	transport Transport
+	program   Program
+	// text holds the targets that need stdin as text.
+	text sync.Map
 }
 
-// memory is what was learned of a machine. Without it the same is learned again.
-type memory struct {
-	// text: it has to be sent text. alone: its program runs no sessions.
-	text, alone bool
-	// bundle is the one that it was left with, contents are the sha256 of those that it keeps; empty if that is not known.
-	bundle   bundle.Digest
-	contents map[string]bool
-}
+// NewClient returns a client that uploads the program to hosts that lack it. Close closes the transport.
+func NewClient(t Transport, p Program) *Client { return &Client{transport: t, program: p} }
 
-// maxMemories is how many machines are remembered: some 6 kB each.
-const maxMemories = 4096
+// Agent returns the agent of a host, without connecting to it.
+func (c *Client) Agent(t Target) *Agent { return &Agent{client: c, target: t} }
 
-// NewClient uses the dialer's connections, and puts the program onto machines that lack it. Close ends the connections.
-func NewClient(d Dialer, p Program) *Client {
-	return &Client{program: p, pool: newPool(&d), memories: map[Target]memory{}}
-}
+// Close closes the transport.
+func (c *Client) Close() error { return c.transport.Close() }
 
-// Machine is the machine at the target. Nothing is sent to it yet.
-func (c *Client) Machine(t Target) *Machine { return &Machine{client: c, target: t} }
+// More hosts are connected to at once than are worked on, so that one that does not answer delays no other.
+const (
+	connectFactor = 4
+	minConnects   = 64
+)
 
-// Close ends all connections that are kept. What runs goes on to its end.
-func (c *Client) Close() error { return c.pool.close() }
-
-// knows returns what was learned of the machine.
-func (c *Client) knows(t Target) memory {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.memories[t]
-}
-
-// learns changes it.
-func (c *Client) learns(t Target, change func(*memory)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	m := c.memories[t]
-	change(&m)
-	for other := range c.memories {
-		if len(c.memories) < maxMemories {
-			break
-		}
-		delete(c.memories, other)
+// Each works on every host, on so many at once. The errors are in the order of the targets; one host's error does not stop the
+// others.
+func (c *Client) Each(ctx context.Context, targets []Target, parallel int, work func(context.Context, *Agent) error) []error {
+	parallel = max(parallel, 1)
+	connects := make(chan struct{}, max(connectFactor*parallel, minConnects))
+	works := make(chan struct{}, parallel)
+	errs := make([]error, len(targets))
+	var all sync.WaitGroup
+	for i, t := range targets {
+		all.Go(func() {
+			errs[i] = inTurn(ctx, connects, func() error {
+				if err := c.transport.Connect(ctx, t); err != nil {
+					return err
+				}
+				return inTurn(ctx, works, func() error { return work(ctx, c.Agent(t)) })
+			})
+		})
 	}
-	c.memories[t] = m
+	all.Wait()
+	return errs
+}
+
+// inTurn waits for a free slot and calls do.
+func inTurn(ctx context.Context, slots chan struct{}, do func() error) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case slots <- struct{}{}:
+	}
+	defer func() { <-slots }()
+	return do()
 }

@@ -1,16 +1,18 @@
-// Package remote reaches machines over SSH: it puts the node program there and asks it what the machine is, how it
-// differs from a manifest, and to apply one. Everything that is done to the machine is done by the node program.
+// Package remote is a client of the node agent (wmco-node) on other hosts. It asks an agent for facts, how its host differs from a
+// manifest, and to apply one. It uploads the agent to a host that lacks it. Everything that changes a host is done by the agent.
 //
-//	Client --Machine(target)--> Machine: Observe, Verify, Apply, Confirm, Facts
-//	  |                            |
-//	  |                        exec  C:\\k\\agent\\wmco-node-<digest12>.exe observe   < manifest   > JSON
-//	  |                            |  no such program: SFTP puts it there, once
-//	  '-- pool of connections <----'  kept for the next question; a dead one is replaced before a command runs
-//	                                  one that is asked a third time keeps the program too (applier/session)
+// A command runs C:\k\agent\wmco-node-<digest12>.exe with plain words, stdin and stdout. A host in sync costs one command,
+// a change costs two. From Apply to the channel there are at most six calls:
 //
-// A connection has limits for every phase, and ends at once with its context. Host keys are pinned when a machine is met
-// first. Nothing is ever told apart by a text that the machine prints: exit status, JSON, and types of errors.
+//	Agent.Apply
+//	  1 compare, send         observe, with the index as stdin; apply, with the missing contents as stdin
+//	    2 run                 adds --text where the shell damages stdin
+//	      3 check             only after an upload: the version of the agent that was uploaded
+//	        4 Transport.Run   applier/remote/ssh: reads and writes the streams
+//	          5 start         takes a kept connection or dials, replaces a dead one
+//	            6 SendRequest "exec", in a channel that is open already where the connection was kept
 //
-// It never renders, never reads a cluster, and keeps nothing of a machine but its connection, its host key, and which contents
-// it left there.
+// Decisions depend on exit status, JSON and error types, never on text that a host prints for people.
+//
+// The package renders nothing, reads no cluster and links no SSH library: the Transport is handed in.
 package remote

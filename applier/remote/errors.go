@@ -4,26 +4,24 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"golang.org/x/crypto/ssh"
 )
 
-// Phase is how far a connection came.
+// Phase is a phase of connecting.
 type Phase string
 
 const (
 	// PhaseDial is the TCP connection.
 	PhaseDial Phase = "connecting to"
 	// PhaseHandshake is the banner and the exchange of keys.
-	PhaseHandshake Phase = "the SSH handshake with"
+	PhaseHandshake Phase = "SSH handshake with"
 	// PhaseAuth is the authentication.
 	PhaseAuth Phase = "authenticating to"
 	// PhaseChannel is the opening of a channel for a command.
 	PhaseChannel Phase = "opening a channel to"
 )
 
-// UnreachableError says that no SSH connection could be made: refused, no route, no answer in time, a dialogue that broke
-// off. Trying again later may help.
+// UnreachableError says that no connection could be made: refused, no route, timed out, or closed in a phase. It may work
+// later.
 type UnreachableError struct {
 	Target Target
 	Phase  Phase
@@ -39,31 +37,30 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 func (e *UnreachableError) Fix() string {
 	switch e.Phase {
 	case PhaseDial:
-		return "check the address, that the machine runs, and that its firewall lets TCP port " + e.Target.port() + " in"
+		return "check the address, that the host is running, and that its firewall allows TCP port " + e.Target.port()
 	case PhaseHandshake, PhaseAuth:
-		return "check on the machine that the service sshd runs and is an OpenSSH server"
+		return "check on the host that the service sshd is running and is an OpenSSH server"
 	case PhaseChannel:
-		return "check MaxSessions in the machine's sshd_config, and its Application log"
+		return "check MaxSessions in the host's sshd_config, and its Application log"
 	}
 	return ""
 }
 
-// AuthError says that the machine takes none of the keys. Trying again helps only where the key is on its way there.
+// AuthError says that the host accepts none of the keys.
 type AuthError struct {
 	Target Target
-	// Methods are those that were tried, Allowed those that the server takes.
+	// Methods are those that were tried, Allowed those that the server accepts.
 	Methods, Allowed []string
-	// Keys is how many there were to offer.
+	// Keys is the number of keys that were offered.
 	Keys int
 	Err  error
 }
 
-// maxAuthTries is how many keys sshd lets itself be offered before it hangs up, unless it is told otherwise (MaxAuthTries in
-// sshd_config(5)).
+// maxAuthTries is how many keys sshd accepts offers of before it disconnects, by default (MaxAuthTries in sshd_config(5)).
 const maxAuthTries = 6
 
 func (e *AuthError) Error() string {
-	return fmt.Sprintf("authenticating to %s: refused (tried %s, the machine takes %s): %v", e.Target, list(e.Methods), list(e.Allowed), e.Err)
+	return fmt.Sprintf("authenticating to %s: the host refuses the login (tried %s, it accepts %s): %v", e.Target, list(e.Methods), list(e.Allowed), e.Err)
 }
 
 // Unwrap implements errors.
@@ -72,9 +69,9 @@ func (e *AuthError) Unwrap() error { return e.Err }
 // Fix says what to do.
 func (e *AuthError) Fix() string {
 	if e.Keys >= maxAuthTries {
-		return fmt.Sprintf("name the one key that the machine knows: there are %d, and sshd hangs up after %d (MaxAuthTries)", e.Keys, maxAuthTries)
+		return fmt.Sprintf("offer only the key that the host accepts: there are %d, and sshd disconnects after %d (MaxAuthTries)", e.Keys, maxAuthTries)
 	}
-	return fmt.Sprintf(`put the public key into C:\ProgramData\ssh\administrators_authorized_keys (an administrator's) or the authorized_keys of %q, readable by SYSTEM and Administrators only`, e.Target.User)
+	return fmt.Sprintf(`add the public key to C:\ProgramData\ssh\administrators_authorized_keys (for an administrator) or to the authorized_keys of %q, readable by SYSTEM and Administrators only`, e.Target.User)
 }
 
 func list(words []string) string {
@@ -84,42 +81,37 @@ func list(words []string) string {
 	return strings.Join(words, ", ")
 }
 
-// HostKeyError says that the machine shows another host key than the pinned one: it was set up anew, or it is not the
-// machine. Nothing was sent to it.
+// HostKeyError says that the host shows another host key than the pinned one: it was reinstalled, or it is another host.
+// Nothing was sent to it.
 type HostKeyError struct {
-	Target  Target
-	Pinned  []ssh.PublicKey
-	Offered ssh.PublicKey
-	// Retrust is the step that forgets the pinned keys.
-	Retrust string
+	Target Target
+	// Pinned and Offered are types and fingerprints of keys, such as "ssh-ed25519 SHA256:...".
+	Pinned  []string
+	Offered string
+	// Unpin is the command line that removes the pinned keys.
+	Unpin string
 }
 
 func (e *HostKeyError) Error() string {
-	var pinned []string
-	for _, key := range e.Pinned {
-		pinned = append(pinned, describe(key))
-	}
-	return fmt.Sprintf("the host key of %s changed: pinned is %s, it shows %s", e.Target, list(pinned), describe(e.Offered))
+	return fmt.Sprintf("the host key of %s changed: pinned %s, offered %s", e.Target, list(e.Pinned), e.Offered)
 }
 
 // Fix says what to do.
 func (e *HostKeyError) Fix() string {
-	return "if the machine was set up anew or its keys were replaced, forget the old key and connect again: " + e.Retrust + "; otherwise something else answers at its address"
+	return "if the host was reinstalled or its keys were replaced, remove the old key and connect again: " + e.Unpin + "; otherwise another host answers at its address"
 }
 
-func describe(key ssh.PublicKey) string { return key.Type() + " " + ssh.FingerprintSHA256(key) }
-
-// NoStatus is the status of a command that ended without telling one.
+// NoStatus is the status of a command that ended without an exit status.
 const NoStatus = -1
 
-// CommandError says that a command ended badly, with what it wrote to stderr.
+// CommandError says that a command failed, with what it wrote to stderr.
 type CommandError struct {
 	Target Target
 	// Command is the command line without the path of the program.
 	Command string
-	// Status is the exit status, NoStatus where there is none.
+	// Status is the exit status, NoStatus if there is none.
 	Status int
-	// Signal ended the command, without "SIG"; only where there is no status.
+	// Signal is the signal that ended the command, without "SIG"; only if there is no status.
 	Signal string
 	// Stderr is the end of what it wrote, for people.
 	Stderr string
@@ -129,7 +121,7 @@ func (e *CommandError) Error() string {
 	how := fmt.Sprintf("exit status %d", e.Status)
 	switch {
 	case e.Signal != "":
-		how = "ended by signal " + e.Signal
+		how = "killed by signal " + e.Signal
 	case e.Status == NoStatus:
 		how = "it ended without an exit status"
 	}
@@ -143,20 +135,17 @@ func (e *CommandError) Error() string {
 // Fix says what to do.
 func (e *CommandError) Fix() string {
 	if e.Status == NoStatus {
-		return "run it again: what was begun is taken up; the machine may have restarted, or something there ends programs"
+		return "run it again to resume the interrupted run; check whether the host rebooted, or whether something there kills programs"
 	}
-	return "see what it wrote; run it again after the cause is gone"
+	return "fix what the command reports, and run it again"
 }
 
-// InterruptedError says that the connection was lost while a command ran: what it did is not known. The next run finds out
-// and goes on.
+// InterruptedError says that the connection was lost while a command ran: how far it came is not known. The next run resumes
+// it.
 type InterruptedError struct {
 	Target  Target
 	Command string
 	Err     error
-	// unheard tells that nothing of an answer had come; mayHaveRun that the machine may have had the command all the same.
-	unheard    bool
-	mayHaveRun bool
 }
 
 func (e *InterruptedError) Error() string {
@@ -167,20 +156,20 @@ func (e *InterruptedError) Error() string {
 func (e *InterruptedError) Unwrap() error { return e.Err }
 
 // Fix says what to do.
-func (e *InterruptedError) Fix() string { return "run it again: what was begun is taken up" }
+func (e *InterruptedError) Fix() string { return "run it again to resume the interrupted run" }
 
-// ProgramError says that the node program could not be put onto the machine, or does not work there.
+// ProgramError says that the node agent could not be uploaded, or does not work on the host.
 type ProgramError struct {
 	Target Target
-	// Path is the program's on the machine.
+	// Path is the program's on the host.
 	Path string
 	Err  error
-	// Todo is what Fix says.
+	// Todo is what Fix returns.
 	Todo string
 }
 
 func (e *ProgramError) Error() string {
-	return fmt.Sprintf("putting the node program onto %s as %s: %v", e.Target, e.Path, e.Err)
+	return fmt.Sprintf("uploading the node agent to %s as %s: %v", e.Target, e.Path, e.Err)
 }
 
 // Unwrap implements errors.
@@ -189,7 +178,7 @@ func (e *ProgramError) Unwrap() error { return e.Err }
 // Fix says what to do.
 func (e *ProgramError) Fix() string { return e.Todo }
 
-// AnswerError says that a command printed something else than the answer of a node program.
+// AnswerError says that a command printed something else than an answer of the node agent.
 type AnswerError struct {
 	Target  Target
 	Command string
@@ -207,10 +196,10 @@ func (e *AnswerError) Unwrap() error { return e.Err }
 
 // Fix says what to do.
 func (e *AnswerError) Fix() string {
-	return "make the machine's SSH shell print nothing of its own: remove what its profile or AutoRun prints, or set DefaultShell to cmd.exe"
+	return "remove what the profile or AutoRun of the host's SSH shell prints, or set DefaultShell to cmd.exe"
 }
 
-// Fix says what to do about an error of this package; empty for another.
+// Fix returns what to do about an error of this package; empty for another error.
 func Fix(err error) string {
 	var f interface{ Fix() string }
 	if errors.As(err, &f) {
@@ -219,7 +208,7 @@ func Fix(err error) string {
 	return ""
 }
 
-// Retryable tells whether the same may work later without anyone doing anything.
+// Retryable reports whether the same may work later without anyone changing anything.
 func Retryable(err error) bool {
 	var unreachable *UnreachableError
 	var interrupted *InterruptedError

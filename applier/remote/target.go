@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// DefaultUser is the account of a machine where none is named.
+// DefaultUser is the account on a host if none is named.
 const DefaultUser = "Administrator"
 
-// defaultPort is where SSH servers listen.
+// defaultPort is the port of SSH servers.
 const defaultPort = "22"
 
-// Target is how a machine is reached.
+// Target is the address of a host, and the account there.
 type Target struct {
 	User string
 	// Address is host:port; the host is a name or an IP address.
 	Address string
 }
 
-// ParseTarget reads [USER@]ADDR[:PORT]. The account is DefaultUser and the port 22 where they are left out. An IPv6
+// ParseTarget parses [USER@]ADDR[:PORT]. The account defaults to DefaultUser, the port to 22. An IPv6
 // address with a port stands in brackets.
 func ParseTarget(text string) (Target, error) {
 	t := Target{User: DefaultUser}
@@ -31,10 +31,10 @@ func ParseTarget(text string) (Target, error) {
 	}
 	host, port, err := splitAddress(address)
 	if err != nil {
-		return Target{}, fmt.Errorf("reading %q: %w", text, err)
+		return Target{}, fmt.Errorf("parsing %q: %w", text, err)
 	}
 	if t.User == "" || strings.ContainsAny(t.User, " \t\r\n") {
-		return Target{}, fmt.Errorf("reading %q: %q is no account", text, t.User)
+		return Target{}, fmt.Errorf("parsing %q: %q is not an account", text, t.User)
 	}
 	t.Address = net.JoinHostPort(host, port)
 	return t, nil
@@ -51,15 +51,15 @@ func splitAddress(address string) (host, port string, err error) {
 		}
 	}
 	if host == "" || strings.ContainsAny(host, " \t\r\n/@[]") {
-		return "", "", fmt.Errorf("%q is no address", host)
+		return "", "", fmt.Errorf("%q is not an address", host)
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", "", fmt.Errorf("%q is no port", port)
+		return "", "", fmt.Errorf("%q is not a port", port)
 	}
 	return host, port, nil
 }
 
-// Host is the name or IP address without the port.
+// Host returns the name or IP address without the port.
 func (t Target) Host() string {
 	host, _, err := net.SplitHostPort(t.Address)
 	if err != nil {
@@ -76,7 +76,7 @@ func (t Target) port() string {
 	return port
 }
 
-// String is what ParseTarget reads, with the port where it is not 22.
+// String returns what ParseTarget parses, with the port unless it is 22.
 func (t Target) String() string {
 	host, port, err := net.SplitHostPort(t.Address)
 	if err != nil || port != defaultPort {

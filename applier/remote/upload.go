@@ -4,142 +4,146 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/pkg/sftp"
-	"golang.org/x/crypto/ssh"
-
 	"wmco/applier"
+	"wmco/bundle"
 )
 
-// sftpRequests is how many writes of 32 KiB are under way at once: 1 MiB per machine.
-const sftpRequests = 32
+// Program is the executable of the node agent that hosts get. Its path depends on its content, so an upload never replaces an
+// executable that is running.
+type Program struct {
+	// Path is where it lies on hosts, such as C:\k\agent\wmco-node-<digest12>.exe.
+	Path   string
+	Digest bundle.Digest
+	// Size is in bytes.
+	Size int64
+	// Open opens it for one reader of many.
+	Open func() (io.ReadCloser, error)
+}
 
-// leftoverAge is how old what a cut upload left must be before it is removed: nobody uploads for so long. Both times are the
-// machine's own.
+// FileProgram returns the program in a file. pathOf returns its path on hosts.
+func FileProgram(file string, pathOf func(bundle.Digest) string) (Program, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return Program{}, fmt.Errorf("reading the node agent: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	sum := sha256.New()
+	size, err := io.Copy(sum, f)
+	if err != nil {
+		return Program{}, fmt.Errorf("reading the node agent: %w", err)
+	}
+	digest := bundle.Digest("sha256:" + hex.EncodeToString(sum.Sum(nil)))
+	open := func() (io.ReadCloser, error) { return os.Open(file) }
+	return Program{Path: pathOf(digest), Digest: digest, Size: size, Open: open}, nil
+}
+
+// Files are the files of a host. Paths are those of SFTP on Windows, such as /C:/k. A file that does not exist is fs.ErrNotExist, one
+// that may not be accessed fs.ErrPermission.
+type Files interface {
+	ReadDir(path string) ([]fs.FileInfo, error)
+	// MkdirAll makes a folder and those above it.
+	MkdirAll(path string) error
+	// Write creates the file and writes size bytes to it.
+	Write(path string, from io.Reader, size int64) error
+	// Replace renames a file. A file that has the new name is replaced.
+	Replace(from, to string) error
+	Remove(path string) error
+}
+
+// ErrNoSFTP says that the host transfers no files.
+var ErrNoSFTP = errors.New("the host's SSH server does not offer SFTP")
+
+// leftoverAge is how old a leftover of an interrupted upload must be before it is deleted. No upload takes that long. Both times are
+// of the host's clock.
 const leftoverAge = 6 * time.Hour
 
-// place makes sure that the program lies on the machine, and tells whether it had to be put there. What keeps it from
-// there is a *ProgramError.
-func (m *Machine) place(ctx context.Context) (placed bool, err error) {
-	err = m.over(ctx, func(c *conn) error {
-		o, err := c.open(ctx)
-		if err != nil {
-			return err
+// upload uploads the program, unless the host has it, and reports whether it did. An upload that fails is a *ProgramError.
+func (a *Agent) upload(ctx context.Context) (done bool, err error) {
+	err = a.client.transport.Transfer(ctx, a.target, func(files Files) error {
+		u := upload{Files: files, program: a.client.program, target: sftpPath(a.client.program.Path)}
+		if done, err = u.run(); err != nil {
+			return a.programError(err, uploadFix(err))
 		}
-		return c.watched(ctx, "sftp", func(_ context.Context, n noise) error {
-			placed, err = m.placeOver(o, n)
-			_ = o.channel.Close() // the SFTP client has done so, unless there was none
-			return err
-		})
+		return nil
 	})
-	return placed, err
+	if errors.Is(err, ErrNoSFTP) {
+		err = a.programError(err, `check that C:\ProgramData\ssh\sshd_config on the host has the line "Subsystem sftp sftp-server.exe", and restart the service sshd; or copy the program there by hand`)
+	}
+	return done && err == nil, err
 }
 
-func (m *Machine) placeOver(o opened, n noise) (bool, error) {
-	go ssh.DiscardRequests(o.requests)
-	accepted, err := o.channel.SendRequest("subsystem", true, ssh.Marshal(struct{ Name string }{"sftp"}))
-	if err != nil {
-		return false, &InterruptedError{Target: m.target, Command: "sftp", Err: err}
-	}
-	if !accepted {
-		return false, m.noSFTP(errors.New("the machine's SSH server has no SFTP"))
-	}
-	files, err := sftp.NewClientPipe(listening{o.channel, n}, feedingCloser{feeding{o.channel, n}, o.channel},
-		sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(sftpRequests))
-	if err != nil {
-		return false, m.noSFTP(fmt.Errorf("the machine's SFTP does not answer: %w", err))
-	}
-	defer files.Close() //nolint:errcheck // everything that was written is checked before
-	u := upload{files: files, program: m.client.program}
-	placed, err := u.run()
-	if err != nil {
-		return false, &ProgramError{Target: m.target, Path: m.client.program.Path, Err: err, Todo: uploadTodo(err)}
-	}
-	return placed, nil
+func (a *Agent) programError(err error, fix string) error {
+	return &ProgramError{Target: a.target, Path: a.client.program.Path, Err: err, Todo: fix}
 }
 
-func (m *Machine) noSFTP(err error) error {
-	return &ProgramError{
-		Target: m.target, Path: m.client.program.Path, Err: err,
-		Todo: `see that C:\ProgramData\ssh\sshd_config on the machine has the line "Subsystem sftp sftp-server.exe", and restart the service sshd; or copy the program there by hand`,
-	}
-}
-
-func uploadTodo(err error) string {
+func uploadFix(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
-		return "connect as a member of Administrators, and see that no other account owns the folder"
+		return "connect as a member of Administrators, and check that no other account owns the folder"
 	}
-	return "see that the machine's drive C: has room and that no scanner holds the file, and run it again"
+	return "check that drive C: of the host has room and that no scanner locks the file, and run it again"
 }
 
-// feedingCloser is what the SFTP client writes to.
-type feedingCloser struct {
-	feeding
-	io.Closer
-}
+// sftpPath returns the SFTP path of a Windows path (Win32-OpenSSH, sftp-server: /C:/k).
+func sftpPath(path string) string { return "/" + strings.ReplaceAll(path, `\`, "/") }
 
-// upload is one program on its way to a machine.
+// upload is one upload of the program.
 type upload struct {
-	files   *sftp.Client
+	Files
 	program Program
+	target  string
 }
 
-// run uploads the program beside its place and moves it there when it is whole.
-func (u upload) run() (placed bool, err error) {
-	target := sftpPath(u.program.Path)
-	info, err := u.files.Stat(target)
-	switch {
-	case err == nil && info.Size() == u.program.Size:
+// run writes the program beside its target, and renames it when it is complete.
+func (u upload) run() (done bool, err error) {
+	folder := path.Dir(u.target)
+	entries, err := u.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = u.MkdirAll(folder)
+	}
+	if err != nil {
+		return false, fmt.Errorf("opening folder %s: %w", folder, err)
+	}
+	if f := find(entries, u.target); f != nil && f.Size() == u.program.Size {
 		return false, nil
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return false, err
 	}
-	if err := u.makeFolder(path.Dir(target)); err != nil {
-		return false, err
-	}
-	temporary, err := temporaryName(target)
+	temporary, err := temporaryName(u.target)
 	if err != nil {
 		return false, err
 	}
-	written, err := u.write(temporary)
+	entries, err = u.write(temporary)
 	if err == nil {
-		err = u.replace(temporary, target)
+		err = u.Replace(temporary, u.target)
 	}
 	if err != nil {
-		_ = u.files.Remove(temporary) // the next upload does, if this one cannot
+		_ = u.Remove(temporary) // where this fails, the next upload removes it
 		return false, err
 	}
-	u.tidy(target, written)
+	u.tidy(entries, find(entries, temporary).ModTime())
 	return true, nil
 }
 
-// makeFolder makes the folder and those above it.
-func (u upload) makeFolder(folder string) error {
-	if _, err := u.files.Stat(folder); err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return err
+// find returns the file at a path, nil if there is none. Windows ignores case.
+func find(entries []fs.FileInfo, file string) fs.FileInfo {
+	i := slices.IndexFunc(entries, func(f fs.FileInfo) bool { return strings.EqualFold(f.Name(), path.Base(file)) })
+	if i < 0 {
+		return nil
 	}
-	if err := u.makeFolder(path.Dir(folder)); err != nil {
-		return err
-	}
-	if err := u.files.Mkdir(folder); err != nil {
-		if _, gone := u.files.Stat(folder); gone == nil {
-			return nil // somebody else made it meanwhile
-		}
-		return fmt.Errorf("making folder %s: %w", folder, err)
-	}
-	return nil
+	return entries[i]
 }
 
-// temporaryName is a name of its own for every upload: two at once do not write into each other's file.
+// temporaryName returns a name that no other upload uses.
 func temporaryName(target string) (string, error) {
 	var serial [4]byte
 	if _, err := rand.Read(serial[:]); err != nil {
@@ -148,75 +152,52 @@ func temporaryName(target string) (string, error) {
 	return applier.NewName(target + "." + hex.EncodeToString(serial[:])), nil
 }
 
-// write writes the program and checks its size there. It returns when that was by the machine's clock.
-func (u upload) write(name string) (time.Time, error) {
+// write writes the program and checks its size. It returns the files that are in the folder then.
+func (u upload) write(name string) ([]fs.FileInfo, error) {
 	from, err := u.program.Open()
 	if err != nil {
-		return time.Time{}, fmt.Errorf("reading the node program: %w", err)
+		return nil, fmt.Errorf("reading the node agent: %w", err)
 	}
 	defer from.Close() //nolint:errcheck // only read from
-	file, err := u.files.Create(name)
+	if err := u.Write(name, from, u.program.Size); err != nil {
+		return nil, fmt.Errorf("writing %s: %w", name, err)
+	}
+	entries, err := u.ReadDir(path.Dir(name))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("creating %s: %w", name, err)
+		return nil, fmt.Errorf("listing folder %s: %w", path.Dir(name), err)
 	}
-	// A limited reader tells its size, which lets the client write concurrently.
-	n, err := file.ReadFrom(io.LimitReader(from, u.program.Size))
-	if err := errors.Join(err, file.Close()); err != nil {
-		return time.Time{}, fmt.Errorf("writing %s: %w", name, err)
+	switch f := find(entries, name); {
+	case f == nil:
+		return nil, fmt.Errorf("writing %s: the file is not there", name)
+	case f.Size() != u.program.Size:
+		return nil, fmt.Errorf("writing %s: it has %d bytes there, expected %d", name, f.Size(), u.program.Size)
 	}
-	info, err := u.files.Stat(name)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if n != u.program.Size || info.Size() != n {
-		return time.Time{}, fmt.Errorf("writing %s: it has %d bytes there, not %d", name, info.Size(), u.program.Size)
-	}
-	return info.ModTime(), nil
+	return entries, nil
 }
 
-// replace puts the temporary file in its place. Old servers cannot rename onto a file, or remove the target first and may
-// be cut in between: a target that is missing is fine.
-func (u upload) replace(temporary, target string) error {
-	err := u.files.PosixRename(temporary, target)
-	if err == nil {
-		return nil
-	}
-	if gone := u.files.Remove(target); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
-		return fmt.Errorf("replacing %s: %w", target, errors.Join(err, gone))
-	}
-	if err := u.files.Rename(temporary, target); err != nil {
-		return fmt.Errorf("renaming to %s: %w", target, err)
-	}
-	return nil
-}
-
-// tidy removes older programs and what cut uploads left. The newest older program stays, because the machine's service may
-// run it; Windows keeps any that runs. What cannot be removed stays for the next time.
-func (u upload) tidy(target string, written time.Time) {
-	entries, err := u.files.ReadDir(path.Dir(target))
-	if err != nil {
-		return
-	}
+// tidy deletes older programs and leftovers of interrupted uploads. The newest older program stays, because the host's
+// service may run it; Windows keeps any that runs. What cannot be deleted stays until the next upload.
+func (u upload) tidy(entries []fs.FileInfo, now time.Time) {
+	folder := path.Dir(u.target)
 	var older []fs.FileInfo
 	for _, e := range entries {
-		name := path.Join(path.Dir(target), e.Name())
 		switch {
 		case applier.Leftover(e.Name()):
-			if written.Sub(e.ModTime()) > leftoverAge {
-				_ = u.files.Remove(name)
+			if now.Sub(e.ModTime()) > leftoverAge {
+				_ = u.Remove(path.Join(folder, e.Name()))
 			}
-		case name != target && isProgram(e.Name(), path.Base(target)):
+		case e.Name() != path.Base(u.target) && isProgram(e.Name(), path.Base(u.target)):
 			older = append(older, e)
 		}
 	}
 	slices.SortFunc(older, func(a, b fs.FileInfo) int { return cmp.Compare(b.ModTime().UnixNano(), a.ModTime().UnixNano()) })
 	for _, e := range older[min(1, len(older)):] {
-		_ = u.files.Remove(path.Join(path.Dir(target), e.Name()))
+		_ = u.Remove(path.Join(folder, e.Name()))
 	}
 }
 
-// isProgram tells whether name differs from ours in nothing but the digest.
-func isProgram(name, ours string) bool {
-	i := strings.LastIndexByte(ours, '-')
-	return i > 0 && len(name) == len(ours) && strings.HasPrefix(name, ours[:i+1]) && path.Ext(name) == path.Ext(ours)
+// isProgram reports whether a name differs from the program's in nothing but the digest.
+func isProgram(name, program string) bool {
+	i := strings.LastIndexByte(program, '-')
+	return i > 0 && len(name) == len(program) && strings.HasPrefix(name, program[:i+1]) && path.Ext(name) == path.Ext(program)
 }

@@ -28,7 +28,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	cobra.MousetrapHelpText = "" // nobody double-clicks it: the parent process need not be looked at
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, clock: clock{}, version: version, root: os.Getenv("WMCO_NODE_ROOT"), idle: idleLimit}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, clock: clock{}, version: version, root: os.Getenv("WMCO_NODE_ROOT")}
 	os.Exit(run(ctx, a, os.Args[1:]))
 }
 
@@ -42,10 +42,6 @@ type app struct {
 	version string
 	// root is the folder of a simulated machine.
 	root string
-	// idle is how long a session waits for the next command.
-	idle time.Duration
-	// host is the machine, once a command has opened it.
-	host applier.Host
 }
 
 type clock struct{}
@@ -126,7 +122,7 @@ operator call them over SSH, and people can too.`,
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	platformCommands(root, a)
-	root.AddCommand(observeCommand(a), verifyCommand(a), applyCommand(a), confirmCommand(a), factsCommand(a), repairCommand(a), cleanupCommand(a), runCommand(a), serveCommand(a), versionCommand(a))
+	root.AddCommand(observeCommand(a), verifyCommand(a), applyCommand(a), confirmCommand(a), factsCommand(a), repairCommand(a), cleanupCommand(a), runCommand(a), versionCommand(a))
 	return root
 }
 
@@ -141,12 +137,12 @@ func exitHelp(statuses ...string) string {
 
 // engine is the applier for this machine. doing is what it says to those who find the machine locked.
 func (a *app) engine(doing string) (*applier.Engine, error) {
-	var err error
-	if a.host, err = openHost(a.root); err != nil {
+	host, err := openHost(a.root)
+	if err != nil {
 		return nil, &exitError{exitUsage, err}
 	}
 	owner := fmt.Sprintf("wmco-node %s, process %d, since %s", doing, os.Getpid(), a.clock.Now().UTC().Format(time.RFC3339))
-	return &applier.Engine{Host: a.host, Clock: a.clock, Program: a.version, Owner: owner}, nil
+	return &applier.Engine{Host: host, Clock: a.clock, Program: a.version, Owner: owner}, nil
 }
 
 // print writes one JSON value, indented.

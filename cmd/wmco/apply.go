@@ -13,6 +13,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/remote"
+	"wmco/applier/remote/ssh"
 	"wmco/bundle"
 )
 
@@ -101,8 +102,8 @@ func (f *applyFlags) apply(ctx context.Context, o *fleet, show *show) *results {
 	// What confirms must come through a door that was opened after the change.
 	anew := o.dialer
 	anew.Limits.Kept = 0
-	confirms := remote.NewClient(anew, o.program)
-	o.each(ctx, func(ctx context.Context, m *remote.Machine, member *member) error {
+	confirms := remote.NewClient(ssh.NewTransport(anew), o.program)
+	o.each(ctx, func(ctx context.Context, m *remote.Agent, member *member) error {
 		var impact bundle.Impact
 		var confirming sync.WaitGroup
 		defer confirming.Wait()
@@ -112,7 +113,7 @@ func (f *applyFlags) apply(ctx context.Context, o *fleet, show *show) *results {
 			show.event(member.target, e)
 			impact = bundle.Impact(firstNonEmpty(string(e.Impact), string(impact)))
 			if e.Event == applier.EventConfirm {
-				confirming.Go(func() { confirm(applying, confirms.Machine(member.target), member, show) })
+				confirming.Go(func() { confirm(applying, confirms.Agent(member.target), member, show) })
 			}
 		})
 		event.Impact = impact

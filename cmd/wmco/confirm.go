@@ -14,7 +14,7 @@ const confirmPause = time.Second
 
 // confirm tells a machine that it can be reached. It tries until that works or the context ends: a machine may be out of
 // reach for a while after a change of its network.
-func confirm(ctx context.Context, m *remote.Machine, member *member, show *show) {
+func confirm(ctx context.Context, m *remote.Agent, member *member, show *show) {
 	told := map[string]bool{}
 	for {
 		err := m.Confirm(ctx, member.request.Manifest.Digest)

@@ -70,7 +70,7 @@ func (f *diffFlags) machines(ctx context.Context, a app) error {
 		return usageError("-o markdown compares with --against and --golden; with --host there are text and json")
 	}
 	m := machineFlags{inputFlags: f.inputFlags, hostFlags: f.hostFlags}
-	return m.compare(ctx, a, f.format, (*remote.Machine).Observe)
+	return m.compare(ctx, a, f.format, (*remote.Agent).Observe)
 }
 
 // side renders the nodes of --from.

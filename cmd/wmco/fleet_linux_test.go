@@ -343,7 +343,7 @@ func TestConfirmingIsTriedUntilItWorks(t *testing.T) {
 	if status != exitDone || !strings.Contains(stdout.String(), string(applier.ResultApplied)) {
 		t.Errorf("status %d\n%s\n%s", status, &stdout, stderr)
 	}
-	if n := strings.Count(stderr.String(), "confirming, tried again and again: "); n != 1 || !strings.Contains(stderr.String(), "; fix: check the address, that the machine runs") {
+	if n := strings.Count(stderr.String(), "confirming, tried again and again: "); n != 1 || !strings.Contains(stderr.String(), "; fix: check the address, that the host is running") {
 		t.Errorf("told %d times\n%s", n, stderr)
 	}
 }

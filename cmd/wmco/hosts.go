@@ -11,9 +11,10 @@ import (
 	"sync"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/crypto/ssh"
+	cryptossh "golang.org/x/crypto/ssh"
 
 	"wmco/applier/remote"
+	"wmco/applier/remote/ssh"
 	"wmco/payload"
 	"wmco/payload/store"
 )
@@ -70,28 +71,28 @@ func (f *hostFlags) targets() ([]remote.Target, error) {
 const anyAddress = "192.0.2.1:22"
 
 // dialer opens connections with the keys and known hosts of the flags.
-func (f *hostFlags) dialer(ctx context.Context, a app) (remote.Dialer, error) {
+func (f *hostFlags) dialer(ctx context.Context, a app) (ssh.Dialer, error) {
 	signers, err := f.signers(ctx, a)
 	if err != nil {
-		return remote.Dialer{}, err
+		return ssh.Dialer{}, err
 	}
 	path, err := f.knownHostsFile()
 	if err != nil {
-		return remote.Dialer{}, err
+		return ssh.Dialer{}, err
 	}
-	pins := remote.NewKnownHosts(path)
+	pins := ssh.NewKnownHosts(path)
 	if _, err := pins.Pinned(anyAddress); err != nil {
-		return remote.Dialer{}, usageError("reading the host keys of known machines: %w; mend or remove the line that this names, or give another file with --known-hosts", err)
+		return ssh.Dialer{}, usageError("reading the host keys of known machines: %w; mend or remove the line that this names, or give another file with --known-hosts", err)
 	}
 	var line sync.Mutex // machines are met at once
-	met := func(t remote.Target, key ssh.PublicKey) {
+	met := func(t remote.Target, key cryptossh.PublicKey) {
 		line.Lock()
 		defer line.Unlock()
-		fmt.Fprintf(a.stderr, "%s: met for the first time, its host key is pinned in %s: %s\n", t, path, remote.KnownHostsLine(t.Address, key))
+		fmt.Fprintf(a.stderr, "%s: met for the first time, its host key is pinned in %s: %s\n", t, path, ssh.KnownHostsLine(t.Address, key))
 	}
-	return remote.Dialer{
-		Limits: remote.DefaultLimits(), Pins: pins, Met: met,
-		Signers: func(context.Context) ([]ssh.Signer, error) { return signers, nil },
+	return ssh.Dialer{
+		Limits: ssh.DefaultLimits(), Pins: pins, OnPin: met,
+		Signers: func(context.Context) ([]cryptossh.Signer, error) { return signers, nil },
 	}, nil
 }
 

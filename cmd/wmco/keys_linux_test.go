@@ -84,7 +84,7 @@ func TestTheKeysOfSSHAgentOpenMachines(t *testing.T) {
 		{"an agent that has ended", filepath.Join(o.folder, "nowhere"), exitUsage, "reaching ssh-agent"},
 		{"an agent without keys", empty, exitUsage, "ssh-agent has no keys: ssh-add one, or give --identity"},
 		{"only keys that the machine does not know", strangers, exitUnreachable, "fix: "},
-		{"too many keys before the right one", many, exitUnreachable, "name the one key that the machine knows: there are 8"},
+		{"too many keys before the right one", many, exitUnreachable, "offer only the key that the host accepts: there are 8"},
 		{"the third key is the right one", ours, exitDone, "applied"},
 	} {
 		t.Setenv("SSH_AUTH_SOCK", tt.socket)

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"wmco/applier/remote"
+	"wmco/applier/remote/ssh"
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/render"
@@ -36,7 +37,7 @@ type member struct {
 // fleet is everything that a command over SSH works with.
 type fleet struct {
 	client   *remote.Client
-	dialer   remote.Dialer
+	dialer   ssh.Dialer
 	program  remote.Program
 	members  []*member
 	parallel int
@@ -74,7 +75,7 @@ func (f *machineFlags) fleet(ctx context.Context, a app) (*fleet, error) {
 	if err := f.choose(ctx, a, o); err != nil {
 		return nil, err
 	}
-	o.client = remote.NewClient(o.dialer, o.program)
+	o.client = remote.NewClient(ssh.NewTransport(o.dialer), o.program)
 	return o, nil
 }
 
@@ -141,14 +142,14 @@ func (o *fleet) assign(nodes []render.Node) error {
 }
 
 // each makes every machine ready and works on it, without waiting for others, and keeps the error.
-func (o *fleet) each(ctx context.Context, work func(context.Context, *remote.Machine, *member) error) {
+func (o *fleet) each(ctx context.Context, work func(context.Context, *remote.Agent, *member) error) {
 	byTarget := map[remote.Target]*member{}
 	var targets []remote.Target
 	for _, m := range o.members {
 		byTarget[m.target] = m
 		targets = append(targets, m.target)
 	}
-	errs := o.client.Each(ctx, targets, o.parallel, func(ctx context.Context, m *remote.Machine) error {
+	errs := o.client.Each(ctx, targets, o.parallel, func(ctx context.Context, m *remote.Agent) error {
 		if err := o.prepare(ctx, m, byTarget[m.Target()]); err != nil {
 			return err
 		}
@@ -160,7 +161,7 @@ func (o *fleet) each(ctx context.Context, work func(context.Context, *remote.Mac
 }
 
 // prepare renders what the machine should be, by what it says of itself.
-func (o *fleet) prepare(ctx context.Context, machine *remote.Machine, m *member) error {
+func (o *fleet) prepare(ctx context.Context, machine *remote.Agent, m *member) error {
 	if o.asks {
 		facts, err := machine.Facts(ctx)
 		if err != nil {

@@ -26,7 +26,7 @@ healthy. Nothing on them changes, but for the node program, which is put onto a 
 		Example: `  wmco verify --from cluster --payload bin/payload --host 10.0.0.5 --host 10.0.0.6`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.compare(cmd.Context(), a, format, (*remote.Machine).Verify)
+			return f.compare(cmd.Context(), a, format, (*remote.Agent).Verify)
 		},
 	}
 	f.inputFlags.add(cmd)
@@ -36,7 +36,7 @@ healthy. Nothing on them changes, but for the node program, which is put onto a 
 }
 
 // ask is one question about a manifest.
-type ask func(*remote.Machine, context.Context, remote.Request) (applier.Observation, error)
+type ask func(*remote.Agent, context.Context, remote.Request) (applier.Observation, error)
 
 // comparedJSON is one machine in the answer of `wmco verify -o json` and `wmco diff --host -o json`.
 type comparedJSON struct {
@@ -58,7 +58,7 @@ func (f *machineFlags) compare(ctx context.Context, a app, format format, ask as
 	}
 	seen := map[remote.Target]applier.Observation{}
 	var mu sync.Mutex
-	o.each(ctx, func(ctx context.Context, m *remote.Machine, member *member) error {
+	o.each(ctx, func(ctx context.Context, m *remote.Agent, member *member) error {
 		observation, err := ask(m, ctx, member.request)
 		mu.Lock()
 		defer mu.Unlock()

@@ -59,6 +59,10 @@ func TestCheckFindsWhatTheFixtureBreaks(t *testing.T) {
 		"wmco/bundle may link nothing but the standard library and github.com/opencontainers/go-digest: " +
 			"wmco/bundle -> k8s.io/client-go/rest",
 		"wmco/render/mirrors must never link k8s.io/client-go/...: wmco/render/mirrors -> k8s.io/client-go/rest",
+		"wmco/applier/remote must never link golang.org/x/crypto/ssh/...: wmco/applier/remote -> golang.org/x/crypto/ssh",
+		"wmco/controller may not import wmco/applier/remote/ssh",
+		"wmco/controller must never link applier/remote/ssh: wmco/controller -> wmco/applier/remote/ssh",
+		"wmco/controller must never link golang.org/x/crypto/ssh/...: wmco/controller -> wmco/applier/remote/ssh -> golang.org/x/crypto/ssh",
 		"wmco/strange has no row in the import table",
 	})
 }

@@ -122,13 +122,15 @@ var table = []rule{
 		never:   join(rendering, cluster, remote, windows, []string{"testing", "applier/hosttest"}),
 	},
 	{
-		pkg:  "applier/session",
-		only: []string{},
+		pkg:     "applier/remote",
+		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive"},
+		never:   join(rendering, cluster, remote, windows, []string{"applier/remote/ssh", "applier/winhost/...", "controller/..."}),
 	},
 	{
-		pkg:     "applier/remote",
-		imports: []string{"applier", "applier/plan", "applier/session", "bundle", "bundle/archive"},
-		never:   join(rendering, []string{"applier/winhost/...", "controller/..."}),
+		// It alone links an SSH library, beside the commands, which hand it to remote.NewClient.
+		pkg:     "applier/remote/ssh",
+		imports: []string{"applier/remote"},
+		never:   join(rendering, cluster, []string{"applier/winhost/...", "controller/..."}),
 	},
 	{
 		pkg:     "applier/winhost",
@@ -143,7 +145,7 @@ var table = []rule{
 	{
 		pkg: "cmd/wmco-node",
 		// folderhost is what the program works on where it is not on Windows.
-		imports: []string{"applier", "applier/plan", "applier/agent", "applier/hosttest/folderhost", "applier/session", "applier/hosttest/simulation", "applier/winhost", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "applier/agent", "applier/hosttest/folderhost", "applier/hosttest/simulation", "applier/winhost", "bundle", "bundle/archive"},
 		never:   join(rendering, remote),
 	},
 	{
@@ -156,7 +158,7 @@ var table = []rule{
 		imports: []string{
 			"controller/gather", "render", "bundle", "bundle/archive", "payload", "payload/store", "applier", "applier/plan",
 		},
-		never: []string{"cmd/...", "applier/remote/..."},
+		never: join(remote, []string{"cmd/...", "applier/remote/ssh"}),
 	},
 	{pkg: "cmd", anything: true},
 	{pkg: "deploy", anything: true},

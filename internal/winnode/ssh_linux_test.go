@@ -21,6 +21,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/hosttest/bundletest"
 	"wmco/applier/remote"
+	remotessh "wmco/applier/remote/ssh"
 	"wmco/bundle"
 	"wmco/internal/sshtest"
 	"wmco/internal/sshtest/sshd"
@@ -44,7 +45,7 @@ type reached struct {
 	machine
 	host    string
 	line    *sshtest.Line
-	dialer  remote.Dialer
+	dialer  remotessh.Dialer
 	program remote.Program
 	server  *winetest.Process
 	// heard is how many lines of the server's were looked at.
@@ -69,9 +70,9 @@ func reach(t *testing.T) *reached {
 		return whole
 	})
 	r.line = sshtest.NewLine(t, address, sshtest.LineOptions{})
-	r.dialer = remote.Dialer{
-		Limits:  remote.DefaultLimits(),
-		Pins:    remote.NewKnownHosts(filepath.Join(t.TempDir(), "known_hosts")),
+	r.dialer = remotessh.Dialer{
+		Limits:  remotessh.DefaultLimits(),
+		Pins:    remotessh.NewKnownHosts(filepath.Join(t.TempDir(), "known_hosts")),
 		Signers: keys(signer(t, key)),
 	}
 	return r
@@ -126,7 +127,7 @@ func inFile(t *testing.T, key ed25519.PrivateKey) []byte {
 // over applies with connections of its own.
 func (r *reached) over(t *testing.T, n bundletest.Node, tell func(applier.Event)) (applier.Event, error) {
 	t.Helper()
-	c := remote.NewClient(r.dialer, r.program)
+	c := remote.NewClient(remotessh.NewTransport(r.dialer), r.program)
 	defer c.Close()
 	return r.by(t, c, n, tell)
 }
@@ -135,7 +136,7 @@ func (r *reached) by(t *testing.T, c *remote.Client, n bundletest.Node, tell fun
 	t.Helper()
 	manifest, source := n.Contents(t)
 	to := remote.Target{User: remote.DefaultUser, Address: r.line.Address}
-	return c.Machine(to).Apply(t.Context(), remote.Request{Manifest: manifest, Source: source}, remote.ApplyOptions{Wait: time.Minute}, tell)
+	return c.Agent(to).Apply(t.Context(), remote.Request{Manifest: manifest, Source: source}, remote.ApplyOptions{Wait: time.Minute}, tell)
 }
 
 // asked is what the server was asked since the last call: statuses and words of commands, without the program.
@@ -166,7 +167,7 @@ func TestANodeOverSSH(t *testing.T) {
 		{"first contact puts the program there and applies", meets},
 		{"the second run is one command", again},
 		{"one file more is two commands, and nothing restarts", oneFile},
-		{"who stays keeps one program for all", stays},
+		{"a kept connection costs one command, or two for a change", kept},
 		{"what is cut on its way converges", cutOnItsWay},
 		{"another key is let in nowhere", stranger},
 		{"a machine with another host key is refused", otherKey},
@@ -258,15 +259,17 @@ func oneFile(t *testing.T, r *reached, n bundletest.Node) {
 	r.right(t, changed)
 }
 
-// sessionChanges is how often a mirror changes while one client is connected.
-const sessionChanges = 8
+// keptChanges is how often a mirror changes while one client is connected.
+const keptChanges = 4
 
-func stays(t *testing.T, r *reached, n bundletest.Node) {
-	c := remote.NewClient(r.dialer, r.program)
+func kept(t *testing.T, r *reached, n bundletest.Node) {
+	c := remote.NewClient(remotessh.NewTransport(r.dialer), r.program)
 	defer c.Close()
 	starts := r.starts(t)
+	r.line.Stats()
 	var last bundletest.Node
-	for i := range sessionChanges {
+	var want []string
+	for i := range keptChanges {
 		last = n.Changed(func(n *bundletest.Node) {
 			n.Files[pathMirror] = fmt.Sprintf("server = \"https://c%d.io\"\r\n\x1a\n", i)
 		})
@@ -275,22 +278,17 @@ func stays(t *testing.T, r *reached, n bundletest.Node) {
 				t.Fatalf("%d: %+v, %v", i, e, err)
 			}
 		}
+		want = append(want, "1 observe", "0 apply --wait 1m0s", "0 observe")
 	}
 	if diff := cmp.Diff(starts, r.starts(t)); diff != "" {
 		t.Errorf("started (-before +after):\n%s", diff)
 	}
 	r.right(t, last)
-	if err := c.Close(); err != nil {
-		t.Error(err)
-	}
-	// The program ends with the connection.
-	var asked []string
-	eventually(t, "the session ends", func() bool {
-		asked = append(asked, r.asked(t)...)
-		return len(asked) == 3
-	})
-	if diff := cmp.Diff([]string{"1 observe", "0 apply --wait 1m0s", "0 serve"}, asked); diff != "" {
+	if diff := cmp.Diff(want, r.asked(t)); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+	if n := r.line.Stats().Connections; n != 1 {
+		t.Errorf("%d connections, want 1", n)
 	}
 }
 

@@ -1,9 +1,8 @@
-// Command fakenode speaks the protocol of the node program and keeps what it is sent, without applying any of it. FAKE in
-// the environment makes it misbehave.
+// Command fakenode speaks the protocol of the node agent and keeps what it is sent, without applying any of it. FAKE in the
+// environment lists its faults.
 package main
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -18,38 +17,26 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/session"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
 
-// Misbehaviours.
+// Faults.
 const (
-	hangs    = "hangs"    // observe says nothing and does not end
-	dies     = "dies"     // apply ends in the middle, by a signal
+	hangs    = "hangs"    // observe prints nothing and does not end
+	dies     = "dies"     // apply begins to answer and is killed
 	chatters = "chatters" // a byte order mark and CRLF
 	refuses  = "refuses"  // apply is refused
 	floods   = "floods"   // apply prints before it reads, more than any window holds
-	slow     = "slow"     // observe takes a second
-	alone    = "alone"    // it serves no sessions
-	mortal   = "mortal"   // apply in a session begins to answer and dies, by a signal
 	drowsy   = "drowsy"   // verify does not end
-	mute     = "mute"     // serve says nothing
 )
 
 func main() {
 	n := node{root: os.Getenv("WMCO_NODE_ROOT"), fake: strings.Split(os.Getenv("FAKE"), ","), in: os.Stdin, out: os.Stdout}
-	if slices.Equal(os.Args[1:], []string{"serve"}) && n.is(mute) {
-		hang()
-	}
-	if slices.Equal(os.Args[1:], []string{"serve"}) && !n.is(alone) {
-		serve(n)
-		return
-	}
 	os.Exit(n.run(os.Args[1:], os.Stderr))
 }
 
-// hang does not end as long as there is somebody to wait.
+// hang does not end before the process that started it.
 func hang() {
 	for parent := os.Getppid(); os.Getppid() == parent; {
 		time.Sleep(100 * time.Millisecond)
@@ -57,19 +44,7 @@ func hang() {
 	os.Exit(2)
 }
 
-func serve(n node) {
-	err := session.Serve(context.Background(), os.Stdin, os.Stdout, func(_ context.Context, c session.Command) int {
-		one := n
-		one.in, one.out, one.serving = c.Stdin, c.Stdout, true
-		return one.run(c.Words, c.Stderr)
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "fakenode:", err)
-		os.Exit(2)
-	}
-}
-
-// status ends the program without a word.
+// status ends the program without a message.
 type status int
 
 func (s status) Error() string { return fmt.Sprint("status ", int(s)) }
@@ -138,8 +113,6 @@ type node struct {
 	fake []string
 	in   io.Reader
 	out  io.Writer
-	// serving: it runs more commands than one.
-	serving bool
 }
 
 func (n node) is(what string) bool { return slices.Contains(n.fake, what) }
@@ -179,9 +152,6 @@ func (n node) observe() error {
 	}
 	if n.is(hangs) {
 		hang()
-	}
-	if n.is(slow) {
-		time.Sleep(time.Second)
 	}
 	o := applier.Observation{
 		Schema: applier.Schema, Program: "fake", Bundle: r.Manifest.Digest, Applied: n.applied(),
@@ -254,7 +224,7 @@ func (n node) take(r *archive.Reader) error {
 		if err != nil {
 			return err
 		}
-		if n.is(dies) || n.is(mortal) && n.serving {
+		if n.is(dies) {
 			n.emit(applier.Event{Event: applier.EventNote, Message: "its last words"})
 			self, _ := os.FindProcess(os.Getpid())
 			_ = self.Kill()

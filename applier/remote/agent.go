@@ -1,0 +1,216 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"wmco/applier"
+	"wmco/bundle"
+	"wmco/bundle/archive"
+)
+
+// Agent is the node agent of one host.
+type Agent struct {
+	client *Client
+	target Target
+}
+
+// Request is what a host should be.
+type Request struct {
+	Manifest bundle.Manifest
+	// Source has the contents. Many hosts may share it.
+	Source archive.Source
+}
+
+// ApplyOptions are how a request is applied.
+type ApplyOptions struct {
+	// DryRun stops before the first write.
+	DryRun bool
+	// MaxImpact refuses a plan with a higher impact; empty refuses none.
+	MaxImpact bundle.Impact
+	// Reboot reboots the host if the plan needs it.
+	Reboot bool
+	// ConfirmWithin rolls back unless Confirm is called within it; 0 needs no confirmation.
+	ConfirmWithin time.Duration
+	// Wait is how long to wait for another run on the same host.
+	Wait time.Duration
+}
+
+// Commands of the node agent.
+const (
+	wordObserve = "observe"
+	wordVerify  = "verify"
+	wordApply   = "apply"
+	wordConfirm = "confirm"
+	wordFacts   = "facts"
+	wordVersion = "version"
+)
+
+// Target returns where the host is.
+func (a *Agent) Target() Target { return a.target }
+
+// Observe compares the host with the manifest.
+func (a *Agent) Observe(ctx context.Context, r Request) (applier.Observation, error) {
+	return a.compare(ctx, r, wordObserve)
+}
+
+// Verify compares as Observe does, but reads every content and checks the health of every service.
+func (a *Agent) Verify(ctx context.Context, r Request) (applier.Observation, error) {
+	return a.compare(ctx, r, wordVerify)
+}
+
+func (a *Agent) compare(ctx context.Context, r Request, word string) (applier.Observation, error) {
+	// The index goes along: the digests of secrets are keyed, and the index names their contents.
+	var index bytes.Buffer
+	if err := archive.Send(ctx, &index, archive.Request{Manifest: r.Manifest, Source: r.Source}); err != nil {
+		return applier.Observation{}, err
+	}
+	send := func(_ context.Context, w io.Writer) error {
+		_, err := w.Write(index.Bytes())
+		return err
+	}
+	var out answer
+	failed := a.run(ctx, ask{words: []string{word}, stdin: send, stdout: &out})
+	if len(out.data) == 0 && failed != nil {
+		return applier.Observation{}, failed
+	}
+	o, err := applier.DecodeObservation(out.data)
+	if err != nil {
+		return o, a.badAnswer(word, out.data, errors.Join(err, failed))
+	}
+	// The agent that answered is managed, whether the bundle names it or not.
+	o.Foreign = slices.DeleteFunc(o.Foreign, func(path string) bool { return path == a.client.program.Path })
+	return o, unlessStatus(failed)
+}
+
+// unlessStatus drops an exit status, which the answer explains better. Shells change it anyway: PowerShell makes 1 of all.
+func unlessStatus(err error) error {
+	var status *CommandError
+	if errors.As(err, &status) && status.Status != NoStatus {
+		return nil
+	}
+	return err
+}
+
+func (a *Agent) badAnswer(command string, data []byte, err error) error {
+	return &AnswerError{Target: a.target, Command: command, Head: head(data), Err: err}
+}
+
+// Apply makes the host what the request says: it asks what differs, and where something does, sends the contents that are missing
+// and applies. It returns the last event. Tell gets all of them as they come.
+//
+// An error means that there is no result: the host may have been changed in part, and the next Apply resumes the run.
+func (a *Agent) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(applier.Event)) (applier.Event, error) {
+	seen, err := a.compare(ctx, r, wordObserve)
+	if err != nil {
+		return applier.Event{}, err
+	}
+	if result, done := o.done(seen, r); done {
+		tell(result)
+		return result, nil
+	}
+	if o.DryRun {
+		return a.send(ctx, r, o, nil, tell)
+	}
+	result, err := a.send(ctx, r, o, seen.Missing, unlessMissing(tell))
+	if err != nil || !isMissing(result) {
+		return result, err
+	}
+	return a.send(ctx, r, o, slices.Concat(seen.Missing, result.Missing), tell)
+}
+
+// done returns the result if there is nothing to apply, or if the impact is higher than allowed.
+func (o ApplyOptions) done(seen applier.Observation, r Request) (applier.Event, bool) {
+	e := applier.Event{Schema: applier.Schema, Time: time.Now().UTC(), Event: applier.EventResult, Bundle: seen.Bundle, RebootPending: seen.RebootPending}
+	if seen.InSync && seen.Applied == r.Manifest.Digest && seen.Interrupted == "" && (!o.Reboot || len(seen.RebootPending) == 0) {
+		e.Result = applier.ResultSame
+		return e, true
+	}
+	if err := applier.Allowed(seen.Impact, o.MaxImpact); err != nil && !o.DryRun {
+		e.Result, e.Impact, e.Message = applier.ResultRefused, seen.Impact, err.Error()
+		return e, true
+	}
+	return e, false
+}
+
+// isMissing reports whether nothing was applied because contents are missing: the host found that some of its own are corrupt.
+func isMissing(result applier.Event) bool {
+	return result.Result == applier.ResultRefused && len(result.Missing) > 0
+}
+
+// unlessMissing leaves out a result after which the archive is sent again.
+func unlessMissing(tell func(applier.Event)) func(applier.Event) {
+	return func(e applier.Event) {
+		if !isMissing(e) {
+			tell(e)
+		}
+	}
+}
+
+// send applies, with the contents that are missing.
+func (a *Agent) send(ctx context.Context, r Request, o ApplyOptions, missing []applier.Missing, tell func(applier.Event)) (applier.Event, error) {
+	parts := map[bundle.Digest][]int{}
+	for _, m := range missing {
+		parts[m.Digest] = m.Parts
+	}
+	send := func(ctx context.Context, w io.Writer) error {
+		return archive.Send(ctx, w, archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts})
+	}
+	out := events{tell: tell}
+	failed := a.run(ctx, ask{words: o.words(), stdin: send, stdout: &out})
+	switch {
+	case out.result.Event != "":
+		return out.result, nil
+	case out.problem != nil:
+		return out.result, a.badAnswer(wordApply, out.bad, errors.Join(out.problem, failed))
+	case failed != nil:
+		return out.result, failed
+	}
+	return out.result, a.badAnswer(wordApply, nil, errors.New("it ended without a result"))
+}
+
+func (o ApplyOptions) words() []string {
+	words := []string{wordApply}
+	if o.DryRun {
+		words = append(words, "--dry-run")
+	}
+	if o.MaxImpact != "" {
+		words = append(words, "--max-impact", string(o.MaxImpact))
+	}
+	if o.Reboot {
+		words = append(words, "--reboot")
+	}
+	if o.ConfirmWithin > 0 {
+		words = append(words, "--confirm-within", o.ConfirmWithin.String())
+	}
+	if o.Wait > 0 {
+		words = append(words, "--wait", o.Wait.String())
+	}
+	return words
+}
+
+// Confirm confirms the bundle that a run is waiting for (ApplyOptions.ConfirmWithin).
+func (a *Agent) Confirm(ctx context.Context, d bundle.Digest) error {
+	return a.run(ctx, ask{words: []string{wordConfirm, string(d)}, stdout: &answer{}})
+}
+
+// Facts returns the facts that the host reports.
+func (a *Agent) Facts(ctx context.Context) (bundle.Facts, error) {
+	var out answer
+	if err := a.run(ctx, ask{words: []string{wordFacts}, stdout: &out}); err != nil {
+		return bundle.Facts{}, err
+	}
+	all, err := bundle.DecodeFacts(bytes.NewReader(out.data))
+	if err == nil && len(all) != 1 {
+		err = fmt.Errorf("facts of %d hosts, expected 1", len(all))
+	}
+	if err != nil {
+		return bundle.Facts{}, a.badAnswer(wordFacts, out.data, err)
+	}
+	return all[0], nil
+}

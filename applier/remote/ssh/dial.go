@@ -1,0 +1,157 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"wmco/applier/remote"
+)
+
+// Dialer opens connections to hosts.
+type Dialer struct {
+	Limits Limits
+	Pins   Pins
+	// Signers returns the keys to authenticate with. It is called once per attempt.
+	Signers func(context.Context) ([]ssh.Signer, error)
+	// OnPin, if set, is called when the key of a host was pinned on first contact.
+	OnPin func(remote.Target, ssh.PublicKey)
+}
+
+// dial connects and authenticates.
+func (d *Dialer) dial(ctx context.Context, t remote.Target) (*conn, error) {
+	signers, err := d.Signers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the keys for %s: %w", t, err)
+	}
+	check, err := newHostKeyCheck(t, d.Pins)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := (&net.Dialer{Timeout: d.Limits.Dial}).DialContext(ctx, "tcp", t.Address)
+	if err != nil {
+		return nil, unlessCanceled(ctx, &remote.UnreachableError{Target: t, Phase: remote.PhaseDial, Err: err})
+	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	defer stop()
+	h := handshake{target: t, check: check, signers: signers}
+	c, err := h.run(&wire{Conn: raw}, d.Limits)
+	if err != nil {
+		_ = raw.Close() // the error of the handshake says more
+		return nil, unlessCanceled(ctx, err)
+	}
+	if check.first != nil && d.OnPin != nil {
+		d.OnPin(t, check.first)
+	}
+	return c, nil
+}
+
+// unlessCanceled returns why the context ended, if it has.
+func unlessCanceled(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w (%w)", context.Cause(ctx), err)
+	}
+	return err
+}
+
+// handshake is the SSH side of one attempt.
+type handshake struct {
+	target  remote.Target
+	check   *hostKeyCheck
+	signers []ssh.Signer
+	// tried and allowed are the methods of authentication that the last refusal named.
+	tried, allowed []string
+	asked          bool
+}
+
+func (h *handshake) run(w *wire, limits Limits) (*conn, error) {
+	if limits.Handshake > 0 {
+		if err := w.SetDeadline(time.Now().Add(limits.Handshake)); err != nil {
+			return nil, &remote.UnreachableError{Target: h.target, Phase: remote.PhaseHandshake, Err: err}
+		}
+	}
+	transport, channels, requests, err := ssh.NewClientConn(w, h.target.Address, h.config())
+	if err != nil {
+		return nil, h.explain(err)
+	}
+	if err := w.watch(limits.quiet()); err != nil {
+		return nil, errors.Join(&remote.UnreachableError{Target: h.target, Phase: remote.PhaseHandshake, Err: err}, transport.Close())
+	}
+	go ssh.DiscardRequests(requests)
+	go refuseChannels(channels)
+	return newConn(h.target, transport, limits), nil
+}
+
+func (h *handshake) config() *ssh.ClientConfig {
+	return &ssh.ClientConfig{
+		User:              h.target.User,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(h.signers...)},
+		HostKeyAlgorithms: h.check.algorithms(),
+		HostKeyCallback:   func(_ string, _ net.Addr, key ssh.PublicKey) error { return h.check.check(key) },
+		AuthCallback: func(c *ssh.ClientAuthContext) (ssh.AuthMethod, error) {
+			h.asked, h.tried, h.allowed = true, c.TriedMethods, c.AllowedMethods
+			return nil, nil
+		},
+	}
+}
+
+// explain types the error of a handshake by how far it came.
+func (h *handshake) explain(err error) error {
+	var network net.Error
+	switch {
+	case h.check.err != nil:
+		return h.check.err
+	case !h.check.passed:
+		return &remote.UnreachableError{Target: h.target, Phase: remote.PhaseHandshake, Err: err}
+	case errors.As(err, &network) || ended(err) || !h.asked:
+		return &remote.UnreachableError{Target: h.target, Phase: remote.PhaseAuth, Err: err}
+	}
+	return &remote.AuthError{Target: h.target, Methods: h.tried, Allowed: h.allowed, Keys: len(h.signers), Err: err}
+}
+
+// ended reports whether the other side closed the connection.
+func ended(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed)
+}
+
+// refuseChannels refuses channels that a host wants to open.
+func refuseChannels(channels <-chan ssh.NewChannel) {
+	for c := range channels {
+		_ = c.Reject(ssh.Prohibited, "") // a connection that is lost needs no answer
+	}
+}
+
+// wire is a TCP connection that ends when it receives nothing for a while.
+type wire struct {
+	net.Conn
+	// quiet is for how long, 0 while another one sets the deadlines.
+	quiet atomic.Int64
+}
+
+// Read implements net.Conn.
+func (w *wire) Read(p []byte) (int, error) {
+	if quiet := time.Duration(w.quiet.Load()); quiet > 0 {
+		if err := w.SetReadDeadline(time.Now().Add(quiet)); err != nil {
+			return 0, err
+		}
+	}
+	return w.Conn.Read(p)
+}
+
+// watch sets the limit; 0 removes it. It covers a Read that is already waiting.
+func (w *wire) watch(quiet time.Duration) error {
+	w.quiet.Store(int64(quiet))
+	if quiet == 0 {
+		return w.SetDeadline(time.Time{})
+	}
+	if err := w.SetWriteDeadline(time.Time{}); err != nil {
+		return err
+	}
+	return w.SetReadDeadline(time.Now().Add(quiet))
+}

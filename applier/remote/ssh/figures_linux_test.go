@@ -1,0 +1,128 @@
+package ssh
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"wmco/applier"
+	"wmco/applier/remote"
+	"wmco/internal/sshtest"
+)
+
+// A round trip of 200 ms is much longer than the host needs to answer, so the time that a run takes is its number of round trips.
+func TestRoundTripsOfARun(t *testing.T) {
+	const delay = 100 * time.Millisecond
+	s := programs.Start(t, sshtest.Options{})
+	if _, err := agent(t, s).Apply(t.Context(), small(t, 30, 0), remote.ApplyOptions{}, quiet); err != nil {
+		t.Fatal(err)
+	}
+	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{Delay: delay})
+	m := client(t, dialer(t, s)).Agent(at(s, line.Address))
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "run\tround trips\tprograms started\tbytes up\tbytes down\ttook")
+	for i, step := range []struct {
+		what    string
+		version int
+		result  applier.Result
+		// most is the limit of round trips; 0 is none.
+		most, starts int
+	}{
+		{"new connection, nothing differs", 0, applier.ResultSame, 0, 1},
+		{"kept connection, nothing differs", 0, applier.ResultSame, 3, 1},
+		{"kept connection, one file differs", 1, applier.ResultApplied, 5, 2},
+		{"kept connection, nothing differs again", 1, applier.ResultSame, 3, 1},
+	} {
+		want := small(t, 30, step.version)
+		time.Sleep(4 * delay) // the channel for the next command is opened meanwhile
+		before := len(s.Starts())
+		line.Stats()
+		begin := time.Now()
+		r, err := m.Apply(t.Context(), want, remote.ApplyOptions{}, quiet)
+		took := time.Since(begin)
+		if err != nil || r.Result != step.result {
+			t.Fatalf("%d: %q, %v", i, r.Result, err)
+		}
+		trips, starts, stats := float64(took)/float64(2*delay), len(s.Starts())-before, line.Stats()
+		fmt.Fprintf(w, "%s\t%.1f\t%d\t%d\t%d\t%s\n", step.what, trips, starts, stats.Up, stats.Down, took.Round(time.Millisecond))
+		if step.most > 0 && trips >= float64(step.most)+1 || starts != step.starts {
+			t.Errorf("%s: %.1f round trips and %d programs, want at most %d and %d", step.what, trips, starts, step.most, step.starts)
+		}
+	}
+	_ = w.Flush()
+	t.Log("\n" + table.String())
+}
+
+// A hundred hosts at once get the agent and 8 MiB each from one process, which share what is sent.
+func TestManyHostsAtOnceTakeLittleMemory(t *testing.T) {
+	hosts, most := 100, uint64(300<<20)
+	if testing.Short() {
+		hosts = 10
+	}
+	want := large(t, 8<<20)
+	var signers []ssh.Signer
+	var targets []remote.Target
+	d := Dialer{Limits: quick()}
+	for range hosts {
+		s := programs.Start(t, sshtest.Options{Key: signerOf(signers)})
+		signers = append(signers, s.Key)
+		targets = append(targets, at(s, s.Address))
+		if d.Pins == nil {
+			d = dialer(t, s)
+		}
+	}
+	d.Limits.Handshake, d.Limits.Silence = 5*time.Minute, 5*time.Minute
+	c := client(t, d)
+	stop, peak := make(chan struct{}), make(chan uint64)
+	go watchMemory(stop, peak)
+	begin := time.Now()
+	errs := c.Each(t.Context(), targets, hosts, func(ctx context.Context, m *remote.Agent) error {
+		r, err := m.Apply(ctx, want, remote.ApplyOptions{}, quiet)
+		if err == nil && r.Result != applier.ResultApplied {
+			t.Errorf("%s: %q", m.Target(), r.Result)
+		}
+		return err
+	})
+	close(stop)
+	used := <-peak
+	for i, err := range errs {
+		if err != nil {
+			t.Errorf("%s: %v", targets[i], err)
+		}
+	}
+	t.Logf("%d hosts in %s, at most %d MiB from the system", hosts, time.Since(begin).Round(time.Millisecond), used>>20)
+	if used > most {
+		t.Errorf("it took %d MiB", used>>20)
+	}
+}
+
+// signerOf returns the first server's key, for all others to accept.
+func signerOf(all []ssh.Signer) ssh.Signer {
+	if len(all) == 0 {
+		return nil
+	}
+	return all[0]
+}
+
+// watchMemory sends the most memory that this process had from the system, in bytes.
+func watchMemory(stop chan struct{}, peak chan uint64) {
+	var most uint64
+	for {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		most = max(most, m.Sys-m.HeapReleased)
+		select {
+		case <-stop:
+			peak <- most
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

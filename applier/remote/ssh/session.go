@@ -1,0 +1,154 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"golang.org/x/crypto/ssh"
+
+	"wmco/applier/remote"
+)
+
+// session is one channel of a connection.
+type session struct {
+	*conn
+	channel  ssh.Channel
+	requests <-chan *ssh.Request
+	// accepted reports whether the server agreed to what was requested.
+	accepted bool
+}
+
+// run feeds the command and reads what it prints, until all streams have ended. A connection that is lost meanwhile is an
+// *InterruptedError. An error of Stdin or Stdout wins over the exit status.
+func (s *session) run(ctx context.Context, c remote.Command) error {
+	ctx, w := s.watch(ctx)
+	defer w.stop()
+	defer func() { _ = s.channel.Close() }() // it has ended, or nobody wants it any more
+	stdin, stderr, end := make(chan error, 1), make(chan string, 1), make(chan ending, 1)
+	go func() { stdin <- s.feed(ctx, c, w) }()
+	go func() { stderr <- tail(s.channel.Stderr()) }()
+	go func() { end <- readEnding(s.requests) }()
+	out := heardReader{s.channel, w}
+	read := c.Stdout(out)
+	if read != nil {
+		_ = s.channel.Close() // nobody reads the rest
+	} else if _, err := io.Copy(io.Discard, out); err != nil {
+		read = err
+	}
+	complaint, how := <-stderr, <-end
+	_ = s.channel.Close() // ends a write that waits for a command that has ended
+	err := s.result(c, how, complaint, errors.Join(<-stdin, read))
+	if ctx.Err() != nil {
+		return s.interrupted(c.Name, context.Cause(ctx))
+	}
+	return err
+}
+
+// feed writes stdin. The end of the stream is sent only if all of it was written: otherwise the command sees a stream that was cut.
+func (s *session) feed(ctx context.Context, c remote.Command, w *watch) error {
+	if c.Stdin != nil {
+		err := c.Stdin(ctx, heardWriter{s.channel, w})
+		if errors.Is(err, io.EOF) {
+			return nil // the command has ended; its status says why
+		}
+		if err != nil {
+			_ = s.channel.Close()
+			return err
+		}
+	}
+	if err := s.channel.CloseWrite(); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	return nil
+}
+
+// result is the error of a command that has ended.
+func (s *session) result(c remote.Command, how ending, stderr string, streams error) error {
+	if !how.reported && (!s.alive() || s.ping() != nil) {
+		return s.interrupted(c.Name, s.lost())
+	}
+	if how.reported && how.status == 0 {
+		return streams
+	}
+	failed := &remote.CommandError{Target: s.target, Command: c.Name, Status: how.status, Signal: how.signal, Stderr: stderr}
+	if streams != nil {
+		return errors.Join(streams, failed)
+	}
+	return failed
+}
+
+// ending is how a command ended.
+type ending struct {
+	status int
+	signal string
+	// reported is false if the server reported neither.
+	reported bool
+}
+
+// readEnding waits for the end of the channel (RFC 4254, 6.10).
+func readEnding(requests <-chan *ssh.Request) ending {
+	how := ending{status: remote.NoStatus}
+	for r := range requests {
+		var status struct{ Status uint32 }
+		var signal struct {
+			Name       string
+			CoreDumped bool
+			Message    string
+			Language   string
+		}
+		switch {
+		case r.Type == "exit-status" && ssh.Unmarshal(r.Payload, &status) == nil:
+			how = ending{status: int(status.Status), reported: true}
+		case r.Type == "exit-signal" && ssh.Unmarshal(r.Payload, &signal) == nil:
+			how = ending{status: remote.NoStatus, signal: signal.Name, reported: true}
+		}
+		if r.WantReply {
+			_ = r.Reply(false, nil) // a connection that is lost needs no answer
+		}
+	}
+	return how
+}
+
+// heardReader and heardWriter reset the limit of silence.
+type heardReader struct {
+	io.Reader
+	*watch
+}
+
+// Read implements io.Reader.
+func (r heardReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.heard()
+	return n, err
+}
+
+type heardWriter struct {
+	io.WriteCloser
+	*watch
+}
+
+// Write implements io.Writer.
+func (w heardWriter) Write(p []byte) (int, error) {
+	n, err := w.WriteCloser.Write(p)
+	w.heard()
+	return n, err
+}
+
+// stderrTail is how much of the end of stderr an error shows, in bytes.
+const stderrTail = 2 << 10
+
+// tail reads to the end and returns the last bytes as one line.
+func tail(from io.Reader) string {
+	var end []byte
+	buffer := make([]byte, 4<<10)
+	for {
+		n, err := from.Read(buffer)
+		end = append(end, buffer[:n]...)
+		end = end[max(0, len(end)-stderrTail):]
+		if err != nil {
+			return strings.Join(strings.Fields(strings.ToValidUTF8(string(end), "?")), " ")
+		}
+	}
+}
