@@ -308,7 +308,7 @@ func (c Cluster) checkNames(n Node, r *report) {
 	backed := n.Backing == BackingMachine && (c.Platform == bundle.PlatformVSphere || c.Platform == bundle.PlatformNutanix)
 	if backed && len(n.MachineName) > MaxComputerName {
 		r.add(bundle.SeverityError, reason.MachineNameTooLong, "metadata.name",
-			fmt.Sprintf("%q has %d characters, a Windows computer name has at most %d", n.MachineName, len(n.MachineName), MaxComputerName), "give the MachineSet a name of at most 9 characters")
+			fmt.Sprintf("%q has %d characters, a Windows computer name has at most %d", n.MachineName, len(n.MachineName), MaxComputerName), fmt.Sprintf("give the MachineSet a name of at most %d characters", MaxComputerName-MachineSuffix))
 	}
 	predicted := n.predictedName(c.Platform)
 	if n.Name != "" && predicted != "" && predicted != n.Name {

@@ -94,8 +94,6 @@ type KeyPair struct {
 
 // MachineConfig is the part of the worker pool's current rendered MachineConfig that is about kubelets.
 type MachineConfig struct {
-	// Name is that of the rendered MachineConfig.
-	Name string
 	// KubeletFlags are the flags of kubelet.service that a Windows kubelet shares, by name without dashes.
 	KubeletFlags map[string]string
 	// CloudConfig is /etc/kubernetes/cloud.conf; some clouds put credentials into it.

@@ -96,6 +96,10 @@ func (n Node) kubernetesName(p bundle.Platform) string {
 // (learn.microsoft.com/windows/win32/sysinfo/computer-names).
 const MaxComputerName = 15
 
+// MachineSuffix is the number of characters that the Machine API adds to a MachineSet's name for a Machine: "-" and five
+// others.
+const MachineSuffix = 6
+
 // renamed returns the name that the computer must have; empty if it keeps its own.
 func (n Node) renamed(p bundle.Platform) string {
 	if n.Backing != BackingMachine || (p != bundle.PlatformVSphere && p != bundle.PlatformNutanix) || len(n.MachineName) > MaxComputerName {

@@ -173,11 +173,11 @@ func TestCurrentMachineConfigIsThePoolsAndNotTheNewest(t *testing.T) {
 	}
 	pool := object(groupMachineConfig, "MachineConfigPool", "", workerPool, `{"status":{"configuration":{"name":"rendered-worker-a"}}}`)
 	old, recent := mc("rendered-worker-a", "2026-01-01T00:00:00Z"), mc("rendered-worker-b", "2026-02-01T00:00:00Z")
-	if r := gatherFrom(t, Options{}, pool, old, recent); r.Cluster.Machine.Name != "rendered-worker-a" {
-		t.Errorf("with the pool: %s", r.Cluster.Machine.Name)
+	if r := gatherFrom(t, Options{}, pool, old, recent); r.Cluster.Origins[render.FromMachineConfig].Name != "rendered-worker-a" {
+		t.Errorf("with the pool: %s", r.Cluster.Origins[render.FromMachineConfig].Name)
 	}
-	if r := gatherFrom(t, Options{}, old, recent); r.Cluster.Machine.Name != "rendered-worker-b" {
-		t.Errorf("without the pool: %s", r.Cluster.Machine.Name)
+	if r := gatherFrom(t, Options{}, old, recent); r.Cluster.Origins[render.FromMachineConfig].Name != "rendered-worker-b" {
+		t.Errorf("without the pool: %s", r.Cluster.Origins[render.FromMachineConfig].Name)
 	}
 }
 

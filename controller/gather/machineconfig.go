@@ -29,7 +29,6 @@ func (g *gatherer) machineConfig() {
 		return
 	}
 	g.cluster.Origins[render.FromMachineConfig] = o.Ref
-	g.cluster.Machine.Name = o.Name
 	config, problems := ignition.Parse(mc.Spec.Config.Raw)
 	for _, p := range problems {
 		g.machineConfigInvalid(p.Field, p.Message)

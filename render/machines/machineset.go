@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/render"
 	"wmco/render/reason"
 )
 
@@ -144,9 +145,9 @@ func (d *draft) checkName() {
 	case d.options.Platform == bundle.PlatformGCP && (name[0] < 'a' || name[0] > 'z'):
 		d.refuse(reason.NameInvalid, field, fmt.Sprintf("%q does not begin with a letter, as names of GCP instances must", name), "begin the name with a letter")
 	case len(name) > limit:
-		why := fmt.Sprintf("the names of its Machines are %d characters longer, and have at most %d", suffix, limit+suffix)
+		why := fmt.Sprintf("the names of its Machines are %d characters longer, and have at most %d", render.MachineSuffix, limit+render.MachineSuffix)
 		if computerNames(d.options.Platform) {
-			why = fmt.Sprintf("the names of its Machines are %d characters longer and become computer names, which have at most %d", suffix, limit+suffix)
+			why = fmt.Sprintf("the names of its Machines are %d characters longer and become computer names, which have at most %d", render.MachineSuffix, limit+render.MachineSuffix)
 		}
 		d.refuse(reason.NameTooLong, field, fmt.Sprintf("%q has %d characters: %s", name, len(name), why), fmt.Sprintf("use a name of at most %d characters", limit))
 	}

@@ -36,9 +36,6 @@ func platformNames(separator string) string {
 	return strings.Join(names, separator)
 }
 
-// suffix is the number of characters that the Machine API adds to a MachineSet's name: "-" and five others.
-const suffix = 6
-
 // computerNames reports whether the name of a Machine becomes the name of its computer.
 func computerNames(p bundle.Platform) bool {
 	return p == bundle.PlatformAzure || p == bundle.PlatformVSphere || p == bundle.PlatformNutanix
@@ -47,7 +44,7 @@ func computerNames(p bundle.Platform) bool {
 // maxSetName returns the number of characters that the name of a MachineSet may have.
 func maxSetName(p bundle.Platform) int {
 	if computerNames(p) {
-		return render.MaxComputerName - suffix
+		return render.MaxComputerName - render.MachineSuffix
 	}
-	return validation.DNS1123LabelMaxLength - suffix
+	return validation.DNS1123LabelMaxLength - render.MachineSuffix
 }

@@ -43,6 +43,7 @@ func providerOf(p bundle.Platform) provider {
 		return vsphereProvider()
 	case bundle.PlatformNutanix:
 		return nutanixProvider()
+	case bundle.PlatformNone:
 	}
 	return provider{}
 }

@@ -24,6 +24,7 @@ func (d *draft) forWindows() {
 		d.vsphere()
 	case bundle.PlatformNutanix:
 		d.nutanix()
+	case bundle.PlatformNone: // refused by checkPlatform
 	}
 	d.instanceType()
 }
