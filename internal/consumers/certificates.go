@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/util/cert"
 )
 
-// checkCertificates reads PEM certificates. Nothing may stand between or after them that a reader would skip.
+// checkCertificates reads PEM certificates. Text between or after them, which readers skip, is an error.
 func checkCertificates(_ context.Context, contents []byte, _ Options) error {
 	if len(bytes.TrimSpace(contents)) == 0 {
 		return errors.New("no certificate")
@@ -21,7 +21,7 @@ func checkCertificates(_ context.Context, contents []byte, _ Options) error {
 	for rest := contents; len(bytes.TrimSpace(rest)) > 0; {
 		block, after := pem.Decode(rest)
 		if block == nil {
-			return errors.New("something that is not PEM")
+			return errors.New("data that is not PEM")
 		}
 		if block.Type != "CERTIFICATE" {
 			return fmt.Errorf("a %s among the certificates", block.Type)
@@ -34,7 +34,7 @@ func checkCertificates(_ context.Context, contents []byte, _ Options) error {
 	return nil
 }
 
-// checkKey accepts no key: one that is masked does not come here, and any other is a secret in the repository.
+// checkKey refuses every key: masked ones are not checked, and any other is a secret in the repository.
 func checkKey(context.Context, []byte, Options) error {
 	return fmt.Errorf("a private key must be masked, as %s", masked)
 }
@@ -44,7 +44,7 @@ func checkKey(context.Context, []byte, Options) error {
 func newPair(dir string) (string, error) {
 	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", nil, nil)
 	if err != nil {
-		return "", fmt.Errorf("making a stand-in certificate: %w", err)
+		return "", fmt.Errorf("making a test certificate: %w", err)
 	}
 	file := filepath.Join(dir, "pair.pem")
 	return file, os.WriteFile(file, append(certificate, key...), 0o600)

@@ -17,7 +17,7 @@ import (
 )
 
 // checkCNI reads a network configuration as its three readers do: the library in containerd, the win-overlay plugin, and
-// host-local, which gives out the addresses.
+// host-local, which assigns the addresses.
 func checkCNI(_ context.Context, contents []byte, _ Options) error {
 	plugin, err := libcni.NetworkPluginConfFromBytes(contents)
 	if err != nil {
@@ -61,15 +61,15 @@ type overlayPolicy struct {
 	Value endpointValue `json:"value"`
 }
 
-// endpointValue is an endpoint policy of version 2 of the Host Networking Service. The plugin drops one that it cannot
-// decode without a word.
+// endpointValue is an endpoint policy of version 2 of the Host Networking Service. The plugin silently drops one that it
+// cannot decode.
 type endpointValue struct {
 	Type     string          `json:"Type"`
 	Settings json.RawMessage `json:"Settings"`
 }
 
-// Settings of the endpoint policies, as in github.com/Microsoft/hcsshim/hcn; NeedEncap and DestinationPrefix stand
-// beside the exceptions of OutBoundNAT in the configurations that OVN's hybrid overlay is documented with.
+// Settings of the endpoint policies, as in github.com/Microsoft/hcsshim/hcn; NeedEncap and DestinationPrefix are
+// beside the exceptions of OutBoundNAT in the documented configurations of OVN's hybrid overlay.
 type outboundNATSettings struct {
 	VirtualIP         string
 	Exceptions        []string
@@ -95,7 +95,7 @@ func checkWinOverlay(contents []byte) error {
 	}
 	var errs []error
 	if c.Type != "win-overlay" {
-		errs = append(errs, fmt.Errorf("type %q is not a plugin that we ship for pods", c.Type))
+		errs = append(errs, fmt.Errorf("type %q is not a pod network plugin of the payload", c.Type))
 	}
 	if c.APIVersion != 2 {
 		errs = append(errs, fmt.Errorf("apiVersion %d: containerd's pods need 2", c.APIVersion))
@@ -129,7 +129,7 @@ func checkPolicy(p overlayPolicy) error {
 		_, err := netip.ParseAddr(s.ProviderAddress)
 		return err
 	}
-	return fmt.Errorf("endpoint policy %q is not known", p.Value.Type)
+	return fmt.Errorf("unknown endpoint policy %q", p.Value.Type)
 }
 
 func prefixes(all []string) error {

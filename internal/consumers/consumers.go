@@ -9,37 +9,37 @@ import (
 	"strings"
 )
 
-// What goldens hold in place of a secret, and the beginning of what stands for one that the inputs lack
+// The text that replaces a secret in goldens, and the beginning of the stand-in of one that the inputs lack
 // (wmco/bundle.MaskedText and StandIn).
 const (
 	masked  = "<masked>"
 	standin = "<stand-in: "
 )
 
-// ErrUnavailable means that a check needs something that this machine lacks; its text says what.
-var ErrUnavailable = errors.New("check not available here")
+// ErrUnavailable means that a check needs something that is not installed. The text says what.
+var ErrUnavailable = errors.New("check not available")
 
-// Options are what checks need beside the file.
+// Options are what checks need besides the file.
 type Options struct {
-	// Containerd is the path of a containerd built for this machine; without it its configuration cannot be checked.
+	// Containerd is the path of a containerd for this system. Without it, its configuration is not checked.
 	Containerd string
-	// Scratch is an empty folder for files that stand in for those of the node.
+	// Scratch is an empty folder for replacements of files of the node.
 	Scratch string
 }
 
 // Consumer is a program that reads files of one kind.
 type Consumer struct {
-	// Name says who reads the file.
+	// Name is the name of the program that reads the file.
 	Name string
 	// Patterns are the paths of the files, below the drive, as for path.Match.
 	Patterns []string
-	// Platform marks a file that only some platforms have.
+	// Platform is true for a file that only some platforms have.
 	Platform bool
 
 	check func(context.Context, []byte, Options) error
 }
 
-// All returns every consumer. A rendered file that none of them reads is a mistake in this list.
+// All returns every consumer. Every rendered file must have one.
 func All() []Consumer {
 	return []Consumer{
 		{Name: "kubelet", Patterns: []string{"k/kubelet.conf"}, check: checkKubelet},
@@ -70,7 +70,7 @@ func All() []Consumer {
 			check:    checkCertificates,
 		},
 		{Name: "private-key", Patterns: []string{"k/tls/certs/tls.key"}, check: checkKey},
-		// Read by the cloud provider alone, which is not linked here.
+		// Only the cloud provider reads it, which is not linked here.
 		{Name: "cloud", Patterns: []string{"k/cloud.conf"}, Platform: true, check: checkNothing},
 	}
 }
@@ -87,9 +87,8 @@ func Find(file string) (Consumer, bool) {
 	return Consumer{}, false
 }
 
-// Check returns why the program would refuse the contents, all reasons at once, or an ErrUnavailable. A file that is
-// masked or stood in for as a whole passes: there is nothing to read. A panic is a refusal too: that is how the kubelet answers to a
-// feature gate that it does not know.
+// Check returns why the program would refuse the contents, all reasons at once, or an ErrUnavailable. A file that is masked
+// or a stand-in as a whole passes. A panic is a refusal too: the kubelet panics on an unknown feature gate.
 func (c Consumer) Check(ctx context.Context, contents []byte, o Options) (err error) {
 	if hidden(contents) {
 		return nil

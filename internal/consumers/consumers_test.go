@@ -15,7 +15,7 @@ import (
 const goldens = "../../golden/cases"
 
 func TestMain(m *testing.M) {
-	// Kubernetes logs what it also returns.
+	// Kubernetes also logs the errors that it returns.
 	klog.LogToStderr(false)
 	klog.SetOutput(discard{})
 	os.Exit(m.Run())
@@ -26,7 +26,7 @@ type discard struct{}
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // Every file of every golden bundle is accepted by the program that reads it on the node.
-func TestGoldensAreReadByTheirConsumers(t *testing.T) {
+func TestConsumersAcceptGoldens(t *testing.T) {
 	trees, err := filepath.Glob(filepath.Join(goldens, "*", "want"))
 	if err != nil {
 		t.Fatal(err)
@@ -42,8 +42,8 @@ func TestGoldensAreReadByTheirConsumers(t *testing.T) {
 	}
 }
 
-// Files written by hand, so that a check that refuses everything is noticed before there are goldens.
-func TestHandMadeFilesAreAccepted(t *testing.T) {
+// Files written by hand, so that a check that refuses everything fails without goldens.
+func TestConsumersAcceptTestdata(t *testing.T) {
 	met := checkTrees(t, []string{"testdata/ok"})
 	for _, c := range All() {
 		if !met[c.Name] {
@@ -52,7 +52,7 @@ func TestHandMadeFilesAreAccepted(t *testing.T) {
 	}
 }
 
-// One file with one fault each. A check that accepts it is none. The texts are the programs' own.
+// Each folder has one file with one fault. The texts are those of the programs.
 func TestFaultsAreRefused(t *testing.T) {
 	faults := map[string]string{
 		"cni-bad-policy":               `unknown field "NeedsEncap"`,
@@ -84,7 +84,7 @@ func TestFaultsAreRefused(t *testing.T) {
 		"kube-proxy-linux-mode":        `mode "iptables": Windows has only kernelspace`,
 		"kube-proxy-unknown-field":     `unknown field "winkernel.networkname"`,
 		"certificates-something-else":  "a X509 CRL among the certificates",
-		"certificates-text-at-the-end": "something that is not PEM",
+		"certificates-text-at-the-end": "data that is not PEM",
 		"private-key-in-clear":         "must be masked",
 	}
 	entries, err := os.ReadDir("testdata/bad")
@@ -115,15 +115,14 @@ func TestFaultsAreRefused(t *testing.T) {
 	}
 }
 
-// rendered is one file of a tree, or several with the same contents.
+// rendered is one or more files with the same contents.
 type rendered struct {
 	path     string
 	contents []byte
 	consumer Consumer
 }
 
-// checkTrees checks every file below a drive in the trees and returns the names of the consumers that had something to
-// read.
+// checkTrees checks every file below a drive in the trees and returns the names of the consumers that read one.
 func checkTrees(t *testing.T, trees []string) map[string]bool {
 	t.Helper()
 	met := map[string]bool{}
@@ -155,7 +154,7 @@ func findFiles(t *testing.T, trees []string) []rendered {
 			}
 			consumer, ok := Find(below)
 			if !ok {
-				t.Errorf("%s: nobody is known to read this file; add its consumer to All", path)
+				t.Errorf("%s: no consumer reads this file; add one to All", path)
 				return nil
 			}
 			contents, err := os.ReadFile(path)

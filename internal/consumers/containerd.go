@@ -17,12 +17,12 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// checkContainerd lets containerd itself load the configuration and print what is then in effect. Its loader accepts
-// almost everything, so three things must hold: no warning (misspelt keys), no plugin that it does not know (it keeps
-// their tables without a word), and every value that was written is in effect.
+// checkContainerd loads the configuration with containerd itself and reads what is then in effect. Its loader accepts almost
+// everything, so three things must hold: no warning (misspelt keys), no unknown plugin (it silently keeps their tables), and
+// every value in the file is in effect.
 func checkContainerd(ctx context.Context, contents []byte, o Options) error {
 	if o.Containerd == "" {
-		return fmt.Errorf("%w: needs WMCO_CONTAINERD, the path of a containerd for this machine (make bin/tools/containerd)", ErrUnavailable)
+		return fmt.Errorf("%w: needs WMCO_CONTAINERD, the path of a containerd for this system (make bin/tools/containerd)", ErrUnavailable)
 	}
 	var written map[string]any
 	if err := toml.Unmarshal(contents, &written); err != nil {
@@ -62,7 +62,7 @@ func containerdConfig(ctx context.Context, program string, args ...string) (map[
 // windowsPlugins have settings and exist in the Windows build only, so the Linux build that runs here lists them nowhere.
 var windowsPlugins = []string{}
 
-// unknownPlugins names the plugins that are configured and that containerd's own default configuration lacks.
+// unknownPlugins returns an error for every configured plugin that containerd's default configuration lacks.
 func unknownPlugins(written, defaults map[string]any) error {
 	configured, _ := written["plugins"].(map[string]any)
 	known, _ := defaults["plugins"].(map[string]any)
@@ -75,7 +75,7 @@ func unknownPlugins(written, defaults map[string]any) error {
 	return errors.Join(errs...)
 }
 
-// differences names every value that was written and has another effect, or none.
+// differences returns an error for every value in the file that is not in effect.
 func differences(at []string, written, effective any) error {
 	table, ok := written.(map[string]any)
 	if !ok {
@@ -95,7 +95,7 @@ func differences(at []string, written, effective any) error {
 	return errors.Join(errs...)
 }
 
-// sameValue compares two values; 30m and 30m0s are one duration.
+// sameValue compares two values; 30m and 30m0s are the same duration.
 func sameValue(a, b any) bool {
 	if reflect.DeepEqual(a, b) {
 		return true
@@ -110,8 +110,8 @@ func sameValue(a, b any) bool {
 	return err == nil && err2 == nil && dx == dy
 }
 
-// checkHosts reads a hosts file as far as its syntax goes; what it makes containerd do is tested with containerd's own
-// resolver, where registries are.
+// checkHosts checks the syntax of a hosts file. What containerd does with it is tested with its own resolver in
+// internal/resolvers.
 func checkHosts(_ context.Context, contents []byte, _ Options) error {
 	var hosts struct {
 		Server string         `toml:"server"`

@@ -25,7 +25,7 @@ func checkCredentialProvider(_ context.Context, contents []byte, o Options) erro
 	if err != nil {
 		return err
 	}
-	// The kubelet registers a name once per process and panics on the second: every call has names of its own.
+	// The kubelet panics when a name is registered twice in one process, so every call uses new names.
 	suffix := "-" + filepath.Base(programs)
 	for i := range config.Providers {
 		p := &config.Providers[i]

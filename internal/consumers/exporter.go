@@ -10,7 +10,7 @@ import (
 )
 
 // checkExporter reads the web configuration as windows_exporter does, through the same version of its toolkit, down to
-// the TLS configuration, with a certificate of this machine.
+// the TLS configuration, with a certificate made here.
 func checkExporter(_ context.Context, contents []byte, o Options) error {
 	var config web.Config
 	if err := yaml.UnmarshalStrict(contents, &config); err != nil {

@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// windowsPath is an absolute path on a drive. The programs resolve any other one against the kubeconfig's folder.
+// windowsPath is an absolute path on a drive. The programs resolve any other path relative to the kubeconfig.
 var windowsPath = regexp.MustCompile(`^[A-Z]:\\`)
 
 // checkKubeconfig reads a kubeconfig as every Kubernetes client does, down to the HTTP client that it makes from it. The
-// certificates that it names are on the node; this machine stands in others for them.
+// certificates that it names are on the node, so they are replaced by others.
 func checkKubeconfig(_ context.Context, contents []byte, o Options) error {
 	// client-go ignores unknown fields.
 	if err := yaml.UnmarshalStrict(contents, &clientcmdv1.Config{}); err != nil {
@@ -45,7 +45,7 @@ func checkKubeconfig(_ context.Context, contents []byte, o Options) error {
 	return err
 }
 
-// replaceFiles puts certificates of this machine in place of those that the kubeconfig names.
+// replaceFiles replaces the paths of certificates in the kubeconfig by those of test certificates.
 func replaceFiles(config *api.Config, pair string) error {
 	var errs []error
 	replace := func(name string, file *string) {

@@ -16,7 +16,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/apis/config/validation"
 	"k8s.io/kubernetes/pkg/kubelet/eviction"
 
-	// The kubelet's own packages register its feature gates, those of logging included.
+	// The kubelet's own packages register its feature gates, including those of logging.
 	_ "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
@@ -28,7 +28,7 @@ func checkKubelet(_ context.Context, contents []byte, _ Options) error {
 		return err
 	}
 	errs := []error{kubeletOnWindows(kc), kubeletQuantities(kc)}
-	// Of the validation's Linux-only part, nothing then speaks: it looks at the cgroup version of this machine.
+	// This turns off the Linux-only part of the validation, which reads the cgroup version of this system.
 	kc.FailCgroupV1 = false
 	kc.SingleProcessOOMKill = nil
 	kc.UserNamespaces = nil

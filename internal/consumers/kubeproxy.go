@@ -23,7 +23,7 @@ func checkKubeProxy(_ context.Context, contents []byte, _ Options) error {
 		return fmt.Errorf("a %s, not a KubeProxyConfiguration of %s", kind, v1alpha1.SchemeGroupVersion)
 	}
 	var errs []error
-	// The one rule that asks for the platform it runs on (validateProxyMode): Windows has one mode.
+	// The one rule that depends on the system of the program (validateProxyMode): Windows has one mode.
 	if proxy.Mode != config.ProxyModeKernelspace {
 		errs = append(errs, fmt.Errorf("mode %q: Windows has only %s", proxy.Mode, config.ProxyModeKernelspace))
 	}

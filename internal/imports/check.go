@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// check returns every way in which the packages of a module break the rules, sorted; a package without a row is one.
+// check returns every violation of the rules in a module, sorted. A package without a row is a violation.
 func check(g graph, rules []rule) []string {
 	var out []string
 	for _, path := range slices.Sorted(maps.Keys(g.packages)) {
@@ -30,7 +30,7 @@ func (g graph) checkPackage(own string, rules []rule) []string {
 	return slices.Concat(g.checkImports(own, r, rules), g.checkLinks(own, r))
 }
 
-// checkImports holds the direct imports of our packages against the row.
+// checkImports compares the direct imports of a package with its row.
 func (g graph) checkImports(own string, r rule, rules []rule) []string {
 	var out []string
 	for _, path := range g.packages[g.full(own)].Imports {
@@ -46,8 +46,8 @@ func (g graph) checkImports(own string, r rule, rules []rule) []string {
 	return out
 }
 
-// checkLinks holds everything that a package links against the row; of the packages that one pattern forbids, the one
-// with the shortest chain is told.
+// checkLinks compares everything that a package links with its row. Of the packages that match one pattern, it returns the
+// one with the shortest chain.
 func (g graph) checkLinks(own string, r rule) []string {
 	chains := g.chains(g.full(own))
 	shortest := map[string][]string{}
@@ -78,7 +78,7 @@ func (g graph) checkLinks(own string, r rule) []string {
 	return out
 }
 
-// ruleFor returns the most specific row for a package of ours.
+// ruleFor returns the most specific row for a package of the module.
 func ruleFor(own string, rules []rule) (rule, bool) {
 	var best rule
 	found := false
@@ -90,7 +90,7 @@ func ruleFor(own string, rules []rule) (rule, bool) {
 	return best, found
 }
 
-// own returns the name of a package inside the module, and whether it is there.
+// own returns the name of a package inside the module, and whether it is in the module.
 func (g graph) own(path string) (string, bool) {
 	return strings.CutPrefix(path, g.module+"/")
 }

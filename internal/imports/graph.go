@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// pkg is what the go command says about one package.
+// pkg is one package in the output of go list.
 type pkg struct {
 	ImportPath string
 	Standard   bool
 	Imports    []string
-	// DepOnly marks a package that is here only because another one links it.
+	// DepOnly is true for a package that is only a dependency of another one.
 	DepOnly bool
 }
 
@@ -27,7 +27,7 @@ type graph struct {
 	packages map[string]pkg
 }
 
-// load asks the go command for all packages of the module in dir, as they are built for the system goos.
+// load returns all packages of the module in dir as they are built for goos.
 func load(ctx context.Context, dir, goos string) (graph, error) {
 	module, err := golist(ctx, dir, goos, "-m")
 	if err != nil {

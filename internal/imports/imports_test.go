@@ -11,7 +11,7 @@ import (
 
 const root = "../.."
 
-func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
+func TestImportsFollowTable(t *testing.T) {
 	readSources(t)
 	for _, goos := range []string{"linux", "windows"} {
 		t.Run(goos, func(t *testing.T) {
@@ -26,7 +26,7 @@ func TestPackagesImportOnlyWhatTheTableAllows(t *testing.T) {
 	}
 }
 
-func TestPureCodeReadsNoClockFileNetworkOrChance(t *testing.T) {
+func TestPureCode(t *testing.T) {
 	for dir, banned := range pure {
 		violations, err := checkPurity(filepath.Join(root, dir), banned)
 		if err != nil {
@@ -38,8 +38,8 @@ func TestPureCodeReadsNoClockFileNetworkOrChance(t *testing.T) {
 	}
 }
 
-// The fixture is a module of its own that breaks every kind of rule.
-func TestCheckFindsWhatTheFixtureBreaks(t *testing.T) {
+// testdata/bad is a module that breaks every kind of rule.
+func TestCheckFindsViolations(t *testing.T) {
 	g, err := load(t.Context(), "testdata/bad", "linux")
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func TestCheckFindsWhatTheFixtureBreaks(t *testing.T) {
 	})
 }
 
-func TestCheckPurityFindsWhatTheFixtureBreaks(t *testing.T) {
+func TestCheckPurityFindsViolations(t *testing.T) {
 	got, err := checkPurity("testdata/bad/render", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestCheckPurityFindsWhatTheFixtureBreaks(t *testing.T) {
 	})
 }
 
-func TestThePlanMayNotReadOrWait(t *testing.T) {
+func TestCheckPurityFindsReadsInPlan(t *testing.T) {
 	got, err := checkPurity("testdata/bad/applier/plan", pure["applier/plan"])
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestThePlanMayNotReadOrWait(t *testing.T) {
 	})
 }
 
-func TestARowCoversWhatIsBelowItUnlessThatHasItsOwn(t *testing.T) {
+func TestMostSpecificRowApplies(t *testing.T) {
 	for own, want := range map[string]string{
 		"render":              "render",
 		"render/views":        "render",
@@ -112,8 +112,8 @@ func TestARowCoversWhatIsBelowItUnlessThatHasItsOwn(t *testing.T) {
 	}
 }
 
-// readSources looks at every Go file of the module: the cache of go test knows only the files that a test itself has
-// looked at, and would otherwise repeat yesterday's answer of go list.
+// readSources stats every Go file of the module: the cache of go test knows only the files that the test itself opens, and
+// would otherwise repeat an old result of go list.
 func readSources(t *testing.T) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {

@@ -12,24 +12,24 @@ import (
 	"strings"
 )
 
-// Pure code uses none of these packages. The libraries that it links do, so this is read from its own source.
-// path/filepath is here because it joins paths as the machine that runs it does.
+// Pure code must not use these packages. Libraries that it links do, so only its own source is checked.
+// path/filepath is one of them because its result depends on the system.
 var (
-	// pure are the folders of pure code, with what each must not use beside impure.
+	// pure are the folders of pure code, with the packages that each must not use besides impure.
 	pure = map[string][]string{
 		"bundle": nil, "render": nil, "templates": nil,
-		"applier/plan": {"bufio", "context", "io/..."}, // it takes values and returns values, so it never waits or reads
+		"applier/plan": {"bufio", "context", "io/..."}, // values in, values out: it neither waits nor reads
 	}
 	impure  = []string{"os/...", "net/...", "math/rand/...", "crypto/rand", "path/filepath", "syscall", "io/ioutil"}
 	allowed = []string{"net/netip", "net/url"}
-	// impureTime is what reads the clock or the machine's time zone in package time.
+	// impureTime are the functions of package time that read the clock or the local time zone.
 	impureTime = []string{
 		"After", "AfterFunc", "LoadLocation", "Local", "NewTicker", "NewTimer", "Now", "Since", "Sleep", "Tick", "Until",
 	}
 )
 
-// checkPurity returns every use of the clock, files, the environment, the network or chance in the Go files of dir and
-// below, tests left out, each with its place. Other packages may be banned as well.
+// checkPurity returns every use of the clock, files, the environment, the network or random numbers in the Go files of dir
+// and below, without tests, with file and line. banned are further packages that are violations.
 func checkPurity(dir string, banned []string) ([]string, error) {
 	var out []string
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -56,7 +56,7 @@ func checkPurity(dir string, banned []string) ([]string, error) {
 	return out, err
 }
 
-// use is one place that breaks the rule.
+// use is one violation.
 type use struct {
 	at   token.Pos
 	name string

@@ -1,6 +1,5 @@
-// Package imports keeps the import table of the design: which package may import which of ours, and what none of its
-// dependencies may be. It reads what the go command says about the packages and the syntax of the pure ones; it runs
-// and changes nothing.
+// Package imports tests the import table of the design: which packages of the module a package may import, and which
+// packages it must not link. It reads the output of go list and the source of pure packages.
 //
 //	go list -deps (linux, windows) --> graph --table--> violations, each with the chain of imports that leads there
 //	source of bundle, render, ...  --> banned imports and calls, each with its place
@@ -9,30 +8,30 @@ package imports
 // rule is one row of the table. It covers its package and the packages below it that have no row of their own; packages
 // of one row may import each other.
 //
-// Packages of ours are written without the module's name, others in full (their first element has a dot). A trailing
-// "/..." includes everything below.
+// Packages of the module are written without its name, others in full (their first element has a dot). A trailing "/..."
+// includes everything below.
 type rule struct {
 	pkg string
-	// anything lifts the row's limits.
+	// anything is true for a row without limits.
 	anything bool
-	// imports are the packages of ours that it may import.
+	// imports are the packages of the module that it may import.
 	imports []string
-	// only, where set, are the packages of others that it may link beside the standard library.
+	// only, where set, are the packages of other modules that it may link besides the standard library.
 	only []string
-	// never are packages that it must not link, however far down.
+	// never are the packages that it must not link, directly or indirectly.
 	never []string
 }
 
-// cluster and remote are what nothing pure links.
+// cluster and remote are packages that no pure package links.
 var (
 	cluster = []string{"k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/..."}
 	remote  = []string{"golang.org/x/crypto/ssh/...", "github.com/pkg/sftp/..."}
 	windows = []string{"golang.org/x/sys/windows/...", "github.com/Microsoft/go-winio/...", "github.com/Microsoft/hcsshim/...", "github.com/Microsoft/hnslib/...", "github.com/go-ole/go-ole/..."}
-	// rendering is what no program on a node holds.
+	// rendering are packages that no program on a node links.
 	rendering = []string{"render", "render/mirrors", "templates"}
 )
 
-// table is the design's, row by row.
+// table is the import table of the design.
 var table = []rule{
 	{
 		pkg:  "bundle",
@@ -144,7 +143,7 @@ var table = []rule{
 	},
 	{
 		pkg: "cmd/wmco-node",
-		// folderhost is what the program works on where it is not on Windows.
+		// Where it is not on Windows, the program works on a folderhost.
 		imports: []string{"applier", "applier/plan", "applier/agent", "applier/hosttest/folderhost", "applier/hosttest/simulation", "applier/winhost", "bundle", "bundle/archive"},
 		never:   join(rendering, remote),
 	},

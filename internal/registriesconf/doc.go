@@ -1,4 +1,4 @@
-// Package registriesconf holds render/mirrors against the code with which OpenShift configures its Linux nodes:
+// Package registriesconf compares render/mirrors with the code with which OpenShift configures its Linux nodes:
 // openshift/runtime-utils, which the machine-config-operator calls for registries.conf. It is a module of its own, because
 // the operator must not link it.
 //
@@ -7,5 +7,5 @@
 //	                                   +--> the machine-config-operator's rules --> refused? -----+--> equal
 //	                                   +--> mirrors.Build --> findings of severity error ---------+
 //
-// It knows nothing of hosts files: what containerd makes of the chains is for others to test.
+// Hosts files are not part of it: package resolvers tests what containerd does with the chains.
 package registriesconf

@@ -12,14 +12,14 @@ import (
 	"wmco/render/mirrors"
 )
 
-// cluster is the objects that say something about mirrors.
+// cluster is the objects about mirrors in a cluster.
 type cluster struct {
 	digests  []*configv1.ImageDigestMirrorSet
 	tags     []*configv1.ImageTagMirrorSet
 	policies []*operatorv1alpha1.ImageContentSourcePolicy
 }
 
-// sets are the same objects for render/mirrors.
+// sets returns the same objects for render/mirrors.
 func (c cluster) sets() []mirrors.Set {
 	var sets []mirrors.Set
 	add := func(kind mirrors.SetKind, object, field, source string, list []string, policy configv1.MirrorSourcePolicy) {
@@ -61,35 +61,35 @@ func imageMirrors(list []string) []configv1.ImageMirror {
 	return out
 }
 
-// generator reads a cluster out of bytes. Each byte decides one thing, so that a changed byte is a changed cluster.
-// Behind the end there are zeros.
+// generator makes a cluster from bytes. Each byte decides one thing, so that another byte makes another cluster. After the
+// last byte it reads zeros.
 type generator struct {
 	data []byte
-	// names are the few that this cluster is made of, so that sources and mirrors collide.
+	// names are the few names of this cluster, so that sources and mirrors collide.
 	names []string
-	// odd tells that names may be odd as well.
+	// odd is true if names may also be odd ones.
 	odd  bool
 	rule policyRule
 }
 
-// policyRule is how entries get their policy.
+// policyRule is the rule by which entries get their policy.
 type policyRule string
 
 const (
 	noPolicy policyRule = "none"
-	// bySource is a policy that all entries of a source agree on, with mirrors that it allows: what chance rarely gives.
+	// bySource gives all entries of a source the same policy and mirrors that it allows, which random choices rarely do.
 	bySource policyRule = "by source"
 	anyOfAPI policyRule = "any of the API's"
 	anyText  policyRule = "any"
 )
 
-// Everything that the API accepts as source and, but for the wildcard, as mirror. Neighbours collide.
+// Names that the API accepts as source and, except for wildcards, as mirror. Neighbours collide.
 var good = []string{
 	"b.io", "b.io/x", "b.io/x/y", "a.io:5000", "a.io:5000/x", "a.io:5000/x/y", "c.io", "c.io/x", "B.io", "B.io/x",
 	"registry-1.docker.io/library", "docker.io/library", "docker.io", "localhost:5000", "m.io/x", "*.io", "z.io/m/x/y",
 }
 
-// odd is what somebody writes once; some of it is right.
+// odd are unusual names; some of them are valid.
 var odd = []string{
 	"", "docker://b.io", "https://b.io/x", "b.io:tag", "b.io/x:1.0", "b.io/X", "b.io/x@sha256:00", "b.io/", "/x", "b_b.io", "b.io/x__y", "b.io/x___y",
 	"b.io/x--y", "b.io/x._y", "b.io/-x", "-b.io", "b-.io", "b..io", ".io", "*", "*.", "*.io/x", "*.io:80", "*.*.io", "b.*.io", "x.*", " b.io", "b.io\n", "ü.io", "::1", "[::1]:80", "b.io:", "b.io:0",
@@ -161,10 +161,10 @@ func (g *generator) list(source string) []string {
 	return list
 }
 
-// closed tells whether the rule bySource gives the source the policy Never.
+// closed reports whether the rule bySource gives the source the policy Never.
 func (g *generator) closed(source string) bool { return slices.Index(g.names, source)%2 == 0 }
 
-// name is one of the cluster's few, now and then an odd one, or the next bytes as they are.
+// name returns one of the names of the cluster, sometimes an odd one, or the next bytes.
 func (g *generator) name() string {
 	switch kind := g.below(256); {
 	case kind < 252 || !g.odd:

@@ -19,7 +19,7 @@ func entry(source string, digests, tags []string, blocked bool) mirrorstest.Entr
 	return mirrorstest.Entry{Source: source, Digests: digests, Tags: tags, Blocked: blocked}
 }
 
-// openShift are the entries that OpenShift's own code writes.
+// openShift returns the entries that OpenShift's own code writes.
 func openShift(t *testing.T, c cluster) []mirrorstest.Entry {
 	t.Helper()
 	var conf sysregistriesv2.V2RegistriesConf
@@ -45,7 +45,7 @@ func openShift(t *testing.T, c cluster) []mirrorstest.Entry {
 	return out
 }
 
-// compare holds the entries and the verdict on one cluster against OpenShift's, and returns its own.
+// compare compares the entries and the findings of one cluster with OpenShift's, and returns them.
 func compare(t *testing.T, c cluster) (entries []mirrorstest.Entry, refused string) {
 	t.Helper()
 	entries = openShift(t, c)
@@ -61,10 +61,10 @@ func compare(t *testing.T, c cluster) (entries []mirrorstest.Entry, refused stri
 		return entries, refused
 	}
 	if len(result.Files) != 0 {
-		t.Fatalf("refused, but with files: %+v", result.Files)
+		t.Fatalf("refused, but files were returned: %+v", result.Files)
 	}
 	if !mirrorstest.Refuses(result.Findings, refused) {
-		t.Fatalf("OpenShift says %q\nours: %+v\nof %+v", refused, result.Findings, c.sets())
+		t.Fatalf("OpenShift: %q\nours: %+v\nof %+v", refused, result.Findings, c.sets())
 	}
 	return entries, refused
 }
@@ -85,7 +85,7 @@ func randomBytes(random *rand.Rand) []byte {
 	return data
 }
 
-// TestMergeRandomClusters also counts what the clusters hold, so that a generator that became tame is noticed.
+// TestMergeRandomClusters also counts the kinds of clusters, so that a generator that no longer makes them fails.
 func TestMergeRandomClusters(t *testing.T) {
 	const cases = 20_000
 	random := rand.New(rand.NewPCG(1, 2))
@@ -120,7 +120,7 @@ func TestMergeRandomClusters(t *testing.T) {
 	}
 }
 
-// orderLost tells whether a cycle was broken: some entry wanted two mirrors the other way round.
+// orderLost reports whether a cycle was broken: some entry has two mirrors in the other order.
 func orderLost(c cluster, e mirrorstest.Entry) bool {
 	for _, s := range c.sets() {
 		list := e.Digests
@@ -174,7 +174,7 @@ func join(list ...cluster) cluster {
 	return out
 }
 
-// TestVectors: both give what was written down by hand. render/mirrors has a copy of the table.
+// TestVectors compares both with results written by hand. render/mirrors has a copy of the table.
 func TestVectors(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster cluster
@@ -206,7 +206,7 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestRefusals: the operator's message is one of ours, and what it accepts we accept.
+// TestRefusals checks that each message of the machine-config-operator has a finding, and that what it accepts has none.
 func TestRefusals(t *testing.T) {
 	const conflict = `conflicting mirrorSourcePolicy is set for the same source "s" in imagedigestmirrorsets, imagetagmirrorsets, or imagecontentsourcepolicies`
 	for name, c := range map[string]struct {

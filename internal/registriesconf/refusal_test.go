@@ -14,10 +14,10 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// refusal is the first thing for which the machine-config-operator refuses all of the objects, in its words
-// (validateRegistriesConfScopes in its pkg/controller/container-runtime-config/helpers.go); empty where it accepts them.
-// It is written from its rules, not from render/mirrors: digest sets come first, then content source policies, then tag
-// sets; a source has one policy in all of them, even in an entry without mirrors, and no policy is Allow.
+// refusal returns the first error for which the machine-config-operator refuses all objects, in its words
+// (validateRegistriesConfScopes in its pkg/controller/container-runtime-config/helpers.go); empty if it accepts them.
+// It follows the rules of that operator and shares no code with render/mirrors: digest sets come first, then content source
+// policies, then tag sets; a source has one policy in all of them, even in an entry without mirrors, and no policy is Allow.
 func refusal(c cluster) string {
 	r := rules{policies: map[string]configv1.MirrorSourcePolicy{}}
 	for _, o := range c.digests {
@@ -75,7 +75,7 @@ func (r *rules) broken(source string, list []string, policy configv1.MirrorSourc
 	return ""
 }
 
-// schema is what the API says about one entry. The machine-config-operator uses the same patterns.
+// schema is the API schema of one entry. The machine-config-operator uses the same patterns.
 type schema struct {
 	source, mirror *regexp.Regexp
 	policies       []string
@@ -107,7 +107,7 @@ var api = sync.OnceValue(func() schema {
 	}
 })
 
-// at follows keys and indices into a YAML document.
+// at returns the value at a path of keys and indices in a YAML document.
 func at(node any, path ...any) any {
 	for _, p := range path {
 		if i, ok := p.(int); ok {

@@ -12,7 +12,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// registries24 is what containerd's CRI plugin makes of config_path (internal/cri/server/images, registryHosts).
+// registries24 returns the registry hosts as containerd's CRI plugin does with config_path (internal/cri/server/images, registryHosts).
 func registries24(ctx context.Context, c Client) docker.RegistryHosts {
 	return config.ConfigureHosts(ctx, config.HostOptions{HostDir: config.HostDirFromRoot(c.Root), Credentials: c.Credentials, UpdateClient: c.update})
 }
@@ -43,7 +43,7 @@ func pull24(ctx context.Context, c Client, ref string) (Pulled, error) {
 	}.pull(ctx, ref)
 }
 
-// Push puts an image into the registry of the reference with containerd's own pusher.
+// Push pushes an image to the registry of the reference with containerd's own pusher.
 func Push(ctx context.Context, c Client, ref string, i Image) error {
 	p, err := docker.NewResolver(docker.ResolverOptions{Hosts: registries24(ctx, c)}).Pusher(ctx, ref)
 	if err != nil {

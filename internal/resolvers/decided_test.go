@@ -28,7 +28,7 @@ func set(kind mirrors.SetKind, source string, policy mirrors.Policy, list ...str
 	return mirrors.Set{Kind: kind, Source: source, Policy: policy, Mirrors: list}
 }
 
-// inputs puts every set into an object of its own.
+// inputs returns inputs in which every set is its own object.
 func inputs(sets ...mirrors.Set) mirrors.Inputs {
 	in := mirrors.Inputs{Sets: sets, Scopes: mirrors.Scopes{Ref: bundle.Ref{Kind: "Image", Name: "cluster"}}}
 	for i := range in.Sets {
@@ -42,17 +42,17 @@ func scoped(in mirrors.Inputs, insecure, blocked, allowed []string) mirrors.Inpu
 	return in
 }
 
-// decided is one outcome that was decided on: what pulls try, and which findings say that something is not as asked.
+// decided is one decided outcome: the places that pulls try, and the reasons of the findings.
 type decided struct {
 	name string
 	in   mirrors.Inputs
-	// partial is Closed where it is empty.
+	// partial is Closed if it is empty.
 	partial mirrors.PartialNever
-	// tries are the hosts and paths by "digest image" or "tag image", behind https:// where nothing else is said.
+	// tries are the hosts and paths by "digest image" or "tag image", with https:// unless they have another scheme.
 	tries map[string]string
-	// reasons are those of the mirrors' warnings and errors.
+	// reasons are the reasons of warnings and errors about mirrors.
 	reasons string
-	// absent are the directories that must not be there.
+	// absent are the directories that must not exist.
 	absent []string
 }
 
@@ -61,9 +61,9 @@ func TestDecidedOutcomes(t *testing.T) {
 	list := func(s ...string) []string { return s }
 	tests := []decided{
 		// Merging lists.
-		{name: "two lists that overlap", in: inputs(set(idms, "s.io", "", "a.io", "b.io", "c.io"), set(idms, "s.io", "", "c.io", "d.io", "e.io")),
+		{name: "two overlapping lists", in: inputs(set(idms, "s.io", "", "a.io", "b.io", "c.io"), set(idms, "s.io", "", "c.io", "d.io", "e.io")),
 			tries: map[string]string{"digest s.io/x": "a.io/x b.io/x c.io/x d.io/x e.io/x s.io/x", "tag s.io/x": "s.io/x"}},
-		{name: "two lists that overlap, in the other order", in: inputs(set(idms, "s.io", "", "c.io", "d.io", "e.io"), set(idms, "s.io", "", "a.io", "b.io", "c.io")),
+		{name: "two overlapping lists in the other order", in: inputs(set(idms, "s.io", "", "c.io", "d.io", "e.io"), set(idms, "s.io", "", "a.io", "b.io", "c.io")),
 			tries: map[string]string{"digest s.io/x": "a.io/x b.io/x c.io/x d.io/x e.io/x s.io/x"}},
 		{name: "the order of one list is kept", in: inputs(set(idms, "s.io", "", "z.io", "m.io", "a.io")),
 			tries: map[string]string{"digest s.io/x": "z.io/x m.io/x a.io/x s.io/x"}},
@@ -140,9 +140,9 @@ func TestDecidedOutcomes(t *testing.T) {
 			tries: map[string]string{"tag s.io/x": "any://a.m.io/x s.io/x", "tag a.m.io/x": "a.m.io/x"}, reasons: "InsecureNotRepresentable"},
 		{name: "a host that begins with http", in: inputs(set(itms, "httpbin.io", never, "https.io")), tries: map[string]string{"tag httpbin.io/x": "https.io/x"}},
 
-		{name: "Never keeps digests at the mirrors and gives no tags", in: inputs(set(idms, "s.io", never, "a.io", "b.io")),
+		{name: "NeverContactSource with mirrors for digests only", in: inputs(set(idms, "s.io", never, "a.io", "b.io")),
 			tries: map[string]string{"digest s.io/x": "a.io/x b.io/x", "tag s.io/x": ""}},
-		{name: "Never with no mirror left", in: inputs(set(idms, "s.io/a", never, "m.io/b")), tries: map[string]string{"digest s.io/a/x": "", "tag s.io/x": ""}, reasons: "MirrorNotRepresentable NeverWidened"},
+		{name: "NeverContactSource without a usable mirror", in: inputs(set(idms, "s.io/a", never, "m.io/b")), tries: map[string]string{"digest s.io/a/x": "", "tag s.io/x": ""}, reasons: "MirrorNotRepresentable NeverWidened"},
 		{name: "a blocked registry", in: scoped(inputs(), nil, list("s.io"), nil), tries: map[string]string{"digest s.io/x": "", "tag s.io/x": "", "tag t.io/x": "t.io/x"}},
 		{name: "a blocked registry with mirrors", in: scoped(inputs(set(itms, "s.io", "", "m.io")), nil, list("s.io"), nil), tries: map[string]string{"tag s.io/x": "m.io/x"}},
 		{name: "a blocked mirror", in: scoped(inputs(set(itms, "s.io", "", "m.io", "n.io")), nil, list("m.io"), nil), tries: map[string]string{"tag s.io/x": "n.io/x s.io/x"}},
@@ -152,14 +152,14 @@ func TestDecidedOutcomes(t *testing.T) {
 			tries: map[string]string{
 				"tag s.io/x": "m.io/x s.io/x", "tag t.io/x": "", "tag u.io:5000/x": "u.io:5000/x", "tag other.io/x": "", "tag docker.io/library/x": "registry-1.docker.io/library/x",
 			}},
-		{name: "allowed with a port means that port", in: scoped(inputs(), nil, nil, list("s.io:5000")), tries: map[string]string{"tag s.io:5000/x": "s.io:5000/x", "tag s.io/x": ""}},
-		{name: "Never on a part of a mirror", in: inputs(set(idms, "m.io/a", never, "n.io/a"), set(idms, "s.io", "", "m.io")),
+		{name: "an allowed registry with a port", in: scoped(inputs(), nil, nil, list("s.io:5000")), tries: map[string]string{"tag s.io:5000/x": "s.io:5000/x", "tag s.io/x": ""}},
+		{name: "NeverContactSource on a part of a mirror", in: inputs(set(idms, "m.io/a", never, "n.io/a"), set(idms, "s.io", "", "m.io")),
 			tries: map[string]string{"digest s.io/x": "m.io/x s.io/x"}, reasons: "MirrorScopeWidened NeverNotKept NeverWidened"},
-		{name: "the source in front, for a part", in: inputs(set(idms, "x.io/a", "", "x.io/a", "m.io/a"), set(idms, "x.io/b", "", "m.io/b")),
+		{name: "a part with the source as first mirror", in: inputs(set(idms, "x.io/a", "", "x.io/a", "m.io/a"), set(idms, "x.io/b", "", "m.io/b")),
 			tries: map[string]string{"digest x.io/a/i": "m.io/a/i x.io/a/i"}, reasons: "MirrorOrderNotKept MirrorScopeWidened"},
 		{name: "an allowed part", in: scoped(inputs(), nil, nil, list("s.io/a")), tries: map[string]string{"tag s.io/b/x": "s.io/b/x", "tag t.io/x": ""}, reasons: "AllowWidened"},
 		{name: "an allowed wildcard", in: scoped(inputs(), nil, nil, list("*.s.io")), tries: map[string]string{"tag a.s.io/x": ""}, reasons: "AllowNotRepresentable"},
-		{name: "an allowed wildcard, left open", partial: mirrors.Open, in: scoped(inputs(), nil, nil, list("*.s.io")), tries: map[string]string{"tag a.s.io/x": "a.s.io/x", "tag t.io/x": "t.io/x"}, reasons: "AllowNotRepresentable"},
+		{name: "an allowed wildcard, partialNever Open", partial: mirrors.Open, in: scoped(inputs(), nil, nil, list("*.s.io")), tries: map[string]string{"tag a.s.io/x": "a.s.io/x", "tag t.io/x": "t.io/x"}, reasons: "AllowNotRepresentable"},
 		{name: "allowed and insecure", in: scoped(inputs(), list("s.io"), nil, list("s.io")), tries: map[string]string{"tag s.io/x": "any://s.io/x"}},
 		{name: "allowed and blocked", in: scoped(inputs(), nil, list("s.io"), list("t.io")), reasons: "MirrorsRefused"},
 	}
@@ -178,7 +178,7 @@ func checkDecided(t *testing.T, test decided) {
 	}
 	for _, directory := range test.absent {
 		if text, found := files[directory]; found {
-			t.Errorf("there is a file %s:\n%s", directory, text)
+			t.Errorf("unexpected file %s:\n%s", directory, text)
 		}
 	}
 	root := t.TempDir()
@@ -206,10 +206,10 @@ func checkDecided(t *testing.T, test decided) {
 			}
 		}
 	}
-	complaints.take() // TestPullsGoWhereOpenShiftMeans is about these
+	complaints.take() // TestPullsMatchOpenShift checks these
 }
 
-// reasons are those of the warnings and errors about mirrors, sorted.
+// reasons returns the reasons of the warnings and errors about mirrors, sorted.
 func reasons(findings bundle.Findings) []string {
 	list := []string{}
 	for _, f := range findings {
@@ -219,7 +219,7 @@ func reasons(findings bundle.Findings) []string {
 	}
 	slices.Sort(list)
 	if len(list) > 0 && list[0] == "MirrorsRefused" {
-		return list[:1] // one for each object that takes part
+		return list[:1] // one finding for each object
 	}
 	return list
 }

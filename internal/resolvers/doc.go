@@ -1,11 +1,11 @@
-// Package resolvers gives rendered hosts files to containerd's own resolvers, of the version that nodes get and of the
-// one that nodes taken over from another operator still run, and asks them where they would look for an image. It is a
+// Package resolvers tests rendered hosts files with containerd's own resolvers: the version that nodes get, and the one that
+// adopted nodes may still run. It compares the places where they look for an image with what OpenShift means. It is a
 // module of its own, because the operator must not link containerd.
 //
 //	mirror sets --render--> hosts.toml --containerd--> URLs, in order --.
 //	     |                                                              >-- the same, or a finding says what differs
-//	     '-------- what OpenShift means, written here once more --------'
+//	     '-------- what OpenShift means, implemented again   --------'
 //
-// Real registries, proxies and token servers on loopback addresses show that pulls then do what the lists say. Only the
-// choice of the directory depends on the system: package windir is for a test program that runs on Windows.
+// Pulls from real registries, proxies and token servers on loopback addresses prove the same. Only the choice of the
+// directory depends on the system: package windir has its test for Windows.
 package resolvers

@@ -17,15 +17,15 @@ import (
 
 // Engine is one version of containerd's resolver.
 type Engine struct {
-	// Version is containerd's.
+	// Version is the version of containerd.
 	Version string
-	// Hosts are the endpoints of a registry host, in the order in which they are tried.
+	// Hosts returns the endpoints of a registry host in the order in which they are tried.
 	Hosts func(Client, string) ([]Host, error)
-	// Pull resolves a reference and fetches all that it leads to.
+	// Pull resolves a reference and fetches the image.
 	Pull func(context.Context, Client, string) (Pulled, error)
 }
 
-// Engines are the version that is shipped, then the one that nodes taken over still run.
+// Engines are the version that is shipped, then the one that adopted nodes may still run.
 func Engines() []Engine {
 	return []Engine{
 		{Version: "2.4.2", Hosts: hosts24, Pull: pull24},
@@ -33,13 +33,13 @@ func Engines() []Engine {
 	}
 }
 
-// Client is what containerd on a node brings to the hosts files.
+// Client is the configuration of a containerd besides the hosts files.
 type Client struct {
 	// Root is the folder of the hosts files (config_path).
 	Root string
-	// Credentials are those that kubelet passes for the image; containerd asks for them with the name of the endpoint.
+	// Credentials returns those that the kubelet passes for the image. containerd calls it with the name of the endpoint.
 	Credentials func(host string) (user, password string, err error)
-	// Update changes the HTTP clients before their use; a test resolves names with it.
+	// Update changes the HTTP clients before their use, so that a test can resolve names.
 	Update func(*http.Client) error
 }
 
@@ -52,7 +52,7 @@ func (c Client) update(client *http.Client) error {
 
 // Host is one endpoint.
 type Host struct {
-	// Scheme is http, https, or any: https without a look at the certificate, then http.
+	// Scheme is http, https, or any: https without checking the certificate, then http.
 	Scheme string
 	Host   string
 	Path   string
@@ -64,7 +64,7 @@ type Host struct {
 // Any is the scheme of an endpoint that is tried with TLS, then without.
 const Any = "any"
 
-// scheme tells what an endpoint is spoken to with.
+// scheme returns the scheme of an endpoint.
 func scheme(scheme string, transport http.RoundTripper) string {
 	if !strings.HasSuffix(fmt.Sprintf("%T", transport), ".httpFallback") {
 		return scheme
@@ -76,12 +76,12 @@ func scheme(scheme string, transport http.RoundTripper) string {
 	return Any
 }
 
-// URL is where the endpoint is asked for a repository, the path of an image less its host (resolver.go, request).
+// URL returns the URL of a repository, the path of an image without its host (resolver.go, request).
 func (h Host) URL(repository string) string {
 	return h.Scheme + "://" + h.Host + path.Join("/", h.Path, repository)
 }
 
-// URLs are what a pull of a repository by digest or by tag tries, in order, until one has the image.
+// URLs returns what a pull of a repository by digest or by tag tries, in order, until one has the image.
 func URLs(hosts []Host, repository string, by By) []string {
 	urls := []string{}
 	for _, h := range hosts {
@@ -98,19 +98,19 @@ type By string
 const (
 	// Digest names an image by the hash of its manifest.
 	Digest By = "digest"
-	// Tag names it by a word that the registry turns into a digest.
+	// Tag names it by a tag, which the registry resolves to a digest.
 	Tag By = "tag"
 )
 
-// Pulled is what a pull brought.
+// Pulled is the result of a pull.
 type Pulled struct {
-	// Digest is the manifest's.
+	// Digest is the digest of the manifest.
 	Digest digest.Digest
 	// Blobs are the contents of the configuration and the layers, each checked against its digest.
 	Blobs []string
 }
 
-// puller is what pulls have in common.
+// puller is the common part of all pulls.
 type puller struct {
 	resolve func(context.Context, string) (string, ocispec.Descriptor, error)
 	fetch   func(context.Context, string, ocispec.Descriptor) (io.ReadCloser, error)
@@ -160,7 +160,7 @@ type Image struct {
 	Manifest, Config, Layer []byte
 }
 
-// NewImage makes an image whose configuration tells its name.
+// NewImage returns an image whose configuration contains its name.
 func NewImage(name string) (Image, error) {
 	i := Image{Layer: []byte("not a real layer: " + name)}
 	var err error
@@ -176,7 +176,7 @@ func NewImage(name string) (Image, error) {
 	return i, err
 }
 
-// Digest is the manifest's.
+// Digest returns the digest of the manifest.
 func (i Image) Digest() digest.Digest { return digest.FromBytes(i.Manifest) }
 
 func describe(mediaType string, data []byte) ocispec.Descriptor {

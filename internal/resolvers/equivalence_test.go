@@ -15,9 +15,9 @@ import (
 	"wmco/render/mirrors"
 )
 
-// Both versions of containerd, given what is rendered, look for every image where OpenShift means it to be looked for;
-// where they do not, a finding of the right kind is about that very place.
-func TestPullsGoWhereOpenShiftMeans(t *testing.T) {
+// Both versions of containerd try the places that OpenShift means for every image. Where they do not, a finding of the
+// right kind names the place.
+func TestPullsMatchOpenShift(t *testing.T) {
 	chance := rand.New(rand.NewPCG(1, 2))
 	var seen tally
 	for i := range 600 {
@@ -28,8 +28,8 @@ func TestPullsGoWhereOpenShiftMeans(t *testing.T) {
 		t.Run(strconv.Itoa(i), func(t *testing.T) { checkBytes(t, data, &seen) })
 	}
 	t.Logf("%+v", seen)
-	if seen.same < 10000 || seen.sameMirrored < 1000 || seen.told < 1000 || seen.never < 500 || seen.refused > 0 {
-		t.Errorf("the inputs are one-sided: %+v", seen)
+	if seen.same < 10000 || seen.sameMirrored < 1000 || seen.explained < 1000 || seen.never < 500 || seen.refused > 0 {
+		t.Errorf("the inputs do not cover enough: %+v", seen)
 	}
 }
 
@@ -40,9 +40,9 @@ func FuzzResolvers(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { checkBytes(t, data, &tally{}) })
 }
 
-// tally counts pulls, so that a test which compares nothing is noticed: those that are the same, those of them that have
-// mirrors, those whose difference is told, and those that must never reach the source.
-type tally struct{ same, sameMirrored, told, never, refused int }
+// tally counts pulls, so that a test which compares nothing fails: equal ones, those of them that have mirrors, those whose
+// difference has a finding, and those that must never reach the source.
+type tally struct{ same, sameMirrored, explained, never, refused int }
 
 func checkBytes(t *testing.T, data []byte, seen *tally) {
 	p := picks{data}
@@ -82,7 +82,7 @@ func describeInputs(in mirrors.Inputs, partial mirrors.PartialNever) string {
 	return b.String()
 }
 
-// checker holds one input and what was made of it.
+// checker is one input with its rendered files and findings.
 type checker struct {
 	t        *testing.T
 	in       mirrors.Inputs
@@ -91,11 +91,11 @@ type checker struct {
 	root     string
 	seen     *tally
 	result   mirrors.Result
-	// hosts are what the versions of containerd agree on, by registry.
+	// hosts are the endpoints by registry, the same for all versions of containerd.
 	hosts map[string][]Host
 }
 
-// endpoints are those of a registry, on which both versions of containerd must agree.
+// endpoints returns the endpoints of a registry, which must be the same in both versions of containerd.
 func (c *checker) endpoints(host string) []Host {
 	if hosts, known := c.hosts[host]; known {
 		return hosts
@@ -123,7 +123,7 @@ func (c *checker) checkImage(image string) {
 	hosts := c.endpoints(host)
 	m := model{c.in}
 	for _, by := range []By{Digest, Tag} {
-		// The last mirror of a closed host stands in the file twice, on purpose.
+		// The last mirror of a closed host is in the file twice, on purpose.
 		got := slices.Compact(URLs(hosts, repository, by))
 		c.checkTries(image, by, got)
 		c.checkLookup(image, by, got)
@@ -133,7 +133,7 @@ func (c *checker) checkImage(image string) {
 	}
 }
 
-// checkTries compares what containerd tries with what is meant.
+// checkTries compares what containerd tries with what OpenShift means.
 func (c *checker) checkTries(image string, by By, got []string) {
 	want := model{c.in}.tries(image, by)
 	var urls []string
@@ -148,15 +148,15 @@ func (c *checker) checkTries(image string, by By, got []string) {
 		}
 		return
 	}
-	c.seen.told++
+	c.seen.explained++
 	for _, d := range differences(image, by, want, got) {
-		if !c.told(d) {
-			c.t.Errorf("%s by %s: %s %s, and no finding says so\nOpenShift  %v\ncontainerd %v", image, by, d.kind, d.place, urls, got)
+		if !c.explained(d) {
+			c.t.Errorf("%s by %s: %s %s, without a finding\nOpenShift  %v\ncontainerd %v", image, by, d.kind, d.place, urls, got)
 		}
 	}
 }
 
-// difference is one way in which two lists differ, and the place, host/repository, that it is about.
+// difference is one difference of two lists, and the place (host/repository) of it.
 type difference struct {
 	kind  differenceKind
 	image string
@@ -228,7 +228,7 @@ func differences(image string, by By, want []try, got []string) []difference {
 	return list
 }
 
-// twiceDiffers tells whether lists with repeats differ in more than how the places are spoken to.
+// twiceDiffers reports whether lists with repeats differ in more than the scheme of their places.
 func twiceDiffers(want []try, got []string) differenceKind {
 	if len(want) != len(got) {
 		return otherOrder
@@ -242,7 +242,7 @@ func twiceDiffers(want []try, got []string) differenceKind {
 	return otherScheme
 }
 
-// split takes a URL apart into its scheme and the place as people write it.
+// split returns the scheme of a URL and the place as users write it.
 func split(url string) (scheme, place string) {
 	scheme, rest, _ := strings.Cut(url, "://")
 	host, repository, _ := strings.Cut(rest, "/v2/")
@@ -252,7 +252,7 @@ func split(url string) (scheme, place string) {
 	return scheme, host + "/" + repository
 }
 
-// excuses are the reasons that may stand behind each kind of difference.
+// excuses are the reasons of findings that explain each kind of difference.
 var excuses = map[differenceKind][]string{
 	missingMirror: {"MirrorNotRepresentable", "MirrorBlocked", "AllowNotRepresentable"},
 	missingSource: {"NeverWidened", "AllowNotRepresentable"},
@@ -262,9 +262,9 @@ var excuses = map[differenceKind][]string{
 	otherScheme:   {"InsecureNotRepresentable"},
 }
 
-// told tells whether a finding is about a difference: of the right kind, and about the image's registry or a scope that
-// the place lies in.
-func (c *checker) told(d difference) bool {
+// explained reports whether a finding is about a difference: of the right kind, and about the registry of the image or a scope
+// that covers the place.
+func (c *checker) explained(d difference) bool {
 	return slices.ContainsFunc(c.findings, func(f bundle.Finding) bool {
 		if !slices.Contains(excuses[d.kind], f.Reason) || f.Reason == "TagMirrorServesDigests" && d.by != Digest {
 			return false
@@ -285,20 +285,20 @@ func (c *checker) told(d difference) bool {
 		case "MirrorBlocked":
 			return covers(scope, d.image) || c.namesSource(f.Object, d.image)
 		case "AllowNotRepresentable":
-			return covers(scope, d.image) || c.partial == mirrors.Open // which opens all that has no entry of its own
+			return covers(scope, d.image) || c.partial == mirrors.Open // which opens everything without its own entry
 		}
 		return scope == hostOf(d.image)
 	})
 }
 
-// namesSource tells whether an object has a set whose source covers an image.
+// namesSource reports whether an object has a set whose source covers an image.
 func (c *checker) namesSource(object bundle.Ref, image string) bool {
 	return slices.ContainsFunc(c.in.Sets, func(s mirrors.Set) bool { return s.Ref == object && covers(s.Source, image) })
 }
 
 var registrySource = regexp.MustCompile(`^spec\.registrySources\.(\w+)\[(\d+)\]$`)
 
-// subject is the scope that a finding is about.
+// subject returns the scope of a finding.
 func (c *checker) subject(f bundle.Finding) string {
 	match := registrySource.FindStringSubmatch(f.Field)
 	if match == nil {
@@ -315,8 +315,8 @@ func hostOf(place string) string {
 	return host
 }
 
-// checkNever: nothing of an image whose source must never be contacted reaches that registry, not even in the second
-// step of a pull, which asks every endpoint of the file once one of them may pull (2.4.2 core/remotes/docker/fetcher.go).
+// checkNever checks that no request for an image with policy Never reaches its source, not even in the second step of a
+// pull, which asks every endpoint of the file once one of them may pull (2.4.2 core/remotes/docker/fetcher.go).
 func (c *checker) checkNever(image string, hosts []Host) {
 	c.seen.never++
 	kept := !slices.ContainsFunc(c.findings, func(f bundle.Finding) bool {
@@ -333,7 +333,7 @@ func (c *checker) checkNever(image string, hosts []Host) {
 	}
 }
 
-// checkLookup: what people are told about an image is what containerd does.
+// checkLookup checks that Lookup returns what containerd does.
 func (c *checker) checkLookup(image string, by By, got []string) {
 	ref := image + ":1"
 	if by == Digest {
@@ -355,6 +355,6 @@ func (c *checker) checkLookup(image string, by By, got []string) {
 		tried = append(tried, place)
 	}
 	if !slices.Equal(said, tried) || l.By != string(by) {
-		c.t.Errorf("%s: Lookup says %v by %s, containerd tries %v", ref, said, l.By, tried)
+		c.t.Errorf("%s: Lookup returns %v by %s, containerd tries %v", ref, said, l.By, tried)
 	}
 }

@@ -11,14 +11,13 @@ import (
 	"wmco/render/mirrors"
 )
 
-// registries is the folder below which a node has its hosts files.
+// registries is the folder of the hosts files on a node.
 const registries = `C:\k\containerd\registries\`
 
 // Files are the hosts files of a cluster: the contents by the name of the directory.
 type Files map[string]string
 
-// Render renders the hosts files of a cluster that has nothing else of interest. Where the findings refuse the inputs
-// there are no files.
+// Render returns the hosts files of a minimal cluster with these inputs. If the findings have an error, there are no files.
 func Render(in mirrors.Inputs, partial mirrors.PartialNever) (Files, bundle.Findings, error) {
 	fleet, findings, err := render.NewFleet(cluster(in, partial), render.Options{})
 	if err != nil || fleet == nil {
@@ -50,7 +49,7 @@ func (f Files) Write(root string) error {
 	return nil
 }
 
-// cluster is the smallest that renders.
+// cluster returns the smallest inputs that render.
 func cluster(in mirrors.Inputs, partial mirrors.PartialNever) render.Cluster {
 	c := render.Cluster{
 		Platform: bundle.PlatformNone, InfrastructureName: "example-x7k2p", APIServerInternalURL: "https://api-int.example.com:6443",
@@ -71,7 +70,7 @@ func node() render.Node {
 	}}
 }
 
-// certificate is that of an invented CA.
+// certificate returns the certificate of a test CA.
 const certificate = `-----BEGIN CERTIFICATE-----
 MIIBpjCCAUygAwIBAgIIBjC9tH4EZfgwCgYIKoZIzj0EAwIwNzESMBAGA1UECxMJ
 b3BlbnNoaWZ0MSEwHwYDVQQDExhrdWJlLWFwaXNlcnZlci1sYi1zaWduZXIwHhcN

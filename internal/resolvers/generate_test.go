@@ -9,7 +9,7 @@ import (
 	"wmco/render/mirrors"
 )
 
-// picks makes choices out of bytes; when they are used up it takes the first of everything.
+// picks makes choices from bytes. After the last byte it chooses the first of everything.
 type picks struct{ data []byte }
 
 func (p *picks) below(n int) int {
@@ -21,12 +21,12 @@ func (p *picks) below(n int) int {
 	return x % n
 }
 
-// one tells yes once in n times.
+// one returns true once in n times.
 func (p *picks) one(n int) bool { return p.below(n) == n-1 }
 
 func (p *picks) of(list []string) string { return list[p.below(len(list))] }
 
-// The few names of which the inputs are made. Some are sources and mirrors at once.
+// The names in the inputs. Some are both sources and mirrors.
 var (
 	someSources = []string{"a.io", "b.io:5000", "docker.io", "x.example.com", "y.example.com:80", "localhost:5000", "m.io"}
 	someMirrors = []string{"m.io", "n.io:5000", "k.io:80", "x.example.com", "localhost:5000", "docker.io", "a.io"}
@@ -45,7 +45,7 @@ func (p *picks) scope() string {
 	return join(p.of(append(slices.Clone(someSources), someMirrors...)), p.of(somePaths))
 }
 
-// inputs are mirror sets and settings that the API accepts, and how a part of a host is treated. A source has one policy.
+// inputs returns mirror sets and settings that the API accepts, and how a part of a host is treated. A source has one policy.
 func (p *picks) inputs() (mirrors.Inputs, mirrors.PartialNever) {
 	in := mirrors.Inputs{
 		Scopes:        mirrors.Scopes{Ref: bundle.Ref{Kind: "Image", Name: "cluster"}},
@@ -87,7 +87,7 @@ func (p *picks) set(i int) mirrors.Set {
 	if p.one(12) {
 		s.Source, path = "*.example.com", ""
 	}
-	// A mirror that is the source itself is none on localhost, where containerd's own defaults differ from those of others.
+	// No mirror on localhost is its own source: containerd has other defaults for localhost.
 	for range 1 + p.below(3) {
 		m := join(p.of(someMirrors), p.of(somePrefix), path)
 		if p.one(6) {
@@ -103,8 +103,7 @@ func (p *picks) set(i int) mirrors.Set {
 	return s
 }
 
-// images are names inside and outside of every scope of the inputs, on every host that they name and on one that they
-// do not.
+// images returns names inside and outside of every scope of the inputs, on every host in them and on one that is not.
 func images(in mirrors.Inputs) []string {
 	scopes := slices.Concat(in.Scopes.Insecure, in.Scopes.Blocked, in.Scopes.Allowed)
 	for _, s := range in.Sets {

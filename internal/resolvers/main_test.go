@@ -11,15 +11,15 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// machineCA stands in the machine's store, where a node imports the cluster's CAs; hosts files name none. Go reads the
-// store once per process, on Linux from the file that SSL_CERT_FILE names and on Windows from the machine's own, so it
-// must be there before the first connection. otherCA is in no store.
+// machineCA is in the system's certificate store, as a node has the cluster's CAs; hosts files name no CA. Go reads the store
+// once per process, on Linux from the file in SSL_CERT_FILE and on Windows from the system, so it must be there before the
+// first connection. otherCA is in no store.
 var machineCA, otherCA authority
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
-	// containerd logs what is wrong with a file and goes on to the registry itself: the log is where that shows.
+	// containerd only logs an error in a file and then uses the registry itself.
 	logrus.SetOutput(&complaints)
 	if err := makeAuthorities(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -51,7 +51,7 @@ func makeAuthorities() (err error) {
 	return err
 }
 
-// complaints are what containerd says about files that it cannot read.
+// complaints are the log lines of containerd about files that it cannot read.
 var complaints complaintLog
 
 type complaintLog struct {

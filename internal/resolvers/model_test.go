@@ -9,15 +9,15 @@ import (
 )
 
 // model is what OpenShift means by mirror sets and image settings, as its API and its implementation say
-// (openshift/api config/v1, runtime-utils pkg/registries, containers/image sysregistriesv2). It is written for reading,
-// not for speed, and shares no code with render.
+// (openshift/api config/v1, runtime-utils pkg/registries, containers/image sysregistriesv2). It is simple rather
+// than fast, and shares no code with render.
 type model struct {
 	mirrors.Inputs
 }
 
-// try is one place that is asked for an image.
+// try is one place where an image is looked for.
 type try struct {
-	// host and repository are those of the place, as people write them.
+	// host and repository are those of the place, as users write them.
 	host, repository string
 	scheme           string
 	source           bool
@@ -31,7 +31,7 @@ func (t try) url() string {
 	return t.scheme + "://" + host + "/v2/" + t.repository
 }
 
-// tries are the places that are asked for an image, in order.
+// tries returns the places where an image is looked for, in order.
 func (m model) tries(image string, by By) []try {
 	tries := []try{}
 	if len(m.Scopes.Allowed) > 0 && !anyCovers(m.Scopes.Allowed, image) {
@@ -49,8 +49,8 @@ func (m model) tries(image string, by By) []try {
 	if !m.blocked(image) {
 		t := m.try(image)
 		t.source = true
-		// Without a configuration of its own, containerd takes the machine itself for insecure, unlike OpenShift. That
-		// is about one's own machine and wanted: no server is written where the source may be asked.
+		// Without a configuration, containerd treats localhost as insecure, unlike OpenShift. That is wanted: no server is
+		// written where the source may be used.
 		if name, port, _ := net.SplitHostPort(t.host); name == "localhost" && port != "443" {
 			t.scheme = anyUnless80(t.host)
 		}
@@ -68,7 +68,7 @@ func (m model) try(place string) try {
 	return t
 }
 
-// anyUnless80 is how containerd speaks to an insecure registry: on port 80 it does not try TLS.
+// anyUnless80 returns the scheme of an insecure registry: on port 80 containerd does not try TLS.
 func anyUnless80(host string) string {
 	if strings.HasSuffix(host, ":80") {
 		return "http"
@@ -76,12 +76,12 @@ func anyUnless80(host string) string {
 	return Any
 }
 
-// blocked tells whether a place must not be asked: it is blocked, or it is a source never to be contacted.
+// blocked reports whether a place must not be used: it is blocked, or a source with policy Never.
 func (m model) blocked(place string) bool {
 	return anyCovers(m.Scopes.Blocked, place) || m.never(place)
 }
 
-// never tells whether the most specific source that covers a place is never to be contacted.
+// never reports whether the most specific source that covers a place has policy Never.
 func (m model) never(place string) bool {
 	source, found := m.source(place)
 	return found && slices.ContainsFunc(m.effective(), func(s mirrors.Set) bool {
@@ -89,7 +89,7 @@ func (m model) never(place string) bool {
 	})
 }
 
-// source is the most specific source that covers a place; sources without a mirror do not count.
+// source returns the most specific source that covers a place, without sources that have no mirror.
 func (m model) source(place string) (string, bool) {
 	best := ""
 	for _, s := range m.effective() {
@@ -100,7 +100,7 @@ func (m model) source(place string) (string, bool) {
 	return best, best != ""
 }
 
-// moreSpecific: a name beats a wildcard, then the longer one counts.
+// moreSpecific reports whether a scope is more specific: a name than a wildcard, otherwise the longer one.
 func moreSpecific(a, b string) bool {
 	if b != "" && isWildcard(a) != isWildcard(b) {
 		return isWildcard(b)
@@ -108,7 +108,7 @@ func moreSpecific(a, b string) bool {
 	return len(a) > len(b)
 }
 
-// effective are the sets that have another mirror than the source; the others count for nothing, their policy included.
+// effective returns the sets that have a mirror other than the source. The others have no effect, not even their policy.
 func (m model) effective() []mirrors.Set {
 	var sets []mirrors.Set
 	for _, s := range m.Sets {
@@ -119,7 +119,7 @@ func (m model) effective() []mirrors.Set {
 	return sets
 }
 
-// merged are the mirrors of a source for one kind of pull, in one order.
+// merged returns the mirrors of a source for one kind of pull in one order.
 func (m model) merged(source string, by By) []string {
 	var lists [][]string
 	for _, s := range m.effective() {
@@ -134,8 +134,8 @@ func (m model) merged(source string, by By) []string {
 	return order
 }
 
-// topological keeps the order of every list. The source comes after each list that does not name it. What is free at
-// the same time goes by the alphabet; a cycle is broken at its first name by the alphabet.
+// topological keeps the order of every list. The source comes after each list that does not name it. Names that
+// no list orders are sorted; a cycle is broken at the first of its names.
 func topological(lists [][]string, source string) []string {
 	type edge struct{ from, to string }
 	edges := map[edge]bool{}
@@ -185,7 +185,7 @@ func topological(lists [][]string, source string) []string {
 
 func isWildcard(scope string) bool { return strings.HasPrefix(scope, "*.") }
 
-// matched is the part of an image's name that a mirror stands for: the scope, or for a wildcard the host.
+// matched returns the part of an image name that a mirror replaces: the scope, or the host for a wildcard.
 func matched(scope, image string) string {
 	if isWildcard(scope) {
 		host, _, _ := strings.Cut(image, "/")
@@ -194,7 +194,7 @@ func matched(scope, image string) string {
 	return scope
 }
 
-// covers tells whether a place lies in a scope: host[:port][/path] or *.host.
+// covers reports whether a scope, host[:port][/path] or *.host, covers a place.
 func covers(scope, place string) bool {
 	if isWildcard(scope) {
 		host, _, _ := strings.Cut(place, "/")

@@ -27,7 +27,7 @@ func basic(user, password string) string {
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(user+":"+password))
 }
 
-// stores are where the images of all pulls are: those of the source, and two sets of mirrors.
+// stores are the registries of all pulls: the source and two sets of mirrors.
 type stores struct {
 	source, one, two storage
 	// locked, tokened and secured are registries over one, with passwords, with tokens, with TLS of their own.
@@ -73,7 +73,7 @@ func newStores(t *testing.T) stores {
 	return s
 }
 
-// world is the network of most pulls: a source and mirrors of all sorts. The source has every image, one.test and
+// world is the network of most pulls: a source and mirrors of all kinds. The source has every image, one.test and
 // two.test have app/img, hub.test has Docker Hub's below hub.
 func world(t *testing.T, s stores) *network {
 	n := newNetwork(t)
@@ -94,23 +94,23 @@ func world(t *testing.T, s stores) *network {
 	return n
 }
 
-// newEmpty is a registry without the images: two of them are in one, under names that nobody asks for.
+// newEmpty returns a registry without the images: two of them are in one, under names that no pull uses.
 func newEmpty(t *testing.T, _ stores) string { return registry(t, t.TempDir(), "") }
 
-// pull is one that a test makes with every version of containerd.
+// pull is a pull that a test makes with every version of containerd.
 type pull struct {
 	name string
 	in   mirrors.Inputs
 	// image is pulled by its tag 1, or by the digest of the image with this label.
 	image, label string
 	by           By
-	// contacted are the registries that anything reached, in order; served are those that gave contents, sorted.
+	// contacted are the registries that were contacted, in order; served are those that served contents, sorted.
 	contacted, served string
-	// fails tells that the image must not be had.
+	// fails is true if the pull must fail.
 	fails bool
 }
 
-// Real pulls of real images from real registries through rendered hosts files go where the lists say.
+// Pulls of real images from real registries through rendered hosts files use the places in the mirror sets.
 func TestPulls(t *testing.T) {
 	s := newStores(t)
 	n := world(t, s)
@@ -122,31 +122,31 @@ func TestPulls(t *testing.T) {
 		{name: "no mirrors", in: inputs(), contacted: "source.test", served: "source.test"},
 		{name: "the first mirror", in: two("", "one.test", "two.test:5000"), contacted: "one.test", served: "one.test"},
 		{name: "the first mirror, in the other order", in: two("", "two.test:5000", "one.test"), contacted: "two.test:5000", served: "two.test:5000"},
-		{name: "the next when the first is down", in: two("", "down.test", "two.test:5000"), contacted: "two.test:5000", served: "two.test:5000"},
-		{name: "the next when the first lacks the image", in: two("", "empty.test", "two.test:5000"), contacted: "empty.test two.test:5000", served: "two.test:5000"},
-		{name: "the next when the first is of an unknown CA", in: two("", "strange.test", "two.test:5000"), contacted: "strange.test two.test:5000", served: "two.test:5000"},
-		{name: "an insecure mirror of an unknown CA", in: scoped(two("", "strange.test"), []string{"strange.test"}, nil, nil), contacted: "strange.test", served: "strange.test"},
+		{name: "the next mirror when the first is down", in: two("", "down.test", "two.test:5000"), contacted: "two.test:5000", served: "two.test:5000"},
+		{name: "the next mirror when the first lacks the image", in: two("", "empty.test", "two.test:5000"), contacted: "empty.test two.test:5000", served: "two.test:5000"},
+		{name: "the next mirror when the first has an unknown CA", in: two("", "strange.test", "two.test:5000"), contacted: "strange.test two.test:5000", served: "two.test:5000"},
+		{name: "an insecure mirror with an unknown CA", in: scoped(two("", "strange.test"), []string{"strange.test"}, nil, nil), contacted: "strange.test", served: "strange.test"},
 		{name: "an insecure mirror without TLS", in: scoped(two("", "plain.test:5000"), []string{"plain.test:5000"}, nil, nil), contacted: "plain.test:5000", served: "plain.test:5000"},
-		{name: "an insecure mirror without TLS in a closed registry", in: scoped(two(never, "plain.test:5000"), []string{"plain.test:5000"}, nil, nil), contacted: "plain.test:5000", served: "plain.test:5000"},
-		{name: "a mirror without TLS that nobody calls insecure", in: two("", "plain.test:5000", "two.test:5000"), contacted: "plain.test:5000 two.test:5000", served: "two.test:5000"},
+		{name: "an insecure mirror without TLS, policy Never", in: scoped(two(never, "plain.test:5000"), []string{"plain.test:5000"}, nil, nil), contacted: "plain.test:5000", served: "plain.test:5000"},
+		{name: "a mirror without TLS that is not insecure", in: two("", "plain.test:5000", "two.test:5000"), contacted: "plain.test:5000 two.test:5000", served: "two.test:5000"},
 		{name: "the source last", in: two("", "empty.test", "down.test"), contacted: "empty.test source.test", served: "source.test"},
-		{name: "never the source, mirror has it", in: two(never, "empty.test", "one.test"), contacted: "empty.test one.test", served: "one.test"},
-		{name: "never the source, no mirror has it", in: two(never, "empty.test", "down.test"), contacted: "empty.test", fails: true},
-		{name: "never the source, all mirrors down", in: two(never, "down.test"), fails: true},
-		{name: "never the source, for a part of it", in: inputs(set(idms, "source.test/app", never, "empty.test/app")), contacted: "empty.test", by: Digest, fails: true},
+		{name: "policy Never, a mirror has the image", in: two(never, "empty.test", "one.test"), contacted: "empty.test one.test", served: "one.test"},
+		{name: "policy Never, no mirror has the image", in: two(never, "empty.test", "down.test"), contacted: "empty.test", fails: true},
+		{name: "policy Never, all mirrors down", in: two(never, "down.test"), fails: true},
+		{name: "policy Never for a part of the source", in: inputs(set(idms, "source.test/app", never, "empty.test/app")), contacted: "empty.test", by: Digest, fails: true},
 		{name: "a mirror below a path", in: two("", "one.test/org"), contacted: "one.test", served: "one.test"},
 		{name: "a mirror of a part", in: inputs(set(idms, "source.test/app", "", "one.test/org/app"), set(itms, "source.test/app", "", "one.test/org/app")), contacted: "one.test", served: "one.test"},
-		{name: "an image outside of the part is asked for, then the source gives it", in: inputs(set(itms, "source.test/library", "", "one.test/library")), contacted: "one.test source.test", served: "source.test", image: "source.test/app/only", label: "only"},
+		{name: "an image outside of the part is looked for in the mirror, then in the source", in: inputs(set(itms, "source.test/library", "", "one.test/library")), contacted: "one.test source.test", served: "source.test", image: "source.test/app/only", label: "only"},
 		{name: "mirrors for digests, pulled by digest", in: inputs(set(idms, "source.test", "", one...)), by: Digest, contacted: "one.test", served: "one.test"},
-		// The tag is the source's to resolve; what it stands for is then a digest.
+		// The source resolves the tag to a digest, which is then pulled from the mirror.
 		{name: "mirrors for digests, pulled by tag", in: inputs(set(idms, "source.test", "", one...)), by: Tag, contacted: "source.test one.test", served: "one.test"},
-		{name: "mirrors for digests, pulled by tag, never the source", in: inputs(set(idms, "source.test", never, one...)), by: Tag, fails: true},
+		{name: "mirrors for digests, pulled by tag, policy Never", in: inputs(set(idms, "source.test", never, one...)), by: Tag, fails: true},
 		{name: "mirrors for tags, pulled by tag", in: inputs(set(itms, "source.test", "", one...)), by: Tag, contacted: "one.test", served: "one.test"},
-		{name: "mirrors for tags, pulled by tag, never the source", in: inputs(set(itms, "source.test", never, one...)), by: Tag, contacted: "one.test", served: "one.test"},
+		{name: "mirrors for tags, pulled by tag, policy Never", in: inputs(set(itms, "source.test", never, one...)), by: Tag, contacted: "one.test", served: "one.test"},
 		{name: "a source with a port", in: inputs(set(idms, "source.test:8443", "", "empty.test"), set(itms, "source.test:8443", "", "empty.test"), set(itms, "source.test", never, "one.test")),
 			image: "source.test:8443/app/img", contacted: "empty.test source.test:8443", served: "source.test:8443"},
 		{name: "an insecure source", in: scoped(inputs(), []string{"source.test:8080"}, nil, nil), image: "source.test:8080/app/img", contacted: "source.test:8080", served: "source.test:8080"},
-		{name: "a source without TLS that nobody calls insecure", in: inputs(), image: "source.test:8080/app/img", contacted: "source.test:8080", fails: true},
+		{name: "a source without TLS that is not insecure", in: inputs(), image: "source.test:8080/app/img", contacted: "source.test:8080", fails: true},
 		{name: "a mirror, then an insecure source", in: scoped(inputs(set(idms, "source.test:8080", "", "empty.test"), set(itms, "source.test:8080", "", "empty.test")), []string{"source.test:8080"}, nil, nil),
 			image: "source.test:8080/app/img", contacted: "empty.test source.test:8080", served: "source.test:8080"},
 		{name: "Docker Hub from a mirror", in: inputs(set(idms, "docker.io", never, "one.test/hub"), set(itms, "docker.io", never, "one.test/hub")), image: "docker.io/library/img", label: "hub", contacted: "one.test", served: "one.test"},
@@ -155,7 +155,7 @@ func TestPulls(t *testing.T) {
 		{name: "a blocked registry with a mirror", in: scoped(two("", "one.test"), nil, []string{"source.test"}, nil), contacted: "one.test", served: "one.test"},
 		{name: "a registry that is not allowed", in: scoped(inputs(), nil, nil, []string{"one.test"}), fails: true},
 		{name: "a registry that is allowed", in: scoped(inputs(), nil, nil, []string{"source.test"}), contacted: "source.test", served: "source.test"},
-		{name: "a password that nobody has", in: two("", "locked.test", "two.test:5000"), contacted: "locked.test two.test:5000", served: "two.test:5000"},
+		{name: "a mirror whose password is not available", in: two("", "locked.test", "two.test:5000"), contacted: "locked.test two.test:5000", served: "two.test:5000"},
 	}
 	for _, test := range tests {
 		for _, by := range []By{Digest, Tag} {
@@ -199,11 +199,11 @@ func (n *network) check(t *testing.T, test pull, by By) {
 		host, _, _ := strings.Cut(ref, "/")
 		for _, x := range r {
 			if strings.Contains(x.path, "/v2/") && x.name != host && x.query != "ns="+strings.ReplaceAll(host, ":", "%3A") && x.name != "registry-1.docker.io" {
-				t.Errorf("%s: %s was not told the image's registry: %q", e.Version, x.name, x.query)
+				t.Errorf("%s: %s got no parameter with the registry of the image: %q", e.Version, x.name, x.query)
 			}
 		}
 	}
-	complaints.take() // TestPullsGoWhereOpenShiftMeans is about these
+	complaints.take() // TestPullsMatchOpenShift checks these
 }
 
 func or(a, b string) string {
@@ -213,7 +213,7 @@ func or(a, b string) string {
 	return b
 }
 
-// The same on addresses of the machine itself, with ports and without a stand-in for names.
+// The same on loopback addresses with ports, without name resolution.
 func TestPullsOnLoopbackAddresses(t *testing.T) {
 	needRegistry(t)
 	source, store := newStorage(t), newStorage(t)
@@ -233,10 +233,10 @@ func TestPullsOnLoopbackAddresses(t *testing.T) {
 	n.registry(first, plainHTTP, store.plain)
 	n.down(second)
 	for _, test := range []pull{
-		{name: "first", in: inputs(set(itms, from, never, first)), contacted: first, served: first},
-		{name: "second", in: inputs(set(itms, from, never, second, first)), contacted: first, served: first},
+		{name: "first mirror", in: inputs(set(itms, from, never, first)), contacted: first, served: first},
+		{name: "second mirror", in: inputs(set(itms, from, never, second, first)), contacted: first, served: first},
 		{name: "source", in: inputs(set(itms, from, "", second)), contacted: from, served: from},
-		{name: "never", in: inputs(set(itms, from, never, second)), fails: true},
+		{name: "policy Never", in: inputs(set(itms, from, never, second)), fails: true},
 	} {
 		test.image = from + "/app/img"
 		test.in.Scopes.Insecure = []string{from, first, second}
@@ -244,7 +244,7 @@ func TestPullsOnLoopbackAddresses(t *testing.T) {
 	}
 }
 
-// A mirror gets the credentials that the cluster has for it, once, and nobody else gets them.
+// A mirror gets the credentials that the cluster has for it, once, and no other registry gets them.
 func TestCredentials(t *testing.T) {
 	n := world(t, newStores(t))
 	secret := func(keys ...string) string {
@@ -260,18 +260,18 @@ func TestCredentials(t *testing.T) {
 		policy mirrors.Policy
 		mirror string
 		secret string
-		// served is who gives the image in 2.4.2 and, where that differs, in 1.7.27.
+		// served are the registries that serve the image in 2.4.2, old in 1.7.27 if those differ.
 		served, old string
 		// got are the headers of the mirror and of the source in 2.4.2; Bearer stands for any token.
 		got, source []string
 	}{
 		{name: "password", mirror: "locked.test", secret: secret("locked.test"), served: "locked.test", got: []string{basic(user, password)}},
-		{name: "password, closed", policy: never, mirror: "locked.test", secret: secret("locked.test"), served: "locked.test", got: []string{basic(user, password)}},
+		{name: "password, policy Never", policy: never, mirror: "locked.test", secret: secret("locked.test"), served: "locked.test", got: []string{basic(user, password)}},
 		{name: "password for a part of the mirror", mirror: "locked.test/org", secret: secret("locked.test/org"), served: "locked.test", got: []string{basic(user, password)}},
 		{name: "password for another part", mirror: "locked.test/org", secret: secret("locked.test/or"), served: source, got: []string{""}, source: []string{""}},
 		{name: "token", mirror: "tokened.test", secret: secret("tokened.test"), served: "tokened.test tokens.test", old: "source.test tokens.test", got: []string{basic(user, password), "Bearer"}},
 		{name: "token, without credentials", mirror: "tokened.test", secret: secret("other.test"), served: "source.test tokens.test", got: []string{"", "Bearer"}, source: []string{""}},
-		{name: "nothing asked for", mirror: "one.test", secret: secret("source.test"), served: "one.test", got: []string{""}},
+		{name: "mirror without authentication", mirror: "one.test", secret: secret("source.test"), served: "one.test", got: []string{""}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -306,7 +306,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// masked lists headers without the tokens in them.
+// masked returns headers without their tokens.
 func masked(headers []string) []string {
 	var list []string
 	for _, h := range headers {
@@ -320,9 +320,9 @@ func masked(headers []string) []string {
 	return list
 }
 
-// kubelet passes the credentials of the image, and containerd has them for whoever asks with a challenge, mirrors and
-// their token servers included. A mirror that takes a password gets its own header and asks for nothing; a token server
-// gets to see both. No hosts file can change that, which is why the documentation of OpenShift wants global pull secrets.
+// The kubelet passes the credentials of the image, and containerd sends them to every server that answers with a challenge,
+// including mirrors and their token servers. A mirror with a password gets its own header and sends no challenge; a token
+// server gets both. No hosts file can change that, which is why OpenShift's documentation asks for global pull secrets.
 func TestKubeletsCredentials(t *testing.T) {
 	n := world(t, newStores(t))
 	for mirror, leaks := range map[string]bool{"locked.test": false, "tokened.test": true} {
@@ -351,9 +351,9 @@ func TestKubeletsCredentials(t *testing.T) {
 	}
 }
 
-// Two mirrors can come down to one endpoint, which has one header. Where each has credentials of its own, one of them is
-// not used, and that must be said.
-func TestCredentialsThatAreNotUsedAreTold(t *testing.T) {
+// Two mirrors can collapse to one endpoint, which has one header. If each has its own credentials, one of them is not used,
+// which must be a finding.
+func TestUnusedCredentialsAreFindings(t *testing.T) {
 	tests := map[string]struct {
 		in     mirrors.Inputs
 		secret string
@@ -379,7 +379,7 @@ func TestCredentialsThatAreNotUsedAreTold(t *testing.T) {
 	}
 }
 
-// A registry that speaks TLS itself, not the proxy of the other tests.
+// A registry with its own TLS instead of the proxy of the other tests.
 func TestPullFromARegistryWithItsOwnTLS(t *testing.T) {
 	n := world(t, newStores(t))
 	n.check(t, pull{in: inputs(set(itms, "source.test", never, "secured.test"))}, Tag)

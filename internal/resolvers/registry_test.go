@@ -60,7 +60,7 @@ func (a authority) pem() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// server makes a certificate for the names of registries and returns it with its key, in PEM.
+// server returns a certificate for the names of registries, and its key, as PEM.
 func (a authority) server(t *testing.T, names ...string) (cert, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -81,10 +81,10 @@ func (a authority) server(t *testing.T, names ...string) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: text})
 }
 
-// storage is a directory that registries keep images in; several may share it.
+// storage is a directory with the images of registries; several may share it.
 type storage struct {
 	directory string
-	// plain is the address of the registry without authentication, which images are pushed to.
+	// plain is the address of the registry without authentication, to which images are pushed.
 	plain string
 }
 
@@ -132,7 +132,7 @@ func newStorage(t *testing.T) storage {
 	return storage{directory: directory, plain: registry(t, directory, "")}
 }
 
-// push puts an image into the storage and returns its digest. Images of one label are the same.
+// push pushes an image to the storage and returns its digest. Images with the same label are the same.
 func (s storage) push(t *testing.T, repository, label string) string {
 	t.Helper()
 	i, err := NewImage(label)
@@ -145,7 +145,7 @@ func (s storage) push(t *testing.T, repository, label string) string {
 	return i.Digest().String()
 }
 
-// network is what the names of registries lead to, and the record of all that went there.
+// network resolves the names of registries and records all requests to them.
 type network struct {
 	t         *testing.T
 	addresses map[string]string
@@ -160,11 +160,11 @@ type request struct {
 	name, method, path, query string
 	authorization             []string
 	status                    int
-	// user is the one in a form, which is how containerd asks a token server when it has credentials.
+	// user is the user in a form, which containerd sends to a token server when it has credentials.
 	user string
 }
 
-// transport is how a front is spoken to.
+// transport is the transport of a front.
 type transport string
 
 const (
@@ -177,7 +177,7 @@ func newNetwork(t *testing.T) *network {
 	return &network{t: t, addresses: map[string]string{}, ca: machineCA, other: otherCA}
 }
 
-// serve puts a handler behind a name and counts what reaches it: connections as well as requests.
+// serve serves a name with a handler and records connections and requests.
 func (n *network) serve(name string, how transport, handler http.Handler) {
 	n.t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -230,7 +230,7 @@ func (n *network) registry(name string, how transport, address string) {
 	})
 }
 
-// down is a name where nobody listens.
+// down adds a name where nothing listens.
 func (n *network) down(name string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -242,7 +242,7 @@ func (n *network) down(name string) {
 	}
 }
 
-// withPort adds the port of HTTPS where there is none.
+// withPort adds the port of HTTPS if there is none.
 func withPort(name string) string {
 	if strings.Contains(name, ":") {
 		return name
@@ -265,7 +265,7 @@ func (n *network) take() record {
 	return r
 }
 
-// client is containerd on a node with these hosts files, on this network and no other.
+// client returns a containerd with these hosts files on this network.
 func (n *network) client(files Files) Client {
 	n.t.Helper()
 	root := n.t.TempDir()
@@ -284,7 +284,7 @@ func (n *network) dial(ctx context.Context, network, name string) (net.Conn, err
 	address, found := n.addresses[name]
 	if !found {
 		n.add(request{name: name, method: "CONNECT"})
-		return nil, fmt.Errorf("dialing %s: nobody has that name here", name)
+		return nil, fmt.Errorf("dialing %s: unknown name", name)
 	}
 	return new(net.Dialer).DialContext(ctx, network, address)
 }
@@ -299,10 +299,10 @@ func (w *statusWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// record is what happened on a network.
+// record is the list of requests on a network.
 type record []request
 
-// contacted are the names that anything reached, even if only a connection, in the order of the first time.
+// contacted returns the names that got a request or a connection, in the order of the first one.
 func (r record) contacted() string {
 	var names []string
 	for _, x := range r {
@@ -313,7 +313,7 @@ func (r record) contacted() string {
 	return strings.Join(names, " ")
 }
 
-// served are the names that gave manifests or blobs, sorted.
+// served returns the names that served manifests or blobs, sorted.
 func (r record) served() string {
 	var names []string
 	for _, x := range r {
@@ -325,7 +325,7 @@ func (r record) served() string {
 	return strings.Join(names, " ")
 }
 
-// authorizations are the distinct Authorization headers that a name got, "" for none.
+// authorizations returns the distinct Authorization headers that a name got, "" for none.
 func (r record) authorizations(name string) []string {
 	var list []string
 	for _, x := range r {
@@ -337,7 +337,7 @@ func (r record) authorizations(name string) []string {
 	return slices.Compact(list)
 }
 
-// tokens is a token server that knows one user: the others get a token that allows nothing, as registries do.
+// tokens serves tokens for one user. Others get a token without permissions, as from other registries.
 type tokens struct {
 	signer         authority
 	user, password string
@@ -365,7 +365,7 @@ func (s tokens) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"token": token, "access_token": token})
 }
 
-// sign makes a JSON web token as docker-registry takes it.
+// sign returns a JSON web token that docker-registry accepts.
 func (s tokens) sign(claims map[string]any) (string, error) {
 	header, err := json.Marshal(map[string]any{"typ": "JWT", "alg": "ES256", "x5c": []string{base64.StdEncoding.EncodeToString(s.signer.cert.Raw)}})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Parses PowerShell files with tree-sitter's grammar and names every place that it cannot read. It judges syntax alone:
-// commands and parameters are whatever they are.
+// Parses PowerShell files with tree-sitter's grammar and prints every syntax error. It does not check commands and
+// parameters.
 //
 //	node lint.mjs MODULES FILE...      MODULES is the folder that `npm ci` ran in
 //
@@ -16,10 +16,10 @@ if (files.length === 0) {
 const { resolve: find } = createRequire(resolve(modules, 'package.json'));
 const { Parser, Language } = createRequire(resolve(modules, 'package.json'))('web-tree-sitter');
 
-// What tells a cloud's agent to run the text is no part of the script. Lines stay where they are.
+// The markers with which a cloud's agent finds the script are not part of it. Line numbers stay the same.
 const tags = /^<\/?powershell>$|^<persist>true<\/persist>$/gm;
 
-// The innermost places where the tree does not fit the text.
+// The innermost errors of the tree.
 function* broken(node) {
   if (node.isMissing) {
     yield { node, what: `${node.type} is missing` };
@@ -47,7 +47,7 @@ for (const file of files) {
   if (text.trim() === '') {
     places.push(`${file}: is empty`);
   }
-  // The grammar takes what a template left behind for blocks.
+  // The grammar reads leftovers of a template as blocks.
   for (const [, rest] of text.matchAll(/(\{\{.*)/g)) {
     places.push(`${file}: holds a template's action: ${JSON.stringify(rest.slice(0, 60))}`);
   }

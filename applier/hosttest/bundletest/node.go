@@ -1,4 +1,4 @@
-// Package bundletest has bundles for tests of appliers and of programs that have one.
+// Package bundletest has bundles for tests of the applier and of programs that contain it.
 package bundletest
 
 import (
@@ -16,13 +16,13 @@ import (
 	"wmco/bundle/archive"
 )
 
-// key is that of the digests of secrets in these tests.
+// key is the key of the digests of secrets in tests.
 func key() bundle.Key { return bundle.Key("0123456789abcdef0123456789abcdef") }
 
-// Network is the HNS network that programs of a Node make.
+// Network is the HNS network that programs of a node make.
 const Network = "TestOverlay"
 
-// Node is a bundle that tests change: a small node with everything that a large one has.
+// Node is a small bundle with every kind of entry, in a form that tests can change.
 type Node struct {
 	Endpoints   []bundle.Endpoint
 	Files       map[string]string // contents by path
@@ -40,7 +40,7 @@ type Node struct {
 	HostName    string
 }
 
-// New is the node that tests start from.
+// New returns the node with which tests start.
 func New() Node {
 	return Node{
 		Files: map[string]string{
@@ -63,7 +63,7 @@ func New() Node {
 	}
 }
 
-// Service is one that reads files and programs.
+// Service returns a service that reads files and programs.
 func Service(name string, argv, dependencies []string, reads ...string) bundle.Service {
 	return bundle.Service{
 		Name: name, Description: "OpenShift managed " + name, Start: bundle.StartAuto, Argv: argv, Dependencies: dependencies,
@@ -73,7 +73,7 @@ func Service(name string, argv, dependencies []string, reads ...string) bundle.S
 	}
 }
 
-// Bundle is the node as render would make it.
+// Bundle returns the bundle of the node as render would make it.
 func (n Node) Bundle(t testing.TB) bundle.Bundle {
 	t.Helper()
 	c := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerCluster, Stage: n.Stage}
@@ -134,10 +134,10 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 // programs are the contents of the executables, by path.
 type programs map[string]string
 
-// stored and sources remember what was compressed: the compressor's tables cost more than these small contents.
+// stored and sources cache compressed contents: making the compressor costs more than compressing these small contents.
 var stored, sources sync.Map //nolint:gochecknoglobals // caches of pure functions
 
-// Forget drops what was compressed, for benchmarks of memory.
+// Forget empties the caches, for benchmarks of memory.
 func Forget() {
 	stored.Clear()
 	sources.Clear()
@@ -174,7 +174,7 @@ func (p programs) Open(sum string) (io.ReadCloser, error) {
 	return nil, fs.ErrNotExist
 }
 
-// Contents is the node's manifest, with a source of what it names.
+// Contents returns the manifest of the node, and a source of its contents.
 func (n Node) Contents(t testing.TB) (bundle.Manifest, archive.Source) {
 	t.Helper()
 	b := n.Bundle(t)
@@ -192,7 +192,7 @@ func (n Node) Contents(t testing.TB) (bundle.Manifest, archive.Source) {
 	return m, archive.Join(source.(archive.Source), programs(n.Programs))
 }
 
-// Needs are all contents of the node, as a machine lacks them that has nothing.
+// Needs returns all contents of the node, as an empty host reports them missing.
 func (n Node) Needs(t testing.TB) []applier.Missing {
 	t.Helper()
 	m, _ := n.Contents(t)
@@ -203,7 +203,7 @@ func (n Node) Needs(t testing.TB) []applier.Missing {
 	return list
 }
 
-// Archive is the node as it travels to a machine that lacks these contents.
+// Archive returns the archive for a host on which these contents are missing.
 func (n Node) Archive(t testing.TB, missing []applier.Missing) []byte {
 	t.Helper()
 	m, source := n.Contents(t)
@@ -218,7 +218,7 @@ func (n Node) Archive(t testing.TB, missing []applier.Missing) []byte {
 	return stream.Bytes()
 }
 
-// Changed is another node that differs by what change does.
+// Changed returns a copy of the node to which change was applied.
 func (n Node) Changed(change func(*Node)) Node {
 	n.Files, n.Secrets, n.Programs = maps.Clone(n.Files), maps.Clone(n.Secrets), maps.Clone(n.Programs)
 	n.Services, n.Proxy = slices.Clone(n.Services), maps.Clone(n.Proxy)

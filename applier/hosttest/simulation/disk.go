@@ -13,33 +13,38 @@ import (
 type Disk interface {
 	DiskReader
 	DiskWriter
+	DiskNames
 }
 
 // DiskReader reads a Disk.
 type DiskReader interface {
 	// Stat returns what is at each of the paths, in their order.
 	Stat(paths []string) ([]applier.FileInfo, error)
-	// List returns what is in a folder, sorted by name. A folder that is not there is empty.
+	// List returns what is in a folder, sorted by name. A missing folder is empty.
 	List(folder string) ([]applier.FileInfo, error)
-	// Open opens a file that is there. Replacing and removing the file do not affect the reader.
+	// Open opens an existing file. Replacing and removing the file do not affect the reader.
 	Open(path string) (io.ReadCloser, error)
 }
 
-// DiskWriter changes a Disk. Rename, Remove, MakeFolder and Truncate return when the change will survive a loss of power.
+// DiskWriter changes files and folders of a Disk.
 type DiskWriter interface {
-	// Create makes a file in a folder that is there, under a name that is free, and flushes its contents. Nobody reads more
-	// of it than access allows at any time. When it fails, a part of the file may stay.
+	// Create makes a file under a free name in an existing folder, and flushes its contents. At no time may more users read
+	// it than access allows. If it fails, a part of the file may stay.
 	Create(path string, access bundle.Access, content io.Reader) error
-	// MakeFolder makes a folder in one that is there, or gives the access to one that is there.
+	// MakeFolder makes a folder in an existing one, or sets the access of an existing folder. It flushes the change.
 	MakeFolder(path string, access bundle.Access) error
-	// Link gives a file a second name, which is free.
-	Link(path, second string) error
-	// Rename gives a file another name in the same folder, and replaces the file that has that name.
-	Rename(path, to string) error
-	// Remove removes a file, a link or an empty folder.
-	Remove(path string) error
-	// Truncate empties a file.
+	// Truncate empties a file and flushes it.
 	Truncate(path string) error
+}
+
+// DiskNames changes names on a Disk.
+type DiskNames interface {
+	// Link gives a file a second name, which is free. A Rename of the second name flushes it.
+	Link(path, second string) error
+	// Rename gives a file another name in the same folder, replaces the file that has that name, and flushes the folder.
+	Rename(path, to string) error
+	// Remove removes a file, a link or an empty folder, and flushes the folder.
+	Remove(path string) error
 }
 
 func statOne(d DiskReader, path string) (applier.FileInfo, error) {

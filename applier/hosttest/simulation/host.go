@@ -173,7 +173,7 @@ func (h *Host) readFile(path string) (string, error) {
 
 // fileID returns the ID of a file, empty if there is none. The path may be any text, such as an argument of a program.
 func (h *Host) fileID(path string) (string, error) {
-	if CheckPath(path) != nil {
+	if !isPath(path) {
 		return "", nil
 	}
 	info, err := statOne(h.Own.Files, path)

@@ -24,5 +24,8 @@ func CheckPath(path string) error {
 	return nil
 }
 
+// isPath reports whether a text, such as an argument of a program, is a path of a simulated host.
+func isPath(text string) bool { return CheckPath(text) == nil }
+
 // Join returns the path of a name in a folder, which may be Drive.
 func Join(folder, name string) string { return strings.TrimSuffix(folder, `\`) + `\` + name }

@@ -129,7 +129,7 @@ func (h *Host) processes(s *State, argv []string, child string) ([]Process, erro
 }
 
 func isProgram(arg string) bool {
-	return CheckPath(arg) == nil && strings.HasSuffix(bundle.FoldPath(arg), ".exe")
+	return isPath(arg) && strings.HasSuffix(bundle.FoldPath(arg), ".exe")
 }
 
 // process returns a new process. The process IDs of Windows are multiples of four.

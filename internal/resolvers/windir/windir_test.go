@@ -13,7 +13,7 @@ import (
 	"wmco/render/mirrors"
 )
 
-// tries are the URLs of an image in a registry.
+// tries returns the URLs of an image in a registry.
 func tries(t *testing.T, e resolvers.Engine, root, registry string) []string {
 	t.Helper()
 	hosts, err := e.Hosts(resolvers.Client{Root: root}, registry)
@@ -32,7 +32,7 @@ func write(t *testing.T, files resolvers.Files) string {
 	return root
 }
 
-// Each registry finds the file that is rendered for it, with and without a port, and no other.
+// containerd finds the file that is rendered for each registry, with and without a port.
 func TestRegistriesFindTheirRenderedFiles(t *testing.T) {
 	in := mirrors.Inputs{Scopes: mirrors.Scopes{
 		Ref: bundle.Ref{Kind: "Image", Name: "cluster"}, Allowed: []string{"source.test", "source.test:5000", "source.test5000", "docker.io", "localhost:5000", "open.test:443"},
@@ -53,11 +53,11 @@ func TestRegistriesFindTheirRenderedFiles(t *testing.T) {
 		"docker.io":        {"https://hub.test/v2/hub/app/img", "https://hub.test/v2/hub/app/img"},
 		"localhost:5000":   {"https://local.test/v2/app/img", "https://local.test/v2/app/img"},
 		"open.test:443":    {"https://open.test:443/v2/app/img"},
-		// Not allowed, so _default stands for them.
+		// Not allowed, so _default applies to them.
 		"other.test": {}, "other.test:5000": {}, "open.test": {},
 	}
 	if runtime.GOOS == "windows" {
-		// Folders know no case there, and image names may have any.
+		// Names of folders are case-insensitive there, and image names may have any case.
 		want["Source.TEST:5000"] = want["source.test:5000"]
 	}
 	root := write(t, files)
@@ -72,8 +72,8 @@ func TestRegistriesFindTheirRenderedFiles(t *testing.T) {
 	}
 }
 
-// Which of several directories containerd takes: the rule itself, with files written by hand.
-func TestWhichOfSeveralDirectoriesIsTaken(t *testing.T) {
+// The rule itself, with files written by hand.
+func TestPrecedenceOfDirectories(t *testing.T) {
 	server := func(name string) string { return "server = \"https://" + name + ".dir\"\n[host]\n" }
 	all := resolvers.Files{"reg.test_5000_": server("underscores"), "reg.test5000": server("digits"), "reg.test": server("name"), "_default": server("default")}
 	without := func(names ...string) resolvers.Files {
@@ -102,7 +102,7 @@ func TestWhichOfSeveralDirectoriesIsTaken(t *testing.T) {
 		{name: "never the name without its port", registry: "reg.test:5000", files: without("reg.test_5000_", "reg.test5000"), want: "default"},
 		{name: "a name without a port", registry: "reg.test", files: all, want: "name"},
 		{name: "a name without a file", registry: "reg.test", files: without("reg.test"), want: "default"},
-		{name: "a name that looks like one with its colon taken out", registry: "reg.test5000", files: all, want: "digits"},
+		{name: "a name that looks like one without its colon", registry: "reg.test5000", files: all, want: "digits"},
 	}
 	for _, test := range tests {
 		root := write(t, test.files)
@@ -114,7 +114,7 @@ func TestWhichOfSeveralDirectoriesIsTaken(t *testing.T) {
 	}
 }
 
-// A directory without a file hides _default, so a directory must go with its file.
+// A directory without a file hides _default, so a directory must be removed with its file.
 func TestEmptyDirectoryHidesTheDefault(t *testing.T) {
 	root := write(t, resolvers.Files{"_default": "server = \"https://default.dir\"\n[host]\n"})
 	if err := os.Mkdir(filepath.Join(root, "reg.test_5000_"), 0o700); err != nil {

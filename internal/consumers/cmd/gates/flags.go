@@ -19,7 +19,7 @@ import (
 
 const optionsPackage = "k8s.io/kubernetes/cmd/kubelet/app/options"
 
-// windowsFlags returns the names of the flags that the Windows build of the kubelet knows, sorted. This program runs on
+// windowsFlags returns the names of the flags of the Windows build of the kubelet, sorted. This program runs on
 // Linux, so it takes the flags of the Linux build, without those that only the Linux files of the options package
 // register, and with those that only its Windows files register, both read from the source.
 func windowsFlags(ctx context.Context) ([]string, error) {
@@ -60,7 +60,7 @@ func windowsFlags(ctx context.Context) ([]string, error) {
 	return sortedKeys(names), nil
 }
 
-// addLinuxFlags adds what the kubelet registers on this machine.
+// addLinuxFlags adds the flags that the kubelet registers on Linux.
 func addLinuxFlags(names map[string]bool) error {
 	server, err := options.NewKubeletServer()
 	if err != nil {
@@ -73,14 +73,14 @@ func addLinuxFlags(names map[string]bool) error {
 	return nil
 }
 
-// registration says which calls register a flag, and which argument is its name.
+// registration is the calls that register a flag, with the position of its name.
 type registration struct {
 	calls    []string
 	position int
 }
 
 // registeredIn returns the flag names that a Go file registers. A file without any, or a name that is not a literal,
-// is an error: the file then no longer looks as this program expects.
+// is an error: the file then no longer has the form that this program expects.
 func registeredIn(file string, r registration) ([]string, error) {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
@@ -127,11 +127,11 @@ func literal(call *ast.CallExpr, position int) (string, error) {
 	return "", fmt.Errorf("a call of %s whose argument %d is not a string", calledName(call), position)
 }
 
-// sourceDir asks the go command where the source of a package is.
+// sourceDir returns the folder of the source of a package.
 func sourceDir(ctx context.Context, pkg string) (string, error) {
 	out, err := exec.CommandContext(ctx, "go", "list", "-f", "{{.Dir}}", pkg).Output()
 	if err != nil {
-		return "", fmt.Errorf("asking for the source of %s: %w", pkg, err)
+		return "", fmt.Errorf("finding the source of %s: %w", pkg, err)
 	}
 	return strings.TrimSpace(string(out)), nil
 }

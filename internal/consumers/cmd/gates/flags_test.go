@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestWindowsFlagsAreThoseOfWindows(t *testing.T) {
+func TestWindowsFlags(t *testing.T) {
 	flags, err := windowsFlags(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestWindowsFlagsAreThoseOfWindows(t *testing.T) {
 	}
 }
 
-func TestRegisteredInRefusesWhatItCannotRead(t *testing.T) {
+func TestRegisteredInErrors(t *testing.T) {
 	r := registration{calls: []string{"StringVar"}, position: 1}
 	for name, source := range map[string]string{
 		"no flag at all":          "package p\n",

@@ -12,7 +12,7 @@ import (
 //go:embed gates.go.tmpl
 var fileTemplate string
 
-// tables is what the template of the generated file sees.
+// tables is the data of the template of the generated file.
 type tables struct {
 	// Version is the Kubernetes release, such as v1.36.3.
 	Version string

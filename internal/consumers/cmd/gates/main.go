@@ -1,4 +1,4 @@
-// Command gates writes the Go file that tells render which feature gates and command line flags the kubelet knows, as
+// Command gates writes the Go file with the feature gates and command line flags of the kubelet for package render, as
 // registered by the kubelet's own packages of the Kubernetes release in go.mod:
 //
 //	kubelet's registrations --run--> gates, flags of a Linux build --source of the other platform's files--> flags on Windows
