@@ -22,7 +22,7 @@ prepare() {
 	rm -rf "$out"
 	mkdir -p "$out/payload"
 	export GOOS=windows GOARCH=amd64 CGO_ENABLED=0
-	build() { go build -trimpath -ldflags "-s -w -X main.version=$version" -o "$out/$1" "$2"; }
+	build() { go build -trimpath -ldflags "-s -w -X main.version=$version -X main.wine=yes" -o "$out/$1" "$2"; }
 	build service.exe ./internal/winnode/stub/service
 	build tool.exe ./internal/winnode/testdata/tool
 	build kube-log-runner.exe k8s.io/component-base/logs/kube-log-runner

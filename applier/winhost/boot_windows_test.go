@@ -27,10 +27,10 @@ import (
 	"wmco/bundle"
 )
 
-// bootVariable is set to the name of the machine by what boots it between the halves of TestBoot.
+// bootVariable is set to the name of the host by internal/winetest, which boots it between the halves of TestBoot.
 const bootVariable = "WMCO_TEST_BOOT"
 
-// left is what the half before a boot leaves to the one after.
+// left is what the half before the boot leaves for the half after it.
 type left struct {
 	Facts    bundle.Facts
 	CA, Leaf []byte
@@ -43,26 +43,26 @@ const (
 	bootService = "wmco-boot"
 )
 
-// TestBoot has two halves, with a boot of the machine between them.
+// TestBoot has two halves, with a boot of the host between them.
 func TestBoot(t *testing.T) {
 	name := os.Getenv(bootVariable)
 	if name == "" {
-		t.Skip("for those who boot the machine between the halves")
+		t.Skip("internal/winetest runs this test and boots the host between its halves")
 	}
 	anchorRoots(t)
-	variable := applier.Setting{Kind: bundle.KindVariable, Name: "WMCO_BOOT", Value: "machine " + name + ` %PATH%;C:\x`, Present: true}
+	variable := applier.Setting{Kind: bundle.KindVariable, Name: "WMCO_BOOT", Value: "host " + name + ` %PATH%;C:\x`, Present: true}
 	config := applier.ServiceConfig{Name: bootService, Start: bundle.StartAuto, CommandLine: bundle.CommandLine([]string{bootProgram, name})}
 	t.Run("before", func(t *testing.T) { beforeBoot(t, variable, config) })
 	t.Run("after", func(t *testing.T) { afterBoot(t, variable, config) })
 }
 
 func beforeBoot(t *testing.T, variable applier.Setting, config applier.ServiceConfig) {
-	h := New() // no service of this test is slow on purpose; the machine may be, just after its boot
+	h := newHost() // with the default limits: the host is slow after its boot
 	release, err := h.Lock(t.Context(), "before the boot")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = release // the boot takes the lock away
+	_ = release // the boot ends the lock
 	facts, err := h.Facts(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func beforeBoot(t *testing.T, variable applier.Setting, config applier.ServiceCo
 }
 
 func afterBoot(t *testing.T, variable applier.Setting, config applier.ServiceConfig) {
-	h := New()
+	h := newHost()
 	release, err := h.Lock(t.Context(), "after the boot")
 	if err != nil {
 		t.Fatal(err)
@@ -108,7 +108,7 @@ func afterBoot(t *testing.T, variable applier.Setting, config applier.ServiceCon
 		t.Fatal(err)
 	}
 	if facts.BootTime == l.Facts.BootTime {
-		t.Errorf("the boot is not seen: still %s", facts.BootTime)
+		t.Errorf("the boot time is still %s", facts.BootTime)
 	}
 	l.Facts.BootTime = facts.BootTime
 	if diff := cmp.Diff(l.Facts, facts); diff != "" {
@@ -122,7 +122,7 @@ func afterBoot(t *testing.T, variable applier.Setting, config applier.ServiceCon
 	set(t, h, ca)
 	trusts(t, l, false)
 	if s := serviceNow(t, h, bootService); s.Status != applier.ServiceRunning || s.CommandLine != config.CommandLine {
-		t.Errorf("the service did not start with the machine: %+v", s)
+		t.Errorf("the service did not start at boot: %+v", s)
 	}
 	if err := h.StopService(t.Context(), bootService); err != nil {
 		t.Error(err)
@@ -148,7 +148,7 @@ func setting(t *testing.T, h *Host, s applier.Setting) applier.Setting {
 	return all[0]
 }
 
-// authority returns a new one, and a server's certificate of it with its key.
+// authority returns a new CA, and the certificate and key of a server.
 func authority(t *testing.T) (ca, leaf, leafKey []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -179,8 +179,8 @@ func authority(t *testing.T) (ca, leaf, leafKey []byte) {
 // serverName is the name of the TLS server of a test.
 const serverName = "wmco.test"
 
-// trusts starts a process that asks a TLS server with the certificate, by the system's own verification: a process sees the
-// roots as they were when it first looked.
+// trusts checks whether Windows trusts the CA: it starts a TLS server and a process that connects to it. Only a new process
+// sees changes of the root store.
 func trusts(t *testing.T, l left, want bool) {
 	t.Helper()
 	key, err := x509.ParsePKCS8PrivateKey(l.Key)
@@ -196,11 +196,11 @@ func trusts(t *testing.T, l left, want bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asking := exec.Command(own)
-	asking.Env = append(os.Environ(), asClient+"="+server.Listener.Addr().String())
-	out, err := asking.CombinedOutput()
-	if code := asking.ProcessState.ExitCode(); code != 0 && code != exitUntrusted {
-		t.Fatalf("asking the server: %v: %s", err, out)
+	client := exec.Command(own)
+	client.Env = append(os.Environ(), asClient+"="+server.Listener.Addr().String())
+	out, err := client.CombinedOutput()
+	if code := client.ProcessState.ExitCode(); code != 0 && code != exitUntrusted {
+		t.Fatalf("connecting to the server: %v: %s", err, out)
 	}
 	if (err == nil) != want {
 		t.Errorf("the server is trusted: %v, want %v: %s", err == nil, want, out)
@@ -210,7 +210,7 @@ func trusts(t *testing.T, l left, want bool) {
 // exitUntrusted is the exit code of a client that does not trust the server.
 const exitUntrusted = 2
 
-// connect asks a server as a client with no roots of its own.
+// connect connects to a server with the roots of Windows.
 func connect(address string) int {
 	conn, err := tls.Dial("tcp", address, &tls.Config{ServerName: serverName})
 	var unknown x509.UnknownAuthorityError

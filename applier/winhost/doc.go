@@ -1,12 +1,13 @@
-// Package winhost is the machine that the program runs on: an applier.Host by the APIs of Windows. It starts no program and
-// reads no text that is meant for people, so the language of the machine and the tools on it do not matter.
+// Package winhost is the Windows host that the program runs on: an applier.Host that uses the APIs of Windows. It starts no
+// program and parses no text that is meant for people, so it does not depend on the language of Windows or on its tools.
 //
-//	files         CreateFile, MoveFileEx: written beside with the access at the creation, flushed, moved into place
-//	services      the service control manager; Toolhelp for the processes that a stop leaves behind
-//	settings      registry, certificate store, IP helper, DISM API, and COM for the firewall and Defender
-//	networks      HNS, by github.com/Microsoft/hnslib as kube-proxy uses it
+//	files       the files, and the lock
+//	services    the service control manager
+//	settings    variables, trusted CAs, features, firewall, exclusions, host name
+//	networks    routes, and the networks and endpoints of HNS
+//	metadata    the name of the host in its cloud
+//	hklm, wait  the registry, and waits for what Windows does not report
 //
-// What Windows documents and no Wine does stands behind small interfaces in files without a build tag: the decisions are
-// tested everywhere, with fakes that behave as documented, and only the calls themselves need a Windows. On other systems
-// the package has these decisions and no Host.
+// This package joins them, collects the facts, asks probes and restarts the host. On other systems than Windows it has no
+// Host, and the packages below have only what they decide.
 package winhost

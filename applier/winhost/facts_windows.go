@@ -4,19 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
-	"slices"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
 
-	"wmco/applier"
+	"wmco/applier/winhost/hklm"
+	"wmco/applier/winhost/metadata"
+	"wmco/applier/winhost/networks"
 	"wmco/bundle"
 )
 
-// Facts leaves out what the machine does not have.
+// Facts leaves out what the host does not have.
 func (h *Host) Facts(ctx context.Context) (bundle.Facts, error) {
 	v := windows.RtlGetVersion() // learn.microsoft.com/windows/win32/devnotes/rtlgetversion
 	f := bundle.Facts{
@@ -24,87 +24,22 @@ func (h *Host) Facts(ctx context.Context) (bundle.Facts, error) {
 		OSBuild:  fmt.Sprintf("%d.%d.%d", v.MajorVersion, v.MinorVersion, v.BuildNumber),
 		BootTime: bootTime().UTC().Format(time.RFC3339),
 	}
-	steps := []func(*bundle.Facts) error{namesOf, addressesOf, defenderOf, h.featuresOf, h.networksOf}
-	for _, step := range steps {
-		if err := errors.Join(ctx.Err(), step(&f)); err != nil {
+	for _, add := range []func(*bundle.Facts) error{h.settings.Facts, networks.Facts} {
+		if err := errors.Join(ctx.Err(), add(&f)); err != nil {
 			return bundle.Facts{}, fmt.Errorf("reading facts: %w", err)
 		}
 	}
-	f.MetadataName = h.metadata.name(ctx, cloudsOf(firmware()))
+	f.MetadataName = metadata.Name(ctx, firmware())
 	return f, ctx.Err()
 }
 
-func namesOf(f *bundle.Facts) (err error) {
-	if f.HostName, err = computerNameEx(windows.ComputerNamePhysicalDnsHostname); err != nil {
-		return err
-	}
-	f.DNSSuffix, err = computerNameEx(windows.ComputerNamePhysicalDnsDomain)
-	return err
-}
-
-func addressesOf(f *bundle.Facts) error {
-	here, err := adapters()
-	if err != nil {
-		return err
-	}
-	table, err := (activeRoutes{}).routes()
-	if err != nil {
-		return err
-	}
-	addresses := ownAddresses(here)
-	slices.SortFunc(addresses, netip.Addr.Compare)
-	f.Addresses = make([]string, len(addresses))
-	for i, a := range addresses {
-		f.Addresses[i] = a.String()
-	}
-	gateway, ok := defaultRoute(table)
-	for _, a := range here {
-		if ok && a.index == gateway.Interface && len(a.addresses) > 0 {
-			f.DefaultRoute = bundle.DefaultRoute{Address: a.addresses[0].String(), Gateway: gateway.Via.String()}
-		}
-	}
-	return nil
-}
-
-func defenderOf(f *bundle.Facts) (err error) {
-	f.DefenderRunning, err = defenderRuns()
-	return err
-}
-
-func (h *Host) featuresOf(f *bundle.Facts) (err error) {
-	f.Features, err = enabledFeatures(h.features)
-	return ignoreNoSetting(err)
-}
-
-func (h *Host) networksOf(f *bundle.Facts) error {
-	list, err := h.networks.networks()
-	if err != nil {
-		return ignoreNoSetting(err)
-	}
-	for _, n := range list {
-		f.Networks = append(f.Networks, n.HNSNetwork)
-	}
-	ends, err := h.endpoints.endpoints()
-	for _, e := range ends {
-		f.Endpoints = append(f.Endpoints, e.HNSEndpoint)
-	}
-	return ignoreNoSetting(err)
-}
-
-func ignoreNoSetting(err error) error {
-	if errors.Is(err, applier.ErrNoSetting) {
-		return nil
-	}
-	return err
-}
-
-// keyFirmware holds what the firmware says of the machine (SMBIOS), of which clouds document the makers' names.
+// keyFirmware has the SMBIOS texts of the firmware. Clouds document what is in them.
 const keyFirmware = `HARDWARE\DESCRIPTION\System\BIOS`
 
-// firmware are its texts; none where they cannot be read.
+// firmware returns the texts of the firmware, none if they cannot be read.
 func firmware() []string {
 	var texts []string
-	_ = withKey(keyFirmware, registry.QUERY_VALUE, func(k registry.Key) error {
+	_ = hklm.With(keyFirmware, registry.QUERY_VALUE, func(k registry.Key) error {
 		names, err := k.ReadValueNames(0)
 		for _, name := range names {
 			if text, _, err := k.GetStringValue(name); err == nil {
@@ -116,9 +51,9 @@ func firmware() []string {
 	return texts
 }
 
-// timeOfDay is SYSTEM_TIMEOFDAY_INFORMATION, of which learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntquerysysteminformation
-// documents the class and the length. When somebody sets the clock, Windows moves BootTime and BootTimeBias by as much, so
-// that their difference stays what it was at boot.
+// timeOfDay is SYSTEM_TIMEOFDAY_INFORMATION. Its class and length are documented at
+// learn.microsoft.com/windows/win32/api/winternl/nf-winternl-ntquerysysteminformation. If the clock is set, Windows changes
+// BootTime and BootTimeBias by the same amount, so that their difference stays what it was at boot.
 type timeOfDay struct {
 	BootTime, CurrentTime, TimeZoneBias int64 // 100 ns; times since 1601
 	TimeZoneID, Reserved                uint32
@@ -128,8 +63,8 @@ type timeOfDay struct {
 // classTimeOfDay is SystemTimeOfDayInformation.
 const classTimeOfDay = 3
 
-// bootTime is the same in every call between two boots. Where Windows does not tell it, it is the time of the uptime,
-// rounded so far that clocks do not change it between two calls, except across the border of a minute.
+// bootTime returns the same time until the next boot. If Windows does not report it, bootTime computes it from the uptime and
+// rounds it to a minute, so that it rarely differs between two calls.
 func bootTime() time.Time {
 	var t timeOfDay
 	err := windows.NtQuerySystemInformation(classTimeOfDay, unsafe.Pointer(&t), uint32(unsafe.Sizeof(t)), nil)

@@ -15,14 +15,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/windows"
 
 	"wmco/applier"
+	"wmco/applier/winhost/files"
 	"wmco/bundle"
 )
 
-// folderLinks is made by the Linux around Wine, which can make links: a folder with a file, a link to it, and a link to
-// the file. folderModes is what it looks at afterwards.
+// folderLinks is made outside of Wine, which cannot create links: it has a folder with a file, a link to the folder, and a link
+// to the file. folderModes has the files whose modes are checked outside afterwards.
 const (
 	folderLinks = `C:\wmco-links`
 	folderModes = `C:\wmco-modes`
@@ -32,7 +32,7 @@ func TestLinks(t *testing.T) {
 	h := quick()
 	self, err := h.Stat(t.Context(), []string{folderLinks})
 	if err != nil || self[0].Kind == applier.FileAbsent {
-		t.Skip("nobody made "+folderLinks, err)
+		t.Skip("there is no "+folderLinks, err)
 	}
 	link, inside, file := folderLinks+`\link`, folderLinks+`\link\file`, folderLinks+`\to-file`
 	infos, err := h.Stat(t.Context(), []string{link, inside, file, folderLinks + `\link\none`})
@@ -44,7 +44,7 @@ func TestLinks(t *testing.T) {
 		kinds = append(kinds, i.Kind)
 	}
 	if diff := cmp.Diff([]applier.FileKind{applier.FileOther, applier.FileOther, applier.FileOther, applier.FileAbsent}, kinds); diff != "" {
-		t.Errorf("kinds of links and what is behind them (-want +got):\n%s", diff)
+		t.Errorf("kinds of links and of files behind them (-want +got):\n%s", diff)
 	}
 	tries := map[string]func() error{
 		"read a file through a link to it": func() error { _, err := h.Open(t.Context(), file); return err },
@@ -64,7 +64,7 @@ func TestLinks(t *testing.T) {
 	}
 	for name, try := range tries {
 		t.Run(name, func(t *testing.T) {
-			if err := try(); !errors.Is(err, errLink) && !errors.Is(err, errNotFile) && !errors.Is(err, errNotDirectory) {
+			if err := try(); !errors.Is(err, files.ErrLink) && !errors.Is(err, files.ErrNotFile) && !errors.Is(err, files.ErrNotDirectory) {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -76,14 +76,13 @@ func TestLinks(t *testing.T) {
 	if list, err := h.List(t.Context(), folderLinks+`\folder`); err != nil || len(list) != 1 {
 		t.Errorf("%v in the folder behind the links, %v", list, err)
 	}
-	// A link is replaced by a file, not written through.
+	// A write replaces a link instead of following it.
 	if err := h.Write(t.Context(), file, bundle.AccessUsers, strings.NewReader("new")); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestModes leaves a file and a folder for administrators to those who can see their modes, and a file of no access beside
-// them, see folderModes.
+// TestModes creates a file and a folder for administrators and a file without an access, whose modes internal/winetest checks.
 func TestModes(t *testing.T) {
 	h := quick()
 	if err := h.MakeDirectory(t.Context(), folderModes, bundle.AccessUsers); err != nil {
@@ -127,26 +126,7 @@ func TestALogIsRotatedUnderAProgramThatAppends(t *testing.T) {
 	}
 }
 
-// TestSecurityDescriptors holds what we write to Windows' own reading and writing of it.
-func TestSecurityDescriptors(t *testing.T) {
-	for _, access := range []bundle.Access{bundle.AccessAdmins, bundle.AccessUsers} {
-		for _, kind := range []applier.FileKind{applier.FileRegular, applier.FileDirectory} {
-			sd, err := securityDescriptor(access, kind)
-			if err != nil {
-				t.Fatal(err)
-			}
-			control, _, err := sd.Control()
-			if err != nil || control&windows.SE_DACL_PROTECTED == 0 {
-				t.Errorf("%s %s takes over from above: control %x, %v", access, kind, control, err)
-			}
-			if got := accessOf(sd.String(), kind); got != access {
-				t.Errorf("%s %s: Windows writes %s, which is read as %q", access, kind, sd, got)
-			}
-		}
-	}
-}
-
-// endless yields contents without an end, and says when there are some.
+// endless is content without an end. It prints a line after the first megabyte.
 type endless struct{ yielded int }
 
 func (e *endless) Read(b []byte) (int, error) {
@@ -157,13 +137,13 @@ func (e *endless) Read(b []byte) (int, error) {
 }
 
 func writeForEver(path string) {
-	if err := New().Write(context.Background(), path, bundle.AccessUsers, &endless{}); err != nil {
+	if err := newHost().Write(context.Background(), path, bundle.AccessUsers, &endless{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func TestAWriterThatDiesLeavesTheOldFile(t *testing.T) {
+func TestAKilledWriterLeavesTheOldFile(t *testing.T) {
 	m := newMachine(t)
 	path := m.Folder() + `\file`
 	h := quick()
@@ -204,17 +184,17 @@ func TestAWriterThatDiesLeavesTheOldFile(t *testing.T) {
 		return all
 	}
 	if diff := cmp.Diff([]string{path, applier.NewName(path)}, names()); diff != "" {
-		t.Errorf("after the end of the writer (-want +got):\n%s", diff)
+		t.Errorf("after the writer was killed (-want +got):\n%s", diff)
 	}
 	if err := h.Write(t.Context(), path, bundle.AccessUsers, strings.NewReader("new")); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{path}, names()); diff != "" {
-		t.Errorf("after the next one (-want +got):\n%s", diff)
+		t.Errorf("after the next write (-want +got):\n%s", diff)
 	}
 }
 
-func TestAFileThatAScannerOpensIsWaitedFor(t *testing.T) {
+func TestAFileThatIsLockedForAShortTimeIsWaitedFor(t *testing.T) {
 	m := newMachine(t)
 	path := m.Folder() + `\file`
 	h := quick()
@@ -226,15 +206,15 @@ func TestAFileThatAScannerOpensIsWaitedFor(t *testing.T) {
 		"remove": func() error { return h.Remove(t.Context(), path) },
 	}
 	for _, name := range []string{"write", "remove"} {
-		time.AfterFunc(lockPatience/4, machine{}.HoldOpen(t, path))
+		time.AfterFunc(time.Second/4, machine{}.HoldOpen(t, path))
 		if err := changes[name](); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// TestWhatWineLacksIsNoSetting runs the calls for which Wine has nothing behind.
-func TestWhatWineLacksIsNoSetting(t *testing.T) {
+// TestSettingsThatWineDoesNotHave makes the calls that Wine does not implement.
+func TestSettingsThatWineDoesNotHave(t *testing.T) {
 	if !isWine() {
 		t.Skip("Windows has them")
 	}
@@ -248,29 +228,28 @@ func TestWhatWineLacksIsNoSetting(t *testing.T) {
 		t.Run(string(s.Kind), func(t *testing.T) {
 			absent := applier.Setting{Kind: s.Kind, Name: s.Name}
 			want := absent
-			want.Unavailable = s.Kind != bundle.KindRoute // Wine shows routes, and changes none
+			want.Unavailable = s.Kind != bundle.KindRoute // Wine has routes and no function that changes them
 			if got := setting(t, quick(), absent); got != want {
-				t.Errorf("there is %+v", got)
+				t.Errorf("got %+v", got)
 			}
 			if err := quick().Set(t.Context(), s); !errors.Is(err, applier.ErrNoSetting) {
 				t.Errorf("setting it: %v", err)
 			}
 			if err := quick().Set(t.Context(), absent); err != nil {
-				t.Errorf("taking it away: %v", err)
+				t.Errorf("removing it: %v", err)
 			}
 		})
 	}
 }
 
-// TestTheLockHoldsWhileItsFileComesAndGoes locks and unlocks an empty machine at once from many places: the last one to
-// unlock removes the file and its folder.
-func TestTheLockHoldsWhileItsFileComesAndGoes(t *testing.T) {
+// TestTheLockHoldsWhileItsFileIsRemovedAndCreated locks and unlocks in parallel. Who unlocks removes the file and its folder.
+func TestTheLockHoldsWhileItsFileIsRemovedAndCreated(t *testing.T) {
 	var inside atomic.Int32
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
 			for locked := 0; locked < 25; {
-				release, err := New().Lock(t.Context(), "one of many")
+				release, err := newHost().Lock(t.Context(), "one of many")
 				var other *applier.LockedError
 				if errors.As(err, &other) {
 					continue
@@ -280,7 +259,7 @@ func TestTheLockHoldsWhileItsFileComesAndGoes(t *testing.T) {
 					return
 				}
 				if n := inside.Add(1); n != 1 {
-					t.Errorf("%d have the lock", n)
+					t.Errorf("%d hold the lock", n)
 				}
 				inside.Add(-1)
 				locked++

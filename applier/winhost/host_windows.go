@@ -3,65 +3,67 @@ package winhost
 import (
 	"context"
 	"fmt"
-	"time"
+	"maps"
 
 	"wmco/applier"
+	"wmco/applier/winhost/files"
+	"wmco/applier/winhost/hklm"
+	"wmco/applier/winhost/networks"
+	"wmco/applier/winhost/services"
+	"wmco/applier/winhost/settings"
 	"wmco/bundle"
 )
 
-// Host is this machine. It needs the rights of an administrator.
+// Host is this host. It needs the rights of an administrator.
 type Host struct {
-	settings  settings
-	features  featureImage
-	networks  networkService
-	endpoints endpointService
-	limits    serviceLimits
-	metadata  metadata
-	wine      bool
+	files.Files
+	services.Manager
+	settings settings.Host
+	keepers  settings.Keepers
 }
 
 var _ applier.Host = (*Host)(nil)
 
-// New is this machine. Nothing is opened until it is asked for.
-func New() *Host {
-	hns := hns{}
-	image := &remembered{featureImage: dism{}, now: time.Now}
+// Options are for tests. The zero Options are right for every Windows.
+type Options struct {
+	// Wine is true if Wine is in the place of Windows. The host does not find out by itself.
+	Wine bool
+}
+
+// New opens nothing.
+func New(o Options) *Host {
+	s := settings.New()
+	keepers := s.Keepers()
+	maps.Copy(keepers, networks.Keepers())
 	return &Host{
-		settings: settings{
-			bundle.KindVariable:  variables{machineVariables{}},
-			bundle.KindTrustedCA: certificates{rootStore{}},
-			bundle.KindRoute:     routes{activeRoutes{}, persistentRoutes{}},
-			bundle.KindFeature:   features{image},
-			bundle.KindFirewall:  firewall{windowsFirewall{}},
-			bundle.KindExclusion: exclusions{microsoftDefender{}},
-			bundle.KindEndpoint:  endpoints{hns, hns},
-			bundle.KindNetwork:   networks{hns},
-			bundle.KindHostName:  computer{machineName{}},
-		},
-		features:  image,
-		networks:  hns,
-		endpoints: hns,
-		limits:    usualLimits(),
-		metadata:  newMetadata(),
-		wine:      isWine(),
+		Files:    files.Files{NoACLs: o.Wine},
+		Manager:  services.Manager{Limits: services.DefaultLimits(), ForgetsDependencies: o.Wine},
+		settings: s,
+		keepers:  keepers,
 	}
 }
 
-// Settings asks each subsystem of Windows once.
+// Settings asks each API of Windows once.
 func (h *Host) Settings(ctx context.Context, names []applier.Setting) ([]applier.Setting, error) {
-	return h.settings.read(ctx, names)
+	return h.keepers.Read(ctx, names)
 }
 
-// Set changes nothing that is as it should be, and is done when the disk has the change.
+// hives are the parts of the registry with settings.
+var hives = map[bundle.EntryKind]string{
+	bundle.KindVariable: "SYSTEM", bundle.KindHostName: "SYSTEM", bundle.KindRoute: "SYSTEM", bundle.KindFirewall: "SYSTEM",
+	bundle.KindTrustedCA: "SOFTWARE",
+}
+
+// Set changes nothing if the setting is as it should be. It returns when the change is on the disk.
 func (h *Host) Set(ctx context.Context, setting applier.Setting) error {
-	err := h.settings.write(ctx, setting)
+	err := h.keepers.Write(ctx, setting)
 	if hive := hives[setting.Kind]; hive != "" && err == nil {
-		err = flushHive(hive)
+		err = hklm.Flush(hive)
 	}
 	return err
 }
 
-// Probe asks a service of this machine.
+// Probe asks a service of this host once.
 func (h *Host) Probe(ctx context.Context, probe bundle.Probe) error {
 	switch probe.Kind {
 	case bundle.ProbeHTTP, bundle.ProbeTCP:
@@ -70,5 +72,5 @@ func (h *Host) Probe(ctx context.Context, probe bundle.Probe) error {
 		return probePipe(probe.Target)
 	case bundle.ProbeRunning:
 	}
-	return fmt.Errorf("probing %s: not asked of the machine", probe.Kind)
+	return fmt.Errorf("probing %s: the service control manager answers this, not the host", probe.Kind)
 }

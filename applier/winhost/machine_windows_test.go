@@ -3,6 +3,7 @@ package winhost
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -19,31 +20,40 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest"
+	"wmco/applier/winhost/settings"
 	"wmco/bundle"
 )
 
 func ptr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// quick is this machine with the limits short that clauses reach on purpose: those of programs that hang. The others are the
-// usual ones, for the machine is busy with other tests.
+// newHost returns this host.
+func newHost() *Host { return New(Options{Wine: isWine()}) }
+
+// isWine reports whether Wine is in the place of Windows (gitlab.winehq.org/wine/wine/-/wikis/Developer-FAQ).
+func isWine() bool {
+	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
+}
+
+// quick returns this host with short limits for programs that hang on purpose. The other limits are the default: the host is
+// busy with other tests.
 func quick() *Host {
-	h := New()
-	h.limits.start, h.limits.stop, h.limits.die = 30*time.Second, 5*time.Second, 5*time.Second
-	h.limits.free, h.limits.poll = 3*time.Second, 10*time.Millisecond
+	h := newHost()
+	h.Limits.Start, h.Limits.Stop, h.Limits.Exit = 30*time.Second, 5*time.Second, 5*time.Second
+	h.Limits.Delete, h.Limits.Poll = 3*time.Second, 10*time.Millisecond
 	return h
 }
 
 // machineFolder is the folder of the contract and of other tests.
 const machineFolder = `C:\wmco-contract`
 
-// machine is this machine for one clause of the contract.
+// machine is this host for one clause of the contract.
 type machine struct{ folder string }
 
 func (m machine) Host(testing.TB) applier.Host { return quick() }
 
 func (m machine) Folder() string { return m.folder }
 
-// newMachine makes the folder of a clause, which is gone afterwards.
+// newMachine creates an empty folder for a clause.
 func newMachine(t *testing.T) hosttest.Fixture {
 	for _, f := range []string{machineFolder, folderSeen} {
 		if err := os.RemoveAll(f); err != nil {
@@ -90,7 +100,7 @@ func (m machine) RunProgram(t testing.TB, path string) (end func()) {
 	if err := program.Start(); err != nil {
 		t.Fatal(err)
 	}
-	// It runs when it says so: before, Windows may still be looking for its file.
+	// Until it prints a line, Windows may not have loaded its file yet.
 	if _, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
 		t.Fatal(err)
 	}
@@ -126,20 +136,19 @@ func (m machine) Seen(t testing.TB, service string) hosttest.Seen {
 
 func (m machine) HoldService(t testing.TB, name string) (release func()) {
 	t.Helper()
-	var handles []windows.Handle
-	err := manager(func(scm windows.Handle) error {
-		text, err := windows.UTF16PtrFromString(name)
-		if err != nil {
-			return err
-		}
-		handle, err := windows.OpenService(scm, text, windows.SERVICE_QUERY_STATUS)
-		handles = append(handles, handle)
-		return err
-	})
+	text, err := windows.UTF16PtrFromString(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func() { _ = windows.CloseServiceHandle(handles[0]) }
+	scm, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service, err := windows.OpenService(scm, text, windows.SERVICE_QUERY_STATUS)
+	if err = errors.Join(err, windows.CloseServiceHandle(scm)); err != nil {
+		t.Fatal(err)
+	}
+	return func() { _ = windows.CloseServiceHandle(service) }
 }
 
 func (m machine) AbandonLock(t testing.TB, owner string) {
@@ -157,11 +166,11 @@ func (m machine) AbandonLock(t testing.TB, owner string) {
 
 func (m machine) AddCertificate(t testing.TB, der []byte) {
 	t.Helper()
-	if err := (rootStore{}).add(der); err != nil {
+	if err := (settings.RootStore{}).Add(der); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := (rootStore{}).remove(der); err != nil {
+		if err := (settings.RootStore{}).Remove(der); err != nil {
 			t.Error(err)
 		}
 	})
@@ -169,7 +178,7 @@ func (m machine) AddCertificate(t testing.TB, der []byte) {
 
 func (m machine) HasCertificate(t testing.TB, der []byte) bool {
 	t.Helper()
-	all, err := (rootStore{}).trusted()
+	all, err := (settings.RootStore{}).Trusted()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,18 +211,18 @@ func pipeServer(t testing.TB) (bundle.Probe, func()) {
 	return bundle.Probe{Kind: bundle.ProbePipe, Target: name}, func() { _ = windows.CloseHandle(pipe) }
 }
 
-// notOnWine are the clauses that Wine 10 cannot be held to, each with what it lacks and what covers the clause.
+// notOnWine has the clauses that Wine 10 does not pass, each with what Wine lacks and what tests the clause instead.
 func notOnWine() map[string]string {
 	const (
-		links    = "Wine makes no links from inside; TestLinks with links that Linux made"
-		access   = "Wine keeps of a DACL what fits into a Linux mode; TestAccessOf, and the modes are looked at from Linux"
-		depends  = "Wine's service manager ignores dependencies; hosttest's machine in memory"
-		boot     = "a boot ends this program; internal/winetest boots between two programs"
-		hns      = "Wine has no HNS; TestEndpoints"
-		firewall = "Wine's firewall has no members; TestFirewall"
-		defender = "Wine has no Defender; TestExclusions"
-		dism     = "Wine has no DISM; TestFeatures"
-		routes   = "Wine changes no routes; TestRoutes"
+		links    = "Wine cannot create links; TestLinks has links that Linux created"
+		access   = "Wine keeps only what fits into the mode of a Linux file; files.TestAccessOf, and internal/winetest checks the modes"
+		depends  = "the service manager of Wine ignores dependencies; the host in memory of hosttest"
+		boot     = "a boot ends this program; TestBoot"
+		hns      = "Wine has no HNS; networks.TestEndpoints"
+		firewall = "the firewall object of Wine has no members; settings.TestFirewall"
+		defender = "Wine has no Defender; settings.TestExclusions"
+		dism     = "Wine has no DISM; settings.TestFeatures"
+		routes   = "Wine has no function that changes routes; networks.TestRoutes"
 	)
 	return map[string]string{
 		"a symbolic link or junction is neither file nor folder and is not followed": links,
@@ -238,8 +247,8 @@ func notOnWine() map[string]string {
 		"an exclusion is set and removed where Defender runs":                        defender,
 		"a route is set, changed and removed":                                        routes,
 		"a route to the next hop of the default route is read as via default":        routes,
-		"a service gets its arguments unchanged":                                     "Windows too expands %NAME% in the command line of a service; TestArgumentsOfServices has the rest",
-		"a service gets its environment":                                             "Wine does not pass a service's Environment; the registry is looked at by the clause that keeps it",
+		"a service gets its arguments unchanged":                                     "Windows too expands %NAME% in the command line of a service; TestArgumentsOfServices has the other arguments",
+		"a service gets its environment":                                             "Wine ignores the Environment value of a service; another clause reads it back",
 	}
 }
 

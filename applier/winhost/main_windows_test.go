@@ -17,28 +17,29 @@ import (
 	"golang.org/x/sys/windows/svc"
 
 	"wmco/applier/hosttest"
+	"wmco/applier/winhost/services"
 )
 
-// mark stands at the end of a copy of this test program that plays a program of a machine; the rest is what it plays.
+// mark is at the end of a copy of this test program. After it is the name of the program that the copy plays.
 const mark = "\nwmco test program: "
 
-// What copies play beside hosttest.Program.
+// Programs beside those of hosttest.
 const (
 	playsWaiter   hosttest.Program = "waiter"   // runs until it is killed
-	playsCrash    hosttest.Program = "crash"    // comes up and dies
-	playsLinger   hosttest.Program = "linger"   // says that it has stopped, and goes on
-	playsFunction hosttest.Program = "function" // runs a function by Service
-	playsWrap     hosttest.Program = "wrap"     // starts the program in its arguments, which answers the service manager
+	playsCrash    hosttest.Program = "crash"    // starts and crashes
+	playsLinger   hosttest.Program = "linger"   // reports that it has stopped, and keeps running
+	playsFunction hosttest.Program = "function" // runs a function with services.Run
+	playsWrap     hosttest.Program = "wrap"     // starts the program in its arguments, which is the service
 )
 
-// functionRan is where a function that runs as a service says how it ended.
+// functionRan is the file in which the function that runs as a service writes how it ended.
 const functionRan = `C:\wmco-function.txt`
 
-// folderSeen is where a service writes what it was given, in a file of the name of its process.
+// folderSeen is where a service writes its arguments and environment, in a file with its process id as the name.
 const folderSeen = `C:\wmco-seen`
 
-// These in the environment make a copy a service's child, one that takes the lock and dies, the client of a TLS server, or
-// one that writes a file for ever.
+// Variables that make a copy the child of a service, a process that locks the host and ends, the client of a TLS server, or a
+// process that writes a file for ever.
 const (
 	asChild  = "WMCO_TEST_CHILD"
 	asLock   = "WMCO_TEST_LOCK"
@@ -48,11 +49,11 @@ const (
 
 func TestMain(m *testing.M) {
 	if owner := os.Getenv(asLock); owner != "" {
-		if _, err := New().Lock(context.Background(), owner); err != nil {
+		if _, err := newHost().Lock(context.Background(), owner); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		os.Exit(0) // without a release
+		os.Exit(0) // without releasing the lock
 	}
 	if address := os.Getenv(asClient); address != "" {
 		os.Exit(connect(address))
@@ -67,7 +68,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// played is what this copy plays; nothing when it is the test program itself.
+// played returns what this copy plays, "" in the test program itself.
 func played() hosttest.Program {
 	path, err := os.Executable()
 	if err != nil {
@@ -77,7 +78,7 @@ func played() hosttest.Program {
 	if err != nil {
 		return ""
 	}
-	// The mark stands in the program's own text too.
+	// The mark is also in the text of the program.
 	at := bytes.LastIndex(data, []byte(mark))
 	if at < len(data)-len(mark)-32 {
 		return ""
@@ -85,7 +86,7 @@ func played() hosttest.Program {
 	return hosttest.Program(data[at+len(mark):])
 }
 
-// install puts a copy at path.
+// install writes a copy to path.
 func install(t testing.TB, path string, plays hosttest.Program) {
 	t.Helper()
 	own, err := os.Executable()
@@ -112,7 +113,7 @@ func play(plays hosttest.Program) {
 			os.Exit(1)
 		}
 	case plays == playsFunction:
-		err := Service("wmco-test", func(ctx context.Context) error {
+		err := services.Run("wmco-test", func(ctx context.Context) error {
 			<-ctx.Done()
 			return errors.Join(os.WriteFile(functionRan, []byte("stopped: "+ctx.Err().Error()), 0o644), ctx.Err())
 		})
@@ -175,7 +176,7 @@ func spawn() {
 	}
 }
 
-// record writes what the service was given.
+// record writes the arguments and the environment of the service.
 func record() {
 	data, err := json.Marshal(hosttest.Seen{Argv: os.Args, Environment: os.Environ()})
 	if err == nil {
@@ -186,8 +187,8 @@ func record() {
 	}
 }
 
-// anchorRoots keeps Wine from what it does in every new process that opens the trusted roots: it takes over the roots of
-// the Linux around it and drops all others, unless somebody holds this semaphore.
+// anchorRoots keeps the root store of Wine. When a process opens the store, Wine replaces all roots by those of Linux, unless
+// another process has this semaphore open.
 func anchorRoots(t testing.TB) {
 	t.Helper()
 	name, err := windows.UTF16PtrFromString("crypt32_root_semaphore")

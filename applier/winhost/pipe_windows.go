@@ -8,10 +8,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// pipeWait is how long an instance of a pipe may take to be free, in milliseconds; 0 would be the pipe's own default.
+// pipeWait is the limit of the wait for a free instance of a pipe, in milliseconds. 0 would be the default of the pipe.
 const pipeWait = 1
 
-// probePipe tells that somebody serves a pipe, without connecting. One whose instances are all in use is served too
+// probePipe returns nil if a program serves the pipe, even if all instances are in use. It does not connect
 // (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-waitnamedpipew).
 func probePipe(name string) error {
 	text, err := windows.UTF16PtrFromString(name)

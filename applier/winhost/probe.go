@@ -11,10 +11,10 @@ import (
 	"wmco/bundle"
 )
 
-// probeLimit bounds one question to a service of this machine.
+// probeLimit is the limit of one probe.
 const probeLimit = 5 * time.Second
 
-// probeNetwork asks a probe of the kinds that need no Windows.
+// probeNetwork asks a probe of a kind that does not need Windows.
 func probeNetwork(ctx context.Context, probe bundle.Probe) error {
 	ctx, cancel := context.WithTimeout(ctx, probeLimit)
 	defer cancel()
@@ -28,8 +28,8 @@ func probeNetwork(ctx context.Context, probe bundle.Probe) error {
 	return conn.Close()
 }
 
-// probeHTTP goes through no proxy and follows nothing. A certificate is not checked: the question is whether the service
-// answers, and nothing is told to it.
+// probeHTTP uses no proxy and follows no redirect. It does not verify the certificate: the question is whether the service
+// answers, and the request has no secret.
 func probeHTTP(ctx context.Context, url string) error {
 	client := http.Client{
 		Transport: &http.Transport{
@@ -48,7 +48,7 @@ func probeHTTP(ctx context.Context, url string) error {
 	}
 	defer res.Body.Close() //nolint:errcheck // nothing was written
 	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s", url, res.Status)
+		return fmt.Errorf("%s returned %s", url, res.Status)
 	}
 	return nil
 }

@@ -8,24 +8,24 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// rebootDelay is how long Windows waits, in seconds: the caller's connection ends in order meanwhile.
+// rebootDelay is how long Windows waits, in seconds, so that the caller can close its connection.
 const rebootDelay = 5
 
-// rebootReason is what the event log says: planned, the operating system is configured anew
+// rebootReason is in the event log: planned, a reconfiguration of the operating system
 // (learn.microsoft.com/windows/win32/shutdown/system-shutdown-reason-codes).
 const rebootReason = windows.SHTDN_REASON_MAJOR_OPERATINGSYSTEM | windows.SHTDN_REASON_MINOR_RECONFIG | windows.SHTDN_REASON_FLAG_PLANNED
 
-// maxMessage is the longest text of a shutdown, in characters
+// maxMessage is the limit of the message of a shutdown, in characters
 // (learn.microsoft.com/windows/win32/api/winreg/nf-winreg-initiatesystemshutdownexw).
 const maxMessage = 512
 
-// Reboot is done when a restart is already on its way.
+// Reboot does nothing if a restart is in progress or scheduled.
 func (h *Host) Reboot(ctx context.Context, reason string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := allowShutdown(); err != nil {
-		return fmt.Errorf("asking for the right to restart: %w", err)
+		return fmt.Errorf("enabling the privilege to restart: %w", err)
 	}
 	text := []rune(reason)
 	message, err := windows.UTF16PtrFromString(string(text[:min(len(text), maxMessage)]))
@@ -37,12 +37,12 @@ func (h *Host) Reboot(ctx context.Context, reason string) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("restarting the machine: %w", err)
+		return fmt.Errorf("restarting the host: %w", err)
 	}
 	return nil
 }
 
-// allowShutdown turns on a right that administrators have and that is off
+// allowShutdown enables a privilege that administrators have and that is off by default
 // (learn.microsoft.com/windows/win32/secauthz/enabling-and-disabling-privileges-in-c--).
 func allowShutdown() error {
 	var token windows.Token

@@ -8,16 +8,19 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
 	"wmco/applier/hosttest"
+	"wmco/applier/winhost/services"
+	"wmco/applier/winhost/wait"
 	"wmco/bundle"
 )
 
-// testService puts a service that plays a program, and takes it away afterwards.
+// testService creates a service with a test program, and deletes it afterwards.
 func testService(t *testing.T, plays hosttest.Program, args ...string) (*Host, applier.ServiceConfig) {
 	t.Helper()
 	m := newMachine(t)
@@ -46,20 +49,37 @@ func serviceNow(t *testing.T, h *Host, name string) applier.ServiceState {
 	return states[0]
 }
 
-// programs counts the processes of a program.
+// programs returns the number of processes of a program.
 func programs(t *testing.T, path string) int {
 	t.Helper()
-	all, err := snapshot()
+	snapshot, err := windows.CreateToolhelp32Snapshot(windows.TH32CS_SNAPPROCESS, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer windows.CloseHandle(snapshot) //nolint:errcheck // nothing was written
 	n := 0
-	for _, p := range all {
-		if strings.EqualFold(p.Program, path) {
+	entry := windows.ProcessEntry32{Size: uint32(unsafe.Sizeof(windows.ProcessEntry32{}))}
+	for err = windows.Process32First(snapshot, &entry); err == nil; err = windows.Process32Next(snapshot, &entry) {
+		if strings.EqualFold(programOf(entry.ProcessID), path) {
 			n++
 		}
 	}
 	return n
+}
+
+// programOf returns the path of the program of a process, "" if the process has ended.
+func programOf(process uint32) string {
+	handle, err := windows.OpenProcess(windows.PROCESS_QUERY_LIMITED_INFORMATION, false, process)
+	if err != nil {
+		return ""
+	}
+	defer windows.CloseHandle(handle) //nolint:errcheck // nothing was written
+	buffer := make([]uint16, bundle.MaxPath)
+	n := uint32(len(buffer))
+	if err := windows.QueryFullProcessImageName(handle, 0, &buffer[0], &n); err != nil {
+		return ""
+	}
+	return windows.UTF16ToString(buffer[:n])
 }
 
 func TestArgumentsOfServices(t *testing.T) {
@@ -74,7 +94,7 @@ func TestArgumentsOfServices(t *testing.T) {
 	}
 }
 
-func TestLookingAtAServiceChangesNothing(t *testing.T) {
+func TestReadingAServiceChangesNothing(t *testing.T) {
 	h, config := testService(t, hosttest.ProgramGood)
 	config.Dependencies, config.Environment = []string{"first", "second"}, []string{"A=1"}
 	config.Recovery = bundle.Recovery{RestartAfterSeconds: []int{10}, ResetSeconds: 300}
@@ -95,13 +115,13 @@ func TestAServiceThatCrashesIsStopped(t *testing.T) {
 			t.Fatal(err)
 		}
 		stopped := func() (bool, error) { return serviceNow(t, h, config.Name).Status == applier.ServiceStopped, nil }
-		if err := poll(t.Context(), time.Minute, h.limits.poll, stopped); err != nil {
+		if err := wait.Until(t.Context(), time.Minute, h.Limits.Poll, stopped); err != nil {
 			t.Fatalf("%v: %+v", err, serviceNow(t, h, config.Name))
 		}
 	}
 }
 
-func TestAProcessThatOutlivesItsServiceIsEnded(t *testing.T) {
+func TestStopKillsAProcessThatOutlivesItsService(t *testing.T) {
 	h, config := testService(t, playsLinger)
 	if err := h.StartService(t.Context(), config.Name); err != nil {
 		t.Fatal(err)
@@ -118,7 +138,7 @@ func TestAProcessThatOutlivesItsServiceIsEnded(t *testing.T) {
 	}
 }
 
-func TestAWrapperAndTheServiceInIt(t *testing.T) {
+func TestStopKillsWhatADeadWrapperLeft(t *testing.T) {
 	const inner = machineFolder + `\inner.exe`
 	h, config := testService(t, playsWrap, inner)
 	install(t, inner, hosttest.ProgramGood)
@@ -128,7 +148,7 @@ func TestAWrapperAndTheServiceInIt(t *testing.T) {
 	if n := programs(t, inner); n != 1 {
 		t.Fatalf("%d processes in the wrapper", n)
 	}
-	// The wrapper dies and leaves what it wraps.
+	// The wrapper dies and leaves the program that it started.
 	wrapper, err := windows.OpenProcess(windows.PROCESS_TERMINATE, false, uint32(serviceNow(t, h, config.Name).Process))
 	if err != nil {
 		t.Fatal(err)
@@ -140,17 +160,17 @@ func TestAWrapperAndTheServiceInIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := programs(t, inner); n != 0 {
-		t.Errorf("%d processes of a wrapper that died are left", n)
+		t.Errorf("%d processes of the dead wrapper are left", n)
 	}
 }
 
-func TestProgramsOfOthersAreNotEndedWithAService(t *testing.T) {
+func TestStopKeepsTheSameProgramOutsideOfTheService(t *testing.T) {
 	const exe = machineFolder + `\service.exe`
 	h, config := testService(t, hosttest.ProgramGood)
 	if err := h.StartService(t.Context(), config.Name); err != nil {
 		t.Fatal(err)
 	}
-	// The same program, run by somebody else, who still runs.
+	// A process of the same program that the service did not start.
 	other := exec.Command(exe)
 	other.Env = append(other.Environ(), asChild+"=1")
 	if err := other.Start(); err != nil {
@@ -162,22 +182,22 @@ func TestProgramsOfOthersAreNotEndedWithAService(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := programs(t, exe); n != 1 {
-		t.Errorf("%d processes are left, want that of the other one", n)
+		t.Errorf("%d processes are left, want 1: the one outside of the service", n)
 	}
 }
 
-func TestADeletedServiceThatSomebodyHoldsSaysWhoMayHoldIt(t *testing.T) {
+func TestDeletingAServiceThatAProgramHasOpen(t *testing.T) {
 	h, config := testService(t, hosttest.ProgramGood)
 	release := machine{}.HoldService(t, config.Name)
 	defer release()
 	var refusal *applier.ServiceError
 	err := h.DeleteService(t.Context(), config.Name)
-	if !errors.As(err, &refusal) || !errors.Is(err, errHeld) {
+	if !errors.As(err, &refusal) || !errors.Is(err, services.ErrHeld) {
 		t.Errorf("got %v", err)
 	}
 }
 
-// TestKubeLogRunner wraps a service as kubelet and kube-proxy are, by the real wrapper.
+// TestKubeLogRunner uses the real wrapper of kubelet and kube-proxy.
 func TestKubeLogRunner(t *testing.T) {
 	const runner, inner, logFile = `C:\k\kube-log-runner.exe`, machineFolder + `\inner.exe`, machineFolder + `\inner.log`
 	h := quick()
@@ -210,8 +230,8 @@ func TestKubeLogRunner(t *testing.T) {
 	}
 }
 
-// TestService runs a function as a service.
-func TestService(t *testing.T) {
+// TestRunsAFunctionAsAService starts and stops it twice.
+func TestRunsAFunctionAsAService(t *testing.T) {
 	h, config := testService(t, playsFunction)
 	for range 2 {
 		if err := h.StartService(t.Context(), config.Name); err != nil {

@@ -138,13 +138,13 @@ var table = []rule{
 	},
 	{
 		pkg:     "applier/agent",
-		imports: []string{"applier", "applier/plan", "applier/winhost", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive"},
 		never:   join(rendering, remote),
 	},
 	{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
-		imports: []string{"applier", "applier/plan", "applier/agent", "applier/hosttest/folderhost", "applier/hosttest/simulation", "applier/winhost", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "applier/agent", "applier/hosttest/folderhost", "applier/hosttest/simulation", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive"},
 		never:   join(rendering, remote),
 	},
 	{

@@ -24,12 +24,16 @@ func (p *Prefix) Build(t testing.TB, windows, dir, pkg string) {
 	golang(t, dir, pkg, "build", "-o", p.Path(windows))
 }
 
-// Program is a program of the module in dir, built for Windows.
-func Program(t testing.TB, dir, pkg string) []byte {
+// Program returns a program of the module in dir, built for Windows. The linker sets the variables, such as main.name=value.
+func Program(t testing.TB, dir, pkg string, variables ...string) []byte {
 	t.Helper()
 	exe := filepath.Join(t.TempDir(), "program.exe")
 	touch(t, dir, pkg)
-	golang(t, dir, pkg, "build", "-trimpath", "-ldflags=-s -w", "-o", exe)
+	flags := "-s -w"
+	for _, v := range variables {
+		flags += " -X " + v
+	}
+	golang(t, dir, pkg, "build", "-trimpath", "-ldflags="+flags, "-o", exe)
 	data, err := os.ReadFile(exe)
 	if err != nil {
 		t.Fatal(err)
@@ -37,8 +41,8 @@ func Program(t testing.TB, dir, pkg string) []byte {
 	return data
 }
 
-// Test builds the tests of a package of the module in dir for Windows, without what is in testdata, and runs them. It
-// returns how each of them ended, subtests too: pass, fail or skip.
+// Test builds the tests of a package of the module in dir for Windows and runs them, without the files in testdata. It returns
+// the result of each test and subtest: pass, fail or skip.
 func (p *Prefix) Test(t testing.TB, dir, pkg string) map[string]string {
 	t.Helper()
 	const exe = `C:\k\package.test.exe`
@@ -48,22 +52,22 @@ func (p *Prefix) Test(t testing.TB, dir, pkg string) map[string]string {
 	touch(t, dir, pkg)
 	golang(t, dir, pkg, "test", "-c", "-o", p.Path(exe))
 	r := p.Run(t, Command{Path: exe, Args: []string{"-test.v=test2json"}, Dir: `C:\k`})
-	results, failures := ended(t, r.Stdout)
+	results, failures := parse(t, r.Stdout)
 	if r.ExitCode != 0 {
 		t.Errorf("exit code %d:\n%s%s", r.ExitCode, failures, r.Stderr)
 	}
 	return results
 }
 
-// ended reads what go test prints: how each test ended, and what those printed that did not pass, the package itself
-// among them.
-func ended(t testing.TB, printed string) (results map[string]string, failures string) {
+// parse reads the output of a test program. It returns the result of each test, and what failed tests and the package itself
+// printed.
+func parse(t testing.TB, printed string) (results map[string]string, failures string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "test2json")
 	cmd.Stdin = strings.NewReader(printed)
 	events, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("reading what the tests printed: %v", err)
+		t.Fatalf("reading the output of the tests: %v", err)
 	}
 	results = map[string]string{}
 	output := map[string]string{}
@@ -85,7 +89,7 @@ func ended(t testing.TB, printed string) (results map[string]string, failures st
 	}
 }
 
-// failed joins what tests printed that did not pass, by name. One that was cut has no result.
+// failed joins the output of tests that neither passed nor were skipped, by name. A test that was interrupted has no result.
 func failed(results, output map[string]string) string {
 	var all strings.Builder
 	for _, test := range slices.Sorted(maps.Keys(output)) {
@@ -96,7 +100,7 @@ func failed(results, output map[string]string) string {
 	return all.String()
 }
 
-// golang runs the go command of this machine for a package, for Windows.
+// golang runs the go command for a package, with Windows as the target.
 func golang(t testing.TB, dir, pkg string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append(args, pkg)...)
@@ -111,8 +115,9 @@ func golang(t testing.TB, dir, pkg string, args ...string) string {
 	return string(out)
 }
 
-// touch opens the folders of a package and of what it links of its module. The cache of go test sees what a test opens,
-// and nothing that the compiler of a test does: without this, a test of a changed package would not run again.
+// touch opens the folders of a package and of the packages of its module that it links. go test caches results by the files
+// that the test itself opens, not by those that its compiler opens. Without this, the test of a changed package would not run
+// again.
 func touch(t testing.TB, dir, pkg string) {
 	t.Helper()
 	folders := golang(t, dir, pkg, "list", "-deps", "-test", "-f", "{{with .Module}}{{if .Main}}{{$.Dir}}{{end}}{{end}}")

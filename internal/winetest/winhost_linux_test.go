@@ -3,6 +3,7 @@ package winetest
 import (
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,34 +11,45 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// winhost is the package of the host that is this machine, in the module of this one.
+// winhost is the package of the Windows host, in this module.
 const (
 	module  = "../.."
 	winhost = "./applier/winhost"
 )
 
-// winhostBoots names, in the environment of the tests of winhost, the half of a test across a boot that is to run.
+// winhostBoots is the environment variable that names the host to the tests of winhost across a boot.
 const winhostBoots = "WMCO_TEST_BOOT"
 
-// TestWinhostOnWindows runs the tests of winhost, the contract of hosts among them, beside tripwires, with links that only
-// Linux can make, and looks at what only Linux can see.
+// TestWinhostOnWindows runs the tests of winhost and of the packages below it, the contract of hosts among them. It sets
+// tripwires, creates the links that only Linux can create, and checks what only Linux can see.
 func TestWinhostOnWindows(t *testing.T) {
 	t.Parallel()
 	p := New(t)
 	p.Tripwires(t)
 	p.Build(t, `C:\k\kube-log-runner.exe`, module, "k8s.io/component-base/logs/kube-log-runner")
 	makeLinks(t, p)
-	results := p.Test(t, module, winhost)
+	results := map[string]string{}
+	for _, pkg := range tested(t, winhost+"/...") {
+		for name, result := range p.Test(t, module, pkg) {
+			results[path.Base(pkg)+"."+name] = result
+		}
+	}
 	checkSkips(t, results)
 	if tripped := p.Tripped(t); tripped != nil {
-		t.Errorf("programs were run that must not be: %q", tripped)
+		t.Errorf("forbidden programs were run: %q", tripped)
 	}
 	checkModes(t, p)
 	checkLinks(t, p)
 }
 
-// checkSkips demands that the tests passed, and that of them only clauses of the contract were skipped, and the tests that
-// other tests here run.
+// tested returns the packages with tests for Windows.
+func tested(t *testing.T, pattern string) []string {
+	t.Helper()
+	return strings.Fields(golang(t, module, pattern, "list", "-f", "{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}"))
+}
+
+// checkSkips demands that no test failed, and that none was skipped except clauses of the contract and TestBoot, which
+// TestWinhostAcrossABoot runs.
 func checkSkips(t *testing.T, results map[string]string) {
 	t.Helper()
 	passed := 0
@@ -47,7 +59,7 @@ func checkSkips(t *testing.T, results map[string]string) {
 			passed++
 		case result == "fail":
 			t.Errorf("%s: %s", name, result)
-		case !strings.HasPrefix(name, "TestContract/") && !strings.HasPrefix(name, "TestBoot"):
+		case !strings.HasPrefix(name, "winhost.TestContract/") && name != "winhost.TestBoot":
 			t.Errorf("%s: %s", name, result)
 		}
 	}
@@ -57,7 +69,7 @@ func checkSkips(t *testing.T, results map[string]string) {
 	t.Logf("%d tests passed", passed)
 }
 
-// makeLinks makes what TestLinks wants to see.
+// makeLinks creates what TestLinks reads.
 func makeLinks(t *testing.T, p *Prefix) {
 	t.Helper()
 	p.WriteFile(t, `C:\wmco-links\folder\file`, []byte("text"))
@@ -78,12 +90,12 @@ func checkLinks(t *testing.T, p *Prefix) {
 		t.Errorf("a file behind a link holds %q", text)
 	}
 	if info, err := os.Lstat(p.Path(`C:\wmco-links\link`)); err != nil || info.Mode().Type() != os.ModeSymlink {
-		t.Errorf("the link is gone: %v, %v", info, err)
+		t.Errorf("the link is missing: %v, %v", info, err)
 	}
 }
 
-// checkModes looks at what Wine made of the accesses of TestModes: whether others may read. For Wine, Windows' group of users
-// is none of the others.
+// checkModes checks the modes that Wine gave the files of TestModes: whether others may read. For Wine, the group Users of
+// Windows is not among the others.
 func checkModes(t *testing.T, p *Prefix) {
 	t.Helper()
 	got := map[string]bool{}
@@ -100,7 +112,7 @@ func checkModes(t *testing.T, p *Prefix) {
 	}
 }
 
-// TestWinhostAcrossABoot boots several machines at once, each with services, variables and certificates of its own.
+// TestWinhostAcrossABoot boots several hosts in parallel, each with its own services, variables and certificates.
 func TestWinhostAcrossABoot(t *testing.T) {
 	t.Parallel()
 	exe := filepath.Join(t.TempDir(), "winhost.test.exe")
@@ -121,7 +133,7 @@ func TestWinhostAcrossABoot(t *testing.T) {
 	}
 }
 
-// half runs one half of the test across a boot.
+// half runs one half of TestBoot.
 func half(t *testing.T, p *Prefix, half string, machine int) {
 	t.Helper()
 	r := p.Run(t, Command{
@@ -135,7 +147,7 @@ func half(t *testing.T, p *Prefix, half string, machine int) {
 	}
 	const asked = `fixme:advapi:InitiateSystemShutdownExW (null) L"wmco test" 5 1 1 0x80020004`
 	if half == "before" && !strings.Contains(r.Stderr, asked) {
-		t.Errorf("no restart was asked for: %s", r.Stderr)
+		t.Errorf("no restart was requested: %s", r.Stderr)
 	}
 }
 
@@ -147,11 +159,11 @@ func TestTripwiresTrip(t *testing.T) {
 		t.Fatalf("tripped before anything ran: %q", tripped)
 	}
 	var want []string
-	for _, path := range traps {
-		if r := p.Run(t, Command{Path: path, Args: []string{"a b"}}); r.ExitCode != TripwireExit {
-			t.Errorf("%s ends with %+v", path, r)
+	for _, program := range traps {
+		if r := p.Run(t, Command{Path: program, Args: []string{"a b"}}); r.ExitCode != TripwireExit {
+			t.Errorf("%s ended with %+v", program, r)
 		}
-		want = append(want, fmt.Sprintf("%q", []string{path, "a b"}))
+		want = append(want, fmt.Sprintf("%q", []string{program, "a b"}))
 	}
 	if diff := cmp.Diff(want, p.Tripped(t)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -29,10 +29,10 @@ import (
 // module is the folder of this module.
 const module = "../.."
 
-// exe is the node program on a machine, where no bundle knows of it.
+// exe is the path of the node program, which no bundle contains.
 const exe = `C:\wmco-node.exe`
 
-// programs are the executables that tests put on machines.
+// programs are the executables that tests write to hosts.
 type programs struct{ node, runner, service, tool, sshd []byte }
 
 var (
@@ -45,7 +45,7 @@ func build(t *testing.T) programs {
 	t.Helper()
 	building.Do(func() {
 		built = programs{
-			node:    winetest.Program(t, module, "./cmd/wmco-node"),
+			node:    winetest.Program(t, module, "./cmd/wmco-node", "main.wine=yes"),
 			runner:  winetest.Program(t, module, "k8s.io/component-base/logs/kube-log-runner"),
 			service: winetest.Program(t, module, "./internal/winnode/stub/service"),
 			tool:    winetest.Program(t, module, "./internal/winnode/testdata/tool"),
@@ -58,7 +58,7 @@ func build(t *testing.T) programs {
 	return built
 }
 
-// stand is an executable that stands in for a service.
+// stand returns an executable that stands in for a service.
 func stand(t *testing.T, b stub.Behaviour) string {
 	t.Helper()
 	data, err := stub.Attach(build(t).service, b)
@@ -68,7 +68,7 @@ func stand(t *testing.T, b stub.Behaviour) string {
 	return string(data)
 }
 
-// machine is a Windows with the node program.
+// machine is a Windows host with the node program.
 type machine struct{ *winetest.Prefix }
 
 func newMachine(t *testing.T) machine {
@@ -86,22 +86,22 @@ func machineOf(t *testing.T, p *winetest.Prefix) machine {
 	return m
 }
 
-// tool is testdata/tool on a machine.
+// tool is the path of testdata/tool.
 const tool = `C:\tool.exe`
 
-// keepRoots keeps the trusted roots of a machine that has booted.
+// keepRoots keeps the root store after a boot, see testdata/tool.
 func (m machine) keepRoots(t *testing.T) {
 	t.Helper()
 	p := m.Start(t, winetest.Command{Path: tool, Args: []string{"hold"}})
-	eventually(t, "the trusted roots are held", func() bool { return strings.Contains(p.Output(t), "holds") })
+	eventually(t, "the root store is kept", func() bool { return strings.Contains(p.Output(t), "holds") })
 }
 
-// eventually waits for what should come true on a machine that is busy with other tests.
+// eventually waits a minute: the computer is busy with other tests.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !holds(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not in a minute: %s", what)
+			t.Fatalf("not within a minute: %s", what)
 		}
 	}
 }
@@ -122,14 +122,14 @@ func (m machine) observe(t *testing.T, n bundletest.Node, how ...string) applier
 	return o
 }
 
-// apply sends what the machine says it lacks, and returns the result.
+// apply sends the contents that the host lacks, and returns the result and the exit status.
 func (m machine) apply(t *testing.T, n bundletest.Node) (applier.Event, int) {
 	t.Helper()
 	r := m.wmco(t, n.Archive(t, m.observe(t, n).Missing), "apply")
 	return last(t, r), r.ExitCode
 }
 
-// last is the result that the node program printed.
+// last returns the result that the node program printed.
 func last(t *testing.T, r winetest.Result) applier.Event {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(r.Stdout), "\n")
@@ -140,7 +140,7 @@ func last(t *testing.T, r winetest.Result) applier.Event {
 	return e
 }
 
-// applied applies and demands that it goes well.
+// applied applies and fails the test if that fails.
 func (m machine) applied(t *testing.T, n bundletest.Node) applier.Event {
 	t.Helper()
 	e, status := m.apply(t, n)
@@ -150,7 +150,7 @@ func (m machine) applied(t *testing.T, n bundletest.Node) applier.Event {
 	return e
 }
 
-// starts counts how often each stand-in was started.
+// starts returns how often each stand-in was started.
 func (m machine) starts(t *testing.T) map[string]int {
 	t.Helper()
 	counts := map[string]int{}
@@ -160,7 +160,7 @@ func (m machine) starts(t *testing.T) map[string]int {
 	return counts
 }
 
-// argvs are the arguments of each start, as JSON.
+// argvs returns the arguments of each start, as JSON.
 func (m machine) argvs(t *testing.T) map[string][]string {
 	t.Helper()
 	entries, err := os.ReadDir(m.Path(stub.Seen))
@@ -176,11 +176,11 @@ func (m machine) argvs(t *testing.T) map[string][]string {
 	return all
 }
 
-// notOurs are folders and files of a drive that Windows, these tests and logs have.
-var notOurs = []string{"windows", "Program Files", "Program Files (x86)", "users", "ProgramData/Microsoft", "seen", "tool.exe", "wmco-node.exe", "tripwire.exe", "tripwire.reg", "k/kubelet.log"}
+// unmanaged are the folders and files of Windows, of these tests and of logs.
+var unmanaged = []string{"windows", "Program Files", "Program Files (x86)", "users", "ProgramData/Microsoft", "seen", "tool.exe", "wmco-node.exe", "tripwire.exe", "tripwire.reg", "k/kubelet.log"}
 
-// disk is what stands on the drive beside that, told by tell.
-func (m machine) disk(t *testing.T, tell func(path string, info fs.FileInfo) string) map[string]string {
+// disk returns all other folders and files, with the description of each.
+func (m machine) disk(t *testing.T, describe func(path string, info fs.FileInfo) string) map[string]string {
 	t.Helper()
 	root := m.Path(`C:\`)
 	all := map[string]string{}
@@ -192,7 +192,7 @@ func (m machine) disk(t *testing.T, tell func(path string, info fs.FileInfo) str
 		if err != nil {
 			return err
 		}
-		if slices.Contains(notOurs, rel) {
+		if slices.Contains(unmanaged, rel) {
 			if d.IsDir() {
 				return filepath.SkipDir
 			}
@@ -202,7 +202,7 @@ func (m machine) disk(t *testing.T, tell func(path string, info fs.FileInfo) str
 		if err != nil {
 			return err
 		}
-		all[rel] = tell(path, info)
+		all[rel] = describe(path, info)
 		return nil
 	})
 	if err != nil {
@@ -212,7 +212,7 @@ func (m machine) disk(t *testing.T, tell func(path string, info fs.FileInfo) str
 	return all
 }
 
-// contents are the digests of all files.
+// contents returns the digests of all files.
 func (m machine) contents(t *testing.T) map[string]string {
 	t.Helper()
 	return m.disk(t, func(path string, info fs.FileInfo) string {
@@ -227,7 +227,7 @@ func (m machine) contents(t *testing.T) map[string]string {
 	})
 }
 
-// writes tell when and as what each file was written last, without the lock and the cache, of which nothing depends.
+// writes returns the modification time and inode of each file, except the lock and the cache, on which nothing depends.
 func (m machine) writes(t *testing.T) map[string]string {
 	t.Helper()
 	all := m.disk(t, func(_ string, info fs.FileInfo) string {
@@ -241,21 +241,21 @@ func (m machine) writes(t *testing.T) map[string]string {
 	return all
 }
 
-// without leaves out what stands in a folder.
+// without leaves out a folder and what is in it.
 func without(all map[string]string, folder string) map[string]string {
 	all = maps.Clone(all)
 	maps.DeleteFunc(all, func(path, _ string) bool { return path == folder || strings.HasPrefix(path, folder+"/") })
 	return all
 }
 
-// Where Windows keeps services, variables of the machine and trusted roots.
+// The registry keys of services, variables of the host and trusted roots.
 const (
 	keyServices  = `HKLM\SYSTEM\CurrentControlSet\Services`
 	keyVariables = `HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment`
 	keyRoots     = `HKLM\SOFTWARE\Microsoft\SystemCertificates\Root\Certificates`
 )
 
-// registry is what reg.exe shows below the keys.
+// registry returns what reg.exe prints for the keys.
 func (m machine) registry(t *testing.T, keys ...string) string {
 	t.Helper()
 	text := ""
@@ -269,7 +269,7 @@ func (m machine) registry(t *testing.T, keys ...string) string {
 	return text
 }
 
-// settings are the services, the variables of the machine, and the names of its own trusted roots.
+// settings returns the services, the variables of the host, and the names of the trusted roots in the registry.
 func (m machine) settings(t *testing.T) string {
 	t.Helper()
 	text := m.registry(t, keyServices, keyVariables)
@@ -289,7 +289,7 @@ func (m machine) reg(t *testing.T, args ...string) {
 	}
 }
 
-// authority is the DER of a certificate of a new authority.
+// authority returns the certificate of a new CA, as DER.
 func authority(t *testing.T, name string) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -1,0 +1,176 @@
+package files
+
+import (
+	"context"
+	"errors"
+
+	"golang.org/x/sys/windows"
+
+	"wmco/applier"
+	"wmco/bundle"
+)
+
+// MakeDirectory tries to create the folder instead of looking first. It gives one that exists the access.
+func (f Files) MakeDirectory(ctx context.Context, path string, access bundle.Access) error {
+	parent, err := hold(path)
+	if err != nil {
+		return err
+	}
+	defer parent.close()
+	sa, err := securityAttributes(access, applier.FileDirectory)
+	if err != nil {
+		return err
+	}
+	name, err := raw(path)
+	if err != nil {
+		return err
+	}
+	err = windows.CreateDirectory(name, sa)
+	if errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
+		err = changeAccess(path, access)
+	}
+	return errors.Join(fileError(path, "making the folder", err), ctx.Err())
+}
+
+// changeAccess gives a folder the access.
+func changeAccess(path string, access bundle.Access) error {
+	dir, err := open(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL|windows.WRITE_DAC|windows.WRITE_OWNER, shareAll)
+	if err != nil {
+		return err
+	}
+	defer windows.CloseHandle(dir) //nolint:errcheck // the calls before returned their errors
+	info, err := describe(path, dir)
+	if err == nil && info.Kind != applier.FileDirectory {
+		err = ErrNotDirectory
+	}
+	if err != nil {
+		return err
+	}
+	return setAccess(dir, access, applier.FileDirectory)
+}
+
+// Link creates the second name beside its path and moves it there
+// (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-createhardlinkw).
+func (f Files) Link(ctx context.Context, path, second string) error {
+	for _, p := range []string{path, second} {
+		parent, err := hold(p)
+		if err != nil {
+			return err
+		}
+		defer parent.close()
+	}
+	infos, err := f.Stat(ctx, []string{path, second})
+	if err != nil {
+		return err
+	}
+	if infos[0].Kind != applier.FileRegular {
+		return fileError(path, "linking", kindError(infos[0].Kind))
+	}
+	if infos[1].ID == infos[0].ID {
+		return nil
+	}
+	if infos[1].Kind == applier.FileDirectory {
+		return fileError(second, "linking", ErrNotFile)
+	}
+	beside := applier.NewName(second)
+	if err := link(path, beside); err != nil {
+		return fileError(second, "linking", err)
+	}
+	if err := retryLocked(ctx, func() error { return moveInPlace(beside, second) }); err != nil {
+		return errors.Join(fileError(second, "replacing", err), removeName(beside))
+	}
+	return nil
+}
+
+func kindError(kind applier.FileKind) error {
+	if kind == applier.FileAbsent {
+		return windows.ERROR_FILE_NOT_FOUND
+	}
+	return ErrNotFile
+}
+
+func link(path, second string) error {
+	if err := removeName(second); err != nil {
+		return err
+	}
+	old, err := raw(path)
+	if err != nil {
+		return err
+	}
+	name, err := raw(second)
+	if err != nil {
+		return err
+	}
+	return windows.CreateHardLink(name, old, 0)
+}
+
+// Remove does not follow links. It moves a program that runs aside.
+func (f Files) Remove(ctx context.Context, path string) error {
+	if err := bundle.CheckPath(path); err != nil {
+		return err
+	}
+	attributes, exists, err := attributesOf(path)
+	if err != nil || !exists {
+		return fileError(path, "removing", err)
+	}
+	parent, err := hold(path)
+	if err != nil {
+		return err
+	}
+	defer parent.close()
+	return fileError(path, "removing", retryLocked(ctx, func() error { return remove(path, attributes) }))
+}
+
+func remove(path string, attributes uint32) error {
+	if attributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
+		if err := clearReadOnly(path, attributes); err != nil {
+			return err
+		}
+	}
+	if attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0 {
+		name, err := raw(path)
+		if err != nil {
+			return err
+		}
+		return windows.RemoveDirectory(name)
+	}
+	err := deleteFile(path)
+	// A file that was moved aside before is not moved again.
+	if !errors.Is(err, windows.ERROR_ACCESS_DENIED) || applier.Leftover(path) {
+		return err
+	}
+	aside, asideErr := moveAside(path)
+	if asideErr != nil {
+		return errors.Join(asideErr, err) // the first has the reason: locked or denied
+	}
+	_ = deleteFile(aside) // a program that runs cannot be removed: a later run does it
+	return nil
+}
+
+// CopyTruncate loses what the program appends after the copy and before the file is emptied. No API of Windows prevents that
+// without stopping the program.
+func (f Files) CopyTruncate(ctx context.Context, path, to string) error {
+	for _, p := range []string{path, to} {
+		parent, err := hold(p)
+		if err != nil {
+			return err
+		}
+		defer parent.close()
+	}
+	log, err := openFile(path, windows.GENERIC_READ|windows.GENERIC_WRITE|windows.READ_CONTROL)
+	if err != nil {
+		return fileError(path, "opening", err)
+	}
+	defer log.Close() //nolint:errcheck // it was flushed
+	sa, err := sameAttributes(windows.Handle(log.Fd()))
+	if err != nil {
+		return fileError(path, "reading the access", err)
+	}
+	if err := replace(ctx, to, sa, log); err != nil {
+		return err
+	}
+	if err := log.Truncate(0); err != nil {
+		return fileError(path, "emptying", err)
+	}
+	return fileError(path, "flushing", log.Sync())
+}

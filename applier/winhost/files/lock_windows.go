@@ -1,0 +1,163 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/windows"
+
+	"wmco/applier"
+	"wmco/applier/winhost/wait"
+	"wmco/bundle"
+)
+
+// lockedByte is the byte of the lock file that is locked. It is beyond the end of the text, so that others can read the text.
+// A lock may be beyond the end of a file (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex).
+const lockedByte = 1 << 20
+
+// maxOwner is the longest name of an owner, in bytes.
+const maxOwner = 4096
+
+// Lock locks a byte of the lock file. Windows unlocks it when the process ends. The lock holds across sessions, such as those
+// of a service and of an administrator over SSH. Lock creates the folder, and tries again while the last owner is removing
+// the file.
+func (f Files) Lock(ctx context.Context, owner string) (release func() error, err error) {
+	var file *os.File
+	var last error
+	err = wait.Until(ctx, lockLimit, removalPause, func() (bool, error) {
+		file, last = f.lockOnce(ctx)
+		return !errors.Is(last, errRemoval), nil
+	})
+	if err = errors.Join(last, err); err != nil {
+		return nil, err
+	}
+	if err := writeOwner(file, owner); err != nil {
+		return nil, errors.Join(fileError(applier.LockFile, "writing", err), file.Close())
+	}
+	return func() error { return unlock(file) }, nil
+}
+
+// errRemoval is why the lock file or its folder may not open.
+var errRemoval = errors.New("its last owner may be removing it")
+
+// removalErrors are the errors for files and folders that are removed and created again meanwhile. Wine returns the last one
+// if a descriptor grows between the call for its size and the call for it.
+var removalErrors = []error{windows.ERROR_ACCESS_DENIED, windows.ERROR_SHARING_VIOLATION, windows.ERROR_INSUFFICIENT_BUFFER}
+
+// removalPause is the time between two tries.
+const removalPause = 5 * time.Millisecond
+
+func (f Files) lockOnce(ctx context.Context) (*os.File, error) {
+	var file *os.File
+	err := f.MakeDirectory(ctx, applier.StateFolder, bundle.AccessAdmins)
+	if err == nil {
+		file, err = openLock()
+		err = fileError(applier.LockFile, "opening", err)
+	}
+	if absent(err) || slices.ContainsFunc(removalErrors, func(e error) bool { return errors.Is(err, e) }) {
+		return nil, fmt.Errorf("%w: %w", err, errRemoval)
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = lock(file)
+	if err == nil && removed(file) {
+		err = errRemoval
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func lock(file *os.File) error {
+	const alone = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
+	err := windows.LockFileEx(windows.Handle(file.Fd()), alone, 0, 1, 0, &windows.Overlapped{Offset: lockedByte})
+	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
+		return lockedError(file)
+	}
+	if err != nil {
+		return fmt.Errorf("locking %s: %w", applier.LockFile, err)
+	}
+	return nil
+}
+
+// standardInfo is FILE_STANDARD_INFO (learn.microsoft.com/windows/win32/api/winbase/ns-winbase-file_standard_info).
+type standardInfo struct {
+	AllocationSize, EndOfFile int64
+	NumberOfLinks             uint32
+	DeletePending, Directory  bool
+}
+
+// removed reports whether an open file has no name any more, or loses it when it is closed.
+func removed(file *os.File) bool {
+	var info standardInfo
+	err := windows.GetFileInformationByHandleEx(windows.Handle(file.Fd()), windows.FileStandardInfo, (*byte)(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)))
+	return err == nil && (info.DeletePending || info.NumberOfLinks == 0)
+}
+
+// unlock unlocks before it closes: Windows unlocks a closed file with a delay
+// (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-lockfileex). If the folder has nothing else, unlock removes the
+// lock file and the folder, so that a cleanup leaves nothing. It removes the file while it is locked, so that nobody locks
+// a file that is being removed.
+func unlock(file *os.File) error {
+	inside, err := os.ReadDir(applier.StateFolder)
+	alone := err == nil && len(inside) == 1
+	if alone {
+		_ = deleteFile(applier.LockFile) // Windows removes it when it is closed
+	}
+	err = windows.UnlockFileEx(windows.Handle(file.Fd()), 0, 1, 0, &windows.Overlapped{Offset: lockedByte})
+	err = errors.Join(err, file.Close())
+	if alone {
+		_ = os.Remove(applier.StateFolder) // it fails if another process has created a lock file since
+	}
+	return err
+}
+
+func openLock() (*os.File, error) {
+	parent, err := hold(applier.LockFile)
+	if err != nil {
+		return nil, err
+	}
+	defer parent.close()
+	sa, err := securityAttributes(bundle.AccessAdmins, applier.FileRegular)
+	if err != nil {
+		return nil, err
+	}
+	name, err := raw(applier.LockFile)
+	if err != nil {
+		return nil, err
+	}
+	const rights = windows.GENERIC_READ | windows.GENERIC_WRITE
+	handle, err := windows.CreateFile(name, rights, shareAll, sa, windows.OPEN_ALWAYS, windows.FILE_FLAG_OPEN_REPARSE_POINT, 0)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(handle), applier.LockFile)
+	if err := checkNoLink(handle, applier.LockFile); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func writeOwner(file *os.File, owner string) error {
+	if err := file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := file.WriteAt([]byte(owner[:min(len(owner), maxOwner)]), 0)
+	return err
+}
+
+func lockedError(file *os.File) error {
+	owner, err := io.ReadAll(io.NewSectionReader(file, 0, maxOwner))
+	if err != nil {
+		return fileError(applier.LockFile, "reading", err)
+	}
+	return &applier.LockedError{Owner: string(owner)}
+}

@@ -1,0 +1,157 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"wmco/applier"
+	"wmco/bundle"
+)
+
+// Stat opens each path once.
+func (f Files) Stat(ctx context.Context, paths []string) ([]applier.FileInfo, error) {
+	all := make([]applier.FileInfo, 0, len(paths))
+	for _, path := range paths {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		if err := bundle.CheckPath(path); err != nil {
+			return nil, err
+		}
+		info, err := f.stat(path)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, info)
+	}
+	return all, nil
+}
+
+// List returns nothing for a path that is not a folder. It leaves out entries that are removed meanwhile.
+func (f Files) List(ctx context.Context, directory string) ([]applier.FileInfo, error) {
+	self, err := f.Stat(ctx, []string{directory})
+	if err != nil || self[0].Kind != applier.FileDirectory {
+		return nil, err
+	}
+	entries, err := os.ReadDir(verbatim + directory)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s: %w", directory, err)
+	}
+	var all []applier.FileInfo
+	for _, e := range entries {
+		info, err := f.stat(directory + `\` + e.Name())
+		if err != nil {
+			return nil, err
+		}
+		if info.Kind != applier.FileAbsent {
+			all = append(all, info)
+		}
+	}
+	slices.SortFunc(all, func(a, b applier.FileInfo) int {
+		return strings.Compare(bundle.FoldPath(a.Path), bundle.FoldPath(b.Path))
+	})
+	return all, ctx.Err()
+}
+
+// stat returns AccessOther if it may not read the security descriptor.
+func (f Files) stat(path string) (applier.FileInfo, error) {
+	file, err := open(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL, shareAll)
+	readable := err == nil
+	if errors.Is(err, windows.ERROR_ACCESS_DENIED) {
+		file, err = open(path, windows.FILE_READ_ATTRIBUTES, shareAll)
+	}
+	if absent(err) {
+		return applier.FileInfo{Path: path}, nil
+	}
+	if err != nil {
+		return applier.FileInfo{}, pathError("stat", path, err)
+	}
+	defer windows.CloseHandle(file) //nolint:errcheck // nothing was written
+	info, err := describe(path, file)
+	if err != nil || info.Kind == applier.FileOther {
+		return info, pathError("stat", path, err)
+	}
+	info.Access = applier.AccessOther
+	if readable {
+		info.Access, err = f.access(file, info.Kind)
+	}
+	return info, pathError("stat", path, err)
+}
+
+// describe returns what an open file is. A file that was reached through a link or a junction is FileOther, as the link is.
+func describe(path string, file windows.Handle) (applier.FileInfo, error) {
+	var b windows.ByHandleFileInformation
+	if err := windows.GetFileInformationByHandle(file, &b); err != nil {
+		return applier.FileInfo{}, err
+	}
+	info := applier.FileInfo{
+		Path:     path,
+		Kind:     kindOf(b.FileAttributes),
+		Modified: time.Unix(0, b.LastWriteTime.Nanoseconds()).UTC(),
+		ID:       fmt.Sprintf("%08x-%08x%08x", b.VolumeSerialNumber, b.FileIndexHigh, b.FileIndexLow),
+	}
+	if info.Kind == applier.FileRegular {
+		info.Size = int64(b.FileSizeHigh)<<32 | int64(b.FileSizeLow)
+	}
+	if err := checkNoLink(file, path); errors.Is(err, ErrLink) {
+		info.Kind = applier.FileOther
+	} else if err != nil {
+		return applier.FileInfo{}, err
+	}
+	return info, nil
+}
+
+func kindOf(attributes uint32) applier.FileKind {
+	switch {
+	case attributes&(windows.FILE_ATTRIBUTE_REPARSE_POINT|windows.FILE_ATTRIBUTE_DEVICE) != 0:
+		return applier.FileOther
+	case attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0:
+		return applier.FileDirectory
+	}
+	return applier.FileRegular
+}
+
+// Open shares the file for reading, writing and deletion, so that others can replace and remove it.
+func (f Files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
+	if err := errors.Join(ctx.Err(), bundle.CheckPath(path)); err != nil {
+		return nil, err
+	}
+	return openFile(path, windows.GENERIC_READ)
+}
+
+// openFile returns ErrNotFile for anything but a file.
+func openFile(path string, rights uint32) (*os.File, error) {
+	handle, err := open(path, rights|windows.FILE_READ_ATTRIBUTES, shareAll)
+	if err != nil {
+		return nil, pathError("open", path, err)
+	}
+	info, err := describe(path, handle)
+	if err == nil && info.Kind != applier.FileRegular {
+		err = ErrNotFile
+	}
+	if err != nil {
+		return nil, pathError("open", path, errors.Join(err, windows.CloseHandle(handle)))
+	}
+	return os.NewFile(uintptr(handle), path), nil
+}
+
+// attributesOf returns the attributes of the file, folder or link at the path, and whether it exists.
+func attributesOf(path string) (attributes uint32, exists bool, err error) {
+	name, err := raw(path)
+	if err != nil {
+		return 0, false, err
+	}
+	attributes, err = windows.GetFileAttributes(name)
+	if absent(err) {
+		return 0, false, nil
+	}
+	return attributes, err == nil, err
+}

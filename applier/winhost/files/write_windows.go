@@ -1,0 +1,208 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"wmco/applier"
+	"wmco/applier/winhost/wait"
+	"wmco/bundle"
+)
+
+// Files are the files of this host.
+type Files struct {
+	// NoACLs is true if the disk does not keep the access control lists that files are given. The access of files is then not
+	// available, see applier.FileInfo. Wine keeps only what fits into the mode of a Linux file, and reports otherwise
+	// (FILE_PERSISTENT_ACLS).
+	NoACLs bool
+}
+
+// Write does not share the new file, so that nobody reads a part of it.
+func (f Files) Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error {
+	parent, err := hold(path)
+	if err != nil {
+		return err
+	}
+	defer parent.close()
+	sa, err := securityAttributes(access, applier.FileRegular)
+	if err != nil {
+		return err
+	}
+	return replace(ctx, path, sa, content)
+}
+
+// replace writes a new file beside the path and moves it there. The next call removes what an interrupted one left.
+func replace(ctx context.Context, path string, sa *windows.SecurityAttributes, content io.Reader) error {
+	beside := applier.NewName(path)
+	if err := createFile(ctx, beside, sa, content); err != nil {
+		return errors.Join(err, removeName(beside))
+	}
+	if err := retryLocked(ctx, func() error { return moveInPlace(beside, path) }); err != nil {
+		return errors.Join(fileError(path, "replacing", err), removeName(beside))
+	}
+	return nil
+}
+
+// Limits of the wait for a locked file: virus scanners open new files for a short time.
+const (
+	lockLimit = time.Second
+	lockPause = 50 * time.Millisecond
+)
+
+// retryLocked tries again while another program has the file locked.
+func retryLocked(ctx context.Context, try func() error) error {
+	var last error
+	err := wait.Until(ctx, lockLimit, lockPause, func() (bool, error) {
+		last = try()
+		return reasonOf(last) != applier.FileLocked, nil
+	})
+	if errors.Is(err, wait.ErrTooLong) {
+		return last
+	}
+	return errors.Join(last, err)
+}
+
+// createFile creates a file and flushes it to the disk.
+func createFile(ctx context.Context, path string, sa *windows.SecurityAttributes, content io.Reader) error {
+	// A file that exists would keep its access, and a link would be followed.
+	if err := removeName(path); err != nil {
+		return err
+	}
+	name, err := raw(path)
+	if err != nil {
+		return err
+	}
+	handle, err := windows.CreateFile(name, windows.GENERIC_WRITE, 0, sa, windows.CREATE_NEW, windows.FILE_ATTRIBUTE_NORMAL, 0)
+	if err != nil {
+		return fileError(path, "creating", err)
+	}
+	file := os.NewFile(uintptr(handle), path)
+	err = copyAll(ctx, file, content)
+	if err == nil {
+		// FlushFileBuffers (learn.microsoft.com/windows/win32/api/fileapi/nf-fileapi-flushfilebuffers).
+		err = fileError(path, "flushing", file.Sync())
+	}
+	return errors.Join(err, fileError(path, "closing", file.Close()))
+}
+
+// copyAll returns the errors of the file as a *applier.FileError, and wraps those of the content.
+func copyAll(ctx context.Context, file *os.File, content io.Reader) error {
+	buffer := make([]byte, 256<<10)
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := content.Read(buffer)
+		if n > 0 {
+			if _, err := file.Write(buffer[:n]); err != nil {
+				return fileError(file.Name(), "writing", err)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the content of %s: %w", file.Name(), err)
+		}
+	}
+}
+
+// moveInPlace moves a file to the path of another one, which may be read-only or a program that runs.
+func moveInPlace(from, to string) error {
+	err := rename(from, to)
+	if !errors.Is(err, windows.ERROR_ACCESS_DENIED) && !errors.Is(err, windows.ERROR_SHARING_VIOLATION) {
+		return err
+	}
+	attributes, exists, statErr := attributesOf(to)
+	if statErr != nil || !exists || kindOf(attributes) != applier.FileRegular {
+		return err
+	}
+	if attributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
+		if clearErr := clearReadOnly(to, attributes); clearErr != nil {
+			return clearErr
+		}
+		if err = rename(from, to); err == nil {
+			return nil
+		}
+	}
+	aside, asideErr := moveAside(to)
+	if asideErr != nil {
+		return errors.Join(asideErr, err) // the first has the reason: locked or denied
+	}
+	if err := rename(from, to); err != nil {
+		return errors.Join(err, rename(aside, to))
+	}
+	// Windows removes it when the last handle is closed. A program that runs cannot be removed: a later run does it.
+	_ = deleteFile(aside)
+	return nil
+}
+
+// rename gives a file another name and replaces the file with that name. It returns when that is on the disk
+// (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
+func rename(from, to string) error {
+	return move(from, to, windows.MOVEFILE_REPLACE_EXISTING|windows.MOVEFILE_WRITE_THROUGH)
+}
+
+func move(from, to string, flags uint32) error {
+	old, err := raw(from)
+	if err != nil {
+		return err
+	}
+	name, err := raw(to)
+	if err != nil {
+		return err
+	}
+	return windows.MoveFileEx(old, name, flags)
+}
+
+// moveAside renames a file to the first name beside it that is free or that a program had that has ended. Windows can rename
+// an open file if all handles share it for deletion, as those of a running program do.
+func moveAside(path string) (string, error) {
+	for serial := 1; ; serial++ {
+		aside := applier.AsideName(path, strconv.Itoa(serial))
+		if err := deleteFile(aside); err != nil && !absent(err) {
+			if serial < 1000 {
+				continue
+			}
+			return "", err
+		}
+		return aside, move(path, aside, windows.MOVEFILE_WRITE_THROUGH)
+	}
+}
+
+// clearReadOnly makes a file that can be replaced and removed
+// (learn.microsoft.com/windows/win32/fileio/file-attribute-constants, FILE_ATTRIBUTE_READONLY).
+func clearReadOnly(path string, attributes uint32) error {
+	name, err := raw(path)
+	if err != nil {
+		return err
+	}
+	attributes &^= windows.FILE_ATTRIBUTE_READONLY
+	if attributes == 0 {
+		attributes = windows.FILE_ATTRIBUTE_NORMAL
+	}
+	return windows.SetFileAttributes(name, attributes)
+}
+
+func deleteFile(path string) error {
+	name, err := raw(path)
+	if err != nil {
+		return err
+	}
+	return windows.DeleteFile(name)
+}
+
+// removeName removes a file or a link, if it exists.
+func removeName(path string) error {
+	if err := deleteFile(path); err != nil && !absent(err) {
+		return fileError(path, "removing", err)
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+// Package keepertest has checks for the tests of every settings.Keeper. It does not import settings, whose tests use it.
+package keepertest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/applier"
+)
+
+// Keeper is settings.Keeper.
+type Keeper interface {
+	Read(ctx context.Context, names []string) ([]applier.Setting, error)
+	Write(ctx context.Context, s applier.Setting) error
+}
+
+// Lifecycle checks that a setting that does not exist takes each of the values and can be removed, and that writing what
+// is set already does not increase writes.
+func Lifecycle(t *testing.T, k Keeper, writes *int, name string, values ...string) {
+	t.Helper()
+	steps := []applier.Setting{}
+	for _, v := range values {
+		steps = append(steps, applier.Setting{Name: name, Value: v, Present: true})
+	}
+	Reads(t, k, name, applier.Setting{})
+	for _, step := range append(steps, applier.Setting{Name: name}) {
+		if err := k.Write(t.Context(), step); err != nil {
+			t.Fatalf("%+v: %v", step, err)
+		}
+		Reads(t, k, name, applier.Setting{Value: step.Value, Present: step.Present})
+		before := *writes
+		if err := k.Write(t.Context(), step); err != nil {
+			t.Fatalf("%+v again: %v", step, err)
+		}
+		if *writes != before {
+			t.Errorf("%+v was written although it was set", step)
+		}
+	}
+}
+
+// Reads checks what the setting with this name is.
+func Reads(t *testing.T, k Keeper, name string, want applier.Setting) {
+	t.Helper()
+	got, err := k.Read(t.Context(), []string{name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]applier.Setting{want}, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", name, diff)
+	}
+}

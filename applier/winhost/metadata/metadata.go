@@ -1,0 +1,127 @@
+// Package metadata asks the instance metadata of a cloud for the name of this host.
+//
+//	AWS  docs.aws.amazon.com/AWSEC2/latest/UserGuide/instancedata-data-retrieval.html
+//	     PUT latest/api/token, then GET latest/meta-data/local-hostname with the token, without one if there is none
+//	GCP  cloud.google.com/compute/docs/metadata/querying-metadata: GET computeMetadata/v1/instance/hostname
+package metadata
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// limit is how long a host outside a cloud waits. Its network drops packets to the address, or has no route to it.
+const limit = time.Second
+
+// address is that of the metadata service. maxName is the longest name that is read, in bytes.
+const (
+	address = "http://169.254.169.254"
+	maxName = 1024
+)
+
+// Name returns the host's name in the metadata of its cloud, "" if no cloud answers in time. The firmware is the texts of
+// its SMBIOS tables: they exclude clouds that need not be asked.
+func Name(ctx context.Context, firmware []string) string {
+	return newService().name(ctx, cloudsOf(firmware))
+}
+
+// service is a metadata service.
+type service struct {
+	// address is http://host without a path.
+	address string
+	client  *http.Client
+}
+
+// newService uses no proxy: the address is link-local.
+func newService() service {
+	return service{address, &http.Client{
+		Transport:     &http.Transport{DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// cloud is one with a metadata service that is asked.
+type cloud string
+
+const (
+	cloudAWS cloud = "AWS"
+	cloudGCP cloud = "GCP"
+)
+
+// cloudsOf returns the clouds that the host may run in: all if the firmware has no texts.
+//
+//	AWS  docs.aws.amazon.com/AWSEC2/latest/UserGuide/identify_ec2_instances.html: "Amazon EC2", or a version with "amazon"
+//	GCP  cloud.google.com/compute/docs/instances/detect-compute-engine: "Google"
+func cloudsOf(firmware []string) []cloud {
+	if len(firmware) == 0 {
+		return []cloud{cloudAWS, cloudGCP}
+	}
+	var found []cloud
+	for name, c := range map[string]cloud{"amazon": cloudAWS, "google": cloudGCP} {
+		if slices.ContainsFunc(firmware, func(text string) bool { return strings.Contains(strings.ToLower(text), name) }) {
+			found = append(found, c)
+		}
+	}
+	return found
+}
+
+// name asks the clouds in parallel and returns the first answer.
+func (s service) name(ctx context.Context, clouds []cloud) string {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	asks := map[cloud]func(context.Context) string{cloudAWS: s.aws, cloudGCP: s.gcp}
+	answers := make(chan string, len(clouds))
+	for _, c := range clouds {
+		go func() { answers <- asks[c](ctx) }()
+	}
+	for range clouds {
+		if name := <-answers; name != "" {
+			return name
+		}
+	}
+	return ""
+}
+
+func (s service) aws(ctx context.Context) string {
+	header := map[string]string{}
+	token, _ := s.ask(ctx, http.MethodPut, "/latest/api/token", map[string]string{"X-aws-ec2-metadata-token-ttl-seconds": "60"})
+	if token != "" {
+		header["X-aws-ec2-metadata-token"] = token
+	}
+	name, _ := s.ask(ctx, http.MethodGet, "/latest/meta-data/local-hostname", header)
+	return name
+}
+
+func (s service) gcp(ctx context.Context) string {
+	name, header := s.ask(ctx, http.MethodGet, "/computeMetadata/v1/instance/hostname", map[string]string{"Metadata-Flavor": "Google"})
+	if header.Get("Metadata-Flavor") != "Google" {
+		return ""
+	}
+	return name
+}
+
+// ask returns the body of an answer with status 200 and one line, "" for any other.
+func (s service) ask(ctx context.Context, method, path string, header map[string]string) (string, http.Header) {
+	req, err := http.NewRequestWithContext(ctx, method, s.address+path, nil)
+	if err != nil {
+		return "", nil
+	}
+	for name, value := range header {
+		req.Header.Set(name, value)
+	}
+	res, err := s.client.Do(req)
+	if err != nil {
+		return "", nil
+	}
+	defer res.Body.Close() //nolint:errcheck // nothing was written
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxName))
+	text := strings.TrimSpace(string(body))
+	if err != nil || res.StatusCode != http.StatusOK || strings.ContainsAny(text, " \r\n<") {
+		return "", res.Header
+	}
+	return text, res.Header
+}

@@ -1,0 +1,141 @@
+package networks
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"slices"
+	"strconv"
+	"testing"
+
+	"wmco/applier"
+	"wmco/applier/winhost/keepertest"
+	"wmco/bundle"
+)
+
+// fakeHNS behaves like HNS.
+type fakeHNS struct {
+	nets   []network
+	ends   []endpoint
+	writes int
+	cut    error
+}
+
+func (f *fakeHNS) networks() ([]network, error) { return slices.Clone(f.nets), nil }
+
+func (f *fakeHNS) deleteNetwork(id string) error {
+	f.writes++
+	f.nets = slices.DeleteFunc(f.nets, func(n network) bool { return n.ID == id })
+	return nil
+}
+
+func (f *fakeHNS) endpoints() ([]endpoint, error) { return slices.Clone(f.ends), nil }
+
+func (f *fakeHNS) createEndpoint(name, network string) (string, error) {
+	f.writes++
+	id := strconv.Itoa(f.writes)
+	for _, n := range f.nets {
+		if n.ID == network {
+			f.ends = append(f.ends, endpoint{HNSEndpoint: bundle.HNSEndpoint{Name: name, Network: n.Name}, ID: id})
+			return id, f.cut
+		}
+	}
+	return "", errors.New("no network " + network)
+}
+
+func (f *fakeHNS) attach(_ context.Context, endpoint string, compartment int) error {
+	f.writes++
+	for i := range f.ends {
+		if f.ends[i].ID == endpoint {
+			f.ends[i].Compartment = compartment
+			return nil
+		}
+	}
+	return errors.New("no endpoint " + endpoint)
+}
+
+func (f *fakeHNS) deleteEndpoint(id string) error {
+	f.writes++
+	f.ends = slices.DeleteFunc(f.ends, func(e endpoint) bool { return e.ID == id })
+	return nil
+}
+
+func newHNS() *fakeHNS {
+	named := func(id, name string) network { return network{ID: id, HNSNetwork: bundle.HNSNetwork{Name: name}} }
+	return &fakeHNS{
+		nets: []network{named("id-1", "base"), named("id-2", "overlay")},
+		ends: []endpoint{{ID: "pod", HNSEndpoint: bundle.HNSEndpoint{Name: "of a pod", Network: "overlay"}, Compartment: 3}},
+	}
+}
+
+func TestEndpoints(t *testing.T) {
+	f := newHNS()
+	keepertest.Lifecycle(t, endpointKeeper{f, f}, &f.writes, "VIPEndpoint", "overlay/1", "base/1")
+	if len(f.ends) != 1 || f.ends[0].ID != "pod" {
+		t.Errorf("left are %+v", f.ends)
+	}
+}
+
+func TestAnEndpointThatWasCutIsAttached(t *testing.T) {
+	f := newHNS()
+	f.cut = errors.New("cut")
+	wanted := applier.Setting{Name: "VIPEndpoint", Value: "overlay/1", Present: true}
+	if err := (endpointKeeper{f, f}).Write(t.Context(), wanted); !errors.Is(err, f.cut) {
+		t.Fatal(err)
+	}
+	keepertest.Reads(t, endpointKeeper{f, f}, wanted.Name, applier.Setting{Value: "overlay/0", Present: true})
+	if err := (endpointKeeper{f, f}).Write(t.Context(), wanted); err != nil {
+		t.Fatal(err)
+	}
+	keepertest.Reads(t, endpointKeeper{f, f}, wanted.Name, applier.Setting{Value: "overlay/1", Present: true})
+}
+
+func TestEndpointsThatCannotBeMade(t *testing.T) {
+	f := newHNS()
+	tests := map[string]error{"none/1": errNoNetwork, "overlay": nil, "overlay/": nil, "overlay/0": nil, "/1": nil, "": nil}
+	for value, want := range tests {
+		err := endpointKeeper{f, f}.Write(t.Context(), applier.Setting{Name: "x", Value: value, Present: true})
+		if err == nil || want != nil && !errors.Is(err, want) {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+	if f.writes != 0 {
+		t.Errorf("%d changes", f.writes)
+	}
+}
+
+func TestNetworksAreRemovedAndNeverMade(t *testing.T) {
+	f := newHNS()
+	keepertest.Reads(t, networkKeeper{f}, "overlay", applier.Setting{Present: true})
+	if err := (networkKeeper{f}).Write(t.Context(), applier.Setting{Name: "overlay", Present: true}); err == nil {
+		t.Error("a network was made")
+	}
+	for range 2 {
+		if err := (networkKeeper{f}).Write(t.Context(), applier.Setting{Name: "overlay"}); err != nil {
+			t.Fatal(err)
+		}
+		keepertest.Reads(t, networkKeeper{f}, "overlay", applier.Setting{})
+	}
+	keepertest.Reads(t, networkKeeper{f}, "base", applier.Setting{Present: true})
+}
+
+func TestCompartmentOf(t *testing.T) {
+	own := []netip.Addr{netip.MustParseAddr("10.0.0.5"), netip.MustParseAddr("10.132.0.2")}
+	tests := map[string]struct {
+		address string
+		named   uint32
+		want    int
+	}{
+		"an address of the host's own adapters": {"10.132.0.2", 0, 1},
+		"a container's":                         {"10.132.0.9", 4, 4},
+		"attached nowhere":                      {"10.132.0.9", 0, 0},
+		"without an address":                    {"", 0, 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := compartmentOf(tt.address, tt.named, own); got != tt.want {
+				t.Errorf("got %d, want %d", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package networks
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/applier"
+	"wmco/applier/winhost/keepertest"
+	"wmco/bundle"
+)
+
+// fakeRoutes is a store of routes.
+type fakeRoutes struct {
+	all    []route
+	writes *int
+	err    error
+}
+
+func (f *fakeRoutes) routes() ([]route, error) { return slices.Clone(f.all), f.err }
+
+func (f *fakeRoutes) add(r route) error { *f.writes++; f.all = append(f.all, r); return nil }
+
+func (f *fakeRoutes) remove(r route) error {
+	*f.writes++
+	f.all = slices.DeleteFunc(f.all, func(h route) bool { return h.Destination == r.Destination && h.Via == r.Via })
+	return nil
+}
+
+func to(destination, via string) route {
+	return route{Destination: netip.MustParsePrefix(destination), Via: netip.MustParseAddr(via)}
+}
+
+const instanceMetadata = "169.254.169.254/32"
+
+// newRoutes is a machine with two default routes, of which that by 10.0.0.1 is cheaper.
+func newRoutes() (routeKeeper, *fakeRoutes, *fakeRoutes, *int) {
+	writes := new(int)
+	far, near := to("0.0.0.0/0", "10.9.9.1"), to("0.0.0.0/0", "10.0.0.1")
+	far.Metric, near.Metric = 50, 25
+	active := &fakeRoutes{writes: writes, all: []route{to("10.0.0.0/24", "0.0.0.0"), far, near}}
+	persistent := &fakeRoutes{writes: writes, all: []route{to("192.168.0.0/16", "10.0.0.7")}}
+	return routeKeeper{active, persistent}, active, persistent, writes
+}
+
+func TestRoutes(t *testing.T) {
+	r, active, persistent, writes := newRoutes()
+	keepertest.Lifecycle(t, r, writes, instanceMetadata, bundle.ViaDefault, "10.0.0.9", bundle.ViaDefault)
+	if len(active.all) != 3 || len(persistent.all) != 1 {
+		t.Errorf("left are %v and %v", active.all, persistent.all)
+	}
+}
+
+func TestARouteThatIsNotInBothStoresIsRepaired(t *testing.T) {
+	r, active, persistent, _ := newRoutes()
+	wanted := applier.Setting{Name: instanceMetadata, Value: bundle.ViaDefault, Present: true}
+	if err := r.Write(t.Context(), wanted); err != nil {
+		t.Fatal(err)
+	}
+	whole, recorded := slices.Clone(active.all), slices.Clone(persistent.all)
+	tests := map[string]func(){
+		"lost when networks changed":   func() { active.all = whole[:3] },
+		"lost with the next boot":      func() { persistent.all = recorded[:1] },
+		"by another hop at the moment": func() { active.all[3].Via = netip.MustParseAddr("10.0.0.9") },
+		"by two hops":                  func() { active.all = append(active.all, to(instanceMetadata, "10.0.0.9")) },
+	}
+	for name, spoil := range tests {
+		t.Run(name, func(t *testing.T) {
+			active.all, persistent.all = slices.Clone(whole), slices.Clone(recorded)
+			spoil()
+			keepertest.Reads(t, r, instanceMetadata, applier.Setting{Present: true})
+			if err := r.Write(t.Context(), wanted); err != nil {
+				t.Fatal(err)
+			}
+			keepertest.Reads(t, r, instanceMetadata, applier.Setting{Value: bundle.ViaDefault, Present: true})
+		})
+	}
+}
+
+func TestANetworkThatTheMachineIsOnIsNoRoute(t *testing.T) {
+	r, active, _, _ := newRoutes()
+	keepertest.Reads(t, r, "10.0.0.0/24", applier.Setting{})
+	keepertest.Lifecycle(t, r, active.writes, "10.0.0.0/24", "10.0.0.9")
+	if !slices.Contains(active.all, to("10.0.0.0/24", "0.0.0.0")) {
+		t.Errorf("left are %v", active.all)
+	}
+}
+
+func TestRoutesThatCannotBeMade(t *testing.T) {
+	r, active, _, writes := newRoutes()
+	for _, s := range []applier.Setting{{Name: "no prefix", Present: true, Value: "10.0.0.1"}, {Name: instanceMetadata, Value: "no address", Present: true}} {
+		if err := r.Write(t.Context(), s); err == nil || *writes != 0 {
+			t.Errorf("%+v: %v after %d changes", s, err, *writes)
+		}
+	}
+	active.all = active.all[:1]
+	err := r.Write(t.Context(), applier.Setting{Name: instanceMetadata, Value: bundle.ViaDefault, Present: true})
+	if !errors.Is(err, errNoDefaultRoute) {
+		t.Errorf("without a default route: %v", err)
+	}
+	active.err = errNoDefaultRoute
+	if _, err := r.Read(t.Context(), []string{instanceMetadata}); !errors.Is(err, active.err) {
+		t.Errorf("without a table: %v", err)
+	}
+}
+
+func TestPersistentRoutesAreRecordedAsTheRegistryHasThem(t *testing.T) {
+	for name, want := range map[string]route{
+		"169.254.169.254,255.255.255.255,10.0.0.1,1": to(instanceMetadata, "10.0.0.1"),
+		"10.99.100.0,255.255.255.0,10.99.99.1,1":     to("10.99.100.0/24", "10.99.99.1"),
+		"0.0.0.0,0.0.0.0,10.0.0.1,1":                 to("0.0.0.0/0", "10.0.0.1"),
+	} {
+		if got := persistentName(want); got != name {
+			t.Errorf("%v is recorded as %s, want %s", want, got, name)
+		}
+		want.Metric = 1
+		got, ok := parsePersistent(name)
+		if !ok || !cmp.Equal(want, got, cmp.AllowUnexported(netip.Addr{}, netip.Prefix{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b }), cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })) {
+			t.Errorf("%s is read as %v, want %v", name, got, want)
+		}
+	}
+	for _, name := range []string{"", "10.0.0.0", "10.0.0.0,255.0.255.0,10.0.0.1,1", "10.0.0.0,255.0.0.0,10.0.0.1,x", "fd00::,255.0.0.0,10.0.0.1,1", "a,b,c,d"} {
+		if got, ok := parsePersistent(name); ok {
+			t.Errorf("%q is read as %v", name, got)
+		}
+	}
+}
+
+func FuzzParsePersistent(f *testing.F) {
+	f.Add("10.99.100.0,255.255.255.0,10.99.99.1,1")
+	f.Fuzz(func(t *testing.T, name string) {
+		r, ok := parsePersistent(name)
+		if !ok {
+			return
+		}
+		again, ok := parsePersistent(persistentName(r))
+		if again.Metric = r.Metric; !ok || again != r {
+			t.Errorf("%q is %v, which is recorded as %v", name, r, again)
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package services
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/applier"
+	"wmco/bundle"
+)
+
+func TestStartTypes(t *testing.T) {
+	for _, start := range []bundle.StartType{bundle.StartAuto, applier.StartManual, applier.StartDisabled} {
+		n, err := startNumber(start)
+		if err != nil || startName(n) != start {
+			t.Errorf("%s is %d, %v, which is %s", start, n, err, startName(n))
+		}
+	}
+	if n, err := startNumber("boot"); err == nil {
+		t.Errorf("an unknown start type is %d", n)
+	}
+	if got := startName(0); got != "type 0" {
+		t.Errorf("the start type of a driver is %s", got)
+	}
+}
+
+func TestStatesOfServices(t *testing.T) {
+	want := map[uint32]applier.ServiceStatus{
+		1: applier.ServiceStopped, 2: applier.ServicePending, 3: applier.ServicePending, 4: applier.ServiceRunning,
+		5: applier.ServicePending, 6: applier.ServicePending, 7: applier.ServicePending,
+	}
+	for state, status := range want {
+		if got := statusName(state); got != status {
+			t.Errorf("state %d is %q, want %q", state, got, status)
+		}
+	}
+}
+
+func TestRecoveries(t *testing.T) {
+	tests := map[string]bundle.Recovery{
+		"none":                 {},
+		"only a reset":         {ResetSeconds: 300},
+		"one restart":          {RestartAfterSeconds: []int{10}},
+		"several, at once too": {RestartAfterSeconds: []int{0, 10, 30, 60, 120}, ResetSeconds: 300},
+	}
+	for name, want := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := decodeFailureActions(encodeFailureActions(want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("recorded (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want, recoveryOf(uint32(want.ResetSeconds), failureActions(want))); diff != "" {
+				t.Errorf("as actions (-want +got):\n%s", diff)
+			}
+		})
+	}
+	reboot := recoveryOf(0, []failureAction{{Type: 2, Delay: 5000}, {Type: actionRestart, Delay: 1999}})
+	if diff := cmp.Diff(bundle.Recovery{RestartAfterSeconds: []int{-1, 1}}, reboot); diff != "" {
+		t.Errorf("a restart of the machine (-want +got):\n%s", diff)
+	}
+}
+
+func TestDamagedRecordsOfRecoveriesAreRefused(t *testing.T) {
+	whole := encodeFailureActions(bundle.Recovery{RestartAfterSeconds: []int{1, 2}})
+	for n := range len(whole) {
+		if r, err := decodeFailureActions(whole[:n]); err == nil {
+			t.Errorf("%d bytes are %+v", n, r)
+		}
+	}
+	whole[15] = 0xff
+	if r, err := decodeFailureActions(whole); err == nil {
+		t.Errorf("a count beyond the end is %+v", r)
+	}
+}
+
+func FuzzDecodeFailureActions(f *testing.F) {
+	f.Add(encodeFailureActions(bundle.Recovery{RestartAfterSeconds: []int{1, 2}, ResetSeconds: 3}))
+	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = decodeFailureActions(data) })
+}
+
+func TestLists(t *testing.T) {
+	tests := map[string]struct {
+		list []string
+		want []uint16
+	}{
+		"nothing": {nil, []uint16{0, 0}},
+		"one":     {[]string{"ab"}, []uint16{'a', 'b', 0, 0}},
+		"two":     {[]string{"a", "ö"}, []uint16{'a', 0, 'ö', 0, 0}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tt.want, multiString(tt.list)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if diff := cmp.Diff([]string{"A=2", "B=1"}, sortedEnvironment([]string{"B=1", "A=2"})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := sortedEnvironment([]string{}); got != nil {
+		t.Errorf("nothing sorted is %#v", got)
+	}
+}

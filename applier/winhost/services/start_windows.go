@@ -1,0 +1,176 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"wmco/applier"
+	"wmco/applier/winhost/hklm"
+	"wmco/applier/winhost/wait"
+)
+
+// Services opens the service control manager once for all names.
+func (m Manager) Services(ctx context.Context, names []string) ([]applier.ServiceState, error) {
+	all := make([]applier.ServiceState, 0, len(names))
+	err := withManager(func(scm windows.Handle) error {
+		for _, name := range names {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			state, err := m.state(scm, name)
+			if err != nil {
+				return fmt.Errorf("reading service %s: %w", name, err)
+			}
+			all = append(all, state)
+		}
+		return nil
+	})
+	return all, err
+}
+
+func (m Manager) state(scm windows.Handle, name string) (applier.ServiceState, error) {
+	state := applier.ServiceState{ServiceConfig: applier.ServiceConfig{Name: name}}
+	err := withService(scm, name, toRead, func(s service) (err error) {
+		if state.ServiceConfig, err = s.config(); err != nil {
+			return err
+		}
+		return m.describe(s, &state)
+	})
+	if noService(err) {
+		return applier.ServiceState{ServiceConfig: applier.ServiceConfig{Name: name}}, nil
+	}
+	return state, err
+}
+
+// describe sets the status, the process and the dependents.
+func (m Manager) describe(s service, state *applier.ServiceState) error {
+	status, err := s.status()
+	if err != nil {
+		return err
+	}
+	state.Status, state.Process = statusName(status.CurrentState), int(status.ProcessId)
+	marked, err := m.marked(s)
+	if err != nil {
+		return err
+	}
+	if marked {
+		state.Status = applier.ServiceDeleting
+	}
+	state.Dependents, err = s.dependents()
+	return err
+}
+
+// DeleteService waits until the name is free: Windows removes the service when the last handle to it is closed
+// (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-deleteservice).
+func (m Manager) DeleteService(ctx context.Context, name string) error {
+	err := withManager(func(scm windows.Handle) error {
+		err := withService(scm, name, toChange, markForDeletion)
+		if noService(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		gone := func() (bool, error) {
+			err := withService(scm, name, toQuery, func(service) error { return nil })
+			if noService(err) {
+				return true, nil
+			}
+			return false, err
+		}
+		return explainHeld(wait.Until(ctx, m.Limits.Delete, m.Limits.Poll, gone))
+	})
+	if err == nil {
+		err = hklm.Flush(hive)
+	}
+	return serviceError(name, "deleting", err)
+}
+
+func markForDeletion(s service) error {
+	status, err := s.status()
+	if err != nil {
+		return err
+	}
+	if status.CurrentState != windows.SERVICE_STOPPED {
+		return errors.New("it must be stopped first")
+	}
+	if err := windows.DeleteService(s.handle); !errors.Is(err, windows.ERROR_SERVICE_MARKED_FOR_DELETE) {
+		return err
+	}
+	return nil
+}
+
+// ErrHeld is why the name of a deleted service is not free.
+var ErrHeld = errors.New("it is marked for deletion and a program has it open (fix: close services.msc, Task Manager and similar programs, or restart the host)")
+
+// explainHeld adds ErrHeld to the error of a wait that took too long.
+func explainHeld(err error) error {
+	if errors.Is(err, wait.ErrTooLong) {
+		return fmt.Errorf("%w: %w", ErrHeld, err)
+	}
+	return err
+}
+
+func serviceError(name, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &applier.ServiceError{Name: name, Doing: doing, Err: err}
+}
+
+// StartService waits until the service reports that it runs.
+func (m Manager) StartService(ctx context.Context, name string) error {
+	err := withManager(func(scm windows.Handle) error {
+		return withService(scm, name, toChange, func(s service) error { return m.start(ctx, s) })
+	})
+	return serviceError(name, "starting", err)
+}
+
+// start waits for a service that is stopping before it starts it.
+func (m Manager) start(ctx context.Context, s service) error {
+	status, err := s.status()
+	if err == nil && status.CurrentState == windows.SERVICE_STOP_PENDING {
+		err = s.reach(ctx, windows.SERVICE_STOPPED, m.Limits.Stop, m.Limits.Poll)
+	}
+	if err != nil {
+		return err
+	}
+	// Windows refuses to start a service that is marked for deletion. Wine does not.
+	if marked, err := m.marked(s); err != nil || marked {
+		return errors.Join(err, ErrHeld)
+	}
+	err = windows.StartService(s.handle, 0, nil)
+	if err != nil && !errors.Is(err, windows.ERROR_SERVICE_ALREADY_RUNNING) {
+		return err
+	}
+	up := func() (bool, error) {
+		status, err := s.status()
+		if err == nil && status.CurrentState == windows.SERVICE_STOPPED {
+			err = exitError(status)
+		}
+		return status.CurrentState == windows.SERVICE_RUNNING, err
+	}
+	return wait.Until(ctx, m.Limits.Start, m.Limits.Poll, up)
+}
+
+// exitError returns how a service ended. The meaning of a service-specific code is not known
+// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status, dwWin32ExitCode).
+func exitError(status windows.SERVICE_STATUS_PROCESS) error {
+	code := windows.Errno(status.Win32ExitCode)
+	if code == windows.ERROR_SERVICE_SPECIFIC_ERROR {
+		return fmt.Errorf("it stopped with service-specific exit code %d", status.ServiceSpecificExitCode)
+	}
+	return fmt.Errorf("it stopped with exit code %d: %w", status.Win32ExitCode, code)
+}
+
+// reach waits for a state.
+func (s service) reach(ctx context.Context, state uint32, limit, pause time.Duration) error {
+	return wait.Until(ctx, limit, pause, func() (bool, error) {
+		status, err := s.status()
+		return status.CurrentState == state, err
+	})
+}

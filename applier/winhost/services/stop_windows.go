@@ -1,0 +1,107 @@
+package services
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"golang.org/x/sys/windows"
+
+	"wmco/applier/winhost/wait"
+	"wmco/bundle"
+)
+
+// StopService collects the processes of the service before the stop: after it, their parents may be gone. It also ends the
+// processes that were left when the service ended before.
+func (m Manager) StopService(ctx context.Context, name string) error {
+	err := withManager(func(scm windows.Handle) error {
+		return withService(scm, name, toChange, func(s service) error { return s.stop(ctx, m.Limits) })
+	})
+	if noService(err) {
+		return nil
+	}
+	return serviceError(name, "stopping", err)
+}
+
+func (s service) stop(ctx context.Context, limits Limits) error {
+	status, err := s.status()
+	if err != nil {
+		return err
+	}
+	if status.ServiceType&windows.SERVICE_WIN32_OWN_PROCESS == 0 {
+		return s.askToStop(ctx, limits) // the process has other services in it
+	}
+	_, commandLine, err := s.basics()
+	if err != nil {
+		return err
+	}
+	programs, err := programsOf(commandLine)
+	if err != nil {
+		return err
+	}
+	processes := group{main: status.ProcessId, programs: programs}
+	defer processes.close()
+	if err := processes.gather(); err != nil {
+		return err
+	}
+	return s.end(ctx, &processes, limits)
+}
+
+// end asks the service to stop and waits for its processes to end. It kills those that still run after the limits.
+func (s service) end(ctx context.Context, processes *group, limits Limits) error {
+	asked := s.askToStop(ctx, limits)
+	if errors.Is(asked, windows.ERROR_DEPENDENT_SERVICES_RUNNING) || ctx.Err() != nil {
+		return errors.Join(asked, ctx.Err())
+	}
+	if asked == nil {
+		gone := func() (bool, error) { return len(processes.running()) == 0, nil }
+		err := wait.Until(ctx, limits.Exit, limits.Poll, gone)
+		if !errors.Is(err, wait.ErrTooLong) {
+			return err
+		}
+	}
+	err := s.withoutRecovery(func() error { return processes.kill(ctx, limits) })
+	if err == nil {
+		err = s.reach(ctx, windows.SERVICE_STOPPED, limits.Killed, limits.Poll)
+	}
+	if err != nil {
+		return errors.Join(err, asked)
+	}
+	return nil
+}
+
+// askToStop sends the stop and waits until the service reports that it has stopped. A service that is starting accepts no
+// control until it runs (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice).
+func (s service) askToStop(ctx context.Context, limits Limits) error {
+	return wait.Until(ctx, limits.Stop, max(limits.Poll, 10*time.Millisecond), func() (bool, error) {
+		status, err := s.status()
+		if err != nil || status.CurrentState == windows.SERVICE_STOPPED {
+			return true, err
+		}
+		if status.CurrentState == windows.SERVICE_STOP_PENDING {
+			return false, nil
+		}
+		var answer windows.SERVICE_STATUS
+		err = windows.ControlService(s.handle, windows.SERVICE_CONTROL_STOP, &answer)
+		if errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) || errors.Is(err, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL) {
+			err = nil
+		}
+		return false, err
+	})
+}
+
+// withoutRecovery calls do while the service has no recovery. The service control manager would take what do does for a
+// crash, and start the service again
+// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_failure_actionsw). If it is interrupted, the service has no
+// recovery, which the next observation finds.
+func (s service) withoutRecovery(do func() error) error {
+	before, err := s.recovery()
+	if err != nil {
+		return err
+	}
+	if err := s.setRecovery(bundle.Recovery{ResetSeconds: before.ResetSeconds}); err != nil {
+		return err
+	}
+	err = do()
+	return errors.Join(err, s.setRecovery(before))
+}

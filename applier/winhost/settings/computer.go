@@ -1,0 +1,51 @@
+package settings
+
+import (
+	"context"
+	"strings"
+
+	"wmco/applier"
+)
+
+// computerName is the name of the host, which changes with a boot.
+type computerName interface {
+	// names returns the current name and the one after the next boot.
+	names() (active, next string, err error)
+	rename(name string) error
+}
+
+// nameKeeper keeps bundle.KindHostName.
+type nameKeeper struct{ name computerName }
+
+func (k nameKeeper) Read(_ context.Context, names []string) ([]applier.Setting, error) {
+	active, next, err := k.name.names()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]applier.Setting, len(names))
+	for i := range all {
+		all[i] = applier.Setting{Value: next, Present: true, Pending: !strings.EqualFold(active, next)}
+	}
+	return all, nil
+}
+
+// Write does not remove a name: a host always has one.
+func (k nameKeeper) Write(_ context.Context, s applier.Setting) error {
+	_, next, err := k.name.names()
+	if err != nil || !s.Present || next == s.Value {
+		return err
+	}
+	return k.name.rename(s.Value)
+}
+
+// nextName returns the DNS host name after the next boot: the one that is recorded. If none is, it is the NetBIOS name after
+// the next boot, if that differs from the current one.
+func nextName(active, nextHost, activeShort, nextShort string) string {
+	switch {
+	case nextHost != "" && !strings.EqualFold(nextHost, active):
+		return nextHost
+	case nextShort != "" && !strings.EqualFold(activeShort, nextShort) && nextHost == "":
+		return nextShort
+	}
+	return active
+}

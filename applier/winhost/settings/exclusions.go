@@ -1,0 +1,59 @@
+package settings
+
+import (
+	"context"
+	"slices"
+
+	"wmco/applier"
+	"wmco/bundle"
+)
+
+// defender is Microsoft Defender's list of excluded processes. If Defender does not run, every call returns
+// applier.ErrNoSetting.
+type defender interface {
+	excluded() ([]string, error)
+	exclude(program string) error
+	include(program string) error
+}
+
+// exclusionKeeper keeps bundle.KindExclusion.
+type exclusionKeeper struct{ defender defender }
+
+func (e exclusionKeeper) Read(_ context.Context, names []string) ([]applier.Setting, error) {
+	excluded, err := e.defender.excluded()
+	if err != nil {
+		return nil, err
+	}
+	all := make([]applier.Setting, len(names))
+	for i, name := range names {
+		all[i] = applier.Setting{Present: holdsPath(excluded, name)}
+	}
+	return all, nil
+}
+
+func (e exclusionKeeper) Write(_ context.Context, s applier.Setting) error {
+	excluded, err := e.defender.excluded()
+	if err != nil || holdsPath(excluded, s.Name) == s.Present {
+		return err
+	}
+	if s.Present {
+		return e.defender.exclude(s.Name)
+	}
+	return e.defender.include(s.Name)
+}
+
+func holdsPath(paths []string, path string) bool {
+	return slices.ContainsFunc(paths, func(p string) bool { return bundle.FoldPath(p) == bundle.FoldPath(path) })
+}
+
+// texts returns the strings of a list of WMI, which is nil if it is empty.
+func texts(list any) []string {
+	values, _ := list.([]any)
+	var all []string
+	for _, v := range values {
+		if text, ok := v.(string); ok {
+			all = append(all, text)
+		}
+	}
+	return all
+}

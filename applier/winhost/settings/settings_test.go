@@ -1,0 +1,358 @@
+package settings
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"errors"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/applier"
+	"wmco/applier/winhost/keepertest"
+	"wmco/bundle"
+)
+
+// fakeKeeper keeps names without values, and counts how often it is asked.
+type fakeKeeper struct {
+	there map[string]bool
+	err   error
+	reads int
+}
+
+func (f *fakeKeeper) Read(_ context.Context, names []string) ([]applier.Setting, error) {
+	f.reads++
+	all := make([]applier.Setting, len(names))
+	for i, name := range names {
+		all[i].Present = f.there[name]
+	}
+	return all, f.err
+}
+
+func (f *fakeKeeper) Write(_ context.Context, s applier.Setting) error {
+	if f.err == nil {
+		f.there[s.Name] = s.Present
+	}
+	return f.err
+}
+
+func TestSettingsOfOneKindAreReadTogetherAndToldInOrder(t *testing.T) {
+	variables, features := &fakeKeeper{there: map[string]bool{"b": true}}, &fakeKeeper{there: map[string]bool{"f": true}}
+	s := Keepers{bundle.KindVariable: variables, bundle.KindFeature: features}
+	asked := []applier.Setting{
+		{Kind: bundle.KindVariable, Name: "a"}, {Kind: bundle.KindFeature, Name: "f"}, {Kind: bundle.KindVariable, Name: "b", Value: "of the question"},
+	}
+	got, err := s.Read(t.Context(), asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []applier.Setting{
+		{Kind: bundle.KindVariable, Name: "a"}, {Kind: bundle.KindFeature, Name: "f", Present: true}, {Kind: bundle.KindVariable, Name: "b", Present: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if variables.reads != 1 || features.reads != 1 {
+		t.Errorf("the keepers were asked %d and %d times", variables.reads, features.reads)
+	}
+}
+
+func TestWhatAMachineCannotHaveIsUnavailable(t *testing.T) {
+	s := Keepers{bundle.KindExclusion: &fakeKeeper{err: applier.ErrNoSetting}}
+	x := applier.Setting{Kind: bundle.KindExclusion, Name: `C:\k\x.exe`}
+	got, err := s.Read(t.Context(), []applier.Setting{x})
+	want := x
+	want.Unavailable = true
+	if diff := cmp.Diff([]applier.Setting{want}, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	if err := s.Write(t.Context(), x); err != nil {
+		t.Errorf("taking away what cannot be: %v", err)
+	}
+	x.Present = true
+	if err := s.Write(t.Context(), x); !errors.Is(err, applier.ErrNoSetting) {
+		t.Errorf("setting what cannot be: %v", err)
+	}
+}
+
+func TestErrorsOfSettingsAreTold(t *testing.T) {
+	broken := errors.New("broken")
+	s := Keepers{bundle.KindExclusion: &fakeKeeper{err: broken}}
+	x := applier.Setting{Kind: bundle.KindExclusion, Name: "x"}
+	if _, err := s.Read(t.Context(), []applier.Setting{x}); !errors.Is(err, broken) {
+		t.Errorf("reading: %v", err)
+	}
+	if err := s.Write(t.Context(), x); !errors.Is(err, broken) {
+		t.Errorf("writing: %v", err)
+	}
+	x.Kind = bundle.KindFile
+	if _, err := s.Read(t.Context(), []applier.Setting{x}); err == nil {
+		t.Error("what is no setting was read")
+	}
+	if err := s.Write(t.Context(), x); err == nil {
+		t.Error("what is no setting was written")
+	}
+}
+
+// fakeVariables keeps what is written with its type, as the registry does.
+type fakeVariables struct {
+	values            map[string]string
+	types             map[string]expansion
+	writes, announced int
+}
+
+func (f *fakeVariables) get(name string) (string, bool, error) {
+	value, ok := f.values[name]
+	return value, ok, nil
+}
+
+func (f *fakeVariables) set(name, value string, e expansion) error {
+	f.writes++
+	f.values[name], f.types[name] = value, e
+	return nil
+}
+
+func (f *fakeVariables) unset(name string) error {
+	f.writes++
+	delete(f.values, name)
+	return nil
+}
+
+func (f *fakeVariables) announce() { f.announced++ }
+
+func TestVariables(t *testing.T) {
+	f := &fakeVariables{values: map[string]string{}, types: map[string]expansion{}}
+	keepertest.Lifecycle(t, variableKeeper{f}, &f.writes, "HTTP_PROXY", "http://proxy", "", `C:\k;%PATH%`)
+	if f.announced != f.writes {
+		t.Errorf("%d changes were announced %d times", f.writes, f.announced)
+	}
+	for value, want := range map[string]expansion{"": literal, "100%": literal, "p%40ss": literal, `%SystemRoot%\x`: expands} {
+		if got := expansionOf(value); got != want {
+			t.Errorf("%q is of type %d, want %d", value, got, want)
+		}
+	}
+}
+
+type fakeRoots struct {
+	all    map[string]bool
+	writes int
+}
+
+func (f *fakeRoots) Trusted() ([][]byte, error) {
+	var all [][]byte
+	for der := range f.all {
+		all = append(all, []byte(der))
+	}
+	return all, nil
+}
+
+func (f *fakeRoots) Add(der []byte) error { f.writes++; f.all[string(der)] = true; return nil }
+
+func (f *fakeRoots) Remove(der []byte) error { f.writes++; delete(f.all, string(der)); return nil }
+
+func TestCertificates(t *testing.T) {
+	f := &fakeRoots{all: map[string]bool{"of somebody else": true}}
+	der := exampleCA(t)
+	keepertest.Lifecycle(t, certificateKeeper{f}, &f.writes, string(bundle.Of(der)), string(der))
+	if !f.all["of somebody else"] || len(f.all) != 1 {
+		t.Errorf("left are %d certificates", len(f.all))
+	}
+	garbage := applier.Setting{Name: string(bundle.Of([]byte("x"))), Value: "x", Present: true}
+	if err := (certificateKeeper{f}).Write(t.Context(), garbage); err == nil {
+		t.Error("what is no certificate was taken")
+	}
+	garbage.Value = string(der)
+	if err := (certificateKeeper{f}).Write(t.Context(), garbage); err == nil {
+		t.Error("a certificate was taken under another digest")
+	}
+}
+
+// fakeImage does as DISM: what is asked for is pending until a boot.
+type fakeImage struct {
+	states map[string]featureState
+	writes int
+}
+
+func (f *fakeImage) features() (map[string]featureState, error) { return f.states, nil }
+
+func (f *fakeImage) enable(name string) error {
+	f.writes++
+	f.states[name] = featureInstallPending
+	return nil
+}
+
+func (f *fakeImage) disable(name string) error {
+	f.writes++
+	if f.states[name] == featureInstallPending {
+		f.states[name] = 0
+		return nil
+	}
+	f.states[name] = featureUninstallPending
+	return nil
+}
+
+func TestFeatures(t *testing.T) {
+	f := &fakeImage{states: map[string]featureState{"Containers": 0, "On": featureInstalled, "Also-On": featureInstalled}}
+	k := featureKeeper{f}
+	steps := []struct {
+		does string
+		set  applier.Setting
+		boot featureState
+		want applier.Setting
+	}{
+		{"is asked for", applier.Setting{Name: "containers", Present: true}, 0, applier.Setting{Present: true, Pending: true}},
+		{"comes with a boot", applier.Setting{Name: "Containers", Present: true}, featureInstalled, applier.Setting{Present: true}},
+		{"is not wanted any more", applier.Setting{Name: "Containers"}, 0, applier.Setting{Pending: true}},
+		{"goes with a boot", applier.Setting{Name: "Containers"}, 2, applier.Setting{}},
+	}
+	for _, s := range steps {
+		if s.boot != 0 {
+			f.states["Containers"] = s.boot
+		}
+		s.set.Name = "Containers"
+		if err := k.Write(t.Context(), s.set); err != nil {
+			t.Fatal(err)
+		}
+		keepertest.Reads(t, k, "CONTAINERS", s.want)
+	}
+	if f.writes != 2 {
+		t.Errorf("%d changes", f.writes)
+	}
+	on, err := enabledFeatures(f)
+	if diff := cmp.Diff([]string{"Also-On", "On"}, on); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	keepertest.Reads(t, k, "No-Such-Feature", applier.Setting{})
+}
+
+type fakeDefender struct {
+	programs []string
+	writes   int
+}
+
+func (f *fakeDefender) excluded() ([]string, error) { return f.programs, nil }
+
+func (f *fakeDefender) exclude(p string) error {
+	f.writes++
+	f.programs = append(f.programs, p)
+	return nil
+}
+
+func (f *fakeDefender) include(string) error { f.writes++; f.programs = f.programs[:1]; return nil }
+
+func TestExclusions(t *testing.T) {
+	f := &fakeDefender{programs: []string{`C:\somebody\else.exe`}}
+	keepertest.Lifecycle(t, exclusionKeeper{f}, &f.writes, `C:\k\containerd\containerd.exe`, "")
+	f.programs = append(f.programs, `c:\K\x.EXE`)
+	keepertest.Reads(t, exclusionKeeper{f}, `C:\k\x.exe`, applier.Setting{Present: true})
+	if diff := cmp.Diff([]string{"a", "b"}, texts([]any{"a", 1, nil, "b"})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if texts(nil) != nil {
+		t.Error("nothing has texts")
+	}
+}
+
+// fakeName is a machine whose name changes with a boot.
+type fakeName struct {
+	active, next string
+	writes       int
+}
+
+func (f *fakeName) names() (active, next string, err error) { return f.active, f.next, nil }
+
+func (f *fakeName) rename(name string) error { f.writes++; f.next = name; return nil }
+
+func TestHostName(t *testing.T) {
+	f := &fakeName{active: "old", next: "old"}
+	k := nameKeeper{f}
+	keepertest.Reads(t, k, bundle.Computer, applier.Setting{Value: "old", Present: true})
+	for range 2 {
+		if err := k.Write(t.Context(), applier.Setting{Name: bundle.Computer, Value: "new", Present: true}); err != nil {
+			t.Fatal(err)
+		}
+		keepertest.Reads(t, k, bundle.Computer, applier.Setting{Value: "new", Present: true, Pending: true})
+	}
+	f.active = f.next
+	keepertest.Reads(t, k, bundle.Computer, applier.Setting{Value: "new", Present: true})
+	if err := k.Write(t.Context(), applier.Setting{Name: bundle.Computer}); err != nil || f.writes != 1 {
+		t.Errorf("%d renames, %v", f.writes, err)
+	}
+}
+
+func TestNextName(t *testing.T) {
+	tests := map[string]struct{ active, nextHost, activeShort, nextShort, want string }{
+		"nothing is recorded":                  {"win", "", "", "", "win"},
+		"nothing changes":                      {"win", "win", "WIN", "WIN", "win"},
+		"another name is recorded":             {"win", "node-1", "WIN", "NODE-1", "node-1"},
+		"a long name, of which NetBIOS has 15": {"win", "a-name-of-22-characters", "WIN", "A-NAME-OF-22-CH", "a-name-of-22-characters"},
+		"only NetBIOS has another":             {"win", "", "WIN", "NODE-1", "NODE-1"},
+		"another case is the same":             {"Win", "WIN", "WIN", "WIN", "Win"},
+		"a host name longer than the other":    {"a-name-of-22-characters", "a-name-of-22-characters", "A-NAME-OF-22-CH", "A-NAME-OF-22-CH", "a-name-of-22-characters"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := nextName(tt.active, tt.nextHost, tt.activeShort, tt.nextShort); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// exampleCA is the DER of a certificate.
+func exampleCA(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der
+}
+
+func TestFeaturesAreAskedForOnceForAWhile(t *testing.T) {
+	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
+	f := &fakeImage{states: map[string]featureState{"On": featureInstalled}}
+	asked := &countingImage{featureImage: f}
+	r := &remembered{featureImage: asked, now: func() time.Time { return now }}
+	for _, step := range []struct {
+		later time.Duration
+		do    func() error
+		want  int
+	}{
+		{0, nil, 1},
+		{time.Second, nil, 1},
+		{rememberFor, nil, 2},
+		{-time.Hour, nil, 3},
+		{0, func() error { return r.enable("On") }, 4},
+	} {
+		now = now.Add(step.later)
+		if step.do != nil {
+			if err := step.do(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := r.features(); err != nil || asked.n != step.want {
+			t.Errorf("after %s: asked %d times, want %d: %v", step.later, asked.n, step.want, err)
+		}
+	}
+}
+
+type countingImage struct {
+	featureImage
+	n int
+}
+
+func (c *countingImage) features() (map[string]featureState, error) {
+	c.n++
+	return c.featureImage.features()
+}

@@ -1,0 +1,62 @@
+package settings
+
+import (
+	"context"
+	"strings"
+
+	"wmco/applier"
+)
+
+// variableStore has the environment variables of the host.
+type variableStore interface {
+	get(name string) (value string, ok bool, err error)
+	// set writes the value with the type that e names.
+	set(name, value string, e expansion) error
+	unset(name string) error
+	// announce notifies the running programs that listen. Nothing depends on it.
+	announce()
+}
+
+// expansion is whether %NAME% in a value stands for another variable.
+type expansion int
+
+const (
+	literal expansion = iota // REG_SZ
+	expands                  // REG_EXPAND_SZ
+)
+
+// expansionOf returns expands for a value with at least two percent signs, as PATH has them
+// (learn.microsoft.com/windows/win32/sysinfo/registry-value-types).
+func expansionOf(value string) expansion {
+	if strings.Count(value, "%") >= 2 {
+		return expands
+	}
+	return literal
+}
+
+// variableKeeper keeps bundle.KindVariable.
+type variableKeeper struct{ store variableStore }
+
+func (v variableKeeper) Read(ctx context.Context, names []string) ([]applier.Setting, error) {
+	return Each(ctx, names, func(name string) (applier.Setting, error) {
+		value, ok, err := v.store.get(name)
+		return applier.Setting{Value: value, Present: ok}, err
+	})
+}
+
+func (v variableKeeper) Write(_ context.Context, s applier.Setting) error {
+	value, ok, err := v.store.get(s.Name)
+	if err != nil || ok == s.Present && value == s.Value {
+		return err
+	}
+	if s.Present {
+		err = v.store.set(s.Name, s.Value, expansionOf(s.Value))
+	} else if ok {
+		err = v.store.unset(s.Name)
+	}
+	if err != nil {
+		return err
+	}
+	v.store.announce()
+	return nil
+}
