@@ -9,7 +9,7 @@ import (
 	"wmco/bundle"
 )
 
-// TestCommandLinesArriveAsTheirArguments proves bundle.CommandLine with what reads its lines: the start of a process, the
+// TestCommandLinesArriveAsTheirArguments checks bundle.CommandLine with those who parse its lines: the start of a process, the
 // runtime of Go and CommandLineToArgvW.
 func TestCommandLinesArriveAsTheirArguments(t *testing.T) {
 	t.Parallel()
@@ -49,8 +49,7 @@ func TestCommandLinesArriveAsTheirArguments(t *testing.T) {
 	}
 }
 
-// argumentLists are those with a difficulty each, and one with every string of up to three of the characters that are
-// special.
+// argumentLists returns lists with one difficulty each, and one with every string of up to three special characters.
 func argumentLists() [][]string {
 	lists := [][]string{
 		nil,

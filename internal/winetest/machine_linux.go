@@ -10,16 +10,16 @@ import (
 	"syscall"
 )
 
-// The places inside a machine, and whom its programs run as: nobody. Wine checks no file permissions for root.
+// The paths inside a machine, and the user of its programs: nobody. For root, Wine would check no file permissions.
 const (
 	program = "/usr/bin/wine"
 	prefix  = "/mnt"
 	user    = 65534
 )
 
-// boot is the first process of a machine. When everything is in place it tells its process id, as this program sees it
-// (read while /proc is still that of the host), then waits for its input to close. The mounts and every process of the
-// machine end with it. What Wine leaves behind is reaped by the kernel, as its children are ignored.
+// boot is the first process of a machine. When the mounts are done, it prints its process id outside of the machine (which
+// it reads before it replaces /proc), and waits until its input is closed. The mounts and every process of the machine end
+// with it. It ignores its children, so that the kernel reaps the processes that Wine leaves.
 const boot = `set -eu
 root=$1 folder=$2
 mount --bind "$folder" "$root` + prefix + `"
@@ -30,20 +30,20 @@ mount -t proc proc "$root/proc"
 hostname windows
 exec chroot "$root" sh -c 'echo "$0"; exec env --ignore-signal=CHLD cat' "$id"`
 
-// keeper runs the machine and removes the folder when it has ended, also when this program did not live to see that.
+// keeper runs the machine and removes the folder when it has ended, even if this program ended before.
 const keeper = `unshare $4 --mount --pid --uts --fork --kill-child sh -c "$1" boot "$2" "$3"; rm -rf "$3"`
 
-// machine is a running set of namespaces in which Wine sees the Debian as /, and a prefix.
+// machine is a running set of namespaces in which Wine has the Debian as / and a prefix.
 type machine struct {
 	keeper *exec.Cmd
 	stdin  io.Closer
-	// id is the process id of boot.
+	// id is the process id of boot, outside of the machine.
 	id      string
 	network Network
-	windows *windows // nil: it has not booted
+	windows *windows // nil before Windows has booted
 }
 
-// start boots a machine for the prefix in the folder, which goes away with it.
+// start boots a machine for the prefix in the folder. The folder is removed when the machine ends.
 func start(root, folder string, network Network) (*machine, error) {
 	keep := exec.Command("sh", "-c", keeper, "keeper", boot, root, folder, network.option()) //nolint:noctx // it ends when its input closes
 	m := &machine{keeper: keep, network: network}

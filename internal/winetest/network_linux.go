@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Network is what the programs of a machine see of a network.
+// Network is the network of a machine.
 type Network string
 
 const (
-	// NetworkOfHost is that of this machine, shared with everything else on it.
+	// NetworkOfHost is that of this computer.
 	NetworkOfHost Network = "host"
-	// NetworkAlone has nothing but 127.0.0.0/8: programs on several machines listen on the same ports.
+	// NetworkAlone is a separate one with only 127.0.0.0/8, so that programs on several machines can listen on the same port.
 	NetworkAlone Network = "alone"
 )
 
-// option is that of unshare, if any.
+// option returns the option of unshare, if any.
 func (n Network) option() string {
 	if n == NetworkAlone {
 		return "--net"
@@ -27,19 +27,19 @@ func (n Network) option() string {
 	return ""
 }
 
-// connect turns on the loopback of a network that the kernel has just made.
+// connect enables the loopback of a separate network.
 func (m *machine) connect() error {
 	if m.network != NetworkAlone {
 		return nil
 	}
 	done := make(chan error)
 	go func() {
-		// The thread is of the other network afterwards, and ends with this function.
+		// The thread stays in the network of the machine. It ends with this function.
 		runtime.LockOSThread()
 		done <- loopbackUp("/proc/" + m.id + "/ns/net")
 	}()
 	if err := <-done; err != nil {
-		return fmt.Errorf("turning on the loopback of a machine: %w", err)
+		return fmt.Errorf("enabling the loopback of a machine: %w", err)
 	}
 	return nil
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestPackagesOnWindows runs the tests of packages whose code works on Windows nodes, or says what Windows does.
+// TestPackagesOnWindows runs the tests of packages whose code runs on Windows nodes, or imitates Windows.
 func TestPackagesOnWindows(t *testing.T) {
 	for _, tt := range []struct{ module, pkg string }{
 		{"../..", "./bundle"},

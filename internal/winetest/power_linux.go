@@ -12,15 +12,14 @@ func (p *Prefix) Reboot(t testing.TB) {
 	p.boot(t, p.machine.shutdown)
 }
 
-// Cut takes the power away, and boots Windows again: every program is gone in the middle of what it did, and of the registry
-// there is what was written to the disk last, which Wine does every 30 seconds and at a Reboot. What was written to files is
-// there: the disk is this machine's.
+// Cut simulates a loss of power and boots Windows again. Every program is killed. The registry is what Wine wrote to the disk
+// last, which it does every 30 seconds and at a Reboot. Files keep what was written to them.
 func (p *Prefix) Cut(t testing.TB) {
 	t.Helper()
 	p.boot(t, p.machine.cut)
 }
 
-// boot boots Windows again after it has been ended.
+// boot ends Windows and boots it again.
 func (p *Prefix) boot(t testing.TB, end func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -34,14 +33,14 @@ func (p *Prefix) boot(t testing.TB, end func(context.Context) error) {
 	}
 }
 
-// shutdown returns when the server has ended, which writes the registry.
+// shutdown returns when the server of Wine has written the registry and ended.
 func (m *machine) shutdown(ctx context.Context) error {
 	for _, option := range []string{"--kill", "--wait"} {
 		r, err := m.enter(ctx, job{dir: prefix, argv: []string{"/usr/bin/wineserver", option}})
 		if err != nil {
 			return fmt.Errorf("stopping Wine: %w", err)
 		}
-		// 1: there was none.
+		// 1: no server ran.
 		if r.ExitCode > 1 {
 			return fmt.Errorf("stopping Wine: exit code %d: %s", r.ExitCode, r.Stderr)
 		}
@@ -49,14 +48,14 @@ func (m *machine) shutdown(ctx context.Context) error {
 	return m.windowsEnded()
 }
 
-// cut kills whatever the user of the machine runs, but for the shell that does it, and waits for the server to be gone.
+// cut kills all processes of the user of the machine except the shell that does it, and waits for the end of the server.
 func (m *machine) cut(ctx context.Context) error {
 	r, err := m.enter(ctx, job{dir: prefix, argv: []string{"/bin/sh", "-c", "kill -KILL -1; exec /usr/bin/wineserver --wait"}})
 	if err != nil {
-		return fmt.Errorf("cutting Wine off: %w", err)
+		return fmt.Errorf("killing Wine: %w", err)
 	}
 	if r.ExitCode > 1 {
-		return fmt.Errorf("cutting Wine off: exit code %d: %s", r.ExitCode, r.Stderr)
+		return fmt.Errorf("killing Wine: exit code %d: %s", r.ExitCode, r.Stderr)
 	}
 	return m.windowsEnded()
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Variable names the folder of the Debian that has Wine in the environment.
+// Variable is the environment variable with the folder of the Debian that has Wine.
 const Variable = "WMCO_WINE"
 
 // Prefix is the Windows of one test.
@@ -19,14 +19,13 @@ type Prefix struct {
 	started []*Process
 }
 
-// New is a fresh Windows Server 2022 (10.0.20348) without any program of ours, which ends with the test. The test is
-// skipped where there is no Wine.
+// New returns a new Windows Server 2022 (10.0.20348), which ends with the test. It skips the test if there is no Wine.
 func New(t testing.TB) *Prefix {
 	t.Helper()
 	return newFor(t, NetworkOfHost)
 }
 
-// NewAlone is New with a network of its own.
+// NewAlone is New with NetworkAlone.
 func NewAlone(t testing.TB) *Prefix {
 	t.Helper()
 	return newFor(t, NetworkAlone)
@@ -38,7 +37,7 @@ func newFor(t testing.TB, network Network) *Prefix {
 	if root != "" && os.Geteuid() != 0 {
 		t.Skip("not root: Wine runs in a folder of its own")
 	}
-	// The program is a link that leads somewhere only inside.
+	// The program is a link whose target exists only inside of the machine.
 	if _, err := os.Lstat(filepath.Join(root, program)); root == "" || err != nil {
 		t.Skip("no Wine 10: make wine")
 	}
@@ -54,7 +53,7 @@ func newFor(t testing.TB, network Network) *Prefix {
 	return p
 }
 
-// Open is New outside of tests. The root is what make wine installed.
+// Open is New for programs that are not tests. The root is the folder that `make wine` installed.
 func Open(ctx context.Context, root string, network Network) (*Prefix, error) {
 	from, err := template(ctx, root)
 	if err != nil {
@@ -80,8 +79,8 @@ func Open(ctx context.Context, root string, network Network) (*Prefix, error) {
 // Close ends every program and removes the drive.
 func (p *Prefix) Close() error { return p.machine.stop() }
 
-// Path is where this machine has a file of the drive C:, such as C:\k\kubelet.exe. Windows does not tell upper from lower
-// case, this machine does: Wine's own files are in lower case.
+// Path returns the Linux path of a file on the drive C:, such as C:\k\kubelet.exe. Linux paths depend on case, those of Windows
+// do not: Wine's own files are in lower case.
 func (p *Prefix) Path(windows string) string {
 	rest, ok := strings.CutPrefix(windows, `C:\`)
 	if !ok {
@@ -90,7 +89,7 @@ func (p *Prefix) Path(windows string) string {
 	return filepath.Join(p.folder, "drive_c", strings.ReplaceAll(rest, `\`, "/"))
 }
 
-// WriteFile writes a file that the programs may change or remove, and the folders above it.
+// WriteFile writes a file that the programs may change or remove, and creates the folders above it.
 func (p *Prefix) WriteFile(t testing.TB, windows string, data []byte) {
 	t.Helper()
 	if err := p.Put(windows, data); err != nil {
@@ -98,13 +97,13 @@ func (p *Prefix) WriteFile(t testing.TB, windows string, data []byte) {
 	}
 }
 
-// Put is WriteFile outside of tests.
+// Put is WriteFile for programs that are not tests.
 func (p *Prefix) Put(windows string, data []byte) error {
 	if err := p.mkdir(windows); err != nil {
 		return err
 	}
 	path := p.Path(windows)
-	// The file that is there may be shared with other tests.
+	// An existing file may be shared with other tests.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -114,7 +113,7 @@ func (p *Prefix) Put(windows string, data []byte) error {
 	return os.Lchown(path, user, user)
 }
 
-// ReadFile is what a file holds.
+// ReadFile returns the contents of a file.
 func (p *Prefix) ReadFile(t testing.TB, windows string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(p.Path(windows))
@@ -124,7 +123,7 @@ func (p *Prefix) ReadFile(t testing.TB, windows string) []byte {
 	return data
 }
 
-// mkdir makes the folders above a file.
+// mkdir creates the folders above a file.
 func (p *Prefix) mkdir(windows string) error {
 	parts := strings.Split(windows, `\`)
 	for i := 2; i < len(parts); i++ {

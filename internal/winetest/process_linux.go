@@ -22,7 +22,7 @@ func (p *Prefix) Start(t testing.TB, c Command) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Not the test's context, which ends before the machine does: a program that is killed then is no failure.
+	// The context of the test ends before the machine does. A program that runs until then must not fail the test.
 	x := &Process{cmd: p.machine.command(context.WithoutCancel(t.Context()), p.machine.job(c)), streams: streams, ended: make(chan struct{})}
 	x.cmd.Stdin, x.cmd.Stdout, x.cmd.Stderr = streams.in, streams.out, streams.err
 	if err := x.cmd.Start(); err != nil {
@@ -36,7 +36,7 @@ func (p *Prefix) Start(t testing.TB, c Command) *Process {
 	return x
 }
 
-// endStarted kills what Start started: one that has only just begun would start a Windows anew while it is being ended.
+// endStarted kills what Start started. A program that is just starting would start Windows again while it is being ended.
 func (p *Prefix) endStarted() {
 	for _, x := range p.started {
 		select {
@@ -52,13 +52,13 @@ func (p *Prefix) endStarted() {
 // Ended is closed when the program has ended.
 func (x *Process) Ended() <-chan struct{} { return x.ended }
 
-// Wait waits for the end of the program. Of one that was killed, by Cut or by Reboot, the exit code is not 0.
+// Wait waits for the end of the program. If Cut or Reboot killed it, the exit code is not 0.
 func (x *Process) Wait(t testing.TB) Result {
 	t.Helper()
 	select {
 	case <-x.ended:
 	case <-time.After(patience):
-		t.Fatalf("%s still runs", x.cmd.Path)
+		t.Fatalf("%s is still running", x.cmd.Path)
 	}
 	defer x.streams.close()
 	r, err := x.streams.result(x.err)
@@ -77,7 +77,7 @@ func (x *Process) Kill(t testing.TB) {
 	x.Wait(t)
 }
 
-// Output is what the program has printed so far.
+// Output returns what the program has printed so far.
 func (x *Process) Output(t testing.TB) string {
 	t.Helper()
 	text, err := all(x.streams.out)

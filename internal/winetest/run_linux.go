@@ -15,29 +15,29 @@ import (
 	"time"
 )
 
-// patience is how long a program may run on a machine that is busy with other tests.
+// patience is the limit for a program, on a computer that is busy with other tests.
 const patience = 3 * time.Minute
 
 // Command is a Windows program to run.
 type Command struct {
-	// Path is the program's on the drive C:, such as C:\k\kubelet.exe, or the name of one that Wine has.
+	// Path is the path on the drive C:, such as C:\k\kubelet.exe, or the name of a program of Wine.
 	Path string
 	Args []string
-	// Dir is the folder that it runs in, as it is spelled on the disk; by default C:\.
+	// Dir is the working folder, in the case of the disk; by default C:\.
 	Dir string
-	// Env has lines NAME=value, beside what Windows sets. Of the latter, PATH, PATHEXT, TEMP, TMP, HOME and what tells
-	// folders and names of users cannot be set here.
+	// Env has lines NAME=value, in addition to what Windows sets. PATH, PATHEXT, TEMP, TMP, HOME and the variables with names
+	// and folders of users cannot be set.
 	Env   []string
 	Stdin string
 }
 
-// Result is what a program left. Wine keeps the lowest eight bits of an exit code.
+// Result is what a program printed and returned. Wine keeps only the lowest eight bits of an exit code.
 type Result struct {
 	Stdout, Stderr string
 	ExitCode       int
 }
 
-// Run runs a program to its end. Its children may outlive it.
+// Run waits for the end of the program, not of its children.
 func (p *Prefix) Run(t testing.TB, c Command) Result {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -49,8 +49,8 @@ func (p *Prefix) Run(t testing.TB, c Command) Result {
 	return r
 }
 
-// CommandLine is a Linux command that runs a Windows program with its streams, on the disk's folder of the drive C: that
-// dir names: what follows it are the program and its arguments.
+// CommandLine returns a Linux command that runs a Windows program with its own streams in dir. The program and its arguments
+// are to be appended.
 func (p *Prefix) CommandLine(dir string) []string {
 	cmd := p.machine.command(context.Background(), p.machine.job(Command{Dir: dir}))
 	return cmd.Args[:len(cmd.Args)-1]
@@ -60,7 +60,7 @@ func (m *machine) run(ctx context.Context, c Command) (Result, error) {
 	return m.enter(ctx, m.job(c))
 }
 
-// job is how a Windows program runs.
+// job returns the Linux program that runs a Windows program.
 func (m *machine) job(c Command) job {
 	rest := strings.ReplaceAll(strings.TrimPrefix(c.Dir, `C:\`), `\`, "/")
 	return job{
@@ -71,7 +71,7 @@ func (m *machine) job(c Command) job {
 	}
 }
 
-// environment is what Wine needs. TMPDIR must not be in it: Debian's Wine 10 aborts at once.
+// environment is what Wine needs. With TMPDIR in it, Debian's Wine 10 aborts.
 func environment() []string {
 	return []string{
 		"PATH=/usr/bin:/bin", "HOME=" + prefix, "USER=nobody", "LC_ALL=C.UTF-8", "XDG_RUNTIME_DIR=/tmp",
@@ -86,8 +86,8 @@ type job struct {
 	stdin     string
 }
 
-// enter runs a Linux program in the machine to its end. What it prints goes through files: a pipe would stay open in what
-// it leaves behind.
+// enter runs a Linux program in the machine and waits for its end. The streams are files: the processes that it leaves would
+// keep a pipe open.
 func (m *machine) enter(ctx context.Context, j job) (Result, error) {
 	streams, err := newStreams(j.stdin)
 	if err != nil {
@@ -99,7 +99,7 @@ func (m *machine) enter(ctx context.Context, j job) (Result, error) {
 	return streams.result(cmd.Run())
 }
 
-// command is ready to start. With the context, the program ends too: it is a child of nsenter, of the same group.
+// command returns a command that ends with the context: canceling kills its process group, nsenter and the program.
 func (m *machine) command(ctx context.Context, j job) *exec.Cmd {
 	args := slices.Concat(
 		[]string{"--target", m.id, "--mount", "--pid", "--uts", "--net", "--root", "--setuid", fmt.Sprint(user), "--setgid", fmt.Sprint(user)},
@@ -111,7 +111,7 @@ func (m *machine) command(ctx context.Context, j job) *exec.Cmd {
 	return cmd
 }
 
-// streams are the files that a program reads and writes. They have no name.
+// streams are the files that a program reads and writes. They have been removed from their folder.
 type streams struct{ in, out, err *os.File }
 
 func newStreams(stdin string) (*streams, error) {
@@ -145,7 +145,7 @@ func (s *streams) close() {
 	}
 }
 
-// result is what is in the files after a program has ended.
+// result reads the files after the program has ended.
 func (s *streams) result(ended error) (Result, error) {
 	stdout, err := all(s.out)
 	if err != nil {
@@ -167,7 +167,7 @@ func (s *streams) result(ended error) (Result, error) {
 	return r, nil
 }
 
-// all reads without moving where a program that still runs writes.
+// all reads a file without changing its offset, at which a program may still write.
 func all(f *os.File) (string, error) {
 	data, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<40))
 	return string(data), err

@@ -12,17 +12,17 @@ import (
 	"syscall"
 )
 
-// server2022 makes Wine call itself Windows Server 2022.
+// server2022 makes Wine report Windows Server 2022.
 //
 //go:embed server2022.reg
 var server2022 []byte
 
-// shared is the size from which files of the template are not copied. They belong to root, so that no program changes
-// them for all others; a program may still replace them.
+// shared is the size from which clones link a file of the template instead of copying it. Such files belong to root, so that
+// no program changes them in all clones. A program may still replace them.
 const shared = 32 << 10
 
-// template is the folder of a Windows that has just been installed, beside the Debian. Its clones need the same file
-// system. It is made once: the first caller makes it and the others wait, in other programs too.
+// template returns the folder with a new installation of Windows, beside the Debian: clones must be on the same file system.
+// The first caller creates it. Others wait, in other programs too.
 func template(ctx context.Context, root string) (string, error) {
 	root, err := filepath.EvalSymlinks(root)
 	if err != nil {
@@ -35,18 +35,18 @@ func template(ctx context.Context, root string) (string, error) {
 	}
 	defer lock.Close() //nolint:errcheck // nothing was written
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return "", fmt.Errorf("waiting for another test to make the template: %w", err)
+		return "", fmt.Errorf("waiting for another test to create the template: %w", err)
 	}
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
 		return folder, err
 	}
 	if err := makeTemplate(ctx, root, folder); err != nil {
-		return "", fmt.Errorf("making the template of a Windows: %w", err)
+		return "", fmt.Errorf("creating the template of Windows: %w", err)
 	}
 	return folder, nil
 }
 
-// makeTemplate gives the folder its name when it is complete.
+// makeTemplate renames the folder when it is complete.
 func makeTemplate(ctx context.Context, root, folder string) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -69,7 +69,7 @@ func makeTemplate(ctx context.Context, root, folder string) error {
 	if err = m.install(ctx, work); err == nil {
 		err = os.Rename(work, folder)
 	}
-	// The machine takes along what is still at its place, and nothing that has been renamed.
+	// The end of the machine removes the folder work, unless it was renamed.
 	return errors.Join(err, m.stop())
 }
 
@@ -90,7 +90,7 @@ func (m *machine) install(ctx context.Context, folder string) error {
 	return errors.Join(m.shutdown(ctx), os.Remove(file), seal(folder))
 }
 
-// must runs a program that has to succeed.
+// must runs a program and returns an error if it fails.
 func (m *machine) must(ctx context.Context, c Command) error {
 	r, err := m.run(ctx, c)
 	if err == nil && r.ExitCode != 0 {
@@ -102,7 +102,7 @@ func (m *machine) must(ctx context.Context, c Command) error {
 	return nil
 }
 
-// seal gives the files that the clones share to root.
+// seal makes root the owner of the files that clones share.
 func seal(folder string) error {
 	return filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -123,7 +123,7 @@ func isShared(d fs.DirEntry) (bool, error) {
 	return err == nil && info.Size() >= shared, err
 }
 
-// clone makes a second one of the template in an empty folder: large files are shared, everything else is the clone's.
+// clone copies the template to an empty folder. It links large files.
 func clone(from, to string) error {
 	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -136,7 +136,7 @@ func clone(from, to string) error {
 		return cloneEntry(d, path, filepath.Join(to, rel))
 	})
 	if err != nil {
-		return fmt.Errorf("cloning a Windows: %w", err)
+		return fmt.Errorf("cloning the template of Windows: %w", err)
 	}
 	return nil
 }
@@ -149,7 +149,7 @@ func cloneEntry(d fs.DirEntry, from, to string) error {
 	case share:
 		return os.Link(from, to)
 	case d.IsDir():
-		// The first one is there already.
+		// The first folder exists.
 		if err = os.Mkdir(to, 0o755); errors.Is(err, fs.ErrExist) {
 			err = nil
 		}

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// tripwireLog is where a tripwire notes that it was run.
+// tripwireLog is the file in which a tripwire records its command line.
 const tripwireLog = `C:\tripwire.log`
 
 // TripwireExit is the exit code of a tripwire.
 const TripwireExit = 86
 
-// traps are the programs that people configure a Windows with. Wine has stubs for most of them, which do nothing and
-// succeed: a program that relies on one would pass its tests.
+// traps are the programs with which people configure Windows. Wine has stubs for most of them that do nothing and succeed, so
+// that a program that relies on them would pass its tests.
 var traps = []string{
 	`C:\windows\system32\WindowsPowerShell\v1.0\powershell.exe`, `C:\windows\system32\shutdown.exe`, `C:\windows\system32\netsh.exe`,
 	`C:\windows\system32\dism.exe`, `C:\windows\system32\sc.exe`, `C:\windows\system32\net.exe`, `C:\windows\system32\certutil.exe`,
@@ -24,8 +24,7 @@ var traps = []string{
 	`C:\windows\system32\wevtutil.exe`, `C:\windows\system32\taskkill.exe`, `C:\windows\system32\tasklist.exe`,
 }
 
-// Tripwires puts a program in the place of PowerShell and of each tool of Windows that notes that it was run, and fails.
-// Tripped tells which were, with their arguments.
+// Tripwires replaces PowerShell and each tool of Windows by a program that records that it was run, and fails.
 func (p *Prefix) Tripwires(t testing.TB) {
 	t.Helper()
 	const exe = `C:\tripwire.exe`
@@ -35,7 +34,7 @@ func (p *Prefix) Tripwires(t testing.TB) {
 	registry.WriteString("REGEDIT4\n\n[HKEY_CURRENT_USER\\Software\\Wine\\DllOverrides]\n")
 	for _, path := range traps {
 		p.WriteFile(t, path, program)
-		// Else Wine takes its own program whatever stands there.
+		// Otherwise Wine runs its built-in program and ignores the file.
 		fmt.Fprintf(&registry, "\"%s\"=\"native\"\n", path[strings.LastIndexByte(path, '\\')+1:])
 	}
 	const file = `C:\tripwire.reg`
@@ -45,7 +44,7 @@ func (p *Prefix) Tripwires(t testing.TB) {
 	}
 }
 
-// Tripped are the command lines of the tripwires that were run.
+// Tripped returns the command lines of the tripwires that were run.
 func (p *Prefix) Tripped(t testing.TB) []string {
 	t.Helper()
 	data, err := os.ReadFile(p.Path(tripwireLog))

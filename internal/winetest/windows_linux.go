@@ -10,18 +10,17 @@ import (
 	"strings"
 )
 
-// windows is a Windows that runs on a machine. It lasts as long as one of its programs does, services aside: this is one
-// that waits.
+// windows is a running Windows. Wine ends when no program runs any more, except services. So this program waits.
 type windows struct {
 	waiting *exec.Cmd
 	stdin   io.Closer
 }
 
-// bootWindows returns when Windows has booted. Its services print where its first program does, which is here and not
-// into a Result.
+// bootWindows returns when Windows has booted. Services write to the streams of the first program: here those of the program
+// that waits, so that they are in no Result.
 func (m *machine) bootWindows(ctx context.Context) error {
 	const booted = "booted"
-	// It outlives the context, which is for the boot.
+	// The program outlives the context, which is only for the boot.
 	cmd := m.command(context.WithoutCancel(ctx), job{dir: prefix, argv: []string{program, "cmd", "/d", "/k", "echo " + booted}})
 	stdin, err := cmd.StdinPipe()
 	if err != nil {
@@ -46,7 +45,7 @@ func (m *machine) bootWindows(ctx context.Context) error {
 	return fmt.Errorf("booting Windows: %w", errors.Join(lines.Err(), ctx.Err(), m.windowsEnded()))
 }
 
-// windowsEnded waits for the end of a Windows that something else ends.
+// windowsEnded waits for the end of Windows.
 func (m *machine) windowsEnded() error {
 	if m.windows == nil {
 		return nil

@@ -41,7 +41,7 @@ func TestRunsAWindowsProgram(t *testing.T) {
 	}
 }
 
-func TestPrefixesShareNothingThatAProgramChanges(t *testing.T) {
+func TestAProgramChangesNoOtherPrefix(t *testing.T) {
 	t.Parallel()
 	const key, added = `HKLM\Software\wmco`, `C:\windows\system32\drivers\etc\added`
 	one, two := New(t), New(t)
@@ -59,7 +59,7 @@ func TestPrefixesShareNothingThatAProgramChanges(t *testing.T) {
 	if _, err := os.Stat(two.Path(added)); err == nil {
 		t.Error("another prefix has the file")
 	}
-	// What is large is the same file in all of them; no program may write into it, and each may replace it.
+	// All prefixes share large files: no program can write to them, and each can replace them.
 	const large = `C:\windows\system32\kernel32.dll`
 	before := two.ReadFile(t, large)
 	one.Run(t, Command{Path: "cmd", Args: []string{"/c", `echo changed>` + large}})
@@ -83,7 +83,7 @@ func TestAMachineEndsWithItsTest(t *testing.T) {
 		}
 	})
 	if folder == "" {
-		t.SkipNow() // as the test inside
+		t.SkipNow() // like the test inside
 	}
 	if _, err := os.Stat(folder); err == nil {
 		t.Error("the folder is still there")
@@ -95,7 +95,7 @@ func TestAMachineEndsWithItsTest(t *testing.T) {
 	}
 }
 
-// processes are those that have the folder mounted.
+// processes returns the processes that have the folder mounted.
 func processes(t *testing.T, folder string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/mountinfo")

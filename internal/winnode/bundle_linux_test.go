@@ -19,10 +19,10 @@ const (
 	pathMirror     = `C:\k\containerd\registries\a.io\hosts.toml`
 )
 
-// badConfig in the configuration of the kubelet keeps it from coming up.
+// badConfig in the configuration keeps the kubelet from starting.
 const badConfig = "maxPods: many"
 
-// What the stand-ins serve.
+// The pipes and addresses that stand-ins serve.
 const (
 	pipeContainerd = `\\.\pipe\containerd-containerd`
 	pipeCSIProxy   = `\\.\pipe\csi-proxy-filesystem-v1`
@@ -30,11 +30,11 @@ const (
 	addressMetrics = "127.0.0.1:9182"
 )
 
-// newNode is a node whose services are stand-ins, with all that Wine can have.
+// newNode returns a node with stand-ins for its services, and everything that Wine supports.
 func newNode(t *testing.T) bundletest.Node {
 	t.Helper()
 	n := bundletest.New()
-	n.Routes = nil // Wine changes none
+	n.Routes = nil // Wine cannot change them
 	n.CAs = []string{authority(t, "first"), authority(t, "second")}
 	n.Programs = map[string]string{
 		pathContainerd: stand(t, stub.Behaviour{Pipes: []string{pipeContainerd}, Config: `C:\k\containerd\containerd_conf.toml`}),
@@ -60,7 +60,7 @@ func service(name string, kind bundle.ProbeKind, target string, argv []string, r
 	return s
 }
 
-// kubelet is one of a version.
+// kubelet returns a stand-in for a version of the kubelet.
 func kubelet(t *testing.T, version string) string {
 	t.Helper()
 	return kubeletAt(t, addressKubelet, version)

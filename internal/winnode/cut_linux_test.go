@@ -17,7 +17,7 @@ import (
 	"wmco/internal/winnode/stub"
 )
 
-// cuts is how often a machine is cut off: WMCO_KILLS, or 10.
+// cuts returns how often a host is interrupted: WMCO_KILLS, or 10.
 func cuts() int {
 	n, err := strconv.Atoi(os.Getenv("WMCO_KILLS"))
 	if err != nil {
@@ -26,10 +26,10 @@ func cuts() int {
 	return n
 }
 
-// cutMachines is how many machines share the cuts.
+// cutMachines is the number of hosts that share the interruptions.
 const cutMachines = 3
 
-// between are the bundles between which a machine goes to and fro.
+// between returns the bundles that are applied in random order.
 func between(t *testing.T) []bundletest.Node {
 	t.Helper()
 	n := newNode(t)
@@ -50,7 +50,7 @@ func between(t *testing.T) []bundletest.Node {
 	}
 }
 
-// left is what a machine has of a bundle.
+// left is what a host has of a bundle.
 type left struct {
 	Files    map[string]string
 	Settings string
@@ -61,8 +61,8 @@ func (m machine) left(t *testing.T) left {
 	return left{without(m.contents(t), "ProgramData"), withoutShadows(m.settings(t))}
 }
 
-// withoutShadows leaves out the variables that services get as empty because the machine had them when it booted: that
-// depends on the cuts.
+// withoutShadows leaves out variables that services get as empty because the host had them at boot: which ones depends on
+// the interruptions.
 func withoutShadows(settings string) string {
 	const variables = "    Environment    REG_MULTI_SZ    "
 	var out strings.Builder
@@ -77,9 +77,8 @@ func withoutShadows(settings string) string {
 	return out.String()
 }
 
-// TestCutOffAtRandomMomentsAMachineConverges ends everything on machines while they apply now this bundle, now that, boots
-// them, and lets the last run finish.
-func TestCutOffAtRandomMomentsAMachineConverges(t *testing.T) {
+// TestConvergesAfterRandomReboots reboots hosts while they apply one bundle or another, and lets the last run finish.
+func TestConvergesAfterRandomReboots(t *testing.T) {
 	t.Parallel()
 	nodes := between(t)
 	want := make([]left, len(nodes))
@@ -98,15 +97,15 @@ func TestCutOffAtRandomMomentsAMachineConverges(t *testing.T) {
 			for range (cuts() + cutMachines - 1 - i) / cutMachines {
 				killed += c.cut(t)
 			}
-			t.Logf("%d cut before their end", killed)
+			t.Logf("%d interrupted before their end", killed)
 			c.converges(t, want)
 		})
 	}
 }
 
-// TestAMachineWhoseRegistryIsOfYesterdayIsRepaired takes the power before Wine has written the registry, which it does only
-// by the clock (RegFlushKey does nothing in Wine): the disk knows of services, variables and roots that are not there.
-func TestAMachineWhoseRegistryIsOfYesterdayIsRepaired(t *testing.T) {
+// TestRepairsAnOldRegistry cuts the power before Wine has written the registry, which it does only at intervals (RegFlushKey
+// does nothing in Wine): the files are of the new bundle, and its services, variables and roots are missing.
+func TestRepairsAnOldRegistry(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(t), newNode(t)
 	m.WriteFile(t, foreign, []byte("not ours"))
@@ -114,7 +113,7 @@ func TestAMachineWhoseRegistryIsOfYesterdayIsRepaired(t *testing.T) {
 	m.Cut(t)
 	m.keepRoots(t)
 	if o := m.observe(t, n); o.InSync || o.Applied != o.Bundle || len(o.Missing) > 0 {
-		t.Errorf("after the cut: %+v", o)
+		t.Errorf("after the loss of power: %+v", o)
 	}
 	if r := m.wmco(t, nil, "repair"); r.ExitCode != 0 {
 		t.Errorf("%+v", r)
@@ -122,16 +121,16 @@ func TestAMachineWhoseRegistryIsOfYesterdayIsRepaired(t *testing.T) {
 	m.healthy(t, n)
 }
 
-// cutter cuts one machine.
+// cutter interrupts one host.
 type cutter struct {
 	machine
 	nodes  []bundletest.Node
 	random *rand.Rand
-	// took is how long an application took that was not cut.
+	// took is the duration of the last run that was not interrupted.
 	took time.Duration
 }
 
-// cut applies one of the bundles and takes the power in the middle of it. It returns 1 if it was in time.
+// cut applies one of the bundles and reboots at a random time. It returns 1 if that interrupted the run.
 func (c *cutter) cut(t *testing.T) (inTime int) {
 	t.Helper()
 	n := c.nodes[c.random.IntN(len(c.nodes))]
@@ -146,7 +145,7 @@ func (c *cutter) cut(t *testing.T) (inTime int) {
 	}
 	c.Reboot(t)
 	if r := applying.Wait(t); inTime == 0 && r.ExitCode != 0 {
-		t.Errorf("an application that was not cut: %+v", r)
+		t.Errorf("a run that was not interrupted: %+v", r)
 	}
 	c.keepRoots(t)
 	return inTime
@@ -166,7 +165,7 @@ func (c *cutter) converges(t *testing.T, want []left) {
 	}
 	for path := range c.contents(t) {
 		if strings.Contains(path, ".wmco-") {
-			t.Errorf("%s is left", path)
+			t.Errorf("leftover: %s", path)
 		}
 	}
 }

@@ -1,6 +1,7 @@
-// Package winnode holds the real wmco-node.exe to what it promises, on a Windows under Wine. The tests drive it as wmco does
-// on a node: archives on stdin, JSON on stdout, and services whose programs are stand-ins. One reaches it over SSH.
+// Package winnode tests wmco-node.exe on Windows under Wine. The tests run it as wmco does on a node: archives on stdin, JSON on
+// stdout, and services with stand-ins for their programs. One test reaches it over SSH. The program is built with
+// main.wine=yes, see cmd/wmco-node.
 //
-//	stub        what stand-ins do, and their program
-//	cmd         a payload folder of stand-ins, and a Windows for a script: hack/demo-windows.sh
+//	stub        the behaviour and the program of stand-ins
+//	cmd         programs of hack/demo-windows.sh: one writes a payload folder of stand-ins, one runs Windows for a script
 package winnode

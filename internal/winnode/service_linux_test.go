@@ -15,20 +15,20 @@ import (
 	"wmco/internal/winnode/stub"
 )
 
-// Where the services of these tests log.
+// The log folders of the services.
 const (
 	logsAgent      = `C:\var\log\wicd`
 	logsContainerd = `C:\var\log\containerd`
 	logsKubelet    = `C:\var\log\kubelet`
 )
 
-// Bounds of these logs: so small that they are reached in seconds.
+// Limits of these logs. They are reached within seconds.
 const (
 	logBytes = 20000
 	logFiles = 2
 )
 
-// keptNode is a node with the node program as its service, and with services that log more than they may.
+// keptNode returns a node with the node agent as a service, and with services whose logs exceed their limits.
 func keptNode(t *testing.T, interval string) bundletest.Node {
 	t.Helper()
 	n := newNode(t)
@@ -57,8 +57,8 @@ func logOf(path string, by bundle.RotationKind) bundle.Log {
 	return bundle.Log{Path: path, Rotation: by, Pattern: pattern, SizeBytes: logBytes, Files: logFiles}
 }
 
-// TestTheServiceKeepsItsNode lets the node program run as a service under the real service manager.
-func TestTheServiceKeepsItsNode(t *testing.T) {
+// TestTheAgentAsAService runs the node agent under the service manager of Wine.
+func TestTheAgentAsAService(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(t), keptNode(t, "1s")
 	m.applied(t, n)
@@ -66,11 +66,11 @@ func TestTheServiceKeepsItsNode(t *testing.T) {
 		name string
 		run  func(*testing.T, machine, bundletest.Node)
 	}{
-		{"it repairs what differs", keeps},
-		{"logs are bounded in size and number", bounds},
-		{"it stops when it is asked to", stops},
-		{"it ends when it is configured anew", restarts},
-		{"it runs with the arguments of another bundle", argues},
+		{"it repairs drift", repairs},
+		{"it limits the size and number of logs", limitsLogs},
+		{"it stops", stops},
+		{"it restarts when its configuration changes", restarts},
+		{"another bundle changes its arguments", takesArguments},
 	} {
 		if !t.Run(c.name, func(t *testing.T) { c.run(t, m, n) }) {
 			t.FailNow()
@@ -78,14 +78,14 @@ func TestTheServiceKeepsItsNode(t *testing.T) {
 	}
 }
 
-func keeps(t *testing.T, m machine, n bundletest.Node) {
+func repairs(t *testing.T, m machine, n bundletest.Node) {
 	m.WriteFile(t, pathConfig, []byte("maxPods: 1\n"))
 	m.reg(t, "add", keyVariables, "/v", "NO_PROXY", "/d", "everything")
 	m.kill(t, "windows_exporter.exe")
-	eventually(t, "the machine is as the bundle says", func() bool {
+	eventually(t, "the host matches the bundle", func() bool {
 		return m.wmco(t, n.Archive(t, nil), "verify").ExitCode == 0
 	})
-	eventually(t, "the log tells so", func() bool {
+	eventually(t, "the log has the repair", func() bool {
 		return strings.Contains(m.logs(t, "INFO"), `entry="service windows_exporter" reason="not running"`)
 	})
 	if text := m.logs(t, "WARNING") + m.logs(t, "ERROR"); text != "" {
@@ -93,7 +93,7 @@ func keeps(t *testing.T, m machine, n bundletest.Node) {
 	}
 }
 
-// logs are what the service has logged from a level up, with what was rotated.
+// logs returns what the agent has logged from a level up, rotated files included.
 func (m machine) logs(t *testing.T, level string) string {
 	t.Helper()
 	name := m.Path(logsAgent + `\` + bundle.AgentService + ".exe." + level)
@@ -112,13 +112,13 @@ func (m machine) logs(t *testing.T, level string) string {
 	return text
 }
 
-// bounds waits until rotated logs were removed, and looks at the others meanwhile.
-func bounds(t *testing.T, m machine, _ bundletest.Node) {
+// limitsLogs waits until rotated logs have been removed, and checks the number of the others meanwhile.
+func limitsLogs(t *testing.T, m machine, _ bundletest.Node) {
 	for _, folder := range []string{logsContainerd, logsKubelet} {
 		seen := map[string]bool{}
 		eventually(t, "logs in "+folder+" were rotated and removed", func() bool {
 			now := m.rotated(t, folder)
-			// Those that came since the last look are not bounded yet.
+			// The agent has not yet counted those that were rotated since its last check.
 			if len(now) > logFiles+3 {
 				t.Errorf("%d rotated logs: %q", len(now), now)
 			}
@@ -131,13 +131,13 @@ func bounds(t *testing.T, m machine, _ bundletest.Node) {
 			t.Errorf("none of %d rotated logs was removed", len(seen))
 		}
 	}
-	// 50 kB come in a second, and the service looks every second: on a busy machine it may be late.
+	// The log grows by 50 kB a second, and the agent checks it every second, or later on a busy computer.
 	info, err := os.Stat(m.Path(logsContainerd + `\containerd.log`))
 	if err != nil || info.Size() > 50*logBytes {
-		t.Errorf("the log that containerd has open: %v, %v", info, err)
+		t.Errorf("the log of containerd: %v, %v", info, err)
 	}
 	if len(m.rotated(t, logsAgent)) == 0 {
-		t.Error("the service's own log is not rotated")
+		t.Error("the log of the agent is not rotated")
 	}
 }
 
@@ -151,7 +151,7 @@ func (m machine) rotated(t *testing.T, folder string) []string {
 	return paths
 }
 
-// sc asks Wine's tool for the service manager.
+// sc runs sc.exe for the agent.
 func (m machine) sc(t *testing.T, verb string) string {
 	t.Helper()
 	return m.Run(t, winetest.Command{Path: "sc", Args: []string{verb, bundle.AgentService}}).Stdout
@@ -171,18 +171,18 @@ func stops(t *testing.T, m machine, _ bundletest.Node) {
 		t.Errorf("it took %s", took)
 	}
 	if text := m.sc(t, "query"); !strings.Contains(text, "WIN32_EXIT_CODE    : 0 ") {
-		t.Errorf("it did not end well: %s", text)
+		t.Errorf("the exit code is not 0: %s", text)
 	}
 	m.sc(t, "start")
 	m.agentIs(t, "RUNNING")
 }
 
-// restarts: Wine has no recovery, so that the service stays as it ended.
+// restarts changes the configuration: the agent ends with an error, so that its recovery restarts it. Wine has no recovery.
 func restarts(t *testing.T, m machine, n bundletest.Node) {
 	m.reg(t, "add", keyServices+`\`+bundle.AgentService, "/v", "Environment", "/t", "REG_MULTI_SZ", "/d", "NO_PROXY=x")
 	m.agentIs(t, "STOPPED")
 	if text := m.sc(t, "query"); !strings.Contains(text, "WIN32_EXIT_CODE    : 1066 ") || !strings.Contains(text, "SERVICE_EXIT_CODE  : 1 ") {
-		t.Errorf("it ended so that its recovery does not begin: %s", text)
+		t.Errorf("the recovery would not begin: %s", text)
 	}
 	if text := m.logs(t, "INFO"); !strings.Contains(text, "restarting: the service was configured anew") {
 		t.Errorf("the log: %s", text)
@@ -194,7 +194,7 @@ func restarts(t *testing.T, m machine, n bundletest.Node) {
 	}
 }
 
-func argues(t *testing.T, m machine, n bundletest.Node) {
+func takesArguments(t *testing.T, m machine, n bundletest.Node) {
 	other := n.Changed(func(n *bundletest.Node) {
 		last := &n.Services[len(n.Services)-1]
 		last.Argv = slices.Replace(slices.Clone(last.Argv), 3, 4, "--interval=2s")

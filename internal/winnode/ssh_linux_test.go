@@ -29,18 +29,18 @@ import (
 	"wmco/internal/winnode/stub"
 )
 
-// The SSH server on a machine (testdata/sshd), with its files.
+// The SSH server on a host (testdata/sshd), with its files.
 const (
 	sshServer     = `C:\users\sshd\sshd.exe`
 	sshHostKey    = `C:\users\sshd\host`
 	sshAuthorized = `C:\users\sshd\authorized`
 )
 
-// statusNoProgram is that of Wine's cmd.exe /c for a program that is not there; that of Windows says 1. (Linux around Wine
-// sees 49, the lowest eight bits.)
+// statusNoProgram is the status of cmd.exe /c in Wine for a program that does not exist. In Windows it is 1. Linux gets only
+// its lowest eight bits, 49.
 const statusNoProgram = "9009"
 
-// reached is a machine that is reached over SSH, through a line that breaks.
+// reached is a host that is reached over SSH, through a line that can be cut.
 type reached struct {
 	machine
 	host    string
@@ -48,11 +48,11 @@ type reached struct {
 	dialer  remotessh.Dialer
 	program remote.Program
 	server  *winetest.Process
-	// heard is how many lines of the server's were looked at.
-	heard int
+	// read is the number of lines of the server that were checked.
+	read int
 }
 
-// reach starts an SSH server on a new machine that shares this one's network, at a loopback address of its own.
+// reach starts an SSH server on a new host in the network of this computer, at a separate loopback address.
 func reach(t *testing.T) *reached {
 	t.Helper()
 	m := machineOf(t, winetest.New(t))
@@ -61,7 +61,7 @@ func reach(t *testing.T) *reached {
 	m.WriteFile(t, sshServer, build(t).sshd)
 	m.WriteFile(t, sshAuthorized, ssh.MarshalAuthorizedKey(signer(t, key).PublicKey()))
 	m.WriteFile(t, sshHostKey, inFile(t, newKey(t)))
-	r := &reached{machine: m, host: sshd.Loopback(), heard: 1, program: agent(t)}
+	r := &reached{machine: m, host: sshd.Loopback(), read: 1, program: agent(t)}
 	r.server = m.Start(t, winetest.Command{Path: sshServer, Args: []string{r.host + ":0", sshHostKey, sshAuthorized}})
 	address := ""
 	eventually(t, "the SSH server listens", func() bool {
@@ -78,7 +78,7 @@ func reach(t *testing.T) *reached {
 	return r
 }
 
-// agent is the node program, as the client puts it onto machines.
+// agent returns the node program, as the client uploads it.
 func agent(t *testing.T) remote.Program {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "wmco-node.exe")
@@ -114,7 +114,7 @@ func keys(all ...ssh.Signer) func(context.Context) ([]ssh.Signer, error) {
 	return func(context.Context) ([]ssh.Signer, error) { return all, nil }
 }
 
-// inFile is the key as a file of OpenSSH's.
+// inFile returns the key in the format of OpenSSH.
 func inFile(t *testing.T, key ed25519.PrivateKey) []byte {
 	t.Helper()
 	block, err := ssh.MarshalPrivateKey(key, "")
@@ -124,37 +124,37 @@ func inFile(t *testing.T, key ed25519.PrivateKey) []byte {
 	return pem.EncodeToMemory(block)
 }
 
-// over applies with connections of its own.
-func (r *reached) over(t *testing.T, n bundletest.Node, tell func(applier.Event)) (applier.Event, error) {
+// over applies with a new connection.
+func (r *reached) over(t *testing.T, n bundletest.Node, report func(applier.Event)) (applier.Event, error) {
 	t.Helper()
 	c := remote.NewClient(remotessh.NewTransport(r.dialer), r.program)
 	defer c.Close()
-	return r.by(t, c, n, tell)
+	return r.by(t, c, n, report)
 }
 
-func (r *reached) by(t *testing.T, c *remote.Client, n bundletest.Node, tell func(applier.Event)) (applier.Event, error) {
+func (r *reached) by(t *testing.T, c *remote.Client, n bundletest.Node, report func(applier.Event)) (applier.Event, error) {
 	t.Helper()
 	manifest, source := n.Contents(t)
 	to := remote.Target{User: remote.DefaultUser, Address: r.line.Address}
-	return c.Agent(to).Apply(t.Context(), remote.Request{Manifest: manifest, Source: source}, remote.ApplyOptions{Wait: time.Minute}, tell)
+	return c.Agent(to).Apply(t.Context(), remote.Request{Manifest: manifest, Source: source}, remote.ApplyOptions{Wait: time.Minute}, report)
 }
 
-// asked is what the server was asked since the last call: statuses and words of commands, without the program.
+// asked returns the requests to the server since the last call: the status and the arguments of each command.
 func (r *reached) asked(t *testing.T) []string {
 	t.Helper()
 	program := strings.ReplaceAll(r.program.Path, `\`, `\\`) + " "
 	lines := strings.Split(strings.TrimSpace(r.server.Output(t)), "\n")
 	var fresh []string
-	for _, line := range lines[r.heard:] {
+	for _, line := range lines[r.read:] {
 		fresh = append(fresh, strings.Replace(line, program, "", 1))
 	}
-	r.heard = len(lines)
+	r.read = len(lines)
 	return fresh
 }
 
 func ignore(applier.Event) {}
 
-// TestANodeOverSSH lets the client reach the real node program through cmd.exe and SFTP of a Windows.
+// TestANodeOverSSH runs the client against the node program, through cmd.exe and SFTP on Windows.
 func TestANodeOverSSH(t *testing.T) {
 	t.Parallel()
 	r := reach(t)
@@ -164,24 +164,24 @@ func TestANodeOverSSH(t *testing.T) {
 		name string
 		run  func(*testing.T, *reached, bundletest.Node)
 	}{
-		{"first contact puts the program there and applies", meets},
+		{"first contact uploads the program and applies", meets},
 		{"the second run is one command", again},
 		{"one file more is two commands, and nothing restarts", oneFile},
 		{"a kept connection costs one command, or two for a change", kept},
-		{"what is cut on its way converges", cutOnItsWay},
-		{"another key is let in nowhere", stranger},
-		{"a machine with another host key is refused", otherKey},
+		{"interrupted uploads are resumed", interruptedUploads},
+		{"another key is refused", otherUserKey},
+		{"another host key is refused", otherHostKey},
 	} {
 		if !t.Run(c.name, func(t *testing.T) { c.run(t, r, n) }) {
 			t.FailNow()
 		}
 	}
 	if tripped := r.Tripped(t); tripped != nil {
-		t.Errorf("programs were run that must not be: %q", tripped)
+		t.Errorf("forbidden programs were run: %q", tripped)
 	}
 }
 
-// nodeAt is newNode whose services listen at an address that no other machine's do.
+// nodeAt is newNode with services that listen at an address that no other host uses.
 func nodeAt(t *testing.T, host string) bundletest.Node {
 	t.Helper()
 	n := newNode(t)
@@ -193,7 +193,7 @@ func nodeAt(t *testing.T, host string) bundletest.Node {
 	return n
 }
 
-// kubeletOf is where the kubelet of such a node listens.
+// kubeletOf returns the address of the kubelet of such a node.
 func kubeletOf(host string) string { return host + ":10248" }
 
 func meets(t *testing.T, r *reached, n bundletest.Node) {
@@ -207,22 +207,22 @@ func meets(t *testing.T, r *reached, n bundletest.Node) {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
 	if string(r.ReadFile(t, r.program.Path)) != string(build(t).node) {
-		t.Error("the program there is not ours")
+		t.Error("the uploaded program differs")
 	}
 	if received[r.program.Digest] || !received[bundle.Of([]byte(n.Programs[pathKubelet]))] {
-		t.Errorf("the program came again, or others did not come: %v", received)
+		t.Errorf("the program was sent again, or another content was not sent: %v", received)
 	}
-	r.right(t, n)
+	r.matches(t, n)
 }
 
-// right demands that the machine is as the bundle says.
-func (r *reached) right(t *testing.T, n bundletest.Node) {
+// matches fails the test if the host differs from the bundle.
+func (r *reached) matches(t *testing.T, n bundletest.Node) {
 	t.Helper()
 	if v := r.wmco(t, n.Archive(t, nil), "verify"); v.ExitCode != 0 {
-		t.Errorf("not as the bundle says: %+v", v)
+		t.Errorf("the host differs from the bundle: %+v", v)
 	}
 	if left := r.leftovers(t); len(left) > 0 {
-		t.Errorf("left: %q", left)
+		t.Errorf("leftovers: %q", left)
 	}
 }
 
@@ -256,7 +256,7 @@ func oneFile(t *testing.T, r *reached, n bundletest.Node) {
 	if diff := cmp.Diff(starts, r.starts(t)); diff != "" {
 		t.Errorf("started (-before +after):\n%s", diff)
 	}
-	r.right(t, changed)
+	r.matches(t, changed)
 }
 
 // keptChanges is how often a mirror changes while one client is connected.
@@ -283,7 +283,7 @@ func kept(t *testing.T, r *reached, n bundletest.Node) {
 	if diff := cmp.Diff(starts, r.starts(t)); diff != "" {
 		t.Errorf("started (-before +after):\n%s", diff)
 	}
-	r.right(t, last)
+	r.matches(t, last)
 	if diff := cmp.Diff(want, r.asked(t)); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
 	}
@@ -295,9 +295,9 @@ func kept(t *testing.T, r *reached, n bundletest.Node) {
 // sshCuts is how often an upload is cut.
 const sshCuts = 5
 
-// cutOnItsWay cuts what brings a newer kubelet, after the beginning of its content and before the end.
-func cutOnItsWay(t *testing.T, r *reached, n bundletest.Node) {
-	const beginning = 20_000 // handshakes, an observation and the index are less, the kubelet is far more
+// interruptedUploads cuts the upload of a newer kubelet, after the beginning of its content and before the end.
+func interruptedUploads(t *testing.T, r *reached, n bundletest.Node) {
+	const beginning = 20_000 // handshakes, an observation and the index have less, the kubelet has more
 	seed := uint64(time.Now().UnixNano())
 	random := mathrand.New(mathrand.NewPCG(seed, 0)) //nolint:gosec // chance is what is wanted
 	newer := n.Changed(func(n *bundletest.Node) { n.Programs[pathKubelet] = kubeletAt(t, kubeletOf(r.host), "v2") })
@@ -313,21 +313,21 @@ func cutOnItsWay(t *testing.T, r *reached, n bundletest.Node) {
 	}
 	r.line.CutAfter(-1)
 	if diff := cmp.Diff(starts, r.starts(t)); diff != "" {
-		t.Errorf("seed %d: started before everything had come (-before +after):\n%s", seed, diff)
+		t.Errorf("seed %d: started before the upload was complete (-before +after):\n%s", seed, diff)
 	}
 	e, err := r.over(t, newer, ignore)
 	if err != nil || e.Result != applier.ResultApplied || e.Restarted != 1 {
 		t.Errorf("seed %d: %+v, %v", seed, e, err)
 	}
-	// A cut archive is bad input. When the program of a cut one ends is chance.
+	// A truncated archive is bad input. The commands of interrupted uploads end in any order.
 	want := slices.Concat([]string{"0 apply --wait 1m0s"}, slices.Repeat([]string{"1 observe"}, sshCuts+1), slices.Repeat([]string{"2 apply --wait 1m0s"}, sshCuts))
 	if diff := cmp.Diff(want, slices.Sorted(slices.Values(r.asked(t)))); diff != "" {
 		t.Errorf("seed %d: asked (-want +got):\n%s", seed, diff)
 	}
-	r.right(t, newer)
+	r.matches(t, newer)
 }
 
-// storedSize is how many bytes of a program travel.
+// storedSize returns the compressed size of a program.
 func storedSize(t *testing.T, n bundletest.Node, path string) int64 {
 	t.Helper()
 	_, source := n.Contents(t)
@@ -336,11 +336,11 @@ func storedSize(t *testing.T, n bundletest.Node, path string) int64 {
 			return c.Stored
 		}
 	}
-	t.Fatalf("%s is none of the contents", path)
+	t.Fatalf("no content for %s", path)
 	return 0
 }
 
-func stranger(t *testing.T, r *reached, n bundletest.Node) {
+func otherUserKey(t *testing.T, r *reached, n bundletest.Node) {
 	other := *r
 	other.dialer.Signers = keys(signer(t, newKey(t)))
 	var refused *remote.AuthError
@@ -352,7 +352,7 @@ func stranger(t *testing.T, r *reached, n bundletest.Node) {
 	}
 }
 
-func otherKey(t *testing.T, r *reached, n bundletest.Node) {
+func otherHostKey(t *testing.T, r *reached, n bundletest.Node) {
 	r.WriteFile(t, sshHostKey, inFile(t, newKey(t)))
 	var changed *remote.HostKeyError
 	if e, err := r.over(t, n, ignore); !errors.As(err, &changed) {

@@ -16,11 +16,11 @@ import (
 	"wmco/internal/winnode/stub"
 )
 
-// foreign is a file that nobody but its owner touches.
+// foreign is an unmanaged file.
 const foreign = `C:\k\foreign.txt`
 
-// TestANodeFromItsFirstBundleToItsLast drives one machine through what happens to a node.
-func TestANodeFromItsFirstBundleToItsLast(t *testing.T) {
+// TestTheLifeOfANode runs the node program for each change in the life of a node, on one host.
+func TestTheLifeOfANode(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(t), newNode(t)
 	m.Tripwires(t)
@@ -32,27 +32,27 @@ func TestANodeFromItsFirstBundleToItsLast(t *testing.T) {
 	}{
 		{"the first bundle", first},
 		{"services get their arguments and variables", arguments},
-		{"the second run writes nothing", second},
-		{"drift is seen and repaired", drift},
-		{"a mirror changes and nothing restarts", mirror},
-		{"a kubelet that does not come up is put back", bad},
-		{"a program that runs is replaced", upgrade},
+		{"the second run changes nothing", second},
+		{"drift is found and repaired", drift},
+		{"a changed mirror restarts nothing", mirror},
+		{"a kubelet that does not start is rolled back", bad},
+		{"a running program is replaced", upgrade},
 	}
 	for _, c := range chapters {
 		if !t.Run(c.name, func(t *testing.T) { c.run(t, m, n) }) {
 			t.FailNow()
 		}
 	}
-	t.Run("the last: nothing of ours is left", func(t *testing.T) { m.cleaned(t, disk, registry) })
+	t.Run("cleanup leaves nothing", func(t *testing.T) { m.cleaned(t, disk, registry) })
 	if tripped := m.Tripped(t); tripped != nil {
-		t.Errorf("programs were run that must not be: %q", tripped)
+		t.Errorf("forbidden programs were run: %q", tripped)
 	}
 }
 
 func first(t *testing.T, m machine, n bundletest.Node) {
 	o := m.observe(t, n)
 	if o.InSync || len(o.Actions) == 0 || len(o.Missing) == 0 || o.Applied != "" {
-		t.Errorf("an empty machine: %+v", o)
+		t.Errorf("a new host: %+v", o)
 	}
 	e := m.applied(t, n)
 	if e.Result != applier.ResultApplied || e.Restarted != len(n.Services) {
@@ -62,7 +62,7 @@ func first(t *testing.T, m machine, n bundletest.Node) {
 		r := m.wmco(t, n.Archive(t, nil), command)
 		o, err := applier.DecodeObservation([]byte(r.Stdout))
 		if err != nil || r.ExitCode != 0 || !o.InSync || o.Applied != o.Bundle || len(o.Unhealthy) > 0 {
-			t.Errorf("%s ends with %d, %v: %+v", command, r.ExitCode, err, o)
+			t.Errorf("%s ended with %d, %v: %+v", command, r.ExitCode, err, o)
 		}
 	}
 	if data := string(m.ReadFile(t, pathConfig)); data != n.Files[pathConfig] {
@@ -70,8 +70,8 @@ func first(t *testing.T, m machine, n bundletest.Node) {
 	}
 }
 
-// arguments: each service was started once, with the arguments of the bundle. Wine gives no service its own variables: what
-// Windows would give is in the registry.
+// arguments checks that each service was started once, with the arguments of the bundle. Wine ignores the variables of a
+// service, so those are read from the registry.
 func arguments(t *testing.T, m machine, n bundletest.Node) {
 	want := map[string][]string{
 		"containerd": {pathContainerd, "--run-service"}, "windows_exporter": {pathExporter}, "csi-proxy": {pathCSIProxy},
@@ -113,7 +113,7 @@ func second(t *testing.T, m machine, n bundletest.Node) {
 	}
 }
 
-// drift of every kind that Wine has.
+// drift changes every kind of entry that Wine supports.
 func drift(t *testing.T, m machine, n bundletest.Node) {
 	want, registry := m.contents(t), m.settings(t)
 	m.WriteFile(t, pathConfig, []byte("maxPods: 1\n"))
@@ -135,7 +135,7 @@ func drift(t *testing.T, m machine, n bundletest.Node) {
 		bundle.KindService.ID("containerd"), bundle.KindService.ID("windows_exporter"),
 	} {
 		if !slices.Contains(seen, id) {
-			t.Errorf("%s is not seen to differ", id)
+			t.Errorf("no action for %s", id)
 		}
 	}
 	if o.InSync || len(o.Missing) != 0 {
@@ -153,7 +153,7 @@ func drift(t *testing.T, m machine, n bundletest.Node) {
 	m.healthy(t, n)
 }
 
-// kill ends all processes of a program as a crash does.
+// kill kills all processes of a program.
 func (m machine) kill(t *testing.T, name string) {
 	t.Helper()
 	if r := m.Run(t, winetest.Command{Path: tool, Args: []string{"kill", name}}); r.ExitCode != 0 || r.Stdout == "0\n" {
@@ -161,14 +161,14 @@ func (m machine) kill(t *testing.T, name string) {
 	}
 }
 
-// healthy demands that everything is as the bundle says.
+// healthy fails the test if the host differs from the bundle or a service is unhealthy.
 func (m machine) healthy(t *testing.T, n bundletest.Node) {
 	t.Helper()
 	if r := m.wmco(t, n.Archive(t, nil), "verify"); r.ExitCode != 0 {
-		t.Errorf("not as the bundle says: %+v", r)
+		t.Errorf("the host differs from the bundle: %+v", r)
 	}
 	if string(m.ReadFile(t, foreign)) != "not ours" {
-		t.Error("a foreign file was touched")
+		t.Error("an unmanaged file was changed")
 	}
 }
 
@@ -216,13 +216,13 @@ func bad(t *testing.T, m machine, n bundletest.Node) {
 
 func upgrade(t *testing.T, m machine, n bundletest.Node) {
 	newer := n.Changed(func(n *bundletest.Node) { n.Programs[pathKubelet] = kubelet(t, "v2") })
-	// Somebody else runs the program too: it cannot be removed even when the service has stopped.
+	// A process outside of the service has the program open: it cannot be removed even after the service has stopped.
 	other := m.Start(t, winetest.Command{Path: pathKubelet, Args: []string{"--wait"}})
-	eventually(t, "the other one runs", func() bool { return strings.Contains(other.Output(t), "waits") })
+	eventually(t, "the other process runs", func() bool { return strings.Contains(other.Output(t), "waits") })
 	before := m.starts(t)
 	m.applied(t, newer)
 	if string(m.ReadFile(t, pathKubelet)) != newer.Programs[pathKubelet] {
-		t.Error("the program is not the newer one")
+		t.Error("the program is the old one")
 	}
 	want := before
 	want["kubelet"]++
@@ -236,12 +236,12 @@ func upgrade(t *testing.T, m machine, n bundletest.Node) {
 	other.Kill(t)
 	m.applied(t, newer)
 	if left := m.leftovers(t); len(left) != 0 {
-		t.Errorf("not swept: %q", left)
+		t.Errorf("leftovers: %q", left)
 	}
 	m.healthy(t, newer)
 }
 
-// leftovers are files that were moved aside or not finished.
+// leftovers returns the files that were moved aside or not completed.
 func (m machine) leftovers(t *testing.T) []string {
 	t.Helper()
 	var left []string
@@ -253,7 +253,7 @@ func (m machine) leftovers(t *testing.T) []string {
 	return left
 }
 
-// cleaned: everything is as it was before the first bundle, but for logs.
+// cleaned checks that everything except logs is as it was before the first bundle.
 func (m machine) cleaned(t *testing.T, disk map[string]string, registry string) {
 	if r := m.wmco(t, nil, "cleanup"); r.ExitCode != 0 || last(t, r).Result != applier.ResultApplied {
 		t.Errorf("%+v", r)
@@ -266,8 +266,8 @@ func (m machine) cleaned(t *testing.T, disk map[string]string, registry string) 
 	}
 }
 
-// TestAServiceThatDoesNotStopIsEnded waits as long as services may take.
-func TestAServiceThatDoesNotStopIsEnded(t *testing.T) {
+// TestAServiceThatDoesNotStopIsKilled waits for the default limits.
+func TestAServiceThatDoesNotStopIsKilled(t *testing.T) {
 	if os.Getenv("WMCO_KILLS") == "" {
 		t.Skip("it takes two minutes: set WMCO_KILLS")
 	}

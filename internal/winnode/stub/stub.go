@@ -1,7 +1,7 @@
-// Package stub is what a stand-in for a service of a Windows node does. Its program is one executable; what a copy of it
-// does stands at its end.
+// Package stub has the behaviour of stand-ins for the services of a Windows node. All are copies of one executable, with the
+// behaviour appended.
 //
-//	service.exe + Behaviour --Attach--> kubelet.exe, containerd.exe ...      on the node: Own
+//	service.exe + Behaviour --Attach--> kubelet.exe, containerd.exe ... --Own--> Behaviour
 package stub
 
 import (
@@ -13,40 +13,39 @@ import (
 	"os"
 )
 
-// Behaviour is what a stand-in does beside telling the service control manager that it runs.
+// Behaviour is what a stand-in does in addition to reporting to the service control manager.
 type Behaviour struct {
 	// Version makes one executable differ from another.
 	Version string `json:"version,omitempty"`
-	// HTTP and TCP are addresses, Pipes names, that it serves. What asks over HTTP gets status 200.
+	// HTTP and TCP are the addresses that it serves, Pipes the names. The answer to every HTTP request is status 200.
 	HTTP  []string `json:"http,omitempty"`
 	TCP   []string `json:"tcp,omitempty"`
 	Pipes []string `json:"pipes,omitempty"`
-	// Config is a file that it reads when it starts; it ends with exit code ExitBad when the file is not there or holds Bad.
+	// Config is a file that it reads when it starts. It ends with exit code ExitBad if the file is missing or contains Bad.
 	Config string `json:"config,omitempty"`
 	Bad    string `json:"bad,omitempty"`
-	// Hangs makes it answer no stop.
+	// Hangs makes it ignore a stop.
 	Hangs bool `json:"hangs,omitempty"`
-	// Log is a file that it appends to and keeps open; LogBytes are how many bytes it writes there, and prints, each time
-	// that LogMilliseconds have passed.
+	// Log is a file that it keeps open. Every LogMilliseconds it appends LogBytes to the file, and prints them.
 	Log             string `json:"log,omitempty"`
 	LogBytes        int    `json:"logBytes,omitempty"`
 	LogMilliseconds int    `json:"logMilliseconds,omitempty"`
 }
 
-// ExitBad is the exit code of one whose configuration is bad.
+// ExitBad is the exit code for a bad configuration.
 const ExitBad = 7
 
-// Seen is the folder in which each start of a stand-in leaves a line with its arguments, as JSON, in a file of the name of
-// its executable. Where there is no such folder, nothing is left.
+// Seen is the folder for the arguments of stand-ins. Each start appends a line of JSON to a file with the name of the
+// executable, if the folder exists.
 const Seen = `C:\seen`
 
-// mark stands between an executable and what it does.
+// mark is between the executable and its behaviour.
 const mark = "\nwmco stub service: "
 
-// maxTail bounds how long what stands at the end is, in bytes.
+// maxTail is the limit of mark and behaviour, in bytes.
 const maxTail = 64 << 10
 
-// Attach makes of the program one that does this.
+// Attach returns a copy of the program with this behaviour.
 func Attach(program []byte, b Behaviour) ([]byte, error) {
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -55,7 +54,7 @@ func Attach(program []byte, b Behaviour) ([]byte, error) {
 	return append(append(bytes.Clone(program), mark...), text...), nil
 }
 
-// Own is what the program that calls it does.
+// Own returns the behaviour of the program that calls it.
 func Own() (Behaviour, error) {
 	path, err := os.Executable()
 	if err != nil {
@@ -67,11 +66,11 @@ func Own() (Behaviour, error) {
 	}
 	at := bytes.LastIndex(tail, []byte(mark))
 	if at < 0 {
-		return Behaviour{}, errors.New("nothing stands at the end of this program")
+		return Behaviour{}, errors.New("this program has no behaviour attached")
 	}
 	var b Behaviour
 	if err := json.Unmarshal(tail[at+len(mark):], &b); err != nil {
-		return Behaviour{}, fmt.Errorf("reading the end of this program: %w", err)
+		return Behaviour{}, fmt.Errorf("reading the behaviour of this program: %w", err)
 	}
 	return b, nil
 }

@@ -1,8 +1,7 @@
 //go:build windows
 
-// Args starts itself by the command lines that it reads, a list in JSON, and prints what arrived: for each line, a list of
-// what its child saw. The child is started as a parent in Go does, which names the program too, and as the service manager
-// does, by the line alone.
+// Args reads command lines, a list in JSON, starts itself with each and prints what the children saw: a list for each line. It
+// starts a child twice: as os/exec does, which names the program too, and as the service manager does, with only the line.
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 // seen is what a child saw: the arguments as Go splits its command line, and as CommandLineToArgvW does.
 type seen struct{ Go, Windows []string }
 
-// child is the variable that names the file for a child's answer.
+// child is the environment variable with the file for the answer of a child.
 const child = "ARGS_FILE"
 
 func main() {

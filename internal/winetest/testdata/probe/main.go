@@ -1,7 +1,7 @@
 //go:build windows
 
-// Probe tells what a Windows program sees: its arguments, a variable, its input, a file that it writes and reads, and the
-// Windows that it runs on. It ends with exit code 3.
+// Probe prints what a Windows program sees: its arguments, a variable, its input, a file that it writes and reads, and the
+// version of Windows. It ends with exit code 3.
 package main
 
 import (

@@ -1,6 +1,6 @@
 //go:build windows
 
-// Tripwire stands in the place of a program that nobody should run: it notes its command line and fails.
+// Tripwire replaces a program that must not be run: it records its command line and fails.
 package main
 
 import (

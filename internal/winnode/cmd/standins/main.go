@@ -1,11 +1,11 @@
-// Command standins writes a folder as `make payload` does, for a node whose services are stand-ins that run under Wine and
-// answer the probes of the services that render makes:
+// Command standins writes a folder as `make payload` does, with stand-ins that run under Wine and answer the probes of the
+// services that render creates:
 //
 //	standins FOLDER SERVICE.EXE KUBE-LOG-RUNNER.EXE WMCO-NODE.EXE VERSION
 //
-// SERVICE.EXE is internal/winnode/stub/service; the other two are real. VERSION is that of the node program.
+// SERVICE.EXE is internal/winnode/stub/service. The other two are real. VERSION is that of the node program.
 //
-// Exit status: 0 done; 1 it could not be written.
+// Exit status: 0 done; 1 the folder could not be written.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	}
 }
 
-// behaviours are those of stand-ins that do more than run. With more pods than it can have, this kubelet does not come up.
+// behaviours are those of stand-ins that do more than run. This kubelet does not start with "maxPods: 64".
 var behaviours = map[string]stub.Behaviour{
 	payload.Kubelet:    {HTTP: []string{"127.0.0.1:10248"}, Config: `C:\k\kubelet.conf`, Bad: "maxPods: 64"},
 	payload.KubeProxy:  {HTTP: []string{"127.0.0.1:10256"}, Config: `C:\k\kube-proxy.conf`},
@@ -42,7 +42,7 @@ var behaviours = map[string]stub.Behaviour{
 type writer struct {
 	folder, version string
 	service         []byte
-	// real are the executables that are what they are called, by name.
+	// real are the executables that are not stand-ins, by name.
 	real map[string][]byte
 	list store.List
 }
@@ -91,7 +91,7 @@ func (w *writer) write(x payload.Executable) error {
 	return os.WriteFile(filepath.Join(w.folder, e.File()), stored, 0o644)
 }
 
-// executable is a real one or a stand-in, which differs from all others.
+// executable returns the real executable or a stand-in, which differs from all others.
 func (w *writer) executable(name string) ([]byte, error) {
 	if program, ok := w.real[name]; ok {
 		return program, nil

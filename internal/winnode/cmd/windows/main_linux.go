@@ -1,11 +1,11 @@
-// Command windows runs a program of this machine beside a Windows under Wine, which ends with it:
+// Command windows starts Windows under Wine, runs a command on Linux, and ends Windows when the command has ended:
 //
 //	windows COMMAND [ARGUMENT...]
 //
-// In the environment of the command, WINDOWS are words that run a Windows program with its streams when the program and its
-// arguments follow, and DRIVE_C is the folder of its drive C:. WMCO_WINE is what `make wine` installed.
+// It sets two variables for the command: WINDOWS is a command line to which a Windows program and its arguments are to be
+// appended, and DRIVE_C is the folder of the drive C:. WMCO_WINE is the folder that `make wine` installed.
 //
-// Exit status: that of the command; 1 if there is no Windows.
+// Exit status: that of the command; 1 if Windows does not start.
 package main
 
 import (

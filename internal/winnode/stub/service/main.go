@@ -23,7 +23,7 @@ import (
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == "--wait" {
-		fmt.Println("waits") // as a program that somebody runs by hand
+		fmt.Println("waits") // as a process outside of the service
 		time.Sleep(time.Hour)
 	}
 	b, err := stub.Own()
@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-// record leaves the arguments of this start.
+// record appends the arguments of this start.
 func record() error {
 	line, err := json.Marshal(os.Args)
 	if err != nil {
@@ -57,7 +57,7 @@ func record() error {
 	return errors.Join(err, file.Close())
 }
 
-// service is a Behaviour that the service control manager calls.
+// service is a Behaviour as a service.
 type service stub.Behaviour
 
 // Execute implements svc.Handler.
@@ -83,7 +83,7 @@ func (s service) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 	return false, 0
 }
 
-// begin does everything that goes on until the program ends.
+// begin starts everything that runs until the program ends.
 func (s service) begin() error {
 	if s.Config != "" {
 		text, err := os.ReadFile(s.Config)
@@ -91,7 +91,7 @@ func (s service) begin() error {
 			return err
 		}
 		if s.Bad != "" && bytes.Contains(text, []byte(s.Bad)) {
-			return fmt.Errorf("%s holds %q", s.Config, s.Bad)
+			return fmt.Errorf("%s contains %q", s.Config, s.Bad)
 		}
 	}
 	for _, address := range s.HTTP {
@@ -112,7 +112,7 @@ func (s service) begin() error {
 	return s.log()
 }
 
-// serve gives everyone who connects the same answer.
+// serve sends the same answer on every connection.
 func serve(address, answer string) error {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
 	if err != nil {
@@ -131,7 +131,7 @@ func serve(address, answer string) error {
 }
 
 func reply(conn net.Conn, answer string) {
-	defer conn.Close() //nolint:errcheck // who asks may be gone
+	defer conn.Close() //nolint:errcheck // the client may have disconnected
 	if answer == "" {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// servePipe is there for those who ask whether somebody serves the pipe, and talks to nobody.
+// servePipe accepts connections to the pipe and closes them.
 func servePipe(name string) error {
 	text, err := windows.UTF16PtrFromString(name)
 	if err != nil {

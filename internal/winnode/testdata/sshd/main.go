@@ -1,12 +1,11 @@
 //go:build windows
 
-// Sshd is an SSH server for tests of what reaches a Windows over SSH: one key, commands by cmd.exe, files by SFTP.
+// Sshd is an SSH server on Windows for tests: one key, commands with cmd.exe, files with SFTP.
 //
 //	sshd ADDRESS HOSTKEY AUTHORIZED   listens until it is killed
 //
-// The host key (PEM) and the key that opens it (a line of authorized_keys) are in files, which it reads anew for every
-// connection. It prints "listens ADDRESS", then what was asked of it: "sftp", or the status and the line of a command that
-// has ended.
+// HOSTKEY (PEM) and AUTHORIZED (a line of authorized_keys) are files, which it reads for every connection. It prints "listens
+// ADDRESS", then a line for every request: "sftp", or the status and the command line of a command that has ended.
 package main
 
 import (
@@ -57,7 +56,7 @@ func serve(c net.Conn, hostKey, authorized string) error {
 	}
 	_, channels, requests, err := ssh.NewServerConn(c, config)
 	if err != nil {
-		return fmt.Errorf("the handshake: %w", err)
+		return fmt.Errorf("shaking hands: %w", err)
 	}
 	go ssh.DiscardRequests(requests)
 	for open := range channels {
@@ -93,7 +92,7 @@ func configure(hostKey, authorized string) (*ssh.ServerConfig, error) {
 	}
 	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
 		if !bytes.Equal(key.Marshal(), allowed.Marshal()) {
-			return nil, errors.New("another key")
+			return nil, errors.New("the key is not authorized")
 		}
 		return &ssh.Permissions{}, nil
 	}}

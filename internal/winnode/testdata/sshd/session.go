@@ -33,8 +33,8 @@ func session(channel ssh.Channel, requests <-chan *ssh.Request) {
 	}
 }
 
-// command runs a line by cmd.exe, and tells its status. When the connection is lost, the command's stdin ends and what it
-// prints goes nowhere; it is not killed.
+// command runs a line with cmd.exe, and sends its status. If the connection is lost, the stdin of the command ends and its
+// output is discarded. The command is not killed.
 func command(channel ssh.Channel, line string) {
 	status, err := shell(channel, line)
 	if err != nil {
@@ -69,7 +69,7 @@ func shell(channel ssh.Channel, line string) (status uint32, err error) {
 	return uint32(cmd.ProcessState.ExitCode()), err
 }
 
-// files serves SFTP, whose paths are /C:/k/x.
+// files serves SFTP, with paths such as /C:/k/x.
 func files(channel ssh.Channel) {
 	fmt.Println("sftp")
 	server, err := sftp.NewServer(channel, sftp.WindowsRootEnumeratesDrives())

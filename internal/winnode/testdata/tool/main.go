@@ -1,9 +1,9 @@
 //go:build windows
 
-// Tool does on a machine what Wine has no program for.
+// Tool does what Wine has no program for.
 //
-//	tool hold        keeps Wine from dropping trusted roots, until it is killed
-//	tool kill NAME   ends all processes of a program, as a crash does, and prints how many
+//	tool hold        keeps the root store of Wine until it is killed
+//	tool kill NAME   kills all processes of a program, and prints their number
 package main
 
 import (
@@ -34,8 +34,8 @@ func run(args []string) error {
 	return errors.New("usage: tool hold | kill NAME")
 }
 
-// hold holds a semaphore: in every new process that opens the trusted roots, Wine takes over those of the Linux around it
-// and drops all others, unless somebody has it.
+// hold keeps a semaphore open. When a process opens the root store, Wine replaces all roots by those of Linux, unless another
+// process has this semaphore.
 func hold() error {
 	name := windows.StringToUTF16Ptr("crypt32_root_semaphore")
 	create := windows.NewLazySystemDLL("kernel32.dll").NewProc("CreateSemaphoreW")
