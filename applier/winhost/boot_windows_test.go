@@ -22,8 +22,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
 	"wmco/applier/hosttest"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -50,13 +50,13 @@ func TestBoot(t *testing.T) {
 		t.Skip("internal/winetest runs this test and boots the host between its halves")
 	}
 	anchorRoots(t)
-	variable := applier.Setting{Kind: bundle.KindVariable, Name: "WMCO_BOOT", Value: "host " + name + ` %PATH%;C:\x`, Present: true}
-	config := applier.ServiceConfig{Name: bootService, Start: bundle.StartAuto, CommandLine: bundle.CommandLine([]string{bootProgram, name})}
+	variable := plan.Setting{Kind: bundle.KindVariable, Name: "WMCO_BOOT", Value: "host " + name + ` %PATH%;C:\x`, Present: true}
+	config := plan.ServiceConfig{Name: bootService, Start: bundle.StartAuto, CommandLine: bundle.CommandLine([]string{bootProgram, name})}
 	t.Run("before", func(t *testing.T) { beforeBoot(t, variable, config) })
 	t.Run("after", func(t *testing.T) { afterBoot(t, variable, config) })
 }
 
-func beforeBoot(t *testing.T, variable applier.Setting, config applier.ServiceConfig) {
+func beforeBoot(t *testing.T, variable plan.Setting, config plan.ServiceConfig) {
 	h := newHost() // with the default limits: the host is slow after its boot
 	release, err := h.Lock(t.Context(), "before the boot")
 	if err != nil {
@@ -71,7 +71,7 @@ func beforeBoot(t *testing.T, variable applier.Setting, config applier.ServiceCo
 	l.CA, l.Leaf, l.Key = authority(t)
 	trusts(t, l, false)
 	set(t, h, variable)
-	set(t, h, applier.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of(l.CA)), Value: string(l.CA), Present: true})
+	set(t, h, plan.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of(l.CA)), Value: string(l.CA), Present: true})
 	trusts(t, l, true)
 	install(t, bootProgram, hosttest.ProgramGood)
 	if err := h.PutService(t.Context(), config); err != nil {
@@ -89,7 +89,7 @@ func beforeBoot(t *testing.T, variable applier.Setting, config applier.ServiceCo
 	}
 }
 
-func afterBoot(t *testing.T, variable applier.Setting, config applier.ServiceConfig) {
+func afterBoot(t *testing.T, variable plan.Setting, config plan.ServiceConfig) {
 	h := newHost()
 	release, err := h.Lock(t.Context(), "after the boot")
 	if err != nil {
@@ -118,10 +118,10 @@ func afterBoot(t *testing.T, variable applier.Setting, config applier.ServiceCon
 		t.Errorf("the variable is %+v", got)
 	}
 	trusts(t, l, true)
-	ca := applier.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of(l.CA))}
+	ca := plan.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of(l.CA))}
 	set(t, h, ca)
 	trusts(t, l, false)
-	if s := serviceNow(t, h, bootService); s.Status != applier.ServiceRunning || s.CommandLine != config.CommandLine {
+	if s := serviceNow(t, h, bootService); s.Status != plan.ServiceRunning || s.CommandLine != config.CommandLine {
 		t.Errorf("the service did not start at boot: %+v", s)
 	}
 	if err := h.StopService(t.Context(), bootService); err != nil {
@@ -132,16 +132,16 @@ func afterBoot(t *testing.T, variable applier.Setting, config applier.ServiceCon
 	}
 }
 
-func set(t *testing.T, h *Host, s applier.Setting) {
+func set(t *testing.T, h *Host, s plan.Setting) {
 	t.Helper()
 	if err := h.Set(t.Context(), s); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func setting(t *testing.T, h *Host, s applier.Setting) applier.Setting {
+func setting(t *testing.T, h *Host, s plan.Setting) plan.Setting {
 	t.Helper()
-	all, err := h.Settings(t.Context(), []applier.Setting{s})
+	all, err := h.Settings(t.Context(), []plan.Setting{s})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/files"
 	"wmco/bundle"
 )
@@ -31,7 +32,7 @@ const (
 func TestLinks(t *testing.T) {
 	h := quick()
 	self, err := h.Stat(t.Context(), []string{folderLinks})
-	if err != nil || self[0].Kind == applier.FileAbsent {
+	if err != nil || self[0].Kind == plan.FileAbsent {
 		t.Skip("there is no "+folderLinks, err)
 	}
 	link, inside, file := folderLinks+`\link`, folderLinks+`\link\file`, folderLinks+`\to-file`
@@ -39,11 +40,11 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var kinds []applier.FileKind
+	var kinds []plan.FileKind
 	for _, i := range infos {
 		kinds = append(kinds, i.Kind)
 	}
-	if diff := cmp.Diff([]applier.FileKind{applier.FileOther, applier.FileOther, applier.FileOther, applier.FileAbsent}, kinds); diff != "" {
+	if diff := cmp.Diff([]plan.FileKind{plan.FileOther, plan.FileOther, plan.FileOther, plan.FileAbsent}, kinds); diff != "" {
 		t.Errorf("kinds of links and of files behind them (-want +got):\n%s", diff)
 	}
 	tries := map[string]func() error{
@@ -183,7 +184,7 @@ func TestAKilledWriterLeavesTheOldFile(t *testing.T) {
 		}
 		return all
 	}
-	if diff := cmp.Diff([]string{path, applier.NewName(path)}, names()); diff != "" {
+	if diff := cmp.Diff([]string{path, plan.NewName(path)}, names()); diff != "" {
 		t.Errorf("after the writer was killed (-want +got):\n%s", diff)
 	}
 	if err := h.Write(t.Context(), path, bundle.AccessUsers, strings.NewReader("new")); err != nil {
@@ -218,7 +219,7 @@ func TestSettingsThatWineDoesNotHave(t *testing.T) {
 	if !isWine() {
 		t.Skip("Windows has them")
 	}
-	for _, s := range []applier.Setting{
+	for _, s := range []plan.Setting{
 		{Kind: bundle.KindFirewall, Name: "x", Value: "TCP/10250", Present: true},
 		{Kind: bundle.KindExclusion, Name: `C:\k\x.exe`, Present: true},
 		{Kind: bundle.KindFeature, Name: "Containers", Present: true},
@@ -226,7 +227,7 @@ func TestSettingsThatWineDoesNotHave(t *testing.T) {
 		{Kind: bundle.KindRoute, Name: "198.51.100.0/24", Value: bundle.ViaDefault, Present: true},
 	} {
 		t.Run(string(s.Kind), func(t *testing.T) {
-			absent := applier.Setting{Kind: s.Kind, Name: s.Name}
+			absent := plan.Setting{Kind: s.Kind, Name: s.Name}
 			want := absent
 			want.Unavailable = s.Kind != bundle.KindRoute // Wine has routes and no function that changes them
 			if got := setting(t, quick(), absent); got != want {
@@ -270,7 +271,7 @@ func TestTheLockHoldsWhileItsFileIsRemovedAndCreated(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if _, err := os.Stat(applier.StateFolder); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(plan.StateFolder); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the folder is left: %v", err)
 	}
 }

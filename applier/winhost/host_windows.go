@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/files"
 	"wmco/applier/winhost/hklm"
 	"wmco/applier/winhost/networks"
@@ -44,7 +45,7 @@ func New(o Options) *Host {
 }
 
 // Settings asks each API of Windows once.
-func (h *Host) Settings(ctx context.Context, names []applier.Setting) ([]applier.Setting, error) {
+func (h *Host) Settings(ctx context.Context, names []plan.Setting) ([]plan.Setting, error) {
 	return h.keepers.Read(ctx, names)
 }
 
@@ -55,7 +56,7 @@ var hives = map[bundle.EntryKind]string{
 }
 
 // Set changes nothing if the setting is as it should be. It returns when the change is on the disk.
-func (h *Host) Set(ctx context.Context, setting applier.Setting) error {
+func (h *Host) Set(ctx context.Context, setting plan.Setting) error {
 	err := h.keepers.Write(ctx, setting)
 	if hive := hives[setting.Kind]; hive != "" && err == nil {
 		err = hklm.Flush(hive)

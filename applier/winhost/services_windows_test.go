@@ -15,19 +15,20 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/services"
 	"wmco/applier/winhost/wait"
 	"wmco/bundle"
 )
 
 // testService creates a service with a test program, and deletes it afterwards.
-func testService(t *testing.T, plays hosttest.Program, args ...string) (*Host, applier.ServiceConfig) {
+func testService(t *testing.T, plays hosttest.Program, args ...string) (*Host, plan.ServiceConfig) {
 	t.Helper()
 	m := newMachine(t)
 	exe := m.Folder() + `\service.exe`
 	install(t, exe, plays)
 	h := quick()
-	config := applier.ServiceConfig{Name: "wmco-" + strings.ToLower(t.Name()), Start: applier.StartManual, CommandLine: bundle.CommandLine(append([]string{exe}, args...))}
+	config := plan.ServiceConfig{Name: "wmco-" + strings.ToLower(t.Name()), Start: plan.StartManual, CommandLine: bundle.CommandLine(append([]string{exe}, args...))}
 	if err := h.PutService(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func testService(t *testing.T, plays hosttest.Program, args ...string) (*Host, a
 	return h, config
 }
 
-func serviceNow(t *testing.T, h *Host, name string) applier.ServiceState {
+func serviceNow(t *testing.T, h *Host, name string) plan.ServiceState {
 	t.Helper()
 	states, err := h.Services(t.Context(), []string{name})
 	if err != nil {
@@ -114,7 +115,7 @@ func TestAServiceThatCrashesIsStopped(t *testing.T) {
 		if err := h.StartService(t.Context(), config.Name); err != nil {
 			t.Fatal(err)
 		}
-		stopped := func() (bool, error) { return serviceNow(t, h, config.Name).Status == applier.ServiceStopped, nil }
+		stopped := func() (bool, error) { return serviceNow(t, h, config.Name).Status == plan.ServiceStopped, nil }
 		if err := wait.Until(t.Context(), time.Minute, h.Limits.Poll, stopped); err != nil {
 			t.Fatalf("%v: %+v", err, serviceNow(t, h, config.Name))
 		}
@@ -201,13 +202,13 @@ func TestDeletingAServiceThatAProgramHasOpen(t *testing.T) {
 func TestKubeLogRunner(t *testing.T) {
 	const runner, inner, logFile = `C:\k\kube-log-runner.exe`, machineFolder + `\inner.exe`, machineFolder + `\inner.log`
 	h := quick()
-	if infos, err := h.Stat(t.Context(), []string{runner}); err != nil || infos[0].Kind == applier.FileAbsent {
+	if infos, err := h.Stat(t.Context(), []string{runner}); err != nil || infos[0].Kind == plan.FileAbsent {
 		t.Skip("there is no "+runner, err)
 	}
 	newMachine(t)
 	install(t, inner, hosttest.ProgramHangsStopping)
-	config := applier.ServiceConfig{
-		Name: "wmco-wrapped", Start: applier.StartManual,
+	config := plan.ServiceConfig{
+		Name: "wmco-wrapped", Start: plan.StartManual,
 		CommandLine: bundle.CommandLine([]string{runner, "-log-file=" + logFile, "-log-file-size=1M", inner, "--x=a b"}),
 	}
 	if err := h.PutService(t.Context(), config); err != nil {

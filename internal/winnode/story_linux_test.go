@@ -11,6 +11,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest/bundletest"
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/internal/winetest"
 	"wmco/internal/winnode/stub"
@@ -246,7 +247,7 @@ func (m machine) leftovers(t *testing.T) []string {
 	t.Helper()
 	var left []string
 	for path := range m.contents(t) {
-		if applier.Leftover(`C:\` + strings.ReplaceAll(path, "/", `\`)) {
+		if plan.Leftover(`C:\` + strings.ReplaceAll(path, "/", `\`)) {
 			left = append(left, path)
 		}
 	}

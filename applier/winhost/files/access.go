@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -28,9 +28,9 @@ const (
 type entry struct{ flags, rights, trustee string }
 
 // entries returns the entries of an access.
-func entries(access bundle.Access, kind applier.FileKind) ([]entry, error) {
+func entries(access bundle.Access, kind plan.FileKind) ([]entry, error) {
 	flags := ""
-	if kind == applier.FileDirectory {
+	if kind == plan.FileDirectory {
 		flags = inheritedByAll
 	}
 	all := []entry{{flags, rightsAll, "SY"}, {flags, rightsAll, "BA"}}
@@ -44,7 +44,7 @@ func entries(access bundle.Access, kind applier.FileKind) ([]entry, error) {
 }
 
 // descriptor returns the security descriptor, as a string, that gives a file or folder the access.
-func descriptor(access bundle.Access, kind applier.FileKind) (string, error) {
+func descriptor(access bundle.Access, kind plan.FileKind) (string, error) {
 	all, err := entries(access, kind)
 	if err != nil {
 		return "", err
@@ -63,14 +63,14 @@ var printedDescriptor = regexp.MustCompile(`^O:(.+?)(?:G:.+?)?D:([A-Z_]*)((?:\([
 
 // accessOf returns the access that a descriptor gives: one of the bundle's two, or AccessOther. An inherited entry counts as
 // much as any other. The owner may always change the access, so it must be one of those who may write.
-func accessOf(descriptor string, kind applier.FileKind) bundle.Access {
+func accessOf(descriptor string, kind plan.FileKind) bundle.Access {
 	parts := printedDescriptor.FindStringSubmatch(descriptor)
 	if parts == nil || parts[1] != "BA" && parts[1] != "SY" || strings.Contains(parts[2], "NO_ACCESS_CONTROL") {
-		return applier.AccessOther
+		return plan.AccessOther
 	}
 	have, ok := printedEntries(parts[3])
 	if !ok {
-		return applier.AccessOther
+		return plan.AccessOther
 	}
 	for _, access := range []bundle.Access{bundle.AccessAdmins, bundle.AccessUsers} {
 		want, err := entries(access, kind)
@@ -78,7 +78,7 @@ func accessOf(descriptor string, kind applier.FileKind) bundle.Access {
 			return access
 		}
 	}
-	return applier.AccessOther
+	return plan.AccessOther
 }
 
 // printedEntries reads the entries of a DACL. It returns false if one of them does anything but allow.

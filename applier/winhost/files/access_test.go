@@ -3,15 +3,15 @@ package files
 import (
 	"testing"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
 func TestAccessOf(t *testing.T) {
-	const file, folder = applier.FileRegular, applier.FileDirectory
+	const file, folder = plan.FileRegular, plan.FileDirectory
 	tests := map[string]struct {
 		descriptor string
-		kind       applier.FileKind
+		kind       plan.FileKind
 		want       bundle.Access
 	}{
 		"what we give a file of administrators":   {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)", file, bundle.AccessAdmins},
@@ -23,19 +23,19 @@ func TestAccessOf(t *testing.T) {
 		"nor rights in numbers":                   {"O:BAD:P(A;;0x1f01ff;;;SY)(A;;FA;;;BA)(A;;FRFX;;;BU)", file, bundle.AccessUsers},
 		"entries that were inherited count":       {"O:BAD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;0x1200a9;;;BU)", file, bundle.AccessUsers},
 		"an entry that stands twice counts once":  {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;ID;FA;;;BA)", file, bundle.AccessAdmins},
-		"owned by a user":                         {"O:S-1-5-21-1-2-3-1001D:P(A;;FA;;;SY)(A;;FA;;;BA)", file, applier.AccessOther},
-		"users may write":                         {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;0x1301bf;;;BU)", file, applier.AccessOther},
-		"somebody else may read":                  {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;0x1200a9;;;AU)", file, applier.AccessOther},
-		"administrators may not":                  {"O:BAD:P(A;;FA;;;SY)", file, applier.AccessOther},
-		"an entry that denies":                    {"O:BAD:P(D;;FA;;;BU)(A;;FA;;;SY)(A;;FA;;;BA)", file, applier.AccessOther},
-		"an entry for objects":                    {"O:BAD:P(A;;FA;x;;SY)(A;;FA;;;BA)", file, applier.AccessOther},
-		"a folder that hands nothing on":          {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)", folder, applier.AccessOther},
-		"a folder that hands more on":             {"O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICIIO;FA;;;CO)", folder, applier.AccessOther},
-		"no DACL at all, which lets everybody":    {"O:BAD:NO_ACCESS_CONTROL", file, applier.AccessOther},
-		"an empty DACL, which lets nobody":        {"O:BAD:P", file, applier.AccessOther},
-		"without an owner":                        {"D:P(A;;FA;;;SY)(A;;FA;;;BA)", file, applier.AccessOther},
-		"nothing":                                 {"", file, applier.AccessOther},
-		"entries that end in the middle of one":   {"O:BAD:P(A;;FA;;;SY)(A;;FA", file, applier.AccessOther},
+		"owned by a user":                         {"O:S-1-5-21-1-2-3-1001D:P(A;;FA;;;SY)(A;;FA;;;BA)", file, plan.AccessOther},
+		"users may write":                         {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;0x1301bf;;;BU)", file, plan.AccessOther},
+		"somebody else may read":                  {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;0x1200a9;;;AU)", file, plan.AccessOther},
+		"administrators may not":                  {"O:BAD:P(A;;FA;;;SY)", file, plan.AccessOther},
+		"an entry that denies":                    {"O:BAD:P(D;;FA;;;BU)(A;;FA;;;SY)(A;;FA;;;BA)", file, plan.AccessOther},
+		"an entry for objects":                    {"O:BAD:P(A;;FA;x;;SY)(A;;FA;;;BA)", file, plan.AccessOther},
+		"a folder that hands nothing on":          {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)", folder, plan.AccessOther},
+		"a folder that hands more on":             {"O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICIIO;FA;;;CO)", folder, plan.AccessOther},
+		"no DACL at all, which lets everybody":    {"O:BAD:NO_ACCESS_CONTROL", file, plan.AccessOther},
+		"an empty DACL, which lets nobody":        {"O:BAD:P", file, plan.AccessOther},
+		"without an owner":                        {"D:P(A;;FA;;;SY)(A;;FA;;;BA)", file, plan.AccessOther},
+		"nothing":                                 {"", file, plan.AccessOther},
+		"entries that end in the middle of one":   {"O:BAD:P(A;;FA;;;SY)(A;;FA", file, plan.AccessOther},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestAccessOf(t *testing.T) {
 
 func TestADescriptorIsReadAsTheAccessThatItGives(t *testing.T) {
 	for _, access := range []bundle.Access{bundle.AccessAdmins, bundle.AccessUsers} {
-		for _, kind := range []applier.FileKind{applier.FileRegular, applier.FileDirectory} {
+		for _, kind := range []plan.FileKind{plan.FileRegular, plan.FileDirectory} {
 			text, err := descriptor(access, kind)
 			if err != nil {
 				t.Fatal(err)
@@ -58,7 +58,7 @@ func TestADescriptorIsReadAsTheAccessThatItGives(t *testing.T) {
 			}
 		}
 	}
-	if text, err := descriptor("everybody", applier.FileRegular); err == nil {
+	if text, err := descriptor("everybody", plan.FileRegular); err == nil {
 		t.Errorf("an unknown access gives %s", text)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -17,7 +17,7 @@ func (f Files) MakeDirectory(ctx context.Context, path string, access bundle.Acc
 		return err
 	}
 	defer parent.close()
-	sa, err := securityAttributes(access, applier.FileDirectory)
+	sa, err := securityAttributes(access, plan.FileDirectory)
 	if err != nil {
 		return err
 	}
@@ -40,13 +40,13 @@ func changeAccess(path string, access bundle.Access) error {
 	}
 	defer windows.CloseHandle(dir) //nolint:errcheck // the calls before returned their errors
 	info, err := describe(path, dir)
-	if err == nil && info.Kind != applier.FileDirectory {
+	if err == nil && info.Kind != plan.FileDirectory {
 		err = ErrNotDirectory
 	}
 	if err != nil {
 		return err
 	}
-	return setAccess(dir, access, applier.FileDirectory)
+	return setAccess(dir, access, plan.FileDirectory)
 }
 
 // Link creates the second name beside its path and moves it there
@@ -63,16 +63,16 @@ func (f Files) Link(ctx context.Context, path, second string) error {
 	if err != nil {
 		return err
 	}
-	if infos[0].Kind != applier.FileRegular {
+	if infos[0].Kind != plan.FileRegular {
 		return fileError(path, "linking", kindError(infos[0].Kind))
 	}
 	if infos[1].ID == infos[0].ID {
 		return nil
 	}
-	if infos[1].Kind == applier.FileDirectory {
+	if infos[1].Kind == plan.FileDirectory {
 		return fileError(second, "linking", ErrNotFile)
 	}
-	beside := applier.NewName(second)
+	beside := plan.NewName(second)
 	if err := link(path, beside); err != nil {
 		return fileError(second, "linking", err)
 	}
@@ -82,8 +82,8 @@ func (f Files) Link(ctx context.Context, path, second string) error {
 	return nil
 }
 
-func kindError(kind applier.FileKind) error {
-	if kind == applier.FileAbsent {
+func kindError(kind plan.FileKind) error {
+	if kind == plan.FileAbsent {
 		return windows.ERROR_FILE_NOT_FOUND
 	}
 	return ErrNotFile
@@ -136,7 +136,7 @@ func remove(path string, attributes uint32) error {
 	}
 	err := deleteFile(path)
 	// A file that was moved aside before is not moved again.
-	if !errors.Is(err, windows.ERROR_ACCESS_DENIED) || applier.Leftover(path) {
+	if !errors.Is(err, windows.ERROR_ACCESS_DENIED) || plan.Leftover(path) {
 		return err
 	}
 	aside, asideErr := moveAside(path)

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/wait"
 	"wmco/bundle"
 )
@@ -38,7 +39,7 @@ func (f Files) Lock(ctx context.Context, owner string) (release func() error, er
 		return nil, err
 	}
 	if err := writeOwner(file, owner); err != nil {
-		return nil, errors.Join(fileError(applier.LockFile, "writing", err), file.Close())
+		return nil, errors.Join(fileError(plan.LockFile, "writing", err), file.Close())
 	}
 	return func() error { return unlock(file) }, nil
 }
@@ -55,10 +56,10 @@ const removalPause = 5 * time.Millisecond
 
 func (f Files) lockOnce(ctx context.Context) (*os.File, error) {
 	var file *os.File
-	err := f.MakeDirectory(ctx, applier.StateFolder, bundle.AccessAdmins)
+	err := f.MakeDirectory(ctx, plan.StateFolder, bundle.AccessAdmins)
 	if err == nil {
 		file, err = openLock()
-		err = fileError(applier.LockFile, "opening", err)
+		err = fileError(plan.LockFile, "opening", err)
 	}
 	if absent(err) || slices.ContainsFunc(removalErrors, func(e error) bool { return errors.Is(err, e) }) {
 		return nil, fmt.Errorf("%w: %w", err, errRemoval)
@@ -83,7 +84,7 @@ func lock(file *os.File) error {
 		return lockedError(file)
 	}
 	if err != nil {
-		return fmt.Errorf("locking %s: %w", applier.LockFile, err)
+		return fmt.Errorf("locking %s: %w", plan.LockFile, err)
 	}
 	return nil
 }
@@ -107,30 +108,30 @@ func removed(file *os.File) bool {
 // lock file and the folder, so that a cleanup leaves nothing. It removes the file while it is locked, so that nobody locks
 // a file that is being removed.
 func unlock(file *os.File) error {
-	inside, err := os.ReadDir(applier.StateFolder)
+	inside, err := os.ReadDir(plan.StateFolder)
 	alone := err == nil && len(inside) == 1
 	if alone {
-		_ = deleteFile(applier.LockFile) // Windows removes it when it is closed
+		_ = deleteFile(plan.LockFile) // Windows removes it when it is closed
 	}
 	err = windows.UnlockFileEx(windows.Handle(file.Fd()), 0, 1, 0, &windows.Overlapped{Offset: lockedByte})
 	err = errors.Join(err, file.Close())
 	if alone {
-		_ = os.Remove(applier.StateFolder) // it fails if another process has created a lock file since
+		_ = os.Remove(plan.StateFolder) // it fails if another process has created a lock file since
 	}
 	return err
 }
 
 func openLock() (*os.File, error) {
-	parent, err := hold(applier.LockFile)
+	parent, err := hold(plan.LockFile)
 	if err != nil {
 		return nil, err
 	}
 	defer parent.close()
-	sa, err := securityAttributes(bundle.AccessAdmins, applier.FileRegular)
+	sa, err := securityAttributes(bundle.AccessAdmins, plan.FileRegular)
 	if err != nil {
 		return nil, err
 	}
-	name, err := raw(applier.LockFile)
+	name, err := raw(plan.LockFile)
 	if err != nil {
 		return nil, err
 	}
@@ -139,8 +140,8 @@ func openLock() (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := os.NewFile(uintptr(handle), applier.LockFile)
-	if err := checkNoLink(handle, applier.LockFile); err != nil {
+	file := os.NewFile(uintptr(handle), plan.LockFile)
+	if err := checkNoLink(handle, plan.LockFile); err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
@@ -157,7 +158,7 @@ func writeOwner(file *os.File, owner string) error {
 func lockedError(file *os.File) error {
 	owner, err := io.ReadAll(io.NewSectionReader(file, 0, maxOwner))
 	if err != nil {
-		return fileError(applier.LockFile, "reading", err)
+		return fileError(plan.LockFile, "reading", err)
 	}
 	return &applier.LockedError{Owner: string(owner)}
 }

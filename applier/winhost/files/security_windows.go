@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -16,7 +16,7 @@ const ownerAndDACL = windows.OWNER_SECURITY_INFORMATION | windows.DACL_SECURITY_
 
 // securityAttributes returns what gives a file the access when it is created
 // (learn.microsoft.com/windows/win32/api/wtypesbase/ns-wtypesbase-security_attributes).
-func securityAttributes(access bundle.Access, kind applier.FileKind) (*windows.SecurityAttributes, error) {
+func securityAttributes(access bundle.Access, kind plan.FileKind) (*windows.SecurityAttributes, error) {
 	sd, err := securityDescriptor(access, kind)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func sameAttributes(file windows.Handle) (*windows.SecurityAttributes, error) {
 	return &windows.SecurityAttributes{Length: uint32(unsafe.Sizeof(windows.SecurityAttributes{})), SecurityDescriptor: sd}, nil
 }
 
-func securityDescriptor(access bundle.Access, kind applier.FileKind) (*windows.SECURITY_DESCRIPTOR, error) {
+func securityDescriptor(access bundle.Access, kind plan.FileKind) (*windows.SECURITY_DESCRIPTOR, error) {
 	text, err := descriptor(access, kind)
 	if err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func securityDescriptor(access bundle.Access, kind applier.FileKind) (*windows.S
 }
 
 // access returns the access of an open file, "" if it is not available.
-func (f Files) access(file windows.Handle, kind applier.FileKind) (bundle.Access, error) {
+func (f Files) access(file windows.Handle, kind plan.FileKind) (bundle.Access, error) {
 	if f.NoACLs {
 		return "", nil
 	}
@@ -59,7 +59,7 @@ func (f Files) access(file windows.Handle, kind applier.FileKind) (bundle.Access
 
 // setAccess gives an open folder the access, and all in it that inherits from the folder
 // (learn.microsoft.com/windows/win32/api/aclapi/nf-aclapi-setsecurityinfo).
-func setAccess(file windows.Handle, access bundle.Access, kind applier.FileKind) error {
+func setAccess(file windows.Handle, access bundle.Access, kind plan.FileKind) error {
 	sd, err := securityDescriptor(access, kind)
 	if err != nil {
 		return err

@@ -5,14 +5,14 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
 // TestSecurityDescriptors checks that Windows reads the descriptors, and prints them so that they are read as the same access.
 func TestSecurityDescriptors(t *testing.T) {
 	for _, access := range []bundle.Access{bundle.AccessAdmins, bundle.AccessUsers} {
-		for _, kind := range []applier.FileKind{applier.FileRegular, applier.FileDirectory} {
+		for _, kind := range []plan.FileKind{plan.FileRegular, plan.FileDirectory} {
 			sd, err := securityDescriptor(access, kind)
 			if err != nil {
 				t.Fatal(err)

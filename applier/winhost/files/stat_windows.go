@@ -12,13 +12,13 @@ import (
 
 	"golang.org/x/sys/windows"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
 // Stat opens each path once.
-func (f Files) Stat(ctx context.Context, paths []string) ([]applier.FileInfo, error) {
-	all := make([]applier.FileInfo, 0, len(paths))
+func (f Files) Stat(ctx context.Context, paths []string) ([]plan.FileInfo, error) {
+	all := make([]plan.FileInfo, 0, len(paths))
 	for _, path := range paths {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -36,50 +36,50 @@ func (f Files) Stat(ctx context.Context, paths []string) ([]applier.FileInfo, er
 }
 
 // List returns nothing for a path that is not a folder. It leaves out entries that are removed meanwhile.
-func (f Files) List(ctx context.Context, directory string) ([]applier.FileInfo, error) {
+func (f Files) List(ctx context.Context, directory string) ([]plan.FileInfo, error) {
 	self, err := f.Stat(ctx, []string{directory})
-	if err != nil || self[0].Kind != applier.FileDirectory {
+	if err != nil || self[0].Kind != plan.FileDirectory {
 		return nil, err
 	}
 	entries, err := os.ReadDir(verbatim + directory)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s: %w", directory, err)
 	}
-	var all []applier.FileInfo
+	var all []plan.FileInfo
 	for _, e := range entries {
 		info, err := f.stat(directory + `\` + e.Name())
 		if err != nil {
 			return nil, err
 		}
-		if info.Kind != applier.FileAbsent {
+		if info.Kind != plan.FileAbsent {
 			all = append(all, info)
 		}
 	}
-	slices.SortFunc(all, func(a, b applier.FileInfo) int {
+	slices.SortFunc(all, func(a, b plan.FileInfo) int {
 		return strings.Compare(bundle.FoldPath(a.Path), bundle.FoldPath(b.Path))
 	})
 	return all, ctx.Err()
 }
 
 // stat returns AccessOther if it may not read the security descriptor.
-func (f Files) stat(path string) (applier.FileInfo, error) {
+func (f Files) stat(path string) (plan.FileInfo, error) {
 	file, err := open(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL, shareAll)
 	readable := err == nil
 	if errors.Is(err, windows.ERROR_ACCESS_DENIED) {
 		file, err = open(path, windows.FILE_READ_ATTRIBUTES, shareAll)
 	}
 	if absent(err) {
-		return applier.FileInfo{Path: path}, nil
+		return plan.FileInfo{Path: path}, nil
 	}
 	if err != nil {
-		return applier.FileInfo{}, pathError("stat", path, err)
+		return plan.FileInfo{}, pathError("stat", path, err)
 	}
 	defer windows.CloseHandle(file) //nolint:errcheck // nothing was written
 	info, err := describe(path, file)
-	if err != nil || info.Kind == applier.FileOther {
+	if err != nil || info.Kind == plan.FileOther {
 		return info, pathError("stat", path, err)
 	}
-	info.Access = applier.AccessOther
+	info.Access = plan.AccessOther
 	if readable {
 		info.Access, err = f.access(file, info.Kind)
 	}
@@ -87,36 +87,36 @@ func (f Files) stat(path string) (applier.FileInfo, error) {
 }
 
 // describe returns what an open file is. A file that was reached through a link or a junction is FileOther, as the link is.
-func describe(path string, file windows.Handle) (applier.FileInfo, error) {
+func describe(path string, file windows.Handle) (plan.FileInfo, error) {
 	var b windows.ByHandleFileInformation
 	if err := windows.GetFileInformationByHandle(file, &b); err != nil {
-		return applier.FileInfo{}, err
+		return plan.FileInfo{}, err
 	}
-	info := applier.FileInfo{
+	info := plan.FileInfo{
 		Path:     path,
 		Kind:     kindOf(b.FileAttributes),
 		Modified: time.Unix(0, b.LastWriteTime.Nanoseconds()).UTC(),
 		ID:       fmt.Sprintf("%08x-%08x%08x", b.VolumeSerialNumber, b.FileIndexHigh, b.FileIndexLow),
 	}
-	if info.Kind == applier.FileRegular {
+	if info.Kind == plan.FileRegular {
 		info.Size = int64(b.FileSizeHigh)<<32 | int64(b.FileSizeLow)
 	}
 	if err := checkNoLink(file, path); errors.Is(err, ErrLink) {
-		info.Kind = applier.FileOther
+		info.Kind = plan.FileOther
 	} else if err != nil {
-		return applier.FileInfo{}, err
+		return plan.FileInfo{}, err
 	}
 	return info, nil
 }
 
-func kindOf(attributes uint32) applier.FileKind {
+func kindOf(attributes uint32) plan.FileKind {
 	switch {
 	case attributes&(windows.FILE_ATTRIBUTE_REPARSE_POINT|windows.FILE_ATTRIBUTE_DEVICE) != 0:
-		return applier.FileOther
+		return plan.FileOther
 	case attributes&windows.FILE_ATTRIBUTE_DIRECTORY != 0:
-		return applier.FileDirectory
+		return plan.FileDirectory
 	}
-	return applier.FileRegular
+	return plan.FileRegular
 }
 
 // Open shares the file for reading, writing and deletion, so that others can replace and remove it.
@@ -134,7 +134,7 @@ func openFile(path string, rights uint32) (*os.File, error) {
 		return nil, pathError("open", path, err)
 	}
 	info, err := describe(path, handle)
-	if err == nil && info.Kind != applier.FileRegular {
+	if err == nil && info.Kind != plan.FileRegular {
 		err = ErrNotFile
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/wait"
 	"wmco/bundle"
 )
@@ -19,7 +20,7 @@ import (
 // Files are the files of this host.
 type Files struct {
 	// NoACLs is true if the disk does not keep the access control lists that files are given. The access of files is then not
-	// available, see applier.FileInfo. Wine keeps only what fits into the mode of a Linux file, and reports otherwise
+	// available, see plan.FileInfo. Wine keeps only what fits into the mode of a Linux file, and reports otherwise
 	// (FILE_PERSISTENT_ACLS).
 	NoACLs bool
 }
@@ -31,7 +32,7 @@ func (f Files) Write(ctx context.Context, path string, access bundle.Access, con
 		return err
 	}
 	defer parent.close()
-	sa, err := securityAttributes(access, applier.FileRegular)
+	sa, err := securityAttributes(access, plan.FileRegular)
 	if err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (f Files) Write(ctx context.Context, path string, access bundle.Access, con
 
 // replace writes a new file beside the path and moves it there. The next call removes what an interrupted one left.
 func replace(ctx context.Context, path string, sa *windows.SecurityAttributes, content io.Reader) error {
-	beside := applier.NewName(path)
+	beside := plan.NewName(path)
 	if err := createFile(ctx, beside, sa, content); err != nil {
 		return errors.Join(err, removeName(beside))
 	}
@@ -121,7 +122,7 @@ func moveInPlace(from, to string) error {
 		return err
 	}
 	attributes, exists, statErr := attributesOf(to)
-	if statErr != nil || !exists || kindOf(attributes) != applier.FileRegular {
+	if statErr != nil || !exists || kindOf(attributes) != plan.FileRegular {
 		return err
 	}
 	if attributes&windows.FILE_ATTRIBUTE_READONLY != 0 {
@@ -166,7 +167,7 @@ func move(from, to string, flags uint32) error {
 // an open file if all handles share it for deletion, as those of a running program do.
 func moveAside(path string) (string, error) {
 	for serial := 1; ; serial++ {
-		aside := applier.AsideName(path, strconv.Itoa(serial))
+		aside := plan.AsideName(path, strconv.Itoa(serial))
 		if err := deleteFile(aside); err != nil && !absent(err) {
 			if serial < 1000 {
 				continue

@@ -7,29 +7,29 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 )
 
 // Keeper is settings.Keeper.
 type Keeper interface {
-	Read(ctx context.Context, names []string) ([]applier.Setting, error)
-	Write(ctx context.Context, s applier.Setting) error
+	Read(ctx context.Context, names []string) ([]plan.Setting, error)
+	Write(ctx context.Context, s plan.Setting) error
 }
 
 // Lifecycle checks that a setting that does not exist takes each of the values and can be removed, and that writing what
 // is set already does not increase writes.
 func Lifecycle(t *testing.T, k Keeper, writes *int, name string, values ...string) {
 	t.Helper()
-	steps := []applier.Setting{}
+	steps := []plan.Setting{}
 	for _, v := range values {
-		steps = append(steps, applier.Setting{Name: name, Value: v, Present: true})
+		steps = append(steps, plan.Setting{Name: name, Value: v, Present: true})
 	}
-	Reads(t, k, name, applier.Setting{})
-	for _, step := range append(steps, applier.Setting{Name: name}) {
+	Reads(t, k, name, plan.Setting{})
+	for _, step := range append(steps, plan.Setting{Name: name}) {
 		if err := k.Write(t.Context(), step); err != nil {
 			t.Fatalf("%+v: %v", step, err)
 		}
-		Reads(t, k, name, applier.Setting{Value: step.Value, Present: step.Present})
+		Reads(t, k, name, plan.Setting{Value: step.Value, Present: step.Present})
 		before := *writes
 		if err := k.Write(t.Context(), step); err != nil {
 			t.Fatalf("%+v again: %v", step, err)
@@ -41,13 +41,13 @@ func Lifecycle(t *testing.T, k Keeper, writes *int, name string, values ...strin
 }
 
 // Reads checks what the setting with this name is.
-func Reads(t *testing.T, k Keeper, name string, want applier.Setting) {
+func Reads(t *testing.T, k Keeper, name string, want plan.Setting) {
 	t.Helper()
 	got, err := k.Read(t.Context(), []string{name})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]applier.Setting{want}, got); diff != "" {
+	if diff := cmp.Diff([]plan.Setting{want}, got); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 }

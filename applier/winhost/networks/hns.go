@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -49,19 +50,19 @@ var errNoNetwork = fmt.Errorf("%w: its HNS network does not exist", applier.ErrN
 // networkKeeper keeps bundle.KindNetwork.
 type networkKeeper struct{ hns networkService }
 
-func (n networkKeeper) Read(_ context.Context, names []string) ([]applier.Setting, error) {
+func (n networkKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {
 	there, err := n.hns.networks()
 	if err != nil {
 		return nil, err
 	}
-	all := make([]applier.Setting, len(names))
+	all := make([]plan.Setting, len(names))
 	for i, name := range names {
 		all[i].Present = slices.ContainsFunc(there, func(n network) bool { return n.Name == name })
 	}
 	return all, nil
 }
 
-func (n networkKeeper) Write(_ context.Context, s applier.Setting) error {
+func (n networkKeeper) Write(_ context.Context, s plan.Setting) error {
 	if s.Present {
 		return errors.New("HNS networks are removed and never created")
 	}
@@ -86,12 +87,12 @@ type endpointKeeper struct {
 	hns      endpointService
 }
 
-func (e endpointKeeper) Read(_ context.Context, names []string) ([]applier.Setting, error) {
+func (e endpointKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {
 	there, err := e.hns.endpoints()
 	if err != nil {
 		return nil, err
 	}
-	all := make([]applier.Setting, len(names))
+	all := make([]plan.Setting, len(names))
 	for i, name := range names {
 		all[i] = endpointSetting(there, name)
 	}
@@ -99,21 +100,21 @@ func (e endpointKeeper) Read(_ context.Context, names []string) ([]applier.Setti
 }
 
 // endpointSetting joins the values of all endpoints with the name. No bundle has the value of several.
-func endpointSetting(there []endpoint, name string) applier.Setting {
+func endpointSetting(there []endpoint, name string) plan.Setting {
 	var values []string
 	for _, e := range there {
 		if e.Name == name {
 			values = append(values, endpointValue(e.Network, e.Compartment))
 		}
 	}
-	return applier.Setting{Value: strings.Join(values, ","), Present: len(values) > 0}
+	return plan.Setting{Value: strings.Join(values, ","), Present: len(values) > 0}
 }
 
 func endpointValue(network string, compartment int) string {
 	return network + "/" + strconv.Itoa(compartment)
 }
 
-func (e endpointKeeper) Write(ctx context.Context, s applier.Setting) error {
+func (e endpointKeeper) Write(ctx context.Context, s plan.Setting) error {
 	there, err := e.hns.endpoints()
 	if err != nil {
 		return err

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"testing"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/keepertest"
 	"wmco/bundle"
 )
@@ -79,22 +79,22 @@ func TestEndpoints(t *testing.T) {
 func TestAnEndpointThatWasCutIsAttached(t *testing.T) {
 	f := newHNS()
 	f.cut = errors.New("cut")
-	wanted := applier.Setting{Name: "VIPEndpoint", Value: "overlay/1", Present: true}
+	wanted := plan.Setting{Name: "VIPEndpoint", Value: "overlay/1", Present: true}
 	if err := (endpointKeeper{f, f}).Write(t.Context(), wanted); !errors.Is(err, f.cut) {
 		t.Fatal(err)
 	}
-	keepertest.Reads(t, endpointKeeper{f, f}, wanted.Name, applier.Setting{Value: "overlay/0", Present: true})
+	keepertest.Reads(t, endpointKeeper{f, f}, wanted.Name, plan.Setting{Value: "overlay/0", Present: true})
 	if err := (endpointKeeper{f, f}).Write(t.Context(), wanted); err != nil {
 		t.Fatal(err)
 	}
-	keepertest.Reads(t, endpointKeeper{f, f}, wanted.Name, applier.Setting{Value: "overlay/1", Present: true})
+	keepertest.Reads(t, endpointKeeper{f, f}, wanted.Name, plan.Setting{Value: "overlay/1", Present: true})
 }
 
 func TestEndpointsThatCannotBeMade(t *testing.T) {
 	f := newHNS()
 	tests := map[string]error{"none/1": errNoNetwork, "overlay": nil, "overlay/": nil, "overlay/0": nil, "/1": nil, "": nil}
 	for value, want := range tests {
-		err := endpointKeeper{f, f}.Write(t.Context(), applier.Setting{Name: "x", Value: value, Present: true})
+		err := endpointKeeper{f, f}.Write(t.Context(), plan.Setting{Name: "x", Value: value, Present: true})
 		if err == nil || want != nil && !errors.Is(err, want) {
 			t.Errorf("%q: %v", value, err)
 		}
@@ -106,17 +106,17 @@ func TestEndpointsThatCannotBeMade(t *testing.T) {
 
 func TestNetworksAreRemovedAndNeverMade(t *testing.T) {
 	f := newHNS()
-	keepertest.Reads(t, networkKeeper{f}, "overlay", applier.Setting{Present: true})
-	if err := (networkKeeper{f}).Write(t.Context(), applier.Setting{Name: "overlay", Present: true}); err == nil {
+	keepertest.Reads(t, networkKeeper{f}, "overlay", plan.Setting{Present: true})
+	if err := (networkKeeper{f}).Write(t.Context(), plan.Setting{Name: "overlay", Present: true}); err == nil {
 		t.Error("a network was made")
 	}
 	for range 2 {
-		if err := (networkKeeper{f}).Write(t.Context(), applier.Setting{Name: "overlay"}); err != nil {
+		if err := (networkKeeper{f}).Write(t.Context(), plan.Setting{Name: "overlay"}); err != nil {
 			t.Fatal(err)
 		}
-		keepertest.Reads(t, networkKeeper{f}, "overlay", applier.Setting{})
+		keepertest.Reads(t, networkKeeper{f}, "overlay", plan.Setting{})
 	}
-	keepertest.Reads(t, networkKeeper{f}, "base", applier.Setting{Present: true})
+	keepertest.Reads(t, networkKeeper{f}, "base", plan.Setting{Present: true})
 }
 
 func TestCompartmentOf(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/settings"
 	"wmco/bundle"
 )
@@ -36,16 +36,16 @@ type routeKeeper struct{ active, persistent routeStore }
 // errNoDefaultRoute is why a route by the default gateway cannot be set.
 var errNoDefaultRoute = errors.New("the host has no IPv4 default route")
 
-func (r routeKeeper) Read(ctx context.Context, names []string) ([]applier.Setting, error) {
+func (r routeKeeper) Read(ctx context.Context, names []string) ([]plan.Setting, error) {
 	active, persistent, err := r.both()
 	if err != nil {
 		return nil, err
 	}
 	gateway, _ := defaultRoute(active)
-	return settings.Each(ctx, names, func(name string) (applier.Setting, error) {
+	return settings.Each(ctx, names, func(name string) (plan.Setting, error) {
 		destination, err := netip.ParsePrefix(name)
 		if err != nil {
-			return applier.Setting{}, err
+			return plan.Setting{}, err
 		}
 		return routeSetting(hops(active, destination), hops(persistent, destination), gateway.Via), nil
 	})
@@ -65,8 +65,8 @@ func (r routeKeeper) both() (active, persistent []route, err error) {
 
 // routeSetting compares the next hops of one destination in both stores. If both have the same single hop, that is the
 // value. Otherwise the value is empty, which no bundle has, so that both stores are set.
-func routeSetting(active, persistent []netip.Addr, gateway netip.Addr) applier.Setting {
-	s := applier.Setting{Present: len(active)+len(persistent) > 0}
+func routeSetting(active, persistent []netip.Addr, gateway netip.Addr) plan.Setting {
+	s := plan.Setting{Present: len(active)+len(persistent) > 0}
 	if len(active) != 1 || !slices.Equal(active, persistent) {
 		return s
 	}
@@ -102,7 +102,7 @@ func defaultRoute(all []route) (route, bool) {
 
 // Write makes the route the only one to its destination in both stores. It sets the persistent one first: if the run is
 // interrupted, the route is there after the next boot.
-func (r routeKeeper) Write(_ context.Context, s applier.Setting) error {
+func (r routeKeeper) Write(_ context.Context, s plan.Setting) error {
 	destination, err := netip.ParsePrefix(s.Name)
 	if err != nil {
 		return err

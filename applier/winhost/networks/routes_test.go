@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/keepertest"
 	"wmco/bundle"
 )
@@ -56,7 +56,7 @@ func TestRoutes(t *testing.T) {
 
 func TestARouteThatIsNotInBothStoresIsRepaired(t *testing.T) {
 	r, active, persistent, _ := newRoutes()
-	wanted := applier.Setting{Name: instanceMetadata, Value: bundle.ViaDefault, Present: true}
+	wanted := plan.Setting{Name: instanceMetadata, Value: bundle.ViaDefault, Present: true}
 	if err := r.Write(t.Context(), wanted); err != nil {
 		t.Fatal(err)
 	}
@@ -71,18 +71,18 @@ func TestARouteThatIsNotInBothStoresIsRepaired(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			active.all, persistent.all = slices.Clone(whole), slices.Clone(recorded)
 			spoil()
-			keepertest.Reads(t, r, instanceMetadata, applier.Setting{Present: true})
+			keepertest.Reads(t, r, instanceMetadata, plan.Setting{Present: true})
 			if err := r.Write(t.Context(), wanted); err != nil {
 				t.Fatal(err)
 			}
-			keepertest.Reads(t, r, instanceMetadata, applier.Setting{Value: bundle.ViaDefault, Present: true})
+			keepertest.Reads(t, r, instanceMetadata, plan.Setting{Value: bundle.ViaDefault, Present: true})
 		})
 	}
 }
 
 func TestANetworkThatTheMachineIsOnIsNoRoute(t *testing.T) {
 	r, active, _, _ := newRoutes()
-	keepertest.Reads(t, r, "10.0.0.0/24", applier.Setting{})
+	keepertest.Reads(t, r, "10.0.0.0/24", plan.Setting{})
 	keepertest.Lifecycle(t, r, active.writes, "10.0.0.0/24", "10.0.0.9")
 	if !slices.Contains(active.all, to("10.0.0.0/24", "0.0.0.0")) {
 		t.Errorf("left are %v", active.all)
@@ -91,13 +91,13 @@ func TestANetworkThatTheMachineIsOnIsNoRoute(t *testing.T) {
 
 func TestRoutesThatCannotBeMade(t *testing.T) {
 	r, active, _, writes := newRoutes()
-	for _, s := range []applier.Setting{{Name: "no prefix", Present: true, Value: "10.0.0.1"}, {Name: instanceMetadata, Value: "no address", Present: true}} {
+	for _, s := range []plan.Setting{{Name: "no prefix", Present: true, Value: "10.0.0.1"}, {Name: instanceMetadata, Value: "no address", Present: true}} {
 		if err := r.Write(t.Context(), s); err == nil || *writes != 0 {
 			t.Errorf("%+v: %v after %d changes", s, err, *writes)
 		}
 	}
 	active.all = active.all[:1]
-	err := r.Write(t.Context(), applier.Setting{Name: instanceMetadata, Value: bundle.ViaDefault, Present: true})
+	err := r.Write(t.Context(), plan.Setting{Name: instanceMetadata, Value: bundle.ViaDefault, Present: true})
 	if !errors.Is(err, errNoDefaultRoute) {
 		t.Errorf("without a default route: %v", err)
 	}

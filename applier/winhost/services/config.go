@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf16"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -23,9 +23,9 @@ func startNumber(start bundle.StartType) (uint32, error) {
 	switch start {
 	case bundle.StartAuto:
 		return startAuto, nil
-	case applier.StartManual:
+	case plan.StartManual:
 		return startManual, nil
-	case applier.StartDisabled:
+	case plan.StartDisabled:
 		return startDisabled, nil
 	}
 	return 0, fmt.Errorf("unknown start type %q", start)
@@ -37,9 +37,9 @@ func startName(start uint32) bundle.StartType {
 	case startAuto:
 		return bundle.StartAuto
 	case startManual:
-		return applier.StartManual
+		return plan.StartManual
 	case startDisabled:
-		return applier.StartDisabled
+		return plan.StartDisabled
 	}
 	return bundle.StartType(fmt.Sprintf("type %d", start))
 }
@@ -50,14 +50,14 @@ const (
 	stateRunning = 4 // SERVICE_RUNNING
 )
 
-func statusName(state uint32) applier.ServiceStatus {
+func statusName(state uint32) plan.ServiceStatus {
 	switch state {
 	case stateStopped:
-		return applier.ServiceStopped
+		return plan.ServiceStopped
 	case stateRunning:
-		return applier.ServiceRunning
+		return plan.ServiceRunning
 	}
-	return applier.ServicePending
+	return plan.ServicePending
 }
 
 // actionRestart is SC_ACTION_RESTART, the only failure action of a bundle

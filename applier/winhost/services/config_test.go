@@ -5,12 +5,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
 func TestStartTypes(t *testing.T) {
-	for _, start := range []bundle.StartType{bundle.StartAuto, applier.StartManual, applier.StartDisabled} {
+	for _, start := range []bundle.StartType{bundle.StartAuto, plan.StartManual, plan.StartDisabled} {
 		n, err := startNumber(start)
 		if err != nil || startName(n) != start {
 			t.Errorf("%s is %d, %v, which is %s", start, n, err, startName(n))
@@ -25,9 +25,9 @@ func TestStartTypes(t *testing.T) {
 }
 
 func TestStatesOfServices(t *testing.T) {
-	want := map[uint32]applier.ServiceStatus{
-		1: applier.ServiceStopped, 2: applier.ServicePending, 3: applier.ServicePending, 4: applier.ServiceRunning,
-		5: applier.ServicePending, 6: applier.ServicePending, 7: applier.ServicePending,
+	want := map[uint32]plan.ServiceStatus{
+		1: plan.ServiceStopped, 2: plan.ServicePending, 3: plan.ServicePending, 4: plan.ServiceRunning,
+		5: plan.ServicePending, 6: plan.ServicePending, 7: plan.ServicePending,
 	}
 	for state, status := range want {
 		if got := statusName(state); got != status {

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/hklm"
 	"wmco/applier/winhost/wait"
 	"wmco/bundle"
 )
 
 // PutService waits if a deleted service still has the name.
-func (m Manager) PutService(ctx context.Context, config applier.ServiceConfig) error {
+func (m Manager) PutService(ctx context.Context, config plan.ServiceConfig) error {
 	err := withManager(func(scm windows.Handle) error {
 		return explainHeld(wait.Until(ctx, m.Limits.Delete, m.Limits.Poll, func() (bool, error) {
 			err := put(scm, config)
@@ -42,7 +42,7 @@ type program struct {
 	dependencies, emptyPassword *uint16
 }
 
-func programFor(c applier.ServiceConfig) (program, error) {
+func programFor(c plan.ServiceConfig) (program, error) {
 	start, err := startNumber(c.Start)
 	if err != nil {
 		return program{}, err
@@ -58,7 +58,7 @@ func programFor(c applier.ServiceConfig) (program, error) {
 
 // put creates or changes a service. Windows has one call for the program and its dependencies and others for the rest. If it
 // is interrupted between them, the configuration differs and the next run sets it.
-func put(scm windows.Handle, c applier.ServiceConfig) error {
+func put(scm windows.Handle, c plan.ServiceConfig) error {
 	p, err := programFor(c)
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (p program) change(s service) error {
 
 // configure sets what neither create nor change does
 // (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-changeserviceconfig2w).
-func (s service) configure(c applier.ServiceConfig) error {
+func (s service) configure(c plan.ServiceConfig) error {
 	text, err := windows.UTF16PtrFromString(c.Description)
 	if err != nil {
 		return err

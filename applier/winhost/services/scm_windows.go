@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/registry"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/hklm"
 	"wmco/bundle"
 )
@@ -242,8 +242,8 @@ func (s service) dependents() ([]string, error) {
 }
 
 // config reads the configuration.
-func (s service) config() (applier.ServiceConfig, error) {
-	c := applier.ServiceConfig{Name: s.name}
+func (s service) config() (plan.ServiceConfig, error) {
+	c := plan.ServiceConfig{Name: s.name}
 	start, commandLine, err := s.basics()
 	if err != nil {
 		return c, err

@@ -9,13 +9,14 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/hklm"
 	"wmco/applier/winhost/wait"
 )
 
 // Services opens the service control manager once for all names.
-func (m Manager) Services(ctx context.Context, names []string) ([]applier.ServiceState, error) {
-	all := make([]applier.ServiceState, 0, len(names))
+func (m Manager) Services(ctx context.Context, names []string) ([]plan.ServiceState, error) {
+	all := make([]plan.ServiceState, 0, len(names))
 	err := withManager(func(scm windows.Handle) error {
 		for _, name := range names {
 			if err := ctx.Err(); err != nil {
@@ -32,8 +33,8 @@ func (m Manager) Services(ctx context.Context, names []string) ([]applier.Servic
 	return all, err
 }
 
-func (m Manager) state(scm windows.Handle, name string) (applier.ServiceState, error) {
-	state := applier.ServiceState{ServiceConfig: applier.ServiceConfig{Name: name}}
+func (m Manager) state(scm windows.Handle, name string) (plan.ServiceState, error) {
+	state := plan.ServiceState{ServiceConfig: plan.ServiceConfig{Name: name}}
 	err := withService(scm, name, toRead, func(s service) (err error) {
 		if state.ServiceConfig, err = s.config(); err != nil {
 			return err
@@ -41,13 +42,13 @@ func (m Manager) state(scm windows.Handle, name string) (applier.ServiceState, e
 		return m.describe(s, &state)
 	})
 	if noService(err) {
-		return applier.ServiceState{ServiceConfig: applier.ServiceConfig{Name: name}}, nil
+		return plan.ServiceState{ServiceConfig: plan.ServiceConfig{Name: name}}, nil
 	}
 	return state, err
 }
 
 // describe sets the status, the process and the dependents.
-func (m Manager) describe(s service, state *applier.ServiceState) error {
+func (m Manager) describe(s service, state *plan.ServiceState) error {
 	status, err := s.status()
 	if err != nil {
 		return err
@@ -58,7 +59,7 @@ func (m Manager) describe(s service, state *applier.ServiceState) error {
 		return err
 	}
 	if marked {
-		state.Status = applier.ServiceDeleting
+		state.Status = plan.ServiceDeleting
 	}
 	state.Dependents, err = s.dependents()
 	return err

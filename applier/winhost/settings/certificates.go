@@ -5,7 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -22,21 +22,21 @@ type certificateStore interface {
 // the same subject or key differ.
 type certificateKeeper struct{ store certificateStore }
 
-func (c certificateKeeper) Read(_ context.Context, names []string) ([]applier.Setting, error) {
+func (c certificateKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {
 	trusted, err := c.store.Trusted()
 	if err != nil {
 		return nil, err
 	}
 	known := byDigest(trusted)
-	all := make([]applier.Setting, len(names))
+	all := make([]plan.Setting, len(names))
 	for i, name := range names {
 		der, ok := known[bundle.Digest(name)]
-		all[i] = applier.Setting{Value: string(der), Present: ok}
+		all[i] = plan.Setting{Value: string(der), Present: ok}
 	}
 	return all, nil
 }
 
-func (c certificateKeeper) Write(_ context.Context, s applier.Setting) error {
+func (c certificateKeeper) Write(_ context.Context, s plan.Setting) error {
 	trusted, err := c.store.Trusted()
 	if err != nil {
 		return err

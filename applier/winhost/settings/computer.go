@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 )
 
 // computerName is the name of the host, which changes with a boot.
@@ -17,20 +17,20 @@ type computerName interface {
 // nameKeeper keeps bundle.KindHostName.
 type nameKeeper struct{ name computerName }
 
-func (k nameKeeper) Read(_ context.Context, names []string) ([]applier.Setting, error) {
+func (k nameKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {
 	active, next, err := k.name.names()
 	if err != nil {
 		return nil, err
 	}
-	all := make([]applier.Setting, len(names))
+	all := make([]plan.Setting, len(names))
 	for i := range all {
-		all[i] = applier.Setting{Value: next, Present: true, Pending: !strings.EqualFold(active, next)}
+		all[i] = plan.Setting{Value: next, Present: true, Pending: !strings.EqualFold(active, next)}
 	}
 	return all, nil
 }
 
 // Write does not remove a name: a host always has one.
-func (k nameKeeper) Write(_ context.Context, s applier.Setting) error {
+func (k nameKeeper) Write(_ context.Context, s plan.Setting) error {
 	_, next, err := k.name.names()
 	if err != nil || !s.Present || next == s.Value {
 		return err

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -19,19 +19,19 @@ type defender interface {
 // exclusionKeeper keeps bundle.KindExclusion.
 type exclusionKeeper struct{ defender defender }
 
-func (e exclusionKeeper) Read(_ context.Context, names []string) ([]applier.Setting, error) {
+func (e exclusionKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {
 	excluded, err := e.defender.excluded()
 	if err != nil {
 		return nil, err
 	}
-	all := make([]applier.Setting, len(names))
+	all := make([]plan.Setting, len(names))
 	for i, name := range names {
-		all[i] = applier.Setting{Present: holdsPath(excluded, name)}
+		all[i] = plan.Setting{Present: holdsPath(excluded, name)}
 	}
 	return all, nil
 }
 
-func (e exclusionKeeper) Write(_ context.Context, s applier.Setting) error {
+func (e exclusionKeeper) Write(_ context.Context, s plan.Setting) error {
 	excluded, err := e.defender.excluded()
 	if err != nil || holdsPath(excluded, s.Name) == s.Present {
 		return err

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 )
 
 // featureState is a DismPackageFeatureState
@@ -75,20 +75,20 @@ func (r *remembered) forget() {
 // featureKeeper keeps bundle.KindFeature. It reads all names at once: a session of DISM takes a second or more to open.
 type featureKeeper struct{ image featureImage }
 
-func (f featureKeeper) Read(_ context.Context, names []string) ([]applier.Setting, error) {
+func (f featureKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {
 	states, err := f.image.features()
 	if err != nil {
 		return nil, err
 	}
-	all := make([]applier.Setting, len(names))
+	all := make([]plan.Setting, len(names))
 	for i, name := range names {
 		all[i] = featureSetting(stateOf(states, name))
 	}
 	return all, nil
 }
 
-func featureSetting(state featureState) applier.Setting {
-	return applier.Setting{
+func featureSetting(state featureState) plan.Setting {
+	return plan.Setting{
 		Present: state == featureInstalled || state == featureInstallPending,
 		Pending: state == featureInstallPending || state == featureUninstallPending,
 	}
@@ -104,7 +104,7 @@ func stateOf(states map[string]featureState, name string) featureState {
 	return 0
 }
 
-func (f featureKeeper) Write(_ context.Context, s applier.Setting) error {
+func (f featureKeeper) Write(_ context.Context, s plan.Setting) error {
 	states, err := f.image.features()
 	if err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 )
 
 // The IP protocols of rules (learn.microsoft.com/windows/win32/api/icftypes/ne-icftypes-net_fw_ip_protocol).
@@ -38,13 +38,13 @@ type firewallRules interface {
 // firewallKeeper keeps bundle.KindFirewall.
 type firewallKeeper struct{ rules firewallRules }
 
-func (f firewallKeeper) Read(ctx context.Context, names []string) ([]applier.Setting, error) {
-	return Each(ctx, names, func(name string) (applier.Setting, error) {
+func (f firewallKeeper) Read(ctx context.Context, names []string) ([]plan.Setting, error) {
+	return Each(ctx, names, func(name string) (plan.Setting, error) {
 		rule, ok, err := f.rules.find(name)
 		if err != nil || !ok {
-			return applier.Setting{}, err
+			return plan.Setting{}, err
 		}
-		return applier.Setting{Value: rule.value(), Present: true}, nil
+		return plan.Setting{Value: rule.value(), Present: true}, nil
 	})
 }
 
@@ -116,7 +116,7 @@ func ruleFor(name, value string) (firewallRule, error) {
 }
 
 // Write removes all rules with the name before it adds one. The port is closed in between, which is the safe state.
-func (f firewallKeeper) Write(ctx context.Context, s applier.Setting) error {
+func (f firewallKeeper) Write(ctx context.Context, s plan.Setting) error {
 	var rule firewallRule
 	if s.Present {
 		var err error

@@ -3,7 +3,7 @@ package settings
 import (
 	"testing"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/keepertest"
 )
 
@@ -51,14 +51,14 @@ func TestFirewall(t *testing.T) {
 func TestAllRulesOfANameAreReplaced(t *testing.T) {
 	closed := firewallRule{Name: "kubelet", Protocol: protocolTCP, Ports: "10250"}
 	f := &fakeFirewall{rules: []firewallRule{closed, closed}}
-	keepertest.Reads(t, firewallKeeper{f}, "kubelet", applier.Setting{Value: "other (protocol 6, ports 10250)", Present: true})
-	if err := (firewallKeeper{f}).Write(t.Context(), applier.Setting{Name: "kubelet", Value: "TCP/10250", Present: true}); err != nil {
+	keepertest.Reads(t, firewallKeeper{f}, "kubelet", plan.Setting{Value: "other (protocol 6, ports 10250)", Present: true})
+	if err := (firewallKeeper{f}).Write(t.Context(), plan.Setting{Name: "kubelet", Value: "TCP/10250", Present: true}); err != nil {
 		t.Fatal(err)
 	}
 	if len(f.rules) != 1 {
 		t.Errorf("left are %+v", f.rules)
 	}
-	keepertest.Reads(t, firewallKeeper{f}, "kubelet", applier.Setting{Value: "TCP/10250", Present: true})
+	keepertest.Reads(t, firewallKeeper{f}, "kubelet", plan.Setting{Value: "TCP/10250", Present: true})
 }
 
 func TestRulesOfFirewallsAreRead(t *testing.T) {
@@ -99,7 +99,7 @@ func TestRulesOfFirewallsAreRead(t *testing.T) {
 func TestValuesThatAreNoRulesAreRefused(t *testing.T) {
 	for _, value := range []string{"", "TCP", "TCP/", "TCP/0", "TCP/65536", "TCP/80,443", "tcp/80", "ICMP/1", "TCP/-1"} {
 		f := &fakeFirewall{rules: []firewallRule{{Name: "x"}}}
-		err := firewallKeeper{f}.Write(t.Context(), applier.Setting{Name: "x", Value: value, Present: true})
+		err := firewallKeeper{f}.Write(t.Context(), plan.Setting{Name: "x", Value: value, Present: true})
 		if err == nil || f.writes != 0 {
 			t.Errorf("%q: %v after %d changes", value, err, f.writes)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -14,9 +15,9 @@ import (
 // such settings.
 type Keeper interface {
 	// Read returns the settings with these names, in the order of names. Their Kind and Name are not set.
-	Read(ctx context.Context, names []string) ([]applier.Setting, error)
+	Read(ctx context.Context, names []string) ([]plan.Setting, error)
 	// Write does nothing if the setting is as it should be.
-	Write(ctx context.Context, s applier.Setting) error
+	Write(ctx context.Context, s plan.Setting) error
 }
 
 // Keepers has a Keeper for each kind of setting.
@@ -24,13 +25,13 @@ type Keepers map[bundle.EntryKind]Keeper
 
 // Read returns the settings with the kinds and names of asked, in its order. It asks each Keeper once. Settings that the
 // host cannot have are unavailable.
-func (k Keepers) Read(ctx context.Context, asked []applier.Setting) ([]applier.Setting, error) {
+func (k Keepers) Read(ctx context.Context, asked []plan.Setting) ([]plan.Setting, error) {
 	names, places := map[bundle.EntryKind][]string{}, map[bundle.EntryKind][]int{}
 	for i, a := range asked {
 		names[a.Kind] = append(names[a.Kind], a.Name)
 		places[a.Kind] = append(places[a.Kind], i)
 	}
-	all := make([]applier.Setting, len(asked))
+	all := make([]plan.Setting, len(asked))
 	for kind, of := range names {
 		found, err := k.readKind(ctx, kind, of)
 		if err != nil {
@@ -44,20 +45,20 @@ func (k Keepers) Read(ctx context.Context, asked []applier.Setting) ([]applier.S
 	return all, ctx.Err()
 }
 
-func (k Keepers) readKind(ctx context.Context, kind bundle.EntryKind, names []string) ([]applier.Setting, error) {
+func (k Keepers) readKind(ctx context.Context, kind bundle.EntryKind, names []string) ([]plan.Setting, error) {
 	keeper, ok := k[kind]
 	if !ok {
 		return nil, errors.New("unknown kind")
 	}
 	found, err := keeper.Read(ctx, names)
 	if errors.Is(err, applier.ErrNoSetting) {
-		return slices.Repeat([]applier.Setting{{Unavailable: true}}, len(names)), nil
+		return slices.Repeat([]plan.Setting{{Unavailable: true}}, len(names)), nil
 	}
 	return found, err
 }
 
 // Write changes one setting. Removing a setting that the host cannot have is no error.
-func (k Keepers) Write(ctx context.Context, setting applier.Setting) error {
+func (k Keepers) Write(ctx context.Context, setting plan.Setting) error {
 	keeper, ok := k[setting.Kind]
 	if !ok {
 		return fmt.Errorf("setting %s: unknown kind", setting.ID())
@@ -73,8 +74,8 @@ func (k Keepers) Write(ctx context.Context, setting applier.Setting) error {
 }
 
 // Each reads names one by one, for a Keeper whose API answers for one name.
-func Each(ctx context.Context, names []string, read func(name string) (applier.Setting, error)) ([]applier.Setting, error) {
-	all := make([]applier.Setting, 0, len(names))
+func Each(ctx context.Context, names []string, read func(name string) (plan.Setting, error)) ([]plan.Setting, error) {
+	all := make([]plan.Setting, 0, len(names))
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return nil, err

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/winhost/keepertest"
 	"wmco/bundle"
 )
@@ -25,16 +26,16 @@ type fakeKeeper struct {
 	reads int
 }
 
-func (f *fakeKeeper) Read(_ context.Context, names []string) ([]applier.Setting, error) {
+func (f *fakeKeeper) Read(_ context.Context, names []string) ([]plan.Setting, error) {
 	f.reads++
-	all := make([]applier.Setting, len(names))
+	all := make([]plan.Setting, len(names))
 	for i, name := range names {
 		all[i].Present = f.there[name]
 	}
 	return all, f.err
 }
 
-func (f *fakeKeeper) Write(_ context.Context, s applier.Setting) error {
+func (f *fakeKeeper) Write(_ context.Context, s plan.Setting) error {
 	if f.err == nil {
 		f.there[s.Name] = s.Present
 	}
@@ -44,14 +45,14 @@ func (f *fakeKeeper) Write(_ context.Context, s applier.Setting) error {
 func TestSettingsOfOneKindAreReadTogetherAndToldInOrder(t *testing.T) {
 	variables, features := &fakeKeeper{there: map[string]bool{"b": true}}, &fakeKeeper{there: map[string]bool{"f": true}}
 	s := Keepers{bundle.KindVariable: variables, bundle.KindFeature: features}
-	asked := []applier.Setting{
+	asked := []plan.Setting{
 		{Kind: bundle.KindVariable, Name: "a"}, {Kind: bundle.KindFeature, Name: "f"}, {Kind: bundle.KindVariable, Name: "b", Value: "of the question"},
 	}
 	got, err := s.Read(t.Context(), asked)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []applier.Setting{
+	want := []plan.Setting{
 		{Kind: bundle.KindVariable, Name: "a"}, {Kind: bundle.KindFeature, Name: "f", Present: true}, {Kind: bundle.KindVariable, Name: "b", Present: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -64,11 +65,11 @@ func TestSettingsOfOneKindAreReadTogetherAndToldInOrder(t *testing.T) {
 
 func TestWhatAMachineCannotHaveIsUnavailable(t *testing.T) {
 	s := Keepers{bundle.KindExclusion: &fakeKeeper{err: applier.ErrNoSetting}}
-	x := applier.Setting{Kind: bundle.KindExclusion, Name: `C:\k\x.exe`}
-	got, err := s.Read(t.Context(), []applier.Setting{x})
+	x := plan.Setting{Kind: bundle.KindExclusion, Name: `C:\k\x.exe`}
+	got, err := s.Read(t.Context(), []plan.Setting{x})
 	want := x
 	want.Unavailable = true
-	if diff := cmp.Diff([]applier.Setting{want}, got); diff != "" || err != nil {
+	if diff := cmp.Diff([]plan.Setting{want}, got); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if err := s.Write(t.Context(), x); err != nil {
@@ -83,15 +84,15 @@ func TestWhatAMachineCannotHaveIsUnavailable(t *testing.T) {
 func TestErrorsOfSettingsAreTold(t *testing.T) {
 	broken := errors.New("broken")
 	s := Keepers{bundle.KindExclusion: &fakeKeeper{err: broken}}
-	x := applier.Setting{Kind: bundle.KindExclusion, Name: "x"}
-	if _, err := s.Read(t.Context(), []applier.Setting{x}); !errors.Is(err, broken) {
+	x := plan.Setting{Kind: bundle.KindExclusion, Name: "x"}
+	if _, err := s.Read(t.Context(), []plan.Setting{x}); !errors.Is(err, broken) {
 		t.Errorf("reading: %v", err)
 	}
 	if err := s.Write(t.Context(), x); !errors.Is(err, broken) {
 		t.Errorf("writing: %v", err)
 	}
 	x.Kind = bundle.KindFile
-	if _, err := s.Read(t.Context(), []applier.Setting{x}); err == nil {
+	if _, err := s.Read(t.Context(), []plan.Setting{x}); err == nil {
 		t.Error("what is no setting was read")
 	}
 	if err := s.Write(t.Context(), x); err == nil {
@@ -162,7 +163,7 @@ func TestCertificates(t *testing.T) {
 	if !f.all["of somebody else"] || len(f.all) != 1 {
 		t.Errorf("left are %d certificates", len(f.all))
 	}
-	garbage := applier.Setting{Name: string(bundle.Of([]byte("x"))), Value: "x", Present: true}
+	garbage := plan.Setting{Name: string(bundle.Of([]byte("x"))), Value: "x", Present: true}
 	if err := (certificateKeeper{f}).Write(t.Context(), garbage); err == nil {
 		t.Error("what is no certificate was taken")
 	}
@@ -201,14 +202,14 @@ func TestFeatures(t *testing.T) {
 	k := featureKeeper{f}
 	steps := []struct {
 		does string
-		set  applier.Setting
+		set  plan.Setting
 		boot featureState
-		want applier.Setting
+		want plan.Setting
 	}{
-		{"is asked for", applier.Setting{Name: "containers", Present: true}, 0, applier.Setting{Present: true, Pending: true}},
-		{"comes with a boot", applier.Setting{Name: "Containers", Present: true}, featureInstalled, applier.Setting{Present: true}},
-		{"is not wanted any more", applier.Setting{Name: "Containers"}, 0, applier.Setting{Pending: true}},
-		{"goes with a boot", applier.Setting{Name: "Containers"}, 2, applier.Setting{}},
+		{"is asked for", plan.Setting{Name: "containers", Present: true}, 0, plan.Setting{Present: true, Pending: true}},
+		{"comes with a boot", plan.Setting{Name: "Containers", Present: true}, featureInstalled, plan.Setting{Present: true}},
+		{"is not wanted any more", plan.Setting{Name: "Containers"}, 0, plan.Setting{Pending: true}},
+		{"goes with a boot", plan.Setting{Name: "Containers"}, 2, plan.Setting{}},
 	}
 	for _, s := range steps {
 		if s.boot != 0 {
@@ -227,7 +228,7 @@ func TestFeatures(t *testing.T) {
 	if diff := cmp.Diff([]string{"Also-On", "On"}, on); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	keepertest.Reads(t, k, "No-Such-Feature", applier.Setting{})
+	keepertest.Reads(t, k, "No-Such-Feature", plan.Setting{})
 }
 
 type fakeDefender struct {
@@ -249,7 +250,7 @@ func TestExclusions(t *testing.T) {
 	f := &fakeDefender{programs: []string{`C:\somebody\else.exe`}}
 	keepertest.Lifecycle(t, exclusionKeeper{f}, &f.writes, `C:\k\containerd\containerd.exe`, "")
 	f.programs = append(f.programs, `c:\K\x.EXE`)
-	keepertest.Reads(t, exclusionKeeper{f}, `C:\k\x.exe`, applier.Setting{Present: true})
+	keepertest.Reads(t, exclusionKeeper{f}, `C:\k\x.exe`, plan.Setting{Present: true})
 	if diff := cmp.Diff([]string{"a", "b"}, texts([]any{"a", 1, nil, "b"})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -271,16 +272,16 @@ func (f *fakeName) rename(name string) error { f.writes++; f.next = name; return
 func TestHostName(t *testing.T) {
 	f := &fakeName{active: "old", next: "old"}
 	k := nameKeeper{f}
-	keepertest.Reads(t, k, bundle.Computer, applier.Setting{Value: "old", Present: true})
+	keepertest.Reads(t, k, bundle.Computer, plan.Setting{Value: "old", Present: true})
 	for range 2 {
-		if err := k.Write(t.Context(), applier.Setting{Name: bundle.Computer, Value: "new", Present: true}); err != nil {
+		if err := k.Write(t.Context(), plan.Setting{Name: bundle.Computer, Value: "new", Present: true}); err != nil {
 			t.Fatal(err)
 		}
-		keepertest.Reads(t, k, bundle.Computer, applier.Setting{Value: "new", Present: true, Pending: true})
+		keepertest.Reads(t, k, bundle.Computer, plan.Setting{Value: "new", Present: true, Pending: true})
 	}
 	f.active = f.next
-	keepertest.Reads(t, k, bundle.Computer, applier.Setting{Value: "new", Present: true})
-	if err := k.Write(t.Context(), applier.Setting{Name: bundle.Computer}); err != nil || f.writes != 1 {
+	keepertest.Reads(t, k, bundle.Computer, plan.Setting{Value: "new", Present: true})
+	if err := k.Write(t.Context(), plan.Setting{Name: bundle.Computer}); err != nil || f.writes != 1 {
 		t.Errorf("%d renames, %v", f.writes, err)
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 )
 
 // variableStore has the environment variables of the host.
@@ -37,14 +37,14 @@ func expansionOf(value string) expansion {
 // variableKeeper keeps bundle.KindVariable.
 type variableKeeper struct{ store variableStore }
 
-func (v variableKeeper) Read(ctx context.Context, names []string) ([]applier.Setting, error) {
-	return Each(ctx, names, func(name string) (applier.Setting, error) {
+func (v variableKeeper) Read(ctx context.Context, names []string) ([]plan.Setting, error) {
+	return Each(ctx, names, func(name string) (plan.Setting, error) {
 		value, ok, err := v.store.get(name)
-		return applier.Setting{Value: value, Present: ok}, err
+		return plan.Setting{Value: value, Present: ok}, err
 	})
 }
 
-func (v variableKeeper) Write(_ context.Context, s applier.Setting) error {
+func (v variableKeeper) Write(_ context.Context, s plan.Setting) error {
 	value, ok, err := v.store.get(s.Name)
 	if err != nil || ok == s.Present && value == s.Value {
 		return err
