@@ -2,10 +2,10 @@
 //
 //	go run ./internal/examplecerts golden/clusters
 //
-// It walks the folders it is given and looks for PEM certificates, as text or as the base64 of a Secret. Each is replaced
-// by a new certificate of the same common name; in a file that is being written a block may hold `name <common name>`
-// instead. One name is one certificate in all files of a run. Private keys never leave memory. Goldens that show
-// certificates or their fingerprints change with every run.
+// It finds PEM certificates in the YAML files of the folders, as text or as the base64 of a Secret, and replaces each by a new
+// one with the same common name. In a new file, a block may contain `name <common name>` instead of a certificate. A name has
+// the same certificate in all files of a run. Private keys are never written. Every run changes the goldens that contain
+// certificates or their fingerprints.
 package main
 
 import (
@@ -34,10 +34,10 @@ const (
 	exporter      = "windows-exporter.openshift-windows-machine-config-operator.svc"
 )
 
-// issuers names the signer of every certificate that does not sign itself.
+// issuers are the signers of certificates that are not self-signed, by common name.
 var issuers = map[string]string{exporter: serviceSigner}
 
-// units are the organizational units that the cluster's own signers carry.
+// units are the organizational units of the cluster's own signers.
 var units = map[string]string{
 	"root-ca":                               "openshift",
 	"kube-apiserver-lb-signer":              "openshift",
@@ -71,7 +71,7 @@ type issued struct {
 	pem  []byte
 }
 
-// authority issues certificates by common name, each once.
+// authority issues one certificate for each common name.
 type authority struct{ issued map[string]issued }
 
 func (a authority) renewTree(dir string) error {
@@ -94,7 +94,7 @@ func (a authority) renewTree(dir string) error {
 	})
 }
 
-// renewFile renews the blocks in the text, then those in its base64 words.
+// renewFile renews the blocks in the text, then those in base64.
 func (a authority) renewFile(text []byte) ([]byte, error) {
 	text, err := a.renewBlocks(text)
 	if err != nil {
@@ -133,7 +133,7 @@ func indent(text, by []byte) []byte {
 	return append(slices.Concat(by, bytes.Join(lines, by)), '\n')
 }
 
-// commonName is the name of a block: what it says in words, or its certificate's subject.
+// commonName returns the name in a block, or that of the subject of its certificate.
 func commonName(text []byte) (string, error) {
 	if m := naming.FindSubmatch(text); m != nil {
 		return string(m[1]), nil
@@ -188,7 +188,7 @@ func (a authority) issue(name string) (issued, error) {
 	return c, nil
 }
 
-// template is a signer, or a server's certificate when somebody else signs it.
+// template returns the certificate of a signer, or of a server if it has an issuer.
 func template(name string) *x509.Certificate {
 	c := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: name},

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// crdFiles are the definitions that the server serves, as github.com/openshift/api lays them out: those of a cluster
-// without preview features. They are listed one by one because a folder holds several variants of one definition.
+// crdFiles are the definitions that the server serves, with their paths in github.com/openshift/api: those of a cluster without
+// preview features. A folder has several variants of a definition, so they are listed one by one.
 var crdFiles = []struct {
 	folder string
 	files  []string
@@ -47,7 +47,7 @@ var crdFiles = []struct {
 	{"operator/v1alpha1", []string{"0000_10_config-operator_01_imagecontentsourcepolicies"}},
 }
 
-// definitions are the paths of the files.
+// definitions returns the paths of the files.
 func definitions(openshift string) []string {
 	var paths []string
 	for _, d := range crdFiles {
@@ -58,8 +58,8 @@ func definitions(openshift string) []string {
 	return paths
 }
 
-// Without hides kinds until the end of the test, as if nobody had ever defined them: those of the named definitions, such
-// as "machines.machine.openshift.io", or every one that Kubernetes itself does not have when none is named.
+// Without hides kinds until the end of the test, as if they had not been defined. The names are those of definitions, such as
+// "machines.machine.openshift.io". Without names it hides every kind that is not part of Kubernetes.
 func (e *Environment) Without(t testing.TB, names ...string) {
 	t.Helper()
 	e.Config(t)
@@ -70,11 +70,11 @@ func (e *Environment) Without(t testing.TB, names ...string) {
 		}
 	}
 	if len(names) > 0 && len(hidden) != len(names) {
-		t.Fatalf("of %q, only %d are definitions", names, len(hidden))
+		t.Fatalf("only %d of %q are definitions", len(hidden), names)
 	}
 	t.Cleanup(func() {
 		if err := e.serve(context.Background(), hidden); err != nil {
-			t.Errorf("bringing kinds back: %v", err)
+			t.Errorf("serving kinds again: %v", err)
 		}
 	})
 	if err := e.hide(t.Context(), hidden); err != nil {
@@ -82,7 +82,7 @@ func (e *Environment) Without(t testing.TB, names ...string) {
 	}
 }
 
-// hide is quick and can be taken back, unlike deleting a definition.
+// hide is fast and can be undone. Deleting a definition is neither.
 func (e *Environment) hide(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition) error {
 	for _, crd := range crds {
 		if err := e.patch(ctx, crd, unserved(crd)); err != nil {
@@ -117,8 +117,8 @@ func unserved(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.Cu
 	return crd
 }
 
-// await asks for the kinds until the answer for each is as wanted. It asks for all at once, as the server lets the first
-// who asks for a kind wait a second.
+// await lists each kind until the result is as wanted. It lists them in parallel, as the first request for a kind takes a
+// second.
 func (e *Environment) await(ctx context.Context, crds []*apiextensionsv1.CustomResourceDefinition, wanted func(error) bool) error {
 	answers := make([]error, len(crds))
 	var group sync.WaitGroup
@@ -131,7 +131,7 @@ func (e *Environment) await(ctx context.Context, crds []*apiextensionsv1.CustomR
 	return errors.Join(answers...)
 }
 
-// ask lists the objects of a kind for a client that knows nothing yet.
+// ask lists the objects of a kind with a new client.
 func (e *Environment) ask(ctx context.Context, crd *apiextensionsv1.CustomResourceDefinition) error {
 	c, err := client.New(e.server.Config, client.Options{})
 	if err != nil {
@@ -143,7 +143,7 @@ func (e *Environment) ask(ctx context.Context, crd *apiextensionsv1.CustomResour
 	return c.List(ctx, list)
 }
 
-// eventually waits until it is done, for a while.
+// eventually waits until done returns true.
 func eventually(ctx context.Context, what string, done func() bool) error {
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(context.Context) (bool, error) { return done(), nil })
 	if err != nil {

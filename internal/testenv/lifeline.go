@@ -5,14 +5,14 @@ import (
 	"os/exec"
 )
 
-// lifeline ends what this program started when the program ends before its tests do: interrupted, killed, or out of
-// time. A shell waits at the other end of a pipe, which closes with the program.
+// lifeline ends what this program started if the program ends before its tests do: interrupted, killed, or after a timeout. A
+// shell reads from a pipe, which is closed when the program ends.
 type lifeline struct {
 	shell *exec.Cmd
 	pipe  io.Closer
 }
 
-// release lets go. Nothing is ended.
+// release stops the shell. It ends nothing else.
 func (l *lifeline) release() error {
 	if l == nil {
 		return nil

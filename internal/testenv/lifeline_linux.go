@@ -10,14 +10,14 @@ import (
 	"syscall"
 )
 
-// reaper waits for the pipe to close. Its first argument is a folder to remove, the others are processes to kill.
+// reaper waits until the pipe is closed. Its first argument is a folder to remove, the others are processes to kill.
 const reaper = `read -r _; folder=$1; shift; kill -KILL "$@"; sleep 1; rm -rf "$folder"`
 
-// newLifeline watches over the processes that this program has started so far, and the folder that they write into.
+// newLifeline is for the processes that this program has started so far, and the folder that they write to.
 func newLifeline(folder string) (*lifeline, error) {
 	pids, err := children(os.Getpid())
 	if err != nil {
-		return nil, fmt.Errorf("finding what was started: %w", err)
+		return nil, fmt.Errorf("finding the started processes: %w", err)
 	}
 	l := &lifeline{shell: exec.CommandContext(context.Background(), "sh", append([]string{"-c", reaper, "lifeline", folder}, pids...)...)}
 	// A group of its own: an interrupt on the terminal reaches only this program.
@@ -28,7 +28,7 @@ func newLifeline(folder string) (*lifeline, error) {
 	return l, l.shell.Start()
 }
 
-// children are the programs that a process has started through an Environment.
+// children returns the processes that a process has started with an Environment.
 func children(of int) ([]string, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -42,7 +42,7 @@ func children(of int) ([]string, error) {
 		}
 		var pid, name, state, parent string
 		if _, err := fmt.Sscan(string(text), &pid, &name, &state, &parent); err != nil {
-			continue // its name is not one of ours
+			continue // its name has a space: not one of the programs
 		}
 		if parent == strconv.Itoa(of) && (name == "("+etcd+")" || name == "("+apiServer+")") {
 			pids = append(pids, pid)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestKilledProgramsLeaveNothingBehind(t *testing.T) {
+func TestAKilledProgramLeavesNothing(t *testing.T) {
 	server.Config(t)
 	program := exec.CommandContext(t.Context(), os.Args[0])
 	program.Env = append(os.Environ(), orphanVariable+"=1")
@@ -47,7 +47,7 @@ func TestKilledProgramsLeaveNothingBehind(t *testing.T) {
 	}
 }
 
-func TestTheServerListensOnLoopbackAlone(t *testing.T) {
+func TestTheServerListensOnLoopbackOnly(t *testing.T) {
 	server.Config(t)
 	pids, err := children(os.Getpid())
 	if err != nil || len(pids) != 2 {
@@ -57,7 +57,7 @@ func TestTheServerListensOnLoopbackAlone(t *testing.T) {
 	for _, pid := range pids {
 		for _, address := range listening(t, pid) {
 			count++
-			// 127.0.0.1 in the kernel's order of bytes.
+			// 127.0.0.1 in the byte order of the kernel.
 			if !strings.HasPrefix(address, "0100007F:") {
 				t.Errorf("process %s listens on %s", pid, address)
 			}
@@ -70,7 +70,7 @@ func TestTheServerListensOnLoopbackAlone(t *testing.T) {
 
 var socket = regexp.MustCompile(`^socket:\[(\d+)\]$`)
 
-// listening are the addresses that a process listens on, as the kernel writes them.
+// listening returns the addresses that a process listens on, in the format of the kernel.
 func listening(t *testing.T, pid string) []string {
 	t.Helper()
 	links, err := filepath.Glob("/proc/" + pid + "/fd/*")

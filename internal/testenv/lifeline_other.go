@@ -2,5 +2,5 @@
 
 package testenv
 
-// newLifeline does nothing: after an interrupt, the programs have to be ended by hand.
+// newLifeline does nothing: after an interrupt, the programs must be killed by hand.
 func newLifeline(string) (*lifeline, error) { return nil, nil }

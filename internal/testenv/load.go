@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// manifest is an object that a file holds.
+// manifest is an object in a file.
 type manifest struct {
 	*unstructured.Unstructured
 	file string
@@ -36,14 +36,14 @@ func (m manifest) String() string {
 	return fmt.Sprintf("%s: %s %s", m.file, m.GetKind(), client.ObjectKeyFromObject(m))
 }
 
-// id is what makes two objects the same one.
+// id is the same for two manifests of one object.
 func (m manifest) id() string {
 	return m.GroupVersionKind().GroupKind().String() + " " + m.GetNamespace() + "/" + m.GetName()
 }
 
-// Load makes the server hold the objects of files and folders, status and all, until the end of the test. Of two objects
-// with the same name the later one counts, as with --from. An object that the server refuses, or of which it does not
-// know a field, is an error of the test. Namespaces stay, as nothing here could empty them.
+// Load creates the objects of files and folders, with their status, until the end of the test. Of two manifests of one object
+// the later one wins, as with --from. The test fails if the server refuses an object or does not know one of its fields.
+// Namespaces stay, as no controller runs that could empty them.
 func (e *Environment) Load(t testing.TB, paths ...string) {
 	t.Helper()
 	var list []manifest
@@ -58,7 +58,7 @@ func (e *Environment) Load(t testing.TB, paths ...string) {
 		}
 	}
 	e.loadNamespaces(t, list)
-	// The server warns of what every cluster has, such as finalizers without a slash.
+	// The server warns about what every cluster has, such as finalizers without a slash.
 	quiet := rest.CopyConfig(e.Config(t))
 	quiet.WarningHandler = rest.NoWarnings{}
 	c := client.WithFieldValidation(NewClient(t, quiet), metav1.FieldValidationStrict)
@@ -66,7 +66,7 @@ func (e *Environment) Load(t testing.TB, paths ...string) {
 		if m.GetKind() == "Namespace" {
 			continue
 		}
-		// Before it is there: its status may be refused when the rest was not.
+		// Registered first: if the server refuses only the status, the object exists.
 		t.Cleanup(func() {
 			if err := remove(context.Background(), c, m); err != nil {
 				t.Errorf("removing %s: %v", m, err)
@@ -78,7 +78,7 @@ func (e *Environment) Load(t testing.TB, paths ...string) {
 	}
 }
 
-// loadNamespaces creates the namespaces of the objects, whether the files hold them or not.
+// loadNamespaces creates the namespaces of the objects, also those that are not in the files.
 func (e *Environment) loadNamespaces(t testing.TB, list []manifest) {
 	t.Helper()
 	c := e.Client(t)
@@ -99,7 +99,7 @@ func (e *Environment) loadNamespaces(t testing.TB, list []manifest) {
 	}
 }
 
-// create stores an object and then its status, which the server takes only separately where it is a subresource.
+// create creates an object and then sets its status, for which a subresource needs a second request.
 func create(ctx context.Context, c client.Client, m manifest) error {
 	sent := m.DeepCopy()
 	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
@@ -116,8 +116,8 @@ func create(ctx context.Context, c client.Client, m manifest) error {
 	return c.Status().Update(ctx, sent)
 }
 
-// remove deletes an object at once: nobody is there to do what its finalizers wait for. One that is not there is no
-// error.
+// remove deletes an object without its finalizers, as no controller runs that would remove them. An object that does not
+// exist is no error.
 func remove(ctx context.Context, c client.Client, m manifest) (err error) {
 	if len(m.GetFinalizers()) > 0 {
 		none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
@@ -132,7 +132,7 @@ func remove(ctx context.Context, c client.Client, m manifest) (err error) {
 	return err
 }
 
-// readManifests reads the objects of a file or of all YAML files below a folder, those in lists too.
+// readManifests reads the objects, and those in lists, of a file or of all YAML files below a folder.
 func readManifests(root string) ([]manifest, error) {
 	var list []manifest
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -166,7 +166,7 @@ func parseManifests(path string, text []byte) ([]manifest, error) {
 			return nil, fmt.Errorf("reading %s: %w", path, err)
 		}
 		if string(json) == "null" {
-			continue // nothing but comments
+			continue // only comments
 		}
 		u := &unstructured.Unstructured{}
 		if err := u.UnmarshalJSON(json); err != nil {

@@ -3,9 +3,8 @@
 //	TestMain: Main --> tests: Client, User, Load ... --first use--> etcd + kube-apiserver + definitions
 //	            '----- after the last test: stopped and removed <---------------'
 //
-// The programs are those that `make testenv` builds; it never downloads any and never touches a cluster that is already
-// there. Nothing but an API server runs: nodes, machines and namespaces stay as they were written, and no garbage
-// collector follows owners.
+// `make testenv` builds the programs. The package never downloads any and never uses an existing cluster. No controller runs:
+// nodes, machines and namespaces stay as they were written, and objects outlive their owners.
 package testenv
 
 import (
@@ -26,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// Variable names the folder of kube-apiserver and etcd in the environment; unset, it is bin/testenv of the module.
+// Variable is the environment variable with the folder of kube-apiserver and etcd, by default bin/testenv of the module.
 const Variable = "WMCO_TESTENV"
 
 // The programs, and the module that the definitions come from.
@@ -36,17 +35,17 @@ const (
 	openshiftAPI = "github.com/openshift/api"
 )
 
-// patience is how long a program may take to start on a machine that is busy with other tests.
+// patience is the limit for the start of a program, on a computer that is busy with other tests.
 const patience = 2 * time.Minute
 
-// Environment is one API server for the tests of a package, which take turns. The zero value is ready: the first test
-// that needs the server starts it.
+// Environment is one API server for the tests of a package, which run one after another. The zero value is ready to use: the
+// first test that needs the server starts it.
 type Environment struct {
 	once     sync.Once
 	server   *envtest.Environment
 	folder   string
 	lifeline *lifeline
-	// missing names what this machine lacks.
+	// missing is the program that does not exist.
 	missing string
 	err     error
 }
@@ -61,7 +60,7 @@ func (e *Environment) Main(m *testing.M) int {
 	return status
 }
 
-// Config is that of the administrator. The test is skipped where the programs are missing.
+// Config returns the configuration of the administrator. It skips the test if a program is missing.
 func (e *Environment) Config(t testing.TB) *rest.Config {
 	t.Helper()
 	e.once.Do(func() { e.err = e.findAndStart() })
@@ -74,13 +73,13 @@ func (e *Environment) Config(t testing.TB) *rest.Config {
 	return e.server.Config
 }
 
-// Client is the administrator's. It has learnt nothing of the server yet, so that it sees the kinds of this moment.
+// Client returns a new client of the administrator. It has cached nothing, so that it sees the current kinds.
 func (e *Environment) Client(t testing.TB) client.Client {
 	t.Helper()
 	return NewClient(t, e.Config(t))
 }
 
-// NewClient is for whom the configuration is.
+// NewClient returns a client for the configuration.
 func NewClient(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
 	c, err := client.New(config, client.Options{})
@@ -105,7 +104,7 @@ func (e *Environment) findAndStart() error {
 	return nil
 }
 
-// missing is the first program that the folder does not hold.
+// missing returns the first program that is not in the folder.
 func missing(folder string) string {
 	for _, name := range []string{apiServer, etcd} {
 		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
@@ -125,7 +124,7 @@ func (e *Environment) start(programs, openshift string) error {
 	if err != nil {
 		return err
 	}
-	defer logs.Close() //nolint:errcheck // the programs have a copy of their own
+	defer logs.Close() //nolint:errcheck // the programs have their own handle
 	e.server = &envtest.Environment{
 		UseExistingCluster:       new(false),
 		ControlPlaneStartTimeout: patience,
@@ -142,7 +141,7 @@ func (e *Environment) start(programs, openshift string) error {
 	return nil
 }
 
-// launch returns when every kind is served.
+// launch returns when the server serves every kind.
 func (e *Environment) launch() (err error) {
 	if _, err = e.server.Start(); err != nil {
 		return err
@@ -153,7 +152,7 @@ func (e *Environment) launch() (err error) {
 	return e.await(context.Background(), e.server.CRDs, func(err error) bool { return err == nil })
 }
 
-// stop ends what was started, and may be called when nothing was.
+// stop ends what was started. It does nothing if nothing was.
 func (e *Environment) stop() error {
 	if e.server == nil {
 		return nil
@@ -162,7 +161,7 @@ func (e *Environment) stop() error {
 	return errors.Join(err, e.lifeline.release(), os.RemoveAll(e.folder))
 }
 
-// lastLines is the end of a log, for an error.
+// lastLines returns the end of a log, for an error.
 func lastLines(file string) string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -172,7 +171,7 @@ func lastLines(file string) string {
 	return strings.Join(lines[max(0, len(lines)-30):], "")
 }
 
-// folders are where the programs keep what they write.
+// folders are the paths that the programs write to.
 type folders struct{ root, data, certificates, log string }
 
 func newFolders() (folders, error) {

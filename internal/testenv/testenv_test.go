@@ -18,7 +18,7 @@ import (
 
 var server Environment
 
-// orphanVariable makes the test program one that starts a server, says where, and waits to be killed.
+// orphanVariable makes the test program start a server, print its folder, and wait to be killed.
 const orphanVariable = "WMCO_TESTENV_ORPHAN"
 
 func TestMain(m *testing.M) {
@@ -33,24 +33,24 @@ func TestMain(m *testing.M) {
 	os.Exit(server.Main(m))
 }
 
-// told is a test whose outcome is looked at.
-type told struct {
+// recorder is a test whose result is checked.
+type recorder struct {
 	testing.TB
 	errors  []string
 	skipped string
 }
 
-func (t *told) Errorf(format string, args ...any) {
+func (t *recorder) Errorf(format string, args ...any) {
 	t.errors = append(t.errors, fmt.Sprintf(format, args...))
 }
 
-func (t *told) Skipf(format string, args ...any) {
+func (t *recorder) Skipf(format string, args ...any) {
 	t.skipped = fmt.Sprintf(format, args...)
 	runtime.Goexit()
 }
 
-// run runs a part of a test that may end early.
-func (t *told) run(part func()) {
+// run runs a part of a test that may end its goroutine.
+func (t *recorder) run(part func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -59,11 +59,11 @@ func (t *told) run(part func()) {
 	<-done
 }
 
-func TestWithoutTheProgramsTestsAreSkipped(t *testing.T) {
+func TestSkipsWithoutThePrograms(t *testing.T) {
 	t.Setenv(Variable, t.TempDir())
 	var nothing Environment
 	for range 2 {
-		outer := &told{TB: t}
+		outer := &recorder{TB: t}
 		outer.run(func() { nothing.Config(outer) })
 		if want := "no kube-apiserver: make testenv"; outer.skipped != want {
 			t.Errorf("skipped with %q, want %q", outer.skipped, want)
@@ -74,7 +74,7 @@ func TestWithoutTheProgramsTestsAreSkipped(t *testing.T) {
 	}
 }
 
-func TestAProgramThatDoesNotStartShowsItsLog(t *testing.T) {
+func TestAFailedStartReturnsTheLog(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{etcd, apiServer} {
 		script := "#!/bin/sh\necho out of order >&2\nexit 1\n"
@@ -89,11 +89,11 @@ func TestAProgramThatDoesNotStartShowsItsLog(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if _, err := os.Stat(broken.folder); err == nil {
-		t.Errorf("%s is still there", broken.folder)
+		t.Errorf("%s still exists", broken.folder)
 	}
 }
 
-// write makes a file of manifests and returns its path.
+// write writes a file of manifests and returns its path.
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "manifests.yaml")
@@ -112,7 +112,7 @@ status: {availableUpdates: null, desired: {image: example.com/a, version: 5.0.1}
 `
 
 const machine = `
-# Nothing but a comment.
+# Only a comment.
 ---
 apiVersion: v1
 kind: List
@@ -124,13 +124,13 @@ items:
   status: {phase: Running}
 `
 
-func TestLoadStoresObjectsWithTheirStatusUntilTheEnd(t *testing.T) {
+func TestLoadCreatesObjectsUntilTheEndOfTheTest(t *testing.T) {
 	c := server.Client(t)
 	key := client.ObjectKey{Name: "version"}
 	stored := &unstructured.Unstructured{}
 	stored.SetAPIVersion(configv1.GroupVersion.String())
 	stored.SetKind("ClusterVersion")
-	// Twice, so that the first leaves nothing behind.
+	// Twice: the first must leave nothing.
 	for range 2 {
 		t.Run("loaded", func(t *testing.T) {
 			server.Load(t, write(t, strings.ReplaceAll(version, "5.0.1", "5.0.0")+"---"+machine), write(t, version))
@@ -139,7 +139,7 @@ func TestLoadStoresObjectsWithTheirStatusUntilTheEnd(t *testing.T) {
 			}
 			got, _, _ := unstructured.NestedString(stored.Object, "status", "desired", "version")
 			if got != "5.0.1" {
-				t.Errorf("version %q, want the later one", got)
+				t.Errorf("version %q, want that of the later manifest", got)
 			}
 		})
 		if err := c.Get(t.Context(), key, stored); !apierrors.IsNotFound(err) {
@@ -148,7 +148,7 @@ func TestLoadStoresObjectsWithTheirStatusUntilTheEnd(t *testing.T) {
 	}
 }
 
-func TestLoadTellsWhatTheServerRefuses(t *testing.T) {
+func TestLoadFailsIfTheServerRefusesAnObject(t *testing.T) {
 	mirror := `
 apiVersion: config.openshift.io/v1
 kind: ImageDigestMirrorSet
@@ -156,24 +156,24 @@ metadata: {name: a}
 spec: {imageDigestMirrors: [{source: "SOURCE", mirrors: [example.com/a]}]}
 `
 	for name, test := range map[string]struct{ text, want string }{
-		"a value that the schema refuses":    {strings.ReplaceAll(mirror, "SOURCE", "not a source"), "spec.imageDigestMirrors[0].source"},
-		"a field that nobody knows":          {strings.ReplaceAll(mirror, "source:", "sauce: a, source:"), "sauce"},
-		"a status that the schema refuses":   {strings.ReplaceAll(version, ", versionHash: x", ""), "status.versionHash"},
-		"a kind that nobody knows":           {"apiVersion: example.com/v1\nkind: Unheard\nmetadata: {name: a}\n", "Unheard"},
-		"a kind of Kubernetes, unknown part": {"apiVersion: v1\nkind: Node\nmetadata: {name: a}\nspec: {color: red}\n", "color"},
+		"a value that the schema refuses":       {strings.ReplaceAll(mirror, "SOURCE", "not a source"), "spec.imageDigestMirrors[0].source"},
+		"an unknown field":                      {strings.ReplaceAll(mirror, "source:", "sauce: a, source:"), "sauce"},
+		"a status that the schema refuses":      {strings.ReplaceAll(version, ", versionHash: x", ""), "status.versionHash"},
+		"an unknown kind":                       {"apiVersion: example.com/v1\nkind: Unheard\nmetadata: {name: a}\n", "Unheard"},
+		"an unknown field of a Kubernetes kind": {"apiVersion: v1\nkind: Node\nmetadata: {name: a}\nspec: {color: red}\n", "color"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server.Config(t)
-			inner := &told{TB: t}
+			inner := &recorder{TB: t}
 			inner.run(func() { server.Load(inner, write(t, test.text)) })
 			if len(inner.errors) != 1 || !strings.Contains(inner.errors[0], test.want) {
-				t.Errorf("told %q, want one error about %s", inner.errors, test.want)
+				t.Errorf("got %q, want one error about %s", inner.errors, test.want)
 			}
 		})
 	}
 }
 
-func TestWithoutHidesKindsUntilTheEnd(t *testing.T) {
+func TestWithoutHidesKindsUntilTheEndOfTheTest(t *testing.T) {
 	server.Load(t, write(t, version))
 	find := func() error {
 		object := &unstructured.Unstructured{}
@@ -192,7 +192,7 @@ func TestWithoutHidesKindsUntilTheEnd(t *testing.T) {
 	}
 }
 
-func TestAUserMayDoWhatTheRulesSayAndNoMore(t *testing.T) {
+func TestAUserHasOnlyTheGivenRules(t *testing.T) {
 	server.Load(t, write(t, machine))
 	config := server.User(t, "somebody",
 		Rule{"openshift-machine-api", rbacv1.PolicyRule{APIGroups: []string{"machine.openshift.io"}, Resources: []string{"machines"}, Verbs: []string{"get"}, ResourceNames: []string{"a"}}},

@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// Rule is something that a user may do in one namespace, or in the whole cluster where the namespace is empty.
+// Rule is a permission of a user in one namespace, or in the whole cluster if the namespace is empty.
 type Rule struct {
 	Namespace string
 	rbacv1.PolicyRule
 }
 
-// User is somebody with a client certificate who may do what the rules say, and what every user may, until the end of
-// the test. The namespaces must exist. It returns when the server knows of every rule.
+// User returns the configuration of a user with a client certificate who has these rules, and those of every user, until the
+// end of the test. The namespaces must exist. User returns when every rule is in effect.
 func (e *Environment) User(t testing.TB, name string, rules ...Rule) *rest.Config {
 	t.Helper()
 	admin := e.Client(t)
@@ -53,7 +53,7 @@ func (e *Environment) User(t testing.TB, name string, rules ...Rule) *rest.Confi
 	return user.Config()
 }
 
-// roles are a role and what binds it to the user.
+// roles returns a role and its binding to the user.
 func roles(user, namespace string, rules []rbacv1.PolicyRule) []client.Object {
 	meta := metav1.ObjectMeta{Name: user, Namespace: namespace}
 	subjects := []rbacv1.Subject{{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: user}}
@@ -71,7 +71,7 @@ func roles(user, namespace string, rules []rbacv1.PolicyRule) []client.Object {
 	}
 }
 
-// reviews ask for everything that the rule allows.
+// reviews returns the questions for everything that the rule allows.
 func reviews(user string, r Rule) []authorizationv1.SubjectAccessReview {
 	var list []authorizationv1.SubjectAccessReview
 	names := r.ResourceNames

@@ -92,13 +92,12 @@ func (p *Prefix) Path(windows string) string {
 // WriteFile writes a file that the programs may change or remove, and creates the folders above it.
 func (p *Prefix) WriteFile(t testing.TB, windows string, data []byte) {
 	t.Helper()
-	if err := p.Put(windows, data); err != nil {
+	if err := p.write(windows, data); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Put is WriteFile for programs that are not tests.
-func (p *Prefix) Put(windows string, data []byte) error {
+func (p *Prefix) write(windows string, data []byte) error {
 	if err := p.mkdir(windows); err != nil {
 		return err
 	}

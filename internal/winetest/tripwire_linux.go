@@ -12,9 +12,6 @@ import (
 // tripwireLog is the file in which a tripwire records its command line.
 const tripwireLog = `C:\tripwire.log`
 
-// TripwireExit is the exit code of a tripwire.
-const TripwireExit = 86
-
 // traps are the programs with which people configure Windows. Wine has stubs for most of them that do nothing and succeed, so
 // that a program that relies on them would pass its tests.
 var traps = []string{

@@ -151,6 +151,9 @@ func half(t *testing.T, p *Prefix, half string, machine int) {
 	}
 }
 
+// tripwireExit is the exit code of testdata/tripwire.
+const tripwireExit = 86
+
 func TestTripwiresTrip(t *testing.T) {
 	t.Parallel()
 	p := New(t)
@@ -160,7 +163,7 @@ func TestTripwiresTrip(t *testing.T) {
 	}
 	var want []string
 	for _, program := range traps {
-		if r := p.Run(t, Command{Path: program, Args: []string{"a b"}}); r.ExitCode != TripwireExit {
+		if r := p.Run(t, Command{Path: program, Args: []string{"a b"}}); r.ExitCode != tripwireExit {
 			t.Errorf("%s ended with %+v", program, r)
 		}
 		want = append(want, fmt.Sprintf("%q", []string{program, "a b"}))

@@ -1,6 +1,6 @@
-// Package erofs stands in for github.com/erofs/go-erofs where containerd judges our files in tests. containerd reads
-// images of that file system with it, which no test does and no Windows node has. With it, the judge builds where that
-// module cannot be downloaded.
+// Package erofs stands in for github.com/erofs/go-erofs in the containerd that checks rendered files in tests. containerd reads
+// images of that file system with it, which no test and no Windows node needs. With the stand-in, containerd can be built
+// where that module cannot be downloaded.
 package erofs
 
 import (
@@ -10,12 +10,12 @@ import (
 )
 
 // ErrNotImplemented is what Open returns.
-var ErrNotImplemented = errors.New("erofs is not read here")
+var ErrNotImplemented = errors.New("this stand-in reads no images")
 
 // OpenOpt is an option of Open.
 type OpenOpt func()
 
-// Stat is what such an image records of a file.
+// Stat is what an image records about a file.
 type Stat struct {
 	Xattrs map[string]string
 	Rdev   uint64

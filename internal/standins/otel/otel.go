@@ -1,5 +1,6 @@
-// Package otel stands in for github.com/containerd/log/otel where containerd judges our files in tests. containerd hands
-// its log to it for tracing; nothing is traced here. With it, the judge builds where that module cannot be downloaded.
+// Package otel stands in for github.com/containerd/log/otel in the containerd that checks rendered files in tests. containerd
+// uses it to trace its log, which no test needs. With the stand-in, containerd can be built where that module cannot be
+// downloaded.
 package otel
 
 import "github.com/containerd/log"
@@ -16,7 +17,7 @@ func NewLogrusHook(...HookOpt) *LogrusHook { return &LogrusHook{} }
 // WithTraceIDField changes nothing.
 func WithTraceIDField(bool) HookOpt { return func(*LogrusHook) {} }
 
-// Levels are none.
+// Levels returns none.
 func (*LogrusHook) Levels() []log.Level { return nil }
 
 // Fire is never called.
