@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# The real wmco-node.exe on a Windows under Wine: what hack/demo-machine.sh shows on a simulated machine, with services of
-# the real service manager.
+# wmco-node.exe on Windows under Wine: what hack/demo-machine.sh shows on a simulated host, with the service manager of Wine.
 #
-#	hack/demo-windows.sh          makes the programs, boots a Windows and tells the story beside it
-#	hack/demo-windows.sh story    the story, where WINDOWS and DRIVE_C say how to reach one
+#	hack/demo-windows.sh          builds the programs, boots Windows and runs the demo
+#	hack/demo-windows.sh story    the demo, on the Windows that WINDOWS and DRIVE_C name
 set -euo pipefail
 
 clusters=golden/clusters
@@ -33,12 +32,12 @@ prepare() {
 	"$out/standins" "$out/payload" "$out/service.exe" "$out/kube-log-runner.exe" "$out/wmco-node.exe" $version
 }
 
-# told TEXT COMMAND...: run it, show what it prints, demand that it prints the text, and end as it did.
-told() {
+# prints TEXT COMMAND...: run the command, show its output, fail unless the text is in it, and return its status.
+prints() {
 	local text=$1 status=0
 	shift
-	"$@" | grep -v '^received' | tee "$out/told" || status=$?
-	grep -qF -- "$text" "$out/told" || fail "it was to tell: $text"
+	"$@" | grep -v '^received' | tee "$out/printed" || status=$?
+	grep -qF -- "$text" "$out/printed" || fail "not in the output: $text"
 	return $status
 }
 
@@ -55,57 +54,57 @@ applied() {
 	shift
 	printf '\n$ wmco render ...%s --archive - | wmco-node.exe apply\n' "${*:+ $*}"
 	render "$@" >"$out/bundle"
-	told "$text" node apply -o text <"$out/bundle"
+	prints "$text" node apply -o text <"$out/bundle"
 }
 
 repaired() {
 	printf '\n$ wmco-node.exe repair\n'
-	told "$1" node repair -o text
+	prints "$1" node repair -o text
 }
 
 story() {
 	cp "$out/wmco-node.exe" "$out/tool.exe" "$DRIVE_C"
-	$WINDOWS 'C:\tool.exe' hold >"$out/tool.log" & # Wine drops trusted roots unless somebody holds them
+	$WINDOWS 'C:\tool.exe' hold >"$out/tool.log" & # without it, Wine removes trusted roots
 
-	say 'A Windows Server 2022 as Wine has it. The node program and kube-log-runner are real; the other executables stand in for
-what they are called, and answer the probes of their services. This machine has no Windows features, no firewall, no
-Defender and no container networks, and says so: those entries of the bundle are left aside.'
+	say 'A Windows Server 2022 as Wine has it. wmco-node and kube-log-runner are real. The other executables are stand-ins that
+answer the probes of their services. Wine has no Windows features, no firewall, no Defender and no container networks: those
+entries of the bundle are skipped.'
 	applied 'healthy'
 	printf '\n$ sc.exe query kubelet\n'
-	told 'RUNNING' $WINDOWS sc query kubelet
+	prints 'RUNNING' $WINDOWS sc query kubelet
 
-	say 'The second run finds nothing to do.'
+	say 'The second run changes nothing.'
 	applied 'same: 0 files written, 0 services started'
 
-	say 'A set of mirrors comes: a hosts.toml, and no service restarts. Another order of its mirrors: that one file.'
+	say 'A mirror set is added: one hosts.toml, and no service restarts. Its mirrors change their order: one file.'
 	applied ' 0 services started' --from $mirrors/before.yaml
 	applied 'applied: 1 files written, 0 services started' --from $mirrors/after.yaml
 
-	say 'Somebody edits a file, deletes another and stops a service; C:\k\notes.txt is theirs. The node program repairs the rest
-from what it keeps.'
-	echo 'not ours' >"$DRIVE_C/k/notes.txt"
+	say 'A file is edited, one is deleted and a service is stopped. wmco-node repairs them from its store, and keeps the unmanaged
+C:\k\notes.txt.'
+	echo unmanaged >"$DRIVE_C/k/notes.txt"
 	printf 'maxPods: 1\r\n' >"$DRIVE_C/k/kubelet.conf"
 	rm "$DRIVE_C/k/containerd/registries/"*/hosts.toml
 	printf '\n$ sc.exe stop windows_exporter\n'
-	told 'STATE' $WINDOWS sc stop windows_exporter
+	prints 'STATE' $WINDOWS sc stop windows_exporter
 	repaired 'start    service windows_exporter'
 	repaired 'same: 0 files written, 0 services started'
 
-	say 'A change with which the kubelet does not come up is put back: exit status 5. (This kubelet ends at "maxPods: 64".)'
+	say 'A change is rolled back if the kubelet does not become healthy: exit status 5. (This kubelet ends with "maxPods: 64".)'
 	status=0
 	applied 'rolled back: ' --from $mirrors/after.yaml --from golden/transitions/kubelet-override/settings.yaml || status=$?
 	[ $status -eq 5 ] || fail "the bad change ended with status $status, not 5"
-	told 'RUNNING' $WINDOWS sc query kubelet
+	prints 'RUNNING' $WINDOWS sc query kubelet
 	repaired 'same: 0 files written, 0 services started'
 
-	say 'Cleaned up: only what is not ours stays, and logs.'
+	say 'Cleanup keeps unmanaged files and logs.'
 	printf '\n$ wmco-node.exe cleanup\n'
 	node cleanup -o text | tail -n 1
-	[ ! -e "$DRIVE_C/ProgramData/wmco" ] || fail 'C:\ProgramData\wmco is left'
-	$WINDOWS sc query kubelet >"$out/told" && fail 'the service kubelet is left'
+	[ ! -e "$DRIVE_C/ProgramData/wmco" ] || fail 'C:\ProgramData\wmco still exists'
+	$WINDOWS sc query kubelet >"$out/printed" && fail 'the service kubelet still exists'
 	left=$(cd "$DRIVE_C" && find k var -type f | sort)
 	printf '\n%s\n' "$left"
-	[ "$(grep -v '^var/log/' <<<"$left")" = k/notes.txt ] || fail 'files are left, or one that is not ours is gone'
+	[ "$(grep -v '^var/log/' <<<"$left")" = k/notes.txt ] || fail 'managed files are left, or an unmanaged one is missing'
 }
 
 case ${1:-} in

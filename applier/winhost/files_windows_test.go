@@ -100,7 +100,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-func TestALogIsRotatedUnderAProgramThatAppends(t *testing.T) {
+func TestCopyTruncateWhileAProgramAppends(t *testing.T) {
 	m := newMachine(t)
 	path := m.Folder() + `\program.log`
 	log, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)

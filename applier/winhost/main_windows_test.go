@@ -130,7 +130,7 @@ func play(plays hosttest.Program) {
 	}
 }
 
-// handler plays a service.
+// handler is a service that plays a program.
 type handler hosttest.Program
 
 func (h handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes chan<- svc.Status) (bool, uint32) {
@@ -163,7 +163,7 @@ func (h handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 	return false, 0
 }
 
-// spawn runs this program a second time, as a process that does not end with this one.
+// spawn starts this program again, as a process that does not end with this one.
 func spawn() {
 	own, err := os.Executable()
 	if err != nil {

@@ -14,28 +14,28 @@ func TestAccessOf(t *testing.T) {
 		kind       plan.FileKind
 		want       bundle.Access
 	}{
-		"what we give a file of administrators":   {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)", file, bundle.AccessAdmins},
-		"what we give a file of users":            {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;0x1200a9;;;BU)", file, bundle.AccessUsers},
-		"what we give a folder of administrators": {"O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)", folder, bundle.AccessAdmins},
-		"what we give a folder of users":          {"O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)", folder, bundle.AccessUsers},
-		"a group and flags make no difference":    {"O:SYG:SYD:PAI(A;;FA;;;SY)(A;;FA;;;BA)", file, bundle.AccessAdmins},
-		"nor does the order":                      {"O:BAD:P(A;;FA;;;BA)(A;;FA;;;SY)", file, bundle.AccessAdmins},
-		"nor rights in numbers":                   {"O:BAD:P(A;;0x1f01ff;;;SY)(A;;FA;;;BA)(A;;FRFX;;;BU)", file, bundle.AccessUsers},
-		"entries that were inherited count":       {"O:BAD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;0x1200a9;;;BU)", file, bundle.AccessUsers},
-		"an entry that stands twice counts once":  {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;ID;FA;;;BA)", file, bundle.AccessAdmins},
-		"owned by a user":                         {"O:S-1-5-21-1-2-3-1001D:P(A;;FA;;;SY)(A;;FA;;;BA)", file, plan.AccessOther},
-		"users may write":                         {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;0x1301bf;;;BU)", file, plan.AccessOther},
-		"somebody else may read":                  {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;0x1200a9;;;AU)", file, plan.AccessOther},
-		"administrators may not":                  {"O:BAD:P(A;;FA;;;SY)", file, plan.AccessOther},
-		"an entry that denies":                    {"O:BAD:P(D;;FA;;;BU)(A;;FA;;;SY)(A;;FA;;;BA)", file, plan.AccessOther},
-		"an entry for objects":                    {"O:BAD:P(A;;FA;x;;SY)(A;;FA;;;BA)", file, plan.AccessOther},
-		"a folder that hands nothing on":          {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)", folder, plan.AccessOther},
-		"a folder that hands more on":             {"O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICIIO;FA;;;CO)", folder, plan.AccessOther},
-		"no DACL at all, which lets everybody":    {"O:BAD:NO_ACCESS_CONTROL", file, plan.AccessOther},
-		"an empty DACL, which lets nobody":        {"O:BAD:P", file, plan.AccessOther},
-		"without an owner":                        {"D:P(A;;FA;;;SY)(A;;FA;;;BA)", file, plan.AccessOther},
-		"nothing":                                 {"", file, plan.AccessOther},
-		"entries that end in the middle of one":   {"O:BAD:P(A;;FA;;;SY)(A;;FA", file, plan.AccessOther},
+		"a file for administrators":                     {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)", file, bundle.AccessAdmins},
+		"a file for users":                              {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;0x1200a9;;;BU)", file, bundle.AccessUsers},
+		"a folder for administrators":                   {"O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)", folder, bundle.AccessAdmins},
+		"a folder for users":                            {"O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)", folder, bundle.AccessUsers},
+		"with a group and flags":                        {"O:SYG:SYD:PAI(A;;FA;;;SY)(A;;FA;;;BA)", file, bundle.AccessAdmins},
+		"in another order":                              {"O:BAD:P(A;;FA;;;BA)(A;;FA;;;SY)", file, bundle.AccessAdmins},
+		"with rights as numbers":                        {"O:BAD:P(A;;0x1f01ff;;;SY)(A;;FA;;;BA)(A;;FRFX;;;BU)", file, bundle.AccessUsers},
+		"with inherited entries":                        {"O:BAD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;0x1200a9;;;BU)", file, bundle.AccessUsers},
+		"with an entry twice":                           {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;ID;FA;;;BA)", file, bundle.AccessAdmins},
+		"owned by a user":                               {"O:S-1-5-21-1-2-3-1001D:P(A;;FA;;;SY)(A;;FA;;;BA)", file, plan.AccessOther},
+		"users may write":                               {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;0x1301bf;;;BU)", file, plan.AccessOther},
+		"authenticated users may read":                  {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)(A;;0x1200a9;;;AU)", file, plan.AccessOther},
+		"administrators have no entry":                  {"O:BAD:P(A;;FA;;;SY)", file, plan.AccessOther},
+		"an entry that denies":                          {"O:BAD:P(D;;FA;;;BU)(A;;FA;;;SY)(A;;FA;;;BA)", file, plan.AccessOther},
+		"an object entry":                               {"O:BAD:P(A;;FA;x;;SY)(A;;FA;;;BA)", file, plan.AccessOther},
+		"a folder without inheritance":                  {"O:BAD:P(A;;FA;;;SY)(A;;FA;;;BA)", folder, plan.AccessOther},
+		"a folder with an entry only for what is in it": {"O:BAD:P(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICIIO;FA;;;CO)", folder, plan.AccessOther},
+		"no DACL, which allows everyone":                {"O:BAD:NO_ACCESS_CONTROL", file, plan.AccessOther},
+		"an empty DACL, which allows no one":            {"O:BAD:P", file, plan.AccessOther},
+		"without an owner":                              {"D:P(A;;FA;;;SY)(A;;FA;;;BA)", file, plan.AccessOther},
+		"an empty descriptor":                           {"", file, plan.AccessOther},
+		"a truncated descriptor":                        {"O:BAD:P(A;;FA;;;SY)(A;;FA", file, plan.AccessOther},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestAccessOf(t *testing.T) {
 	}
 }
 
-func TestADescriptorIsReadAsTheAccessThatItGives(t *testing.T) {
+func TestAccessOfIsTheInverseOfDescriptor(t *testing.T) {
 	for _, access := range []bundle.Access{bundle.AccessAdmins, bundle.AccessUsers} {
 		for _, kind := range []plan.FileKind{plan.FileRegular, plan.FileDirectory} {
 			text, err := descriptor(access, kind)

@@ -19,9 +19,9 @@ import (
 
 // Files are the files of this host.
 type Files struct {
-	// NoACLs is true if the disk does not keep the access control lists that files are given. The access of files is then not
-	// available, see plan.FileInfo. Wine keeps only what fits into the mode of a Linux file, and reports otherwise
-	// (FILE_PERSISTENT_ACLS).
+	// NoACLs is true if the disk does not keep the access control lists that files are given. Then the access of files is not
+	// available, see plan.FileInfo. Wine keeps only what fits into the mode of a Linux file, but reports
+	// FILE_PERSISTENT_ACLS.
 	NoACLs bool
 }
 
@@ -178,7 +178,7 @@ func moveAside(path string) (string, error) {
 	}
 }
 
-// clearReadOnly makes a file that can be replaced and removed
+// clearReadOnly removes the read-only attribute, so that the file can be replaced and removed
 // (learn.microsoft.com/windows/win32/fileio/file-attribute-constants, FILE_ATTRIBUTE_READONLY).
 func clearReadOnly(path string, attributes uint32) error {
 	name, err := raw(path)

@@ -15,10 +15,10 @@ import (
 
 // fakeHNS behaves like HNS.
 type fakeHNS struct {
-	nets   []network
-	ends   []endpoint
-	writes int
-	cut    error
+	nets      []network
+	ends      []endpoint
+	writes    int
+	interrupt error
 }
 
 func (f *fakeHNS) networks() ([]network, error) { return slices.Clone(f.nets), nil }
@@ -37,7 +37,7 @@ func (f *fakeHNS) createEndpoint(name, network string) (string, error) {
 	for _, n := range f.nets {
 		if n.ID == network {
 			f.ends = append(f.ends, endpoint{HNSEndpoint: bundle.HNSEndpoint{Name: name, Network: n.Name}, ID: id})
-			return id, f.cut
+			return id, f.interrupt
 		}
 	}
 	return "", errors.New("no network " + network)
@@ -72,15 +72,15 @@ func TestEndpoints(t *testing.T) {
 	f := newHNS()
 	keepertest.Lifecycle(t, endpointKeeper{f, f}, &f.writes, "VIPEndpoint", "overlay/1", "base/1")
 	if len(f.ends) != 1 || f.ends[0].ID != "pod" {
-		t.Errorf("left are %+v", f.ends)
+		t.Errorf("left: %+v", f.ends)
 	}
 }
 
-func TestAnEndpointThatWasCutIsAttached(t *testing.T) {
+func TestAnInterruptedEndpointIsAttached(t *testing.T) {
 	f := newHNS()
-	f.cut = errors.New("cut")
+	f.interrupt = errors.New("interrupted")
 	wanted := plan.Setting{Name: "VIPEndpoint", Value: "overlay/1", Present: true}
-	if err := (endpointKeeper{f, f}).Write(t.Context(), wanted); !errors.Is(err, f.cut) {
+	if err := (endpointKeeper{f, f}).Write(t.Context(), wanted); !errors.Is(err, f.interrupt) {
 		t.Fatal(err)
 	}
 	keepertest.Reads(t, endpointKeeper{f, f}, wanted.Name, plan.Setting{Value: "overlay/0", Present: true})
@@ -90,7 +90,7 @@ func TestAnEndpointThatWasCutIsAttached(t *testing.T) {
 	keepertest.Reads(t, endpointKeeper{f, f}, wanted.Name, plan.Setting{Value: "overlay/1", Present: true})
 }
 
-func TestEndpointsThatCannotBeMade(t *testing.T) {
+func TestInvalidEndpointsAreRefused(t *testing.T) {
 	f := newHNS()
 	tests := map[string]error{"none/1": errNoNetwork, "overlay": nil, "overlay/": nil, "overlay/0": nil, "/1": nil, "": nil}
 	for value, want := range tests {
@@ -104,11 +104,11 @@ func TestEndpointsThatCannotBeMade(t *testing.T) {
 	}
 }
 
-func TestNetworksAreRemovedAndNeverMade(t *testing.T) {
+func TestNetworksAreRemovedAndNeverCreated(t *testing.T) {
 	f := newHNS()
 	keepertest.Reads(t, networkKeeper{f}, "overlay", plan.Setting{Present: true})
 	if err := (networkKeeper{f}).Write(t.Context(), plan.Setting{Name: "overlay", Present: true}); err == nil {
-		t.Error("a network was made")
+		t.Error("a network was created")
 	}
 	for range 2 {
 		if err := (networkKeeper{f}).Write(t.Context(), plan.Setting{Name: "overlay"}); err != nil {
@@ -127,8 +127,8 @@ func TestCompartmentOf(t *testing.T) {
 		want    int
 	}{
 		"an address of the host's own adapters": {"10.132.0.2", 0, 1},
-		"a container's":                         {"10.132.0.9", 4, 4},
-		"attached nowhere":                      {"10.132.0.9", 0, 0},
+		"an address of a container":             {"10.132.0.9", 4, 4},
+		"not attached":                          {"10.132.0.9", 0, 0},
 		"without an address":                    {"", 0, 0},
 	}
 	for name, tt := range tests {

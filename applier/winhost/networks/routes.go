@@ -101,7 +101,7 @@ func defaultRoute(all []route) (route, bool) {
 }
 
 // Write makes the route the only one to its destination in both stores. It sets the persistent one first: if the run is
-// interrupted, the route is there after the next boot.
+// interrupted, the next boot sets the route.
 func (r routeKeeper) Write(_ context.Context, s plan.Setting) error {
 	destination, err := netip.ParsePrefix(s.Name)
 	if err != nil {

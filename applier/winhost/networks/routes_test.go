@@ -36,7 +36,7 @@ func to(destination, via string) route {
 
 const instanceMetadata = "169.254.169.254/32"
 
-// newRoutes is a machine with two default routes, of which that by 10.0.0.1 is cheaper.
+// newRoutes returns the routes of a host with two default routes. The one by 10.0.0.1 has the lower metric.
 func newRoutes() (routeKeeper, *fakeRoutes, *fakeRoutes, *int) {
 	writes := new(int)
 	far, near := to("0.0.0.0/0", "10.9.9.1"), to("0.0.0.0/0", "10.0.0.1")
@@ -50,11 +50,11 @@ func TestRoutes(t *testing.T) {
 	r, active, persistent, writes := newRoutes()
 	keepertest.Lifecycle(t, r, writes, instanceMetadata, bundle.ViaDefault, "10.0.0.9", bundle.ViaDefault)
 	if len(active.all) != 3 || len(persistent.all) != 1 {
-		t.Errorf("left are %v and %v", active.all, persistent.all)
+		t.Errorf("left: %v and %v", active.all, persistent.all)
 	}
 }
 
-func TestARouteThatIsNotInBothStoresIsRepaired(t *testing.T) {
+func TestARouteThatDiffersInOneStoreIsRepaired(t *testing.T) {
 	r, active, persistent, _ := newRoutes()
 	wanted := plan.Setting{Name: instanceMetadata, Value: bundle.ViaDefault, Present: true}
 	if err := r.Write(t.Context(), wanted); err != nil {
@@ -62,15 +62,15 @@ func TestARouteThatIsNotInBothStoresIsRepaired(t *testing.T) {
 	}
 	whole, recorded := slices.Clone(active.all), slices.Clone(persistent.all)
 	tests := map[string]func(){
-		"lost when networks changed":   func() { active.all = whole[:3] },
-		"lost with the next boot":      func() { persistent.all = recorded[:1] },
-		"by another hop at the moment": func() { active.all[3].Via = netip.MustParseAddr("10.0.0.9") },
-		"by two hops":                  func() { active.all = append(active.all, to(instanceMetadata, "10.0.0.9")) },
+		"not active":            func() { active.all = whole[:3] },
+		"not persistent":        func() { persistent.all = recorded[:1] },
+		"active by another hop": func() { active.all[3].Via = netip.MustParseAddr("10.0.0.9") },
+		"active by two hops":    func() { active.all = append(active.all, to(instanceMetadata, "10.0.0.9")) },
 	}
-	for name, spoil := range tests {
+	for name, damage := range tests {
 		t.Run(name, func(t *testing.T) {
 			active.all, persistent.all = slices.Clone(whole), slices.Clone(recorded)
-			spoil()
+			damage()
 			keepertest.Reads(t, r, instanceMetadata, plan.Setting{Present: true})
 			if err := r.Write(t.Context(), wanted); err != nil {
 				t.Fatal(err)
@@ -80,16 +80,16 @@ func TestARouteThatIsNotInBothStoresIsRepaired(t *testing.T) {
 	}
 }
 
-func TestANetworkThatTheMachineIsOnIsNoRoute(t *testing.T) {
+func TestTheHostsOwnNetworkIsNoRoute(t *testing.T) {
 	r, active, _, _ := newRoutes()
 	keepertest.Reads(t, r, "10.0.0.0/24", plan.Setting{})
 	keepertest.Lifecycle(t, r, active.writes, "10.0.0.0/24", "10.0.0.9")
 	if !slices.Contains(active.all, to("10.0.0.0/24", "0.0.0.0")) {
-		t.Errorf("left are %v", active.all)
+		t.Errorf("left: %v", active.all)
 	}
 }
 
-func TestRoutesThatCannotBeMade(t *testing.T) {
+func TestInvalidRoutesAreRefused(t *testing.T) {
 	r, active, _, writes := newRoutes()
 	for _, s := range []plan.Setting{{Name: "no prefix", Present: true, Value: "10.0.0.1"}, {Name: instanceMetadata, Value: "no address", Present: true}} {
 		if err := r.Write(t.Context(), s); err == nil || *writes != 0 {
@@ -107,14 +107,14 @@ func TestRoutesThatCannotBeMade(t *testing.T) {
 	}
 }
 
-func TestPersistentRoutesAreRecordedAsTheRegistryHasThem(t *testing.T) {
+func TestPersistentName(t *testing.T) {
 	for name, want := range map[string]route{
 		"169.254.169.254,255.255.255.255,10.0.0.1,1": to(instanceMetadata, "10.0.0.1"),
 		"10.99.100.0,255.255.255.0,10.99.99.1,1":     to("10.99.100.0/24", "10.99.99.1"),
 		"0.0.0.0,0.0.0.0,10.0.0.1,1":                 to("0.0.0.0/0", "10.0.0.1"),
 	} {
 		if got := persistentName(want); got != name {
-			t.Errorf("%v is recorded as %s, want %s", want, got, name)
+			t.Errorf("the name of %v is %s, want %s", want, got, name)
 		}
 		want.Metric = 1
 		got, ok := parsePersistent(name)
@@ -138,7 +138,7 @@ func FuzzParsePersistent(f *testing.F) {
 		}
 		again, ok := parsePersistent(persistentName(r))
 		if again.Metric = r.Metric; !ok || again != r {
-			t.Errorf("%q is %v, which is recorded as %v", name, r, again)
+			t.Errorf("%q is %v, whose name is read as %v", name, r, again)
 		}
 	})
 }

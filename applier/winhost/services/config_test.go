@@ -24,7 +24,7 @@ func TestStartTypes(t *testing.T) {
 	}
 }
 
-func TestStatesOfServices(t *testing.T) {
+func TestStatusName(t *testing.T) {
 	want := map[uint32]plan.ServiceStatus{
 		1: plan.ServiceStopped, 2: plan.ServicePending, 3: plan.ServicePending, 4: plan.ServiceRunning,
 		5: plan.ServicePending, 6: plan.ServicePending, 7: plan.ServicePending,
@@ -36,12 +36,12 @@ func TestStatesOfServices(t *testing.T) {
 	}
 }
 
-func TestRecoveries(t *testing.T) {
+func TestFailureActions(t *testing.T) {
 	tests := map[string]bundle.Recovery{
-		"none":                 {},
-		"only a reset":         {ResetSeconds: 300},
-		"one restart":          {RestartAfterSeconds: []int{10}},
-		"several, at once too": {RestartAfterSeconds: []int{0, 10, 30, 60, 120}, ResetSeconds: 300},
+		"none":                         {},
+		"only a reset":                 {ResetSeconds: 300},
+		"one restart":                  {RestartAfterSeconds: []int{10}},
+		"several, one without a delay": {RestartAfterSeconds: []int{0, 10, 30, 60, 120}, ResetSeconds: 300},
 	}
 	for name, want := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestRecoveries(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("recorded (-want +got):\n%s", diff)
+				t.Errorf("in the registry (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(want, recoveryOf(uint32(want.ResetSeconds), failureActions(want))); diff != "" {
 				t.Errorf("as actions (-want +got):\n%s", diff)
@@ -59,11 +59,11 @@ func TestRecoveries(t *testing.T) {
 	}
 	reboot := recoveryOf(0, []failureAction{{Type: 2, Delay: 5000}, {Type: actionRestart, Delay: 1999}})
 	if diff := cmp.Diff(bundle.Recovery{RestartAfterSeconds: []int{-1, 1}}, reboot); diff != "" {
-		t.Errorf("a restart of the machine (-want +got):\n%s", diff)
+		t.Errorf("an action that reboots (-want +got):\n%s", diff)
 	}
 }
 
-func TestDamagedRecordsOfRecoveriesAreRefused(t *testing.T) {
+func TestCorruptFailureActionsAreRefused(t *testing.T) {
 	whole := encodeFailureActions(bundle.Recovery{RestartAfterSeconds: []int{1, 2}})
 	for n := range len(whole) {
 		if r, err := decodeFailureActions(whole[:n]); err == nil {
@@ -81,14 +81,14 @@ func FuzzDecodeFailureActions(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, data []byte) { _, _ = decodeFailureActions(data) })
 }
 
-func TestLists(t *testing.T) {
+func TestMultiString(t *testing.T) {
 	tests := map[string]struct {
 		list []string
 		want []uint16
 	}{
-		"nothing": {nil, []uint16{0, 0}},
-		"one":     {[]string{"ab"}, []uint16{'a', 'b', 0, 0}},
-		"two":     {[]string{"a", "ö"}, []uint16{'a', 0, 'ö', 0, 0}},
+		"empty": {nil, []uint16{0, 0}},
+		"one":   {[]string{"ab"}, []uint16{'a', 'b', 0, 0}},
+		"two":   {[]string{"a", "ö"}, []uint16{'a', 0, 'ö', 0, 0}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -101,6 +101,6 @@ func TestLists(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := sortedEnvironment([]string{}); got != nil {
-		t.Errorf("nothing sorted is %#v", got)
+		t.Errorf("an empty list, sorted: %#v", got)
 	}
 }

@@ -13,11 +13,11 @@ func TestServicePrograms(t *testing.T) {
 		want []string
 	}{
 		"a program": {[]string{`C:\k\Containerd.EXE`, "--run-service"}, []string{`c:\k\containerd.exe`}},
-		"a wrapper and what it wraps": {
+		"a wrapper and its program": {
 			[]string{`C:\k\kube-log-runner.exe`, `-log-file=C:\var\log\x.exe`, `C:\k\kubelet.exe`, `--config=C:\k\kubelet.conf`},
 			[]string{`c:\k\kube-log-runner.exe`, `c:\k\kubelet.exe`},
 		},
-		"the same twice":          {[]string{`C:\k\x.exe`, `C:\K\X.exe`}, []string{`c:\k\x.exe`}},
+		"a program twice":         {[]string{`C:\k\x.exe`, `C:\K\X.exe`}, []string{`c:\k\x.exe`}},
 		"a name without a folder": {[]string{`cmd.exe`, "/c"}, nil},
 	}
 	for name, tt := range tests {
@@ -43,34 +43,34 @@ func TestServiceProcesses(t *testing.T) {
 		want     []uint32
 	}{
 		"a service of one process": {[]process{services, p(10, 4, containerd, 9)}, 10, alone, []uint32{10}},
-		"a wrapper and what it wraps": {
+		"a wrapper and its program": {
 			[]process{services, p(10, 4, runner, 9), p(11, 10, kubelet, 8), p(12, 11, kubelet, 7)}, 10, wrapped, []uint32{10, 11, 12},
 		},
 		"the shims of containerd outlive it": {
 			[]process{services, p(10, 4, containerd, 9), p(11, 10, shim, 8), p(12, 11, shim, 7)}, 10, alone, []uint32{10},
 		},
-		"a child through a process of another program": {
+		"a descendant through another program": {
 			[]process{services, p(10, 4, runner, 9), p(11, 10, `C:\Windows\System32\cmd.exe`, 8), p(12, 11, kubelet, 7)}, 10, wrapped, []uint32{10, 12},
 		},
-		"a parent's id that was given again is no parent": {
+		"the id of the parent is reused": {
 			[]process{services, p(10, 4, runner, 5), p(11, 10, kubelet, 8)}, 10, wrapped, []uint32{10},
 		},
-		"the same program of somebody else": {
+		"the same program outside of the service": {
 			[]process{services, p(10, 4, runner, 9), p(20, 4, kubelet, 8)}, 10, wrapped, []uint32{10},
 		},
-		"processes that are each other's parents": {
+		"two processes with each other as parent": {
 			[]process{services, p(10, 4, runner, 9), p(20, 21, kubelet, 8), p(21, 20, kubelet, 8)}, 10, wrapped, []uint32{10},
 		},
-		"what a wrapper that died left behind": {
+		"left by a dead wrapper": {
 			[]process{services, p(11, 10, kubelet, 8)}, 0, wrapped, []uint32{11},
 		},
-		"what it left, with its id given again": {
+		"left by a dead wrapper whose id is reused": {
 			[]process{services, p(10, 4, `C:\x.exe`, 1), p(11, 10, kubelet, 8)}, 0, wrapped, []uint32{11},
 		},
-		"a program that somebody runs by hand is nobody's leftover": {
+		"run by hand, without a main process": {
 			[]process{services, p(30, 4, `C:\Windows\System32\cmd.exe`, 9), p(31, 30, kubelet, 8)}, 0, wrapped, nil,
 		},
-		"a leftover of another program with that name": {
+		"left, in another folder": {
 			[]process{services, p(11, 10, `C:\elsewhere\kubelet.exe`, 8)}, 0, wrapped, nil,
 		},
 	}

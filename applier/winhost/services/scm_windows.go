@@ -65,7 +65,7 @@ func withManager(use func(scm windows.Handle) error) error {
 	return errors.Join(use(scm), windows.CloseServiceHandle(scm))
 }
 
-// Access rights to a service. Windows denies everyone to change some of its own, such as Defender's
+// Access rights to a service. Some services of Windows, such as Defender's, do not grant the right to change them
 // (learn.microsoft.com/windows/win32/services/service-security-and-access-rights).
 const (
 	toQuery  = windows.SERVICE_QUERY_STATUS

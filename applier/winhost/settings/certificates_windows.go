@@ -86,7 +86,7 @@ func (RootStore) Add(der []byte) error {
 	})
 }
 
-// Remove removes the certificate with these bytes from the part in the registry, if it is there.
+// Remove removes the certificate with these bytes from the part in the registry, if it has it.
 func (RootStore) Remove(der []byte) error {
 	return withRoots(registryStore, func(store windows.Handle) error {
 		var found *windows.CertContext

@@ -7,7 +7,7 @@ import (
 	"wmco/applier/winhost/keepertest"
 )
 
-// fakeFirewall does as INetFwRules: several rules may have one name, and the first is told and removed.
+// fakeFirewall behaves like INetFwRules: several rules may have the same name, and find and remove take the first.
 type fakeFirewall struct {
 	rules  []firewallRule
 	writes int
@@ -40,15 +40,15 @@ func (f *fakeFirewall) remove(name string) error {
 }
 
 func TestFirewall(t *testing.T) {
-	other := firewallRule{Name: "of somebody else", Protocol: protocolTCP, Ports: "22", Open: true}
+	other := firewallRule{Name: "unmanaged", Protocol: protocolTCP, Ports: "22", Open: true}
 	f := &fakeFirewall{rules: []firewallRule{other}}
 	keepertest.Lifecycle(t, firewallKeeper{f}, &f.writes, "kubelet", "TCP/10250", "UDP/9898")
 	if len(f.rules) != 1 || f.rules[0] != other {
-		t.Errorf("left are %+v", f.rules)
+		t.Errorf("left: %+v", f.rules)
 	}
 }
 
-func TestAllRulesOfANameAreReplaced(t *testing.T) {
+func TestAllRulesWithTheNameAreReplaced(t *testing.T) {
 	closed := firewallRule{Name: "kubelet", Protocol: protocolTCP, Ports: "10250"}
 	f := &fakeFirewall{rules: []firewallRule{closed, closed}}
 	keepertest.Reads(t, firewallKeeper{f}, "kubelet", plan.Setting{Value: "other (protocol 6, ports 10250)", Present: true})
@@ -56,13 +56,13 @@ func TestAllRulesOfANameAreReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(f.rules) != 1 {
-		t.Errorf("left are %+v", f.rules)
+		t.Errorf("left: %+v", f.rules)
 	}
 	keepertest.Reads(t, firewallKeeper{f}, "kubelet", plan.Setting{Value: "TCP/10250", Present: true})
 }
 
-func TestRulesOfFirewallsAreRead(t *testing.T) {
-	ours := func() map[string]any {
+func TestRuleOf(t *testing.T) {
+	open := func() map[string]any {
 		properties := map[string]any{}
 		for _, p := range append(ruleProperties(firewallRule{Name: "x", Protocol: protocolTCP, Ports: "10250"}), boundProperties()...) {
 			properties[p.name] = p.value
@@ -75,19 +75,19 @@ func TestRulesOfFirewallsAreRead(t *testing.T) {
 		change func(map[string]any)
 		want   string
 	}{
-		"ours":                     {func(map[string]any) {}, want},
-		"no texts come as nothing": {func(p map[string]any) { p["ApplicationName"], p["ServiceName"] = nil, nil }, want},
-		"disabled":                 {func(p map[string]any) { p["Enabled"] = false }, other},
-		"for what goes out":        {func(p map[string]any) { p["Direction"] = int32(2) }, other},
-		"blocking":                 {func(p map[string]any) { p["Action"] = int32(0) }, other},
-		"in one profile":           {func(p map[string]any) { p["Profiles"] = int32(1) }, other},
-		"from some addresses":      {func(p map[string]any) { p["RemoteAddresses"] = "LocalSubnet" }, other},
-		"for one program":          {func(p map[string]any) { p["ApplicationName"] = `C:\k\kubelet.exe` }, other},
-		"for another protocol":     {func(p map[string]any) { p["Protocol"] = int32(58) }, "other (protocol 58, ports 10250)"},
+		"open":                  {func(map[string]any) {}, want},
+		"nil for empty strings": {func(p map[string]any) { p["ApplicationName"], p["ServiceName"] = nil, nil }, want},
+		"disabled":              {func(p map[string]any) { p["Enabled"] = false }, other},
+		"outgoing":              {func(p map[string]any) { p["Direction"] = int32(2) }, other},
+		"blocking":              {func(p map[string]any) { p["Action"] = int32(0) }, other},
+		"only in one profile":   {func(p map[string]any) { p["Profiles"] = int32(1) }, other},
+		"from some addresses":   {func(p map[string]any) { p["RemoteAddresses"] = "LocalSubnet" }, other},
+		"for one program":       {func(p map[string]any) { p["ApplicationName"] = `C:\k\kubelet.exe` }, other},
+		"for another protocol":  {func(p map[string]any) { p["Protocol"] = int32(58) }, "other (protocol 58, ports 10250)"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			p := ours()
+			p := open()
 			tt.change(p)
 			if got := ruleOf("x", p).value(); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
@@ -96,7 +96,7 @@ func TestRulesOfFirewallsAreRead(t *testing.T) {
 	}
 }
 
-func TestValuesThatAreNoRulesAreRefused(t *testing.T) {
+func TestInvalidValuesAreRefused(t *testing.T) {
 	for _, value := range []string{"", "TCP", "TCP/", "TCP/0", "TCP/65536", "TCP/80,443", "tcp/80", "ICMP/1", "TCP/-1"} {
 		f := &fakeFirewall{rules: []firewallRule{{Name: "x"}}}
 		err := firewallKeeper{f}.Write(t.Context(), plan.Setting{Name: "x", Value: value, Present: true})

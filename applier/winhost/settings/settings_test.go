@@ -19,7 +19,7 @@ import (
 	"wmco/bundle"
 )
 
-// fakeKeeper keeps names without values, and counts how often it is asked.
+// fakeKeeper has settings without values, and counts its reads.
 type fakeKeeper struct {
 	there map[string]bool
 	err   error
@@ -42,11 +42,11 @@ func (f *fakeKeeper) Write(_ context.Context, s plan.Setting) error {
 	return f.err
 }
 
-func TestSettingsOfOneKindAreReadTogetherAndToldInOrder(t *testing.T) {
+func TestReadAsksEachKeeperOnceAndKeepsTheOrder(t *testing.T) {
 	variables, features := &fakeKeeper{there: map[string]bool{"b": true}}, &fakeKeeper{there: map[string]bool{"f": true}}
 	s := Keepers{bundle.KindVariable: variables, bundle.KindFeature: features}
 	asked := []plan.Setting{
-		{Kind: bundle.KindVariable, Name: "a"}, {Kind: bundle.KindFeature, Name: "f"}, {Kind: bundle.KindVariable, Name: "b", Value: "of the question"},
+		{Kind: bundle.KindVariable, Name: "a"}, {Kind: bundle.KindFeature, Name: "f"}, {Kind: bundle.KindVariable, Name: "b", Value: "ignored"},
 	}
 	got, err := s.Read(t.Context(), asked)
 	if err != nil {
@@ -59,11 +59,11 @@ func TestSettingsOfOneKindAreReadTogetherAndToldInOrder(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if variables.reads != 1 || features.reads != 1 {
-		t.Errorf("the keepers were asked %d and %d times", variables.reads, features.reads)
+		t.Errorf("the keepers were read %d and %d times", variables.reads, features.reads)
 	}
 }
 
-func TestWhatAMachineCannotHaveIsUnavailable(t *testing.T) {
+func TestSettingsThatTheHostCannotHaveAreUnavailable(t *testing.T) {
 	s := Keepers{bundle.KindExclusion: &fakeKeeper{err: applier.ErrNoSetting}}
 	x := plan.Setting{Kind: bundle.KindExclusion, Name: `C:\k\x.exe`}
 	got, err := s.Read(t.Context(), []plan.Setting{x})
@@ -73,15 +73,15 @@ func TestWhatAMachineCannotHaveIsUnavailable(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if err := s.Write(t.Context(), x); err != nil {
-		t.Errorf("taking away what cannot be: %v", err)
+		t.Errorf("removing: %v", err)
 	}
 	x.Present = true
 	if err := s.Write(t.Context(), x); !errors.Is(err, applier.ErrNoSetting) {
-		t.Errorf("setting what cannot be: %v", err)
+		t.Errorf("setting: %v", err)
 	}
 }
 
-func TestErrorsOfSettingsAreTold(t *testing.T) {
+func TestErrorsOfKeepersAreReturned(t *testing.T) {
 	broken := errors.New("broken")
 	s := Keepers{bundle.KindExclusion: &fakeKeeper{err: broken}}
 	x := plan.Setting{Kind: bundle.KindExclusion, Name: "x"}
@@ -93,14 +93,14 @@ func TestErrorsOfSettingsAreTold(t *testing.T) {
 	}
 	x.Kind = bundle.KindFile
 	if _, err := s.Read(t.Context(), []plan.Setting{x}); err == nil {
-		t.Error("what is no setting was read")
+		t.Error("an unknown kind was read")
 	}
 	if err := s.Write(t.Context(), x); err == nil {
-		t.Error("what is no setting was written")
+		t.Error("an unknown kind was written")
 	}
 }
 
-// fakeVariables keeps what is written with its type, as the registry does.
+// fakeVariables keeps values with their types, as the registry does.
 type fakeVariables struct {
 	values            map[string]string
 	types             map[string]expansion
@@ -157,23 +157,23 @@ func (f *fakeRoots) Add(der []byte) error { f.writes++; f.all[string(der)] = tru
 func (f *fakeRoots) Remove(der []byte) error { f.writes++; delete(f.all, string(der)); return nil }
 
 func TestCertificates(t *testing.T) {
-	f := &fakeRoots{all: map[string]bool{"of somebody else": true}}
+	f := &fakeRoots{all: map[string]bool{"unmanaged": true}}
 	der := exampleCA(t)
 	keepertest.Lifecycle(t, certificateKeeper{f}, &f.writes, string(bundle.Of(der)), string(der))
-	if !f.all["of somebody else"] || len(f.all) != 1 {
-		t.Errorf("left are %d certificates", len(f.all))
+	if !f.all["unmanaged"] || len(f.all) != 1 {
+		t.Errorf("left: %d certificates", len(f.all))
 	}
 	garbage := plan.Setting{Name: string(bundle.Of([]byte("x"))), Value: "x", Present: true}
 	if err := (certificateKeeper{f}).Write(t.Context(), garbage); err == nil {
-		t.Error("what is no certificate was taken")
+		t.Error("garbage was added")
 	}
 	garbage.Value = string(der)
 	if err := (certificateKeeper{f}).Write(t.Context(), garbage); err == nil {
-		t.Error("a certificate was taken under another digest")
+		t.Error("a certificate with another digest was added")
 	}
 }
 
-// fakeImage does as DISM: what is asked for is pending until a boot.
+// fakeImage behaves like DISM: a change is pending until the next boot.
 type fakeImage struct {
 	states map[string]featureState
 	writes int
@@ -201,15 +201,15 @@ func TestFeatures(t *testing.T) {
 	f := &fakeImage{states: map[string]featureState{"Containers": 0, "On": featureInstalled, "Also-On": featureInstalled}}
 	k := featureKeeper{f}
 	steps := []struct {
-		does string
+		name string
 		set  plan.Setting
 		boot featureState
 		want plan.Setting
 	}{
-		{"is asked for", plan.Setting{Name: "containers", Present: true}, 0, plan.Setting{Present: true, Pending: true}},
-		{"comes with a boot", plan.Setting{Name: "Containers", Present: true}, featureInstalled, plan.Setting{Present: true}},
-		{"is not wanted any more", plan.Setting{Name: "Containers"}, 0, plan.Setting{Pending: true}},
-		{"goes with a boot", plan.Setting{Name: "Containers"}, 2, plan.Setting{}},
+		{"enabled", plan.Setting{Name: "containers", Present: true}, 0, plan.Setting{Present: true, Pending: true}},
+		{"booted", plan.Setting{Name: "Containers", Present: true}, featureInstalled, plan.Setting{Present: true}},
+		{"disabled", plan.Setting{Name: "Containers"}, 0, plan.Setting{Pending: true}},
+		{"booted again", plan.Setting{Name: "Containers"}, 2, plan.Setting{}},
 	}
 	for _, s := range steps {
 		if s.boot != 0 {
@@ -255,11 +255,11 @@ func TestExclusions(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if texts(nil) != nil {
-		t.Error("nothing has texts")
+		t.Error("texts of nil")
 	}
 }
 
-// fakeName is a machine whose name changes with a boot.
+// fakeName is the name of a host, which changes with a boot.
 type fakeName struct {
 	active, next string
 	writes       int
@@ -288,13 +288,13 @@ func TestHostName(t *testing.T) {
 
 func TestNextName(t *testing.T) {
 	tests := map[string]struct{ active, nextHost, activeShort, nextShort, want string }{
-		"nothing is recorded":                  {"win", "", "", "", "win"},
-		"nothing changes":                      {"win", "win", "WIN", "WIN", "win"},
-		"another name is recorded":             {"win", "node-1", "WIN", "NODE-1", "node-1"},
-		"a long name, of which NetBIOS has 15": {"win", "a-name-of-22-characters", "WIN", "A-NAME-OF-22-CH", "a-name-of-22-characters"},
-		"only NetBIOS has another":             {"win", "", "WIN", "NODE-1", "NODE-1"},
-		"another case is the same":             {"Win", "WIN", "WIN", "WIN", "Win"},
-		"a host name longer than the other":    {"a-name-of-22-characters", "a-name-of-22-characters", "A-NAME-OF-22-CH", "A-NAME-OF-22-CH", "a-name-of-22-characters"},
+		"no name is recorded":               {"win", "", "", "", "win"},
+		"the current name is recorded":      {"win", "win", "WIN", "WIN", "win"},
+		"another name is recorded":          {"win", "node-1", "WIN", "NODE-1", "node-1"},
+		"a name longer than NetBIOS allows": {"win", "a-name-of-22-characters", "WIN", "A-NAME-OF-22-CH", "a-name-of-22-characters"},
+		"only the NetBIOS name differs":     {"win", "", "WIN", "NODE-1", "NODE-1"},
+		"only the case differs":             {"Win", "WIN", "WIN", "WIN", "Win"},
+		"a long current name is recorded":   {"a-name-of-22-characters", "a-name-of-22-characters", "A-NAME-OF-22-CH", "A-NAME-OF-22-CH", "a-name-of-22-characters"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -305,7 +305,7 @@ func TestNextName(t *testing.T) {
 	}
 }
 
-// exampleCA is the DER of a certificate.
+// exampleCA returns the DER of a certificate.
 func exampleCA(t *testing.T) []byte {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -320,7 +320,7 @@ func exampleCA(t *testing.T) []byte {
 	return der
 }
 
-func TestFeaturesAreAskedForOnceForAWhile(t *testing.T) {
+func TestFeaturesAreRemembered(t *testing.T) {
 	now := time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)
 	f := &fakeImage{states: map[string]featureState{"On": featureInstalled}}
 	asked := &countingImage{featureImage: f}
@@ -343,7 +343,7 @@ func TestFeaturesAreAskedForOnceForAWhile(t *testing.T) {
 			}
 		}
 		if _, err := r.features(); err != nil || asked.n != step.want {
-			t.Errorf("after %s: asked %d times, want %d: %v", step.later, asked.n, step.want, err)
+			t.Errorf("after %s: read %d times, want %d: %v", step.later, asked.n, step.want, err)
 		}
 	}
 }
