@@ -11,6 +11,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/internal/count"
 )
 
 // RefusedError says that nothing was done because of what was asked.
@@ -189,7 +190,7 @@ func (r *run) announce(p plan, record bundleRecord) {
 }
 
 func (p plan) summary() string {
-	text := fmt.Sprintf("%d actions, impact %s", len(p.steps), p.impact())
+	text := fmt.Sprintf("%s, impact %s", count.Of(len(p.steps), "action"), p.impact())
 	if names := p.restarts(); len(names) > 0 {
 		text += ", restarts " + strings.Join(names, ", ")
 	}
@@ -233,7 +234,7 @@ func (r *run) allowed(p plan) error {
 		return err
 	}
 	if len(p.missing) > 0 && !r.options.DryRun {
-		return &RefusedError{Why: fmt.Sprintf("%d contents have not come, the first is %s: send them", len(p.missing), p.missing[0].Digest), Missing: p.missing}
+		return &RefusedError{Why: fmt.Sprintf("%s missing, the first is %s: send them", count.Of(len(p.missing), "content"), p.missing[0].Digest), Missing: p.missing}
 	}
 	return nil
 }

@@ -11,9 +11,9 @@ import (
 
 func benchInputs(b *testing.B) (render.Cluster, render.Node) {
 	b.Helper()
-	_, r := loadCase(b, filepath.Join("cases", "aws"))
-	i := slices.IndexFunc(r.Nodes, func(n render.Node) bool { return n.Stage() == "joined" })
-	return r.Cluster, r.Nodes[i]
+	h := readAll(b, filepath.Join("cases", "aws"))
+	i := slices.IndexFunc(h.All, func(n render.Node) bool { return n.Stage() == "joined" })
+	return h.Cluster, h.All[i]
 }
 
 // BenchmarkNodeCold renders one node from nothing: both cluster layers and its own. Wanted: at most 5 ms.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"wmco/internal/golden"
 )
 
 const registriesFolder = "win-a/C/k/containerd/registries/"
@@ -61,19 +63,8 @@ func checkExample(t *testing.T, text string) {
 		want[registriesFolder+path] = content
 	}
 	base := mustAbs(t, "clusters")
-	c := Case{From: []string{filepath.Join(base, "common"), filepath.Join(base, "none"), filepath.Join(dir, "example.yaml")}, Nodes: []string{"win-a"}}
-	r, err := c.Gather(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, found, err := c.Render(r, options(t, c, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := Tree(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := golden.Case{From: []string{filepath.Join(base, "common"), filepath.Join(base, "none"), filepath.Join(dir, "example.yaml")}, Nodes: []string{"win-a"}}
+	tree, found := renderTree(t, "", c)
 	got := map[string]string{}
 	for path, data := range tree {
 		if strings.HasPrefix(path, registriesFolder) {

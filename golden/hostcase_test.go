@@ -16,11 +16,12 @@ import (
 	"wmco/applier/hosttest"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/internal/golden"
 )
 
 // hostCase is golden.yaml of a folder below hosts: a bundle, and the machine that it comes to.
 type hostCase struct {
-	Case
+	golden.Case
 	Machine machineCase `json:"machine"`
 }
 
@@ -37,7 +38,7 @@ type machineCase struct {
 
 // earlier is a bundle that was applied, whole unless it says where the process was killed.
 type earlier struct {
-	Case
+	golden.Case
 	// CutAt is the step of the machine (hosttest.Memory.CutAt) before which it was.
 	CutAt *int `json:"cutAt,omitempty"`
 	// CutAfter is the action after which it was, as in plan.txt: "stop service kubelet"; or "received 20", for the number of
@@ -49,7 +50,7 @@ func (e earlier) cut() bool { return e.CutAt != nil || e.CutAfter != "" }
 
 func loadHostCase(t testing.TB, dir string) hostCase {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, CaseFile))
+	data, err := os.ReadFile(filepath.Join(dir, golden.CaseFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +68,7 @@ type machine struct {
 	// dir is the folder of the case.
 	dir string
 	// wanted is the bundle of the case.
-	wanted Shipment
+	wanted shipment
 	// secrets are the texts that no golden may hold.
 	secrets map[string]bool
 }
@@ -97,17 +98,8 @@ func prepare(t testing.TB, dir string, c hostCase) *machine {
 // later lets an hour pass.
 func (m *machine) later() { m.clock.Jump(time.Hour) }
 
-func ship(t testing.TB, dir string, c Case) Shipment {
-	t.Helper()
-	s, err := c.Ship(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // hide keeps the secrets of a bundle out of the goldens.
-func (m *machine) hide(s Shipment) {
+func (m *machine) hide(s shipment) {
 	for _, l := range s.Bundle.Layers() {
 		variables := slices.Clone(l.Variables)
 		for _, e := range l.Environments {
@@ -150,16 +142,14 @@ func (m *machine) engine(emit func(applier.Event)) *applier.Engine {
 	return &applier.Engine{Host: m.Memory, Clock: m.clock, Program: "golden", Owner: "the goldens", Emit: emit}
 }
 
-func reader(t testing.TB, s Shipment, missing []applier.Missing) *archive.Reader {
+func reader(t testing.TB, s shipment, missing []applier.Missing) *archive.Reader {
 	t.Helper()
-	lacks := map[bundle.Digest][]int{}
+	s.Missing = map[bundle.Digest][]int{}
 	for _, x := range missing {
-		lacks[x.Digest] = x.Parts
+		s.Missing[x.Digest] = x.Parts
 	}
 	var stream bytes.Buffer
-	if err := s.Send(t.Context(), &stream, lacks); err != nil {
-		t.Fatal(err)
-	}
+	must(t, archive.Send(t.Context(), &stream, s.Request))
 	r, err := archive.NewReader(&stream)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +157,7 @@ func reader(t testing.TB, s Shipment, missing []applier.Missing) *archive.Reader
 	return r
 }
 
-func (m *machine) observe(t testing.TB, s Shipment) applier.Observation {
+func (m *machine) observe(t testing.TB, s shipment) applier.Observation {
 	t.Helper()
 	o, err := m.engine(nil).Observe(t.Context(), reader(t, s, nil), false)
 	if err != nil {
@@ -224,7 +214,7 @@ func (m *machine) boot(t testing.TB) {
 // masked is a text with keyed digests in the place of secrets.
 func (m *machine) masked(text string) string {
 	for secret := range m.secrets {
-		text = strings.ReplaceAll(text, secret, "masked:"+Key().Of([]byte(secret)).Short())
+		text = strings.ReplaceAll(text, secret, "masked:"+key.Of([]byte(secret)).Short())
 	}
 	return text
 }

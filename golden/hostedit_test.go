@@ -8,6 +8,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
+	"wmco/internal/golden"
 )
 
 // edit is one thing that somebody else did to a machine. Exactly one of its fields is set.
@@ -39,7 +40,7 @@ type edit struct {
 	// TrustCA is the text of a certificate.
 	TrustCA string `json:"trustCA,omitempty"`
 	// CAsOf trusts those of a bundle.
-	CAsOf *Case `json:"casOf,omitempty"`
+	CAsOf *golden.Case `json:"casOf,omitempty"`
 	// Network makes an HNS network, as hybrid-overlay-node does.
 	Network string `json:"network,omitempty"`
 	// Run starts a program that belongs to no service.
@@ -155,14 +156,14 @@ func orUsers(a bundle.Access) bundle.Access {
 func (m *machine) placeOurs(t testing.TB, o ours) {
 	t.Helper()
 	for _, path := range o.Paths {
-		data, err := m.wanted.Content(path)
+		data, err := m.wanted.content(path)
 		must(t, err)
 		m.Place(path, orUsers(o.Access), string(data))
 	}
 }
 
 // trust is as the existing operator left it.
-func (m *machine) trust(t testing.TB, s Shipment) {
+func (m *machine) trust(t testing.TB, s shipment) {
 	t.Helper()
 	must(t, m.Edit(t.Context(), func(state *simulation.State) {
 		for _, c := range s.Bundle.Cluster.TrustedCAs {

@@ -10,6 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"wmco/applier"
+	"wmco/internal/count"
+	"wmco/internal/golden"
 	"wmco/payload"
 	"wmco/payload/store"
 )
@@ -33,7 +35,7 @@ func TestHostsGetTheirGoldens(t *testing.T) {
 			if diff := cmp.Diff(before, m.seen(t)); diff != "" && len(before.Records) == 0 {
 				t.Errorf("observing changed a machine that is not ours:\n%s", diff)
 			}
-			compareTree(t, WantDir(dir), map[string][]byte{
+			compareTree(t, golden.WantDir(dir), map[string][]byte{
 				"observed.yaml": yamlText(t, before),
 				"bundle.txt":    []byte(o.Bundle + "\n"),
 				"plan.txt":      []byte(planText(o)),
@@ -50,7 +52,7 @@ func (m *machine) after(t *testing.T, before seenMachine, o applier.Observation)
 	var out strings.Builder
 	for range rounds {
 		result := m.applyPlan(t, o)
-		fmt.Fprintf(&out, "apply: %s, %d of %d actions, %d files written, %d services started\n", result.Result, result.Done, result.Total, result.Written, result.Restarted)
+		fmt.Fprintf(&out, "apply: %s, %d of %s, %s written, %s started\n", result.Result, result.Done, count.Of(result.Total, "action"), count.Of(result.Written, "file"), count.Of(result.Restarted, "service"))
 		if result.Result != applier.ResultReboot {
 			break
 		}
@@ -111,7 +113,7 @@ func settled(o applier.Observation) string {
 // TestHostCasesHoldNoSecret: neither texts that the example clusters mark, nor the keys of their records.
 func TestHostCasesHoldNoSecret(t *testing.T) {
 	for _, dir := range caseDirs(t, "hosts") {
-		tree, err := ReadTree(WantDir(dir))
+		tree, err := golden.ReadTree(golden.WantDir(dir))
 		must(t, err)
 		m := prepare(t, dir, loadHostCase(t, dir))
 		for path, data := range tree {

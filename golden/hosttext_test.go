@@ -15,6 +15,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
+	"wmco/internal/count"
 )
 
 // seenMachine is a machine as observed.yaml shows it.
@@ -55,7 +56,7 @@ func (m *machine) seen(t testing.TB) seenMachine {
 		}
 		if f.Access == bundle.AccessAdmins {
 			text, _ := m.Contents(path)
-			f.Digest = Key().Of([]byte(text))
+			f.Digest = key.Of([]byte(text))
 		}
 		s.Files[path] = fileLine(f)
 	}
@@ -184,7 +185,7 @@ func planText(o applier.Observation) string {
 	for _, a := range o.Actions {
 		fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("%-7s %-75s %-11s %s", a.Verb, a.Entry, a.Reason, a.Impact), " "))
 	}
-	fmt.Fprintf(&out, "\n%d actions, impact %s\n", len(o.Actions), o.Impact)
+	fmt.Fprintf(&out, "\n%s, impact %s\n", count.Of(len(o.Actions), "action"), o.Impact)
 	line := func(name string, values ...string) {
 		if len(values) > 0 && values[0] != "" {
 			fmt.Fprintf(&out, "%-15s %s\n", name, strings.Join(values, ", "))
@@ -194,7 +195,7 @@ func planText(o applier.Observation) string {
 	line("interrupted", o.Interrupted.Short())
 	line("restarts", o.Restarts...)
 	if len(o.Missing) > 0 {
-		line("missing", fmt.Sprintf("%d contents", len(o.Missing)))
+		line("missing", count.Of(len(o.Missing), "content"))
 	}
 	for _, path := range o.Foreign {
 		line("foreign", path)

@@ -13,7 +13,6 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
-	"wmco/render"
 	"wmco/render/machines"
 )
 
@@ -171,19 +170,12 @@ func TestMachineManifests(t *testing.T) {
 
 // TestUserDataOpensThePortsOfEveryBundle: the node finds the rules as it wants them, by the same names.
 func TestUserDataOpensThePortsOfEveryBundle(t *testing.T) {
-	_, r := loadCase(t, filepath.Join("cases", "aws"))
-	fleet, findings, err := render.NewFleet(r.Cluster, render.Options{})
-	if err != nil || fleet == nil {
-		t.Fatalf("%v %+v", err, findings)
-	}
-	b, _, err := fleet.Node(r.Nodes[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	byName := cmpopts.SortSlices(func(a, b bundle.FirewallRule) bool { return a.Name < b.Name })
-	noImpact := cmpopts.IgnoreFields(bundle.FirewallRule{}, "Impact")
-	if diff := cmp.Diff(b.Bundle.Cluster.Firewall, machines.Firewall(), byName, noImpact); diff != "" {
-		t.Errorf("bundle and user data (-bundle +user data):\n%s", diff)
+	for name, b := range bundles(t, readAll(t, filepath.Join("cases", "aws"))) {
+		byName := cmpopts.SortSlices(func(a, b bundle.FirewallRule) bool { return a.Name < b.Name })
+		noImpact := cmpopts.IgnoreFields(bundle.FirewallRule{}, "Impact")
+		if diff := cmp.Diff(b.Bundle.Cluster.Firewall, machines.Firewall(), byName, noImpact); diff != "" {
+			t.Errorf("%s (-bundle +user data):\n%s", name, diff)
+		}
 	}
 }
 

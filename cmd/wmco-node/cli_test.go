@@ -15,7 +15,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"wmco/golden"
+	"wmco/bundle"
+	"wmco/bundle/archive"
+	"wmco/controller/desired"
+	"wmco/internal/golden"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in golden/cli-node and the examples in docs/node-program.md, then fail")
@@ -73,17 +76,26 @@ func ship(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs(args[0])
 	c, err := golden.Load(dir)
 	ts.Check(err)
-	s, err := c.Ship(context.Background(), dir)
+	hosts, err := c.Read(context.Background(), dir, bundle.Key("the key of no cluster, for tests"))
 	ts.Check(err)
-	ts.Setenv("DIGEST", string(s.Manifest.Digest))
+	list, _, err := c.Render(hosts)
+	ts.Check(err)
+	if len(list) != 1 {
+		ts.Fatalf("ship: %s has %d nodes, want 1", args[0], len(list))
+	}
+	contents, err := desired.Contents(c.PayloadDir(dir))
+	ts.Check(err)
+	r, err := list[0].Request(contents)
+	ts.Check(err)
+	ts.Setenv("DIGEST", string(r.Manifest.Digest))
 	var out bytes.Buffer
 	switch args[1] {
 	case "manifest":
-		data, err := s.Manifest.Encode()
+		data, err := r.Manifest.Encode()
 		ts.Check(err)
 		out.Write(data)
 	case "archive":
-		ts.Check(s.Send(context.Background(), &out, s.All()))
+		ts.Check(archive.Send(context.Background(), &out, r))
 	default:
 		ts.Fatalf("ship: %q is neither manifest nor archive", args[1])
 	}

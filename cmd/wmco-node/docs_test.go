@@ -20,6 +20,7 @@ import (
 	"wmco/applier/hosttest/folderhost"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/internal/cli"
 )
 
 // docFile describes the program to those who call it.
@@ -95,7 +96,7 @@ func TestEveryExitStatusIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, status := range []int{exitDone, exitDiffers, exitUsage, exitPartial, exitRolledBack, exitInterrupted} {
+	for _, status := range []int{cli.ExitDone, cli.ExitDiffers, cli.ExitUsage, cli.ExitPartial, cli.ExitRolledBack, cli.ExitInterrupted} {
 		if !strings.Contains(string(text), fmt.Sprintf("\n| %d |", status)) {
 			t.Errorf("%s does not tell of exit status %d", docFile, status)
 		}
@@ -169,11 +170,11 @@ func (m *docMachine) play(t *testing.T) {
 	first, sent := m.bundle(t, "level: 1\n")
 	second, resent := m.bundle(t, "level: 2\n")
 	m.blocks["manifest"] = string(first)
-	m.blocks["facts"] = m.run(t, exitDone, nil, "facts")
-	m.blocks["observe"] = m.run(t, exitDiffers, first, "observe")
-	m.blocks["apply"] = m.run(t, exitDone, sent, "apply")
-	m.blocks["dry-run"] = m.run(t, exitDone, resent, "apply", "--dry-run")
-	m.blocks["refused"] = m.run(t, exitUsage, second, "apply")
+	m.blocks["facts"] = m.run(t, cli.ExitDone, nil, "facts")
+	m.blocks["observe"] = m.run(t, cli.ExitDiffers, first, "observe")
+	m.blocks["apply"] = m.run(t, cli.ExitDone, sent, "apply")
+	m.blocks["dry-run"] = m.run(t, cli.ExitDone, resent, "apply", "--dry-run")
+	m.blocks["refused"] = m.run(t, cli.ExitUsage, second, "apply")
 }
 
 // bundle is a bundle as its manifest, and as an archive with all contents.

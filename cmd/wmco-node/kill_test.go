@@ -19,6 +19,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest/bundletest"
+	"wmco/internal/cli"
 )
 
 // program builds wmco-node once for a test.
@@ -81,7 +82,7 @@ func (s simulated) missing(t testing.TB, n bundletest.Node) []applier.Missing {
 func (s simulated) observe(t testing.TB, n bundletest.Node) applier.Observation {
 	t.Helper()
 	r := s.run(t, n.Archive(t, nil), "observe")
-	if r.status > exitDiffers {
+	if r.status > cli.ExitDiffers {
 		t.Fatalf("observe: %d, %s", r.status, r.stderr)
 	}
 	o, err := applier.DecodeObservation([]byte(r.stdout))

@@ -12,6 +12,7 @@ import (
 
 	"wmco/applier/hosttest/folderhost"
 	"wmco/bundle"
+	"wmco/internal/cli"
 )
 
 // machineCommand is for simulated machines only.
@@ -19,14 +20,14 @@ func machineCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "machine",
 		Short: "Make and boot a simulated machine (not on Windows)",
-		Long:  "Make a machine in the folder that --root names, and boot it." + exitHelp("0  done", "2  usage"),
+		Long:  "Make a machine in the folder that --root names, and boot it." + cli.ExitHelp("0  done", "2  usage"),
 	}
 	var factsFile string
 	create := &cobra.Command{
 		Use:   "create",
 		Short: "Make a machine with an empty drive",
 		Long: `Make a machine with an empty drive. Beside its folder C lies .machine with everything that is no file, and with
-behaviour.json, which says what goes wrong on it.` + exitHelp("0  done", "2  there is one already, or the facts cannot be read"),
+behaviour.json, which says what goes wrong on it.` + cli.ExitHelp("0  done", "2  there is one already, or the facts cannot be read"),
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.createMachine(factsFile) },
 	}
@@ -34,7 +35,7 @@ behaviour.json, which says what goes wrong on it.` + exitHelp("0  done", "2  the
 	boot := &cobra.Command{
 		Use:   "boot",
 		Short: "Boot the machine",
-		Long:  "Stop everything, let pending settings come into force, and start what starts by itself." + exitHelp("0  done", "2  there is no machine"),
+		Long:  "Stop everything, let pending settings come into force, and start what starts by itself." + cli.ExitHelp("0  done", "2  there is no machine"),
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.bootMachine(cmd.Context()) },
 	}

@@ -5,6 +5,7 @@ import (
 
 	"wmco/applier"
 	"wmco/bundle/archive"
+	"wmco/internal/cli"
 )
 
 func observeCommand(a *app) *cobra.Command {
@@ -14,7 +15,7 @@ func observeCommand(a *app) *cobra.Command {
 		Use:   "observe",
 		Short: "Print how this machine differs from the bundle on stdin",
 		Long: `Print facts, what apply would do, and which contents it would need, as one JSON value. stdin is a MANIFEST.json, or an
-archive as apply takes it. Nothing on the machine changes.` + exitHelp("0  the machine is as the bundle says", "1  it differs", "2  what came on stdin cannot be read"),
+archive as apply takes it. Nothing on the machine changes.` + cli.ExitHelp("0  the machine is as the bundle says", "1  it differs", "2  what came on stdin cannot be read"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.compare(f, func(e *applier.Engine, r *archive.Reader) (applier.Observation, error) {
@@ -29,12 +30,12 @@ archive as apply takes it. Nothing on the machine changes.` + exitHelp("0  the m
 
 // compareFlags are those of commands that compare.
 type compareFlags struct {
-	format format
+	format cli.Format
 	text   bool
 }
 
 func (f *compareFlags) add(cmd *cobra.Command) {
-	formatFlag(cmd, &f.format)
+	cli.AddFormat(cmd, &f.format, cli.JSON, cli.Text)
 	textFlag(cmd, &f.text)
 }
 
@@ -44,7 +45,7 @@ func verifyCommand(a *app) *cobra.Command {
 		Use:   "verify",
 		Short: "Print how this machine differs from the bundle on stdin, reading everything and asking every service",
 		Long: `As observe, but every file is read whatever is known of it, and every service is asked whether it is healthy.` +
-			exitHelp("0  the machine is as the bundle says, and healthy", "1  it is not", "2  what came on stdin cannot be read"),
+			cli.ExitHelp("0  the machine is as the bundle says, and healthy", "1  it is not", "2  what came on stdin cannot be read"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.compare(f, func(e *applier.Engine, r *archive.Reader) (applier.Observation, error) {
@@ -74,7 +75,7 @@ func (a *app) compare(f compareFlags, ask func(*applier.Engine, *archive.Reader)
 		return err
 	}
 	if !o.InSync || len(o.Unhealthy) > 0 {
-		return &exitError{status: exitDiffers}
+		return cli.Exit(cli.ExitDiffers)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"wmco/applier"
 	"wmco/bundle"
+	"wmco/internal/cli"
 )
 
 type runFlags struct {
@@ -29,7 +30,7 @@ func runCommand(a *app) *cobra.Command {
 		Short: "Keep this machine as the bundle that was applied last says",
 		Long: `Compare the machine with that bundle again and again, repair what differs from the contents that are kept here, take up or
 undo an application that was cut, and keep logs within their bounds.` +
-			exitHelp("0    asked to stop", "2    usage", "4    its own service was configured anew: started again, it runs with that", "130  interrupted"),
+			cli.ExitHelp("0    asked to stop", "2    usage", "4    its own service was configured anew: started again, it runs with that", "130  interrupted"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !f.service {
@@ -50,13 +51,13 @@ undo an application that was cut, and keep logs within their bounds.` +
 }
 
 // errRestart ends the program so that the service control manager starts it anew.
-var errRestart = &exitError{exitPartial, errors.New("the service of this program was configured anew")}
+var errRestart = &cli.ExitError{Status: cli.ExitPartial, Err: errors.New("the service of this program was configured anew")}
 
 // keep repairs until the context ends.
 func (a *app) keep(ctx context.Context, f runFlags) error {
 	log, closeLogs, err := a.openLogs(f.logDir)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
 	defer closeLogs()
 	e, err := a.engine("run")

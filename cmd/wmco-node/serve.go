@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier/session"
+	"wmco/internal/cli"
 )
 
 // idleLimit is how long a session waits for the next command: a caller that has lost its power hangs up without a word, and
@@ -21,7 +22,7 @@ func serveCommand(a *app) *cobra.Command {
 		Short: "Run the commands that come on stdin, one after another",
 		Long: `For callers that keep a connection: other commands of this program, each with its stdin, run in this process and do what
 they do in one of their own. It ends with stdin, or when nothing comes for a quarter of an hour. docs/node-program.md tells the frames in which words and streams come and go.` +
-			exitHelp("0    stdin ended, or nothing came any more", "2    what came on stdin is no session", "130  interrupted"),
+			cli.ExitHelp("0    stdin ended, or nothing came any more", "2    what came on stdin is no session", "130  interrupted"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context()) },
 	}
@@ -45,7 +46,7 @@ func (a *app) serve(ctx context.Context) error {
 	select {
 	case err := <-ended:
 		if err != nil {
-			return &exitError{exitUsage, err}
+			return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 		}
 		return nil
 	case <-idle.C:

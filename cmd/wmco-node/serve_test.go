@@ -12,6 +12,7 @@ import (
 	"wmco/applier/hosttest/bundletest"
 	"wmco/applier/hosttest/folderhost"
 	"wmco/applier/session"
+	"wmco/internal/cli"
 )
 
 // serving starts a program that serves, on a machine of its own.
@@ -64,29 +65,29 @@ func TestASessionRunsTheSameCommands(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"observe", n.Archive(t, nil), exitDiffers, `"inSync": false`},
-		{"apply", n.Archive(t, nil), exitUsage, `"result":"refused"`},
-		{"apply --dry-run", n.Archive(t, nil), exitDone, `"result":"planned"`},
-		{"apply", n.Archive(t, n.Needs(t)), exitDone, `"result":"applied"`},
-		{"apply", n.Archive(t, nil), exitDone, `"result":"same"`},
-		{"verify", n.Archive(t, nil), exitDone, `"inSync": true`},
-		{"facts", nil, exitDone, `"hostName"`},
-		{"observe", []byte("x"), exitUsage, ""},
-		{"dance", nil, exitUsage, ""},
-		{"cleanup", nil, exitDone, `"result":"applied"`},
+		{"observe", n.Archive(t, nil), cli.ExitDiffers, `"inSync": false`},
+		{"apply", n.Archive(t, nil), cli.ExitUsage, `"result":"refused"`},
+		{"apply --dry-run", n.Archive(t, nil), cli.ExitDone, `"result":"planned"`},
+		{"apply", n.Archive(t, n.Needs(t)), cli.ExitDone, `"result":"applied"`},
+		{"apply", n.Archive(t, nil), cli.ExitDone, `"result":"same"`},
+		{"verify", n.Archive(t, nil), cli.ExitDone, `"inSync": true`},
+		{"facts", nil, cli.ExitDone, `"hostName"`},
+		{"observe", []byte("x"), cli.ExitUsage, ""},
+		{"dance", nil, cli.ExitUsage, ""},
+		{"cleanup", nil, cli.ExitDone, `"result":"applied"`},
 	} {
 		status, stdout, stderr := served(t, c, step.stdin, strings.Fields(step.words)...)
 		if status != step.status || !strings.Contains(stdout, step.says) {
 			t.Errorf("%s: status %d, %s%s", step.words, status, stdout, stderr)
 		}
-		if (status == exitUsage) != (stderr != "") {
+		if (status == cli.ExitUsage) != (stderr != "") {
 			t.Errorf("%s: status %d and stderr %q", step.words, status, stderr)
 		}
 	}
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	if status := <-ended; status != exitDone {
+	if status := <-ended; status != cli.ExitDone {
 		t.Errorf("it ended with %d", status)
 	}
 }
@@ -95,11 +96,11 @@ func TestASessionRunsTheSameCommands(t *testing.T) {
 func TestAnIdleSessionIsInterrupted(t *testing.T) {
 	t.Parallel()
 	c, interrupt, ended := serving(t, time.Hour)
-	if status, _, stderr := served(t, c, nil, "facts"); status != exitDone {
+	if status, _, stderr := served(t, c, nil, "facts"); status != cli.ExitDone {
 		t.Fatal(stderr)
 	}
 	interrupt()
-	if status := <-ended; status != exitInterrupted {
+	if status := <-ended; status != cli.ExitInterrupted {
 		t.Errorf("it ended with %d", status)
 	}
 }
@@ -108,10 +109,10 @@ func TestAnIdleSessionIsInterrupted(t *testing.T) {
 func TestASessionThatNobodyUsesEnds(t *testing.T) {
 	t.Parallel()
 	c, _, ended := serving(t, 500*time.Millisecond)
-	if status, _, stderr := served(t, c, nil, "facts"); status != exitDone {
+	if status, _, stderr := served(t, c, nil, "facts"); status != cli.ExitDone {
 		t.Fatal(stderr)
 	}
-	if status := <-ended; status != exitDone {
+	if status := <-ended; status != cli.ExitDone {
 		t.Errorf("it ended with %d", status)
 	}
 }

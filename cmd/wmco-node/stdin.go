@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/bundle/archive"
+	"wmco/internal/cli"
 )
 
 // textFlag is for callers behind a shell that takes stdin for text: PowerShell decodes what it hands on to a program and
@@ -23,7 +24,7 @@ func (a *app) bundleIn(text bool) (*archive.Reader, error) { //nolint:revive // 
 	}
 	r, err := archive.NewReader(in)
 	if err != nil {
-		return nil, &exitError{exitUsage, fmt.Errorf("reading the bundle on stdin: %w", err)}
+		return nil, &cli.ExitError{Status: cli.ExitUsage, Err: fmt.Errorf("reading the bundle on stdin: %w", err)}
 	}
 	return r, nil
 }

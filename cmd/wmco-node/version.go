@@ -12,6 +12,7 @@ import (
 
 	"wmco/applier"
 	"wmco/bundle"
+	"wmco/internal/cli"
 )
 
 // versionAnswer is the JSON of `wmco-node version`.
@@ -30,7 +31,7 @@ func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program and the digest of its file",
-		Long:  "Print version, formats and the digest of the program's own file as JSON." + exitHelp("0  done"),
+		Long:  "Print version, formats and the digest of the program's own file as JSON." + cli.ExitHelp("0  done"),
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			digest, err := ownDigest()

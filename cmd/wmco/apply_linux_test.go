@@ -19,6 +19,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"wmco/applier"
+	"wmco/internal/cli"
 	"wmco/internal/sshtest"
 	"wmco/payload"
 )
@@ -156,19 +157,19 @@ func TestApplyVerifyAndDiffOverSSH(t *testing.T) {
 		do      func()
 		status  int
 	}{
-		{"before anything", "diff", nil, nil, exitDiffers},
-		{"a dry run", "apply", []string{"--dry-run"}, nil, exitDone},
-		{"it changed nothing", "verify", nil, nil, exitDiffers},
-		{"for real", "apply", nil, nil, exitDone},
-		{"nothing differs", "diff", nil, nil, exitDone},
-		{"all is well", "verify", nil, nil, exitDone},
-		{"again", "apply", []string{"-o", "json"}, nil, exitDone},
-		{"somebody edits a file", "verify", nil, func() { must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet-ca.crt`), nil, 0o600)) }, exitDiffers},
-		{"repaired", "apply", nil, nil, exitDone},
-		{"too costly", "apply", []string{"--max-impact", "none"}, func() { must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet.conf`), nil, 0o600)) }, exitUsage},
-		{"allowed", "apply", []string{"--max-impact", "restart"}, nil, exitDone},
-		{"another key of the host", "apply", nil, func() { o.servers[0].NewHostKeys(); o.servers[0].Restart() }, exitUnreachable},
-		{"the server is gone", "verify", nil, o.servers[0].Stop, exitUnreachable},
+		{"before anything", "diff", nil, nil, cli.ExitDiffers},
+		{"a dry run", "apply", []string{"--dry-run"}, nil, cli.ExitDone},
+		{"it changed nothing", "verify", nil, nil, cli.ExitDiffers},
+		{"for real", "apply", nil, nil, cli.ExitDone},
+		{"nothing differs", "diff", nil, nil, cli.ExitDone},
+		{"all is well", "verify", nil, nil, cli.ExitDone},
+		{"again", "apply", []string{"-o", "json"}, nil, cli.ExitDone},
+		{"somebody edits a file", "verify", nil, func() { must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet-ca.crt`), nil, 0o600)) }, cli.ExitDiffers},
+		{"repaired", "apply", nil, nil, cli.ExitDone},
+		{"too costly", "apply", []string{"--max-impact", "none"}, func() { must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet.conf`), nil, 0o600)) }, cli.ExitUsage},
+		{"allowed", "apply", []string{"--max-impact", "restart"}, nil, cli.ExitDone},
+		{"another key of the host", "apply", nil, func() { o.servers[0].NewHostKeys(); o.servers[0].Restart() }, cli.ExitUnreachable},
+		{"the server is gone", "verify", nil, o.servers[0].Stop, cli.ExitUnreachable},
 	} {
 		if step.do != nil {
 			step.do()
@@ -192,7 +193,7 @@ func TestMachinesThatFailDoNotKeepTheOthersFromTheirTurn(t *testing.T) {
 	o := newOverSSH(t, 3)
 	// Each server has its own key; ours opens the first.
 	got := o.wmco(t, "apply", append([]string{"-o", "json"}, o.hosts()...)...)
-	if got.status != exitUnreachable {
+	if got.status != cli.ExitUnreachable {
 		t.Errorf("status %d\n%s", got.status, got.stderr)
 	}
 	ends := map[string]string{}
@@ -227,22 +228,22 @@ func TestCommandsOverSSHRefuseWhatTheyCannotKnow(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "name the machines with --host"},
+		{nil, "name the hosts with --host"},
 		{[]string{"--host", "a b"}, "is no address"},
 		{[]string{"--host", host, "--host", host}, "named twice"},
 		{[]string{"--host", host, "--host", "10.0.0.1", "--node", "x"}, "go with one --host"},
 		{[]string{"--host", host, "--max-impact", "much"}, "none, restart, drain or reboot"},
 		{[]string{"--host", host, "--identity", "/nowhere"}, "reading --identity"},
 		{[]string{"--host", host, "--node-program", "/nowhere"}, "reading the node program"},
-		{[]string{"--host", host, "--instance", "10.9.9.9"}, "no Windows machine is called 10.9.9.9"},
+		{[]string{"--host", host, "--instance", "10.9.9.9"}, "no Windows host of the inputs has this name or address: 10.9.9.9"},
 		{[]string{"--host", "ssh://" + host}, "--host ssh://" + host + ": write [USER@]ADDR[:PORT], without a scheme"},
-		{[]string{"--host", host, "--parallel", "0"}, "--parallel 0: at least one machine"},
-		{[]string{"--host", host, "--confirm-within", "-1s"}, "--confirm-within -1s: a time from now on"},
-		{[]string{"--host", host, "--known-hosts", o.folder}, "is a directory; mend or remove the line that this names, or give another file with --known-hosts"},
+		{[]string{"--host", host, "--parallel", "0"}, "--parallel 0: must be at least 1"},
+		{[]string{"--host", host, "--confirm-within", "-1s"}, "--confirm-within -1s: must not be negative"},
+		{[]string{"--host", host, "--known-hosts", o.folder}, "is a directory; fix or remove this line, or give another file with --known-hosts"},
 		{[]string{"--host", host, "--known-hosts", o.write(t, "torn", "127.0.0.1 ssh-ed25519 AAAA\n")}, "torn:1: "},
 	} {
 		got := o.wmco(t, "apply", tt.args...)
-		if got.status != exitUsage || !strings.Contains(got.stderr, tt.want) {
+		if got.status != cli.ExitUsage || !strings.Contains(got.stderr, tt.want) {
 			t.Errorf("%v: status %d, %q", tt.args, got.status, got.stderr)
 		}
 	}

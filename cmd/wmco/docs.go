@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,11 +21,11 @@ func docsCommand(root *cobra.Command) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], modeFolder); err != nil {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fmt.Errorf("writing documentation: %w", err)
 			}
 			for name, text := range map[string]string{"cli.md": commandDocs(root), "node-layout.md": layoutDocs(), "payload.md": payloadDocs()} {
-				if err := os.WriteFile(filepath.Join(args[0], name), []byte(text), modeFile); err != nil {
+				if err := os.WriteFile(filepath.Join(args[0], name), []byte(text), 0o644); err != nil {
 					return fmt.Errorf("writing documentation: %w", err)
 				}
 			}
@@ -44,7 +45,7 @@ func commandDocs(root *cobra.Command) string {
 		}
 		for _, c := range append([]*cobra.Command{cmd}, cmd.Commands()...) {
 			c.InitDefaultHelpFlag()
-			fmt.Fprintf(&out, "\n## %s\n\n```\n%s\n\n%s```\n", c.CommandPath(), firstNonEmpty(c.Long, c.Short), c.UsageString())
+			fmt.Fprintf(&out, "\n## %s\n\n```\n%s\n\n%s```\n", c.CommandPath(), cmp.Or(c.Long, c.Short), c.UsageString())
 		}
 	}
 	return out.String()
@@ -111,5 +112,5 @@ func layoutRow(r render.Row) string {
 	}
 	platforms := joinBy(r.Platforms, func(p render.Platform) string { return string(p) }, ", ")
 	from := joinBy(r.Causes, func(o render.Origin) string { return string(o) }, ", ")
-	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, r.Layer, stage, r.Impact, firstNonEmpty(platforms, "all"), from)
+	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, r.Layer, stage, r.Impact, cmp.Or(platforms, "all"), from)
 }

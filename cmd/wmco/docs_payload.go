@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -64,7 +65,7 @@ func executableTable() string {
 		if e.Name == payload.Agent {
 			path, version = payload.AgentPattern(), "ours"
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | `%s` | %s |\n", e.Name, e.Component, e.Module, version, path, firstNonEmpty(strings.Join(e.Platforms, ", "), "all"))
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | `%s` | %s |\n", e.Name, e.Component, e.Module, version, path, cmp.Or(strings.Join(e.Platforms, ", "), "all"))
 	}
 	return out.String()
 }
@@ -77,7 +78,7 @@ func componentTable() string {
 		if c.Name == payload.Ours {
 			variables = []string{payload.OurVersion + "=<git describe>"}
 		}
-		fmt.Fprintf(&out, "| %s | `%s` | %s |\n", c.Name, strings.Join(variables, "` `"), dash(strings.Join(c.Debug, " ")))
+		fmt.Fprintf(&out, "| %s | `%s` | %s |\n", c.Name, strings.Join(variables, "` `"), cmp.Or(strings.Join(c.Debug, " "), "-"))
 	}
 	return out.String()
 }

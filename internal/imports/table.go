@@ -55,7 +55,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "payload/store",
-		imports: []string{"payload", "bundle"},
+		imports: []string{"payload", "bundle", "bundle/archive"},
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
@@ -74,7 +74,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "render/review",
-		imports: []string{"render", "bundle"},
+		imports: []string{"render", "bundle", "internal/count"},
 		never:   join(cluster, remote),
 	},
 	{
@@ -84,7 +84,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "applier",
-		imports: []string{"bundle", "bundle/archive"},
+		imports: []string{"bundle", "bundle/archive", "internal/count"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
@@ -129,7 +129,7 @@ var table = []rule{
 	{
 		pkg: "cmd/wmco-node",
 		// folderhost is what the program works on where it is not on Windows.
-		imports: []string{"applier", "applier/agent", "applier/hosttest/folderhost", "applier/session", "applier/hosttest/simulation", "applier/winhost", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/agent", "applier/hosttest/folderhost", "applier/session", "applier/hosttest/simulation", "applier/winhost", "bundle", "bundle/archive", "internal/cli", "internal/count"},
 		never:   join(rendering, remote),
 	},
 	{
@@ -138,15 +138,33 @@ var table = []rule{
 		never:   []string{"applier/..."},
 	},
 	{
+		pkg:     "controller/desired",
+		imports: []string{"controller/gather", "controller/gather/objects", "render", "bundle", "bundle/archive", "payload", "payload/store"},
+		never:   []string{"applier/..."},
+	},
+	{
 		pkg: "controller",
 		imports: []string{
-			"controller/gather", "render", "bundle", "bundle/archive", "payload", "payload/store", "applier",
+			"controller/desired", "controller/gather", "render", "bundle", "bundle/archive", "payload", "payload/store", "applier",
 		},
 		never: []string{"cmd/...", "applier/remote/..."},
 	},
 	{pkg: "cmd", anything: true},
 	{pkg: "deploy", anything: true},
 	{pkg: "golden", anything: true},
+	{
+		pkg:  "internal/cli",
+		only: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/inconshreveable/mousetrap"},
+	},
+	{
+		pkg:  "internal/count",
+		only: []string{},
+	},
+	{
+		pkg:     "internal/golden",
+		imports: []string{"controller/desired", "controller/gather", "controller/gather/objects", "render", "render/preview", "render/review", "bundle"},
+		never:   []string{"applier/..."},
+	},
 	{pkg: "internal", anything: true},
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
-	"wmco/golden"
+	"wmco/internal/golden"
 	"wmco/render/preview"
 )
 
@@ -32,23 +32,19 @@ func TestPreviewsReadBackAsTheirBundles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := c.Gather(t.Context(), dir)
+		hosts, err := c.Read(t.Context(), dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		options, err := c.Options(t.Context(), dir)
+		list, _, err := c.Render(hosts)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, _, err := c.Render(r, options)
+		files, err := golden.Files(list, preview.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree, err := golden.Tree(list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		roots := preview.Roots(tree)
+		roots := preview.Roots(golden.Tree(files))
 		for _, node := range list {
 			b, err := preview.Read(roots[node.Node.ID()])
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/internal/count"
 	"wmco/render"
 )
 
@@ -32,11 +33,11 @@ func (r Review) Text() string {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "%s\n%s: %s\n", strings.Join(g.Nodes, ", "), plural(len(g.Changes), "change"), g.cost())
+		fmt.Fprintf(&out, "%s\n%s: %s\n", strings.Join(g.Nodes, ", "), count.Of(len(g.Changes), "change"), g.cost())
 		for _, c := range g.Changes {
 			fmt.Fprintf(&out, "\n  %s %s  [%s]%s\n", sign(c.Action), c.Entry, cost(c.Impact, c.Restarts), because(c.Causes))
 			if note := warning(c); note != "" {
-				fmt.Fprintf(&out, "      mind: %s\n", note)
+				fmt.Fprintf(&out, "      warning: %s\n", note)
 			}
 			out.WriteString(indent(Unified(c), "      "))
 		}
@@ -45,7 +46,7 @@ func (r Review) Text() string {
 	return out.String()
 }
 
-// warning is what a reviewer should know of a removal.
+// warning returns what a reviewer should know about a removal.
 func warning(c bundle.Change) string {
 	if c.Action != bundle.ActionRemove {
 		return ""
@@ -54,7 +55,7 @@ func warning(c bundle.Change) string {
 	return row.Removal
 }
 
-// rest tells of the nodes that are on one side only, and of those that stay as they are.
+// rest lists the nodes that are on one side only, and those that do not change.
 func (r Review) rest(before string) string {
 	var out strings.Builder
 	for _, line := range []struct {
@@ -108,13 +109,6 @@ func join(refs []bundle.Ref) string {
 		names[i] = r.String()
 	}
 	return strings.Join(names, ", ")
-}
-
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }
 
 // Unified is the difference of a change line by line: of the text for files and environments, of the definition for

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/internal/cli"
 )
 
 // threeEnds are machines of which the first works, the second has a kubelet that does not start, and the third is gone.
@@ -59,7 +60,7 @@ func kinds(t *testing.T, stdout string) map[string][]string {
 func TestEventsOfManyMachinesEachSayWhoseTheyAre(t *testing.T) {
 	o := threeEnds(t)
 	got := o.wmco(t, "apply", append([]string{"-o", "json"}, o.hosts()...)...)
-	if got.status != exitRolledBack {
+	if got.status != cli.ExitRolledBack {
 		t.Errorf("status %d\n%s", got.status, got.stderr)
 	}
 	hosts := o.addresses()
@@ -100,7 +101,7 @@ func (o *overSSH) watched(t *testing.T) (status int, kept []string) {
 func TestATerminalShowsWhatBecameOfEachMachine(t *testing.T) {
 	o := threeEnds(t)
 	// Met before, so that nothing is said of their host keys.
-	if got := o.wmco(t, "verify", o.hosts()...); got.status != exitUnreachable {
+	if got := o.wmco(t, "verify", o.hosts()...); got.status != cli.ExitUnreachable {
 		t.Fatalf("status %d\n%s", got.status, got.stderr)
 	}
 	status, kept := o.watched(t)
@@ -108,16 +109,16 @@ func TestATerminalShowsWhatBecameOfEachMachine(t *testing.T) {
 		"win-0  applied ... done!",
 		"win-1  rolled back ... fail!",
 		"win-1 rolled back: start service kubelet: starting service kubelet: the program ended at once (Windows error 1067)",
-		"win-2  reaching it ... fail!",
+		"win-2  connecting ... fail!",
 		"win-2 connecting to win-2: connection refused",
 	}
-	if diff := cmp.Diff(want, kept); diff != "" || status != exitRolledBack {
+	if diff := cmp.Diff(want, kept); diff != "" || status != cli.ExitRolledBack {
 		t.Errorf("status %d (-want +got):\n%s", status, diff)
 	}
 	for _, s := range o.servers {
 		s.Stop()
 	}
-	if status, kept = o.watched(t); status != exitUnreachable || len(kept) != 6 {
+	if status, kept = o.watched(t); status != cli.ExitUnreachable || len(kept) != 6 {
 		t.Errorf("without any machine: status %d, %q", status, kept)
 	}
 }

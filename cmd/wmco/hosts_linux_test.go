@@ -18,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/internal/cli"
 	"wmco/internal/sshtest"
 )
 
@@ -122,7 +123,7 @@ func TestASilentMachineHoldsNobodyUp(t *testing.T) {
 		t.Error("a silent machine holds the other up")
 	}
 	end()
-	if status := <-done; status != exitUnreachable {
+	if status := <-done; status != cli.ExitUnreachable {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
 }
@@ -136,14 +137,14 @@ func TestWhatAMachineSaysOfItselfIsRefusedForItAlone(t *testing.T) {
 
 	applied := o.wmco(t, "apply", append([]string{"-o", "json"}, o.hosts()...)...)
 	ends := kinds(t, applied.stdout)
-	if applied.status != exitUsage || !slices.Contains(ends[hosts[0]], "result") || !cmp.Equal(ends[hosts[1]], []string{"failure"}) || !slices.Contains(ends[hosts[2]], "result") {
+	if applied.status != cli.ExitUsage || !slices.Contains(ends[hosts[0]], "result") || !cmp.Equal(ends[hosts[1]], []string{"failure"}) || !slices.Contains(ends[hosts[2]], "result") {
 		t.Errorf("status %d, %v\n%s", applied.status, ends, applied.stderr)
 	}
 	if _, err := os.Stat(o.servers[1].Path(`C:\k\kubelet.conf`)); err == nil {
 		t.Error("a machine that is refused was written to")
 	}
 	facts := filepath.Join(o.folder, "win-1.json") // what it was created with
-	if got := o.wmco(t, "verify", append([]string{"--facts", facts}, o.hosts()[2:4]...)...); got.status != exitDiffers || strings.Contains(got.stderr, "Facts") {
+	if got := o.wmco(t, "verify", append([]string{"--facts", facts}, o.hosts()[2:4]...)...); got.status != cli.ExitDiffers || strings.Contains(got.stderr, "Facts") {
 		t.Errorf("with --facts: status %d\n%s", got.status, got.stderr)
 	}
 	for _, command := range []string{"verify", "diff"} {
@@ -159,7 +160,7 @@ func TestWhatAMachineSaysOfItselfIsRefusedForItAlone(t *testing.T) {
 			}
 		}
 		want := []string{hosts[1] + " FactsInvalid", hosts[2] + " FactsUnmatched", hosts[2] + " FactsUnknown"}
-		if diff := cmp.Diff(want, told); diff != "" || got.status != exitUsage {
+		if diff := cmp.Diff(want, told); diff != "" || got.status != cli.ExitUsage {
 			t.Errorf("%s: status %d (-want +got):\n%s", command, got.status, diff)
 		}
 	}
@@ -176,7 +177,7 @@ func TestANodesBundleGoesToNoStranger(t *testing.T) {
 		"status:\n  addresses:\n  - {type: InternalIP, address: "+host+"}\n")
 	says(t, o.servers[0], map[string]any{"addresses": []string{"10.9.9.9"}, "hostName": "stranger"})
 	got := o.wmco(t, "apply", o.hosts()...)
-	if got.status != exitUsage || !strings.Contains(got.stderr, "FactsUnmatched") {
+	if got.status != cli.ExitUsage || !strings.Contains(got.stderr, "FactsUnmatched") {
 		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
 	}
 	if _, err := os.Stat(o.servers[0].Path(`C:\k\kubelet.conf`)); err == nil {
@@ -213,7 +214,7 @@ func TestRefusedInputsTouchNoMachine(t *testing.T) {
 	starts := len(o.servers[0].Starts())
 	bad := o.write(t, "settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: windows-machine-config\n  namespace: openshift-windows-machine-config-operator\ndata:\n  config.yaml: |\n    nonsense: true\n")
 	got := o.wmco(t, "apply", append([]string{"--from", bad}, o.hosts()...)...)
-	if got.status != exitUsage || !strings.Contains(got.stderr, "no machine is touched") || !strings.Contains(got.stderr, "nonsense") {
+	if got.status != cli.ExitUsage || !strings.Contains(got.stderr, "no host is changed") || !strings.Contains(got.stderr, "nonsense") {
 		t.Errorf("status %d\n%s", got.status, got.stderr)
 	}
 	if now := len(o.servers[0].Starts()); now != starts {
@@ -230,7 +231,7 @@ func TestAnInterruptedCommandSaysThatNothingChanged(t *testing.T) {
 		var stderr bytes.Buffer
 		args := append([]string{command, "--identity", o.servers[0].KeyFile}, o.hosts()...)
 		status := run(ctx, o.app(io.Discard, &stderr), o.line(args))
-		if status != exitInterrupted || !strings.HasSuffix(stderr.String(), "wmco: interrupted, no machine was changed\n") {
+		if status != cli.ExitInterrupted || !strings.HasSuffix(stderr.String(), "wmco: interrupted, no host was changed\n") {
 			t.Errorf("%s: status %d\n%s", command, status, &stderr)
 		}
 	}
@@ -250,7 +251,7 @@ func TestMachinesThatAreRebootedAreToldSo(t *testing.T) {
 		{[]string{"--reboot"}, "rebooting: apply again when it is back"},
 	} {
 		got := o.wmco(t, "apply", append(want.flags, o.hosts()[2*i:2*i+2]...)...)
-		if got.status != exitPartial || !strings.Contains(got.stdout, want.text) {
+		if got.status != cli.ExitPartial || !strings.Contains(got.stdout, want.text) {
 			t.Errorf("%v: status %d\n%s\n%s", want.flags, got.status, got.stdout, got.stderr)
 		}
 	}
@@ -260,14 +261,14 @@ func TestTheEndOfEachMachineSaysWhatToDo(t *testing.T) {
 	o := threeEnds(t)
 	got := o.wmco(t, "apply", o.hosts()...)
 	want := "\n" + o.addresses()[1] + ": rolled back: start service kubelet: starting service kubelet: the program ended at once (Windows error 1067)\n" +
-		`  fix: look into the service's log under C:\var\log on the machine, mend the inputs, apply again` + "\n" + o.addresses()[2] + ": connecting to"
+		`  fix: read the log of the service under C:\var\log on the host, fix the inputs and apply again` + "\n" + o.addresses()[2] + ": connecting to"
 	if !strings.Contains(got.stderr, want) {
 		t.Errorf("want %s\ngot %s", want, got.stderr)
 	}
 	must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet.conf`), nil, 0o600))
 	got = o.wmco(t, "apply", append([]string{"--max-impact", "none"}, o.hosts()[:2]...)...)
-	want = ": the plan has impact restart, allowed is none\n  fix: apply when the machine may be disturbed so much, with --max-impact restart\n"
-	if got.status != exitUsage || !strings.HasSuffix(got.stderr, want) {
+	want = ": the plan has impact restart, allowed is none\n  fix: allow it with --max-impact restart\n"
+	if got.status != cli.ExitUsage || !strings.HasSuffix(got.stderr, want) {
 		t.Errorf("status %d, want %s\ngot %s", got.status, want, got.stderr)
 	}
 }
@@ -330,7 +331,7 @@ func (d *door) lead(c net.Conn) {
 func TestConfirmingIsTriedUntilItWorks(t *testing.T) {
 	o := newOverSSH(t, 1)
 	d := newDoor(t, o.servers[0].Address)
-	stderr := &watchedOutput{want: "reaching it anew"}
+	stderr := &watchedOutput{want: "reconnecting to confirm"}
 	stderr.seen = func() {
 		d.shut()
 		time.AfterFunc(3*time.Second, d.open)
@@ -340,10 +341,10 @@ func TestConfirmingIsTriedUntilItWorks(t *testing.T) {
 	status := run(t.Context(), o.app(&stdout, stderr), o.line([]string{
 		"apply", "--identity", o.servers[0].KeyFile, "--confirm-within", "30s", "--instance", host, "--host", o.servers[0].User + "@" + d.address,
 	}))
-	if status != exitDone || !strings.Contains(stdout.String(), string(applier.ResultApplied)) {
+	if status != cli.ExitDone || !strings.Contains(stdout.String(), string(applier.ResultApplied)) {
 		t.Errorf("status %d\n%s\n%s", status, &stdout, stderr)
 	}
-	if n := strings.Count(stderr.String(), "confirming, tried again and again: "); n != 1 || !strings.Contains(stderr.String(), "; fix: check the address, that the machine runs") {
+	if n := strings.Count(stderr.String(), "confirming, retried every second: "); n != 1 || !strings.Contains(stderr.String(), "; fix: check the address, that the machine runs") {
 		t.Errorf("told %d times\n%s", n, stderr)
 	}
 }
