@@ -21,8 +21,8 @@ var (
 	mention  = regexp.MustCompile("`([A-Z][A-Za-z]+)`")
 )
 
-// TestExamplesOfTheMirrorsPage renders each example of docs/mirrors.md and holds the page to what comes out: every
-// hosts file, and every finding.
+// TestExamplesOfTheMirrorsPage renders each example of docs/mirrors.md and compares the page with every hosts file and
+// finding.
 func TestExamplesOfTheMirrorsPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/mirrors.md")
 	if err != nil {
@@ -37,7 +37,7 @@ func TestExamplesOfTheMirrorsPage(t *testing.T) {
 	}
 }
 
-// untilHeading cuts an example at the next heading of the page; a comment in a block is no heading.
+// untilHeading returns an example up to the next heading of the page; a comment in a block is no heading.
 func untilHeading(text string) string {
 	for _, heading := range []string{"\n## ", "\n### "} {
 		if i := strings.Index(text, heading); i >= 0 {

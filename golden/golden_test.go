@@ -27,7 +27,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the goldens, then fail")
 
-// caseDirs are the folders of a kind that hold a case.
+// caseDirs returns the folders of a kind that have a case.
 func caseDirs(t testing.TB, kind string) []string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(kind, "*", golden.CaseFile))
@@ -62,7 +62,7 @@ func readAll(t testing.TB, dir string) *desired.Hosts {
 	return read(t, dir, load(t, dir))
 }
 
-// renderTree renders a case as it is kept.
+// renderTree renders a case as want/ has it.
 func renderTree(t testing.TB, dir string, c golden.Case) (map[string][]byte, bundle.Findings) {
 	t.Helper()
 	list, findings, err := c.Render(read(t, dir, c))
@@ -300,7 +300,7 @@ func TestNoGoldenHoldsASecret(t *testing.T) {
 			for path, data := range tree {
 				for _, secret := range []string{"not-a-secret", "example-password", "example%25password", "example%password", "not a key", "PRIVATE KEY"} {
 					if strings.Contains(string(data), secret) {
-						t.Errorf("%s/%s holds %q", dir, path, secret)
+						t.Errorf("%s/%s has %q", dir, path, secret)
 					}
 				}
 			}

@@ -16,8 +16,8 @@ import (
 	"wmco/render/machines"
 )
 
-// machineSets are the MachineSets of golden/machines: for every platform, one made from a MachineSet of Linux machines
-// (worker.yaml), one from the Windows MachineSet that the cluster has already, and one from flags alone.
+// machineSets are the MachineSets of golden/machines: for every platform, one made from a MachineSet of Linux Machines
+// (worker.yaml), one from the Windows MachineSet of the cluster, and one from flags only.
 var machineSets = map[machines.Platform]map[string]machines.Options{
 	machines.AWS: {
 		"from-worker": {
@@ -96,7 +96,7 @@ func machinesCluster(t *testing.T, p machines.Platform, paths ...string) machine
 	return c
 }
 
-// machinesOf makes every file of a platform's goldens.
+// machinesOf returns every file of a platform's goldens.
 func machinesOf(t *testing.T, p machines.Platform) map[string][]byte {
 	t.Helper()
 	key, err := os.ReadFile(filepath.Join("machines", "key.pub"))
@@ -109,7 +109,7 @@ func machinesOf(t *testing.T, p machines.Platform) map[string][]byte {
 	}
 	tree := map[string][]byte{"userdata.ps1": []byte(script), "secret.yaml": manifest(t, machines.Secret(script))}
 	var with []string
-	if p != machines.AWS { // the one cluster that has a worker MachineSet of Linux already
+	if p != machines.AWS { // the one example cluster with a worker MachineSet of Linux
 		with = append(with, filepath.Join("machines", p.Flag(), "worker.yaml"))
 	}
 	for name, o := range machineSets[p] {
@@ -144,7 +144,7 @@ func manifest(t *testing.T, m machines.Manifest) []byte {
 	return text
 }
 
-func TestMachinesAreTheirGoldens(t *testing.T) {
+func TestMachines(t *testing.T) {
 	for _, p := range machines.Platforms() {
 		t.Run(p.Flag(), func(t *testing.T) {
 			want := machinesOf(t, p)
@@ -158,7 +158,7 @@ func TestMachinesAreTheirGoldens(t *testing.T) {
 	}
 }
 
-// TestMachineManifests holds the manifests against what a cluster would hold them against.
+// TestMachineManifests checks the manifests against the types of a cluster.
 func TestMachineManifests(t *testing.T) {
 	all := clusterObjects(t, "machines")
 	if want := len(machines.Platforms()) * 4; len(all) < want {
@@ -168,7 +168,7 @@ func TestMachineManifests(t *testing.T) {
 	checkProviders(t, all)
 }
 
-// TestUserDataOpensThePortsOfEveryBundle: the node finds the rules as it wants them, by the same names.
+// TestUserDataOpensThePortsOfEveryBundle: the firewall rules of user data are those of bundles.
 func TestUserDataOpensThePortsOfEveryBundle(t *testing.T) {
 	for name, b := range bundles(t, readAll(t, filepath.Join("cases", "aws"))) {
 		byName := cmpopts.SortSlices(func(a, b bundle.FirewallRule) bool { return a.Name < b.Name })

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"wmco-node": main})
 }
 
-// TestCommandLine runs the scripts of golden/cli-node: commands on a simulated machine, their output and exit status.
+// TestCommandLine runs the scripts of golden/cli-node: commands on a simulated host, their output and exit status.
 func TestCommandLine(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", "golden"))
 	if err != nil {
@@ -67,7 +67,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// ship writes the bundle of a folder with a golden.yaml, as a machine reads it: ship FOLDER manifest|archive FILE.
+// ship writes the bundle of a folder with a golden.yaml, as a host reads it: ship FOLDER manifest|archive FILE.
 // The environment's DIGEST is the bundle's then.
 func ship(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
@@ -102,7 +102,7 @@ func ship(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), out.Bytes(), 0o600))
 }
 
-// truncate leaves the beginning of a file: truncate FILE PERCENT.
+// truncate keeps the beginning of a file: truncate FILE PERCENT.
 func truncate(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: truncate file percent")

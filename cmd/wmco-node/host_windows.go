@@ -10,7 +10,7 @@ import (
 	"wmco/bundle"
 )
 
-// platformCommands adds nothing: there is one machine.
+// platformCommands adds nothing: the host is this one.
 func platformCommands(*cobra.Command, *app) {}
 
 func openHost(string) (applier.Host, error) { return winhost.New(), nil }

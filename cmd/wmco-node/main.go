@@ -1,8 +1,8 @@
-// Command wmco-node is the program on a Windows node: it compares the machine with a bundle and makes it so, once and over
-// SSH or for good as a service. It reads stdin, prints JSON and decides nothing that is not in the bundle.
+// Command wmco-node is the program on a Windows node: it compares the host with a bundle and applies the bundle, once over
+// SSH or continuously as a service. It reads stdin, prints JSON and decides nothing that is not in the bundle.
 //
-// On other systems it works on a machine that lies in a folder (--root, or WMCO_NODE_ROOT in the environment), for demos
-// and tests.
+// On other systems it works on a simulated host in a folder (--root, or WMCO_NODE_ROOT in the environment), for demos and
+// tests.
 package main
 
 import (
@@ -27,7 +27,7 @@ var version = "devel"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	cobra.MousetrapHelpText = "" // nobody double-clicks it: the parent process need not be looked at
+	cobra.MousetrapHelpText = "" // it is not started from Explorer, so the parent process is not inspected
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, clock: clock{}, version: version, root: os.Getenv("WMCO_NODE_ROOT"), idle: idleLimit}
 	os.Exit(run(ctx, a, os.Args[1:]))
 }
@@ -40,11 +40,11 @@ type app struct {
 	clock  applier.Clock
 	// version is of this program.
 	version string
-	// root is the folder of a simulated machine.
+	// root is the folder of a simulated host.
 	root string
 	// idle is how long a session waits for the next command.
 	idle time.Duration
-	// host is the machine, once a command has opened it.
+	// host is set once a command has opened it.
 	host applier.Host
 }
 
@@ -79,8 +79,8 @@ func exitStatus(err error) int {
 func rootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "wmco-node",
-		Short: "Compare this machine with a bundle, and make it so",
-		Long: `wmco-node is on the Windows nodes of a cluster. Its commands read a bundle from stdin and print JSON; wmco and the
+		Short: "Compare this host with a bundle, and apply it",
+		Long: `wmco-node runs on the Windows nodes of a cluster. Its commands read a bundle from stdin and print JSON; wmco and the
 operator call them over SSH, and people can too.`,
 	}
 	root.SetIn(a.stdin)
@@ -91,7 +91,7 @@ operator call them over SSH, and people can too.`,
 	return root
 }
 
-// engine is the applier for this machine. doing is what it says to those who find the machine locked.
+// engine returns the applier for this host. Doing is shown to other runs that find the host locked.
 func (a *app) engine(doing string) (*applier.Engine, error) {
 	var err error
 	if a.host, err = openHost(a.root); err != nil {

@@ -9,15 +9,16 @@ import (
 	"wmco/internal/count"
 )
 
+// emitter returns what prints events.
 func (a *app) emitter(f cli.Format) func(applier.Event) {
 	if f == cli.Text {
-		return a.tell
+		return a.printEvent
 	}
 	return a.emit
 }
 
-// tell prints an event for people.
-func (a *app) tell(e applier.Event) {
+// printEvent prints an event for people.
+func (a *app) printEvent(e applier.Event) {
 	switch e.Event {
 	case applier.EventReceived:
 		fmt.Fprintf(a.stdout, "received %s\n", e.Content.Short())

@@ -20,10 +20,10 @@ type versionAnswer struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	// Schema is the newest manifest that the program reads, Answers the format that it prints.
+	// Schema is the newest format of manifests that the program reads, Answers the format that it prints.
 	Schema  int `json:"bundleSchema"`
 	Answers int `json:"answerSchema"`
-	// Digest is of the program's own file: who put it there can tell whether it arrived whole.
+	// Digest is of the program's own file: whoever copied it can check that it is complete.
 	Digest bundle.Digest `json:"digest"`
 }
 

@@ -24,7 +24,7 @@ import (
 	"wmco/payload"
 )
 
-// overSSH are simulated machines behind SSH servers, and a cluster that knows them.
+// overSSH are simulated hosts behind SSH servers, and a cluster with these as instances.
 type overSSH struct {
 	servers []*sshtest.Server
 	node    string
@@ -68,13 +68,13 @@ func TestMain(m *testing.M) {
 	testscript.Main(tidy{m}, map[string]func(){"wmco": main})
 }
 
-func newOverSSH(t *testing.T, machines int) *overSSH {
+func newOverSSH(t *testing.T, count int) *overSSH {
 	t.Helper()
 	must(t, programs.get())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // what wmco keeps for its next run
 	o := &overSSH{folder: t.TempDir(), node: programs.node}
 	instances := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: windows-instances\n  namespace: openshift-windows-machine-config-operator\ndata:\n"
-	for i := range machines {
+	for i := range count {
 		s := programs.Start(t, sshtest.Options{})
 		host, _, _ := net.SplitHostPort(s.Address)
 		o.create(t, s, fmt.Sprintf("win-%d", i), host)
@@ -114,7 +114,7 @@ type answer struct {
 	stdout, stderr string
 }
 
-// wmco runs a command line for the cluster, with the key of the first machine.
+// wmco runs a command line for the cluster, with the key of the first host.
 func (o *overSSH) wmco(t *testing.T, command string, args ...string) answer {
 	t.Helper()
 	return o.run(t, strings.NewReader(""), append([]string{command, "--identity", o.servers[0].KeyFile}, args...))
@@ -162,7 +162,7 @@ func TestApplyVerifyAndDiffOverSSH(t *testing.T) {
 		{"it changed nothing", "verify", nil, nil, cli.ExitDiffers},
 		{"for real", "apply", nil, nil, cli.ExitDone},
 		{"nothing differs", "diff", nil, nil, cli.ExitDone},
-		{"all is well", "verify", nil, nil, cli.ExitDone},
+		{"healthy", "verify", nil, nil, cli.ExitDone},
 		{"again", "apply", []string{"-o", "json"}, nil, cli.ExitDone},
 		{"somebody edits a file", "verify", nil, func() { must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet-ca.crt`), nil, 0o600)) }, cli.ExitDiffers},
 		{"repaired", "apply", nil, nil, cli.ExitDone},
@@ -189,9 +189,9 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestMachinesThatFailDoNotKeepTheOthersFromTheirTurn(t *testing.T) {
+func TestHostsThatFailDoNotStopOthers(t *testing.T) {
 	o := newOverSSH(t, 3)
-	// Each server has its own key; ours opens the first.
+	// Each server has its own key; only that of the first is given.
 	got := o.wmco(t, "apply", append([]string{"-o", "json"}, o.hosts()...)...)
 	if got.status != cli.ExitUnreachable {
 		t.Errorf("status %d\n%s", got.status, got.stderr)
@@ -221,7 +221,7 @@ func TestMachinesThatFailDoNotKeepTheOthersFromTheirTurn(t *testing.T) {
 	}
 }
 
-func TestCommandsOverSSHRefuseWhatTheyCannotKnow(t *testing.T) {
+func TestInvalidFlagsAreRefused(t *testing.T) {
 	o := newOverSSH(t, 1)
 	host := o.servers[0].User + "@" + o.servers[0].Address
 	for _, tt := range []struct {

@@ -51,16 +51,16 @@ func commandDocs(root *cobra.Command) string {
 	return out.String()
 }
 
-// layoutDocs is the catalog as a person looks things up in it.
+// layoutDocs is the catalog, for reference.
 func layoutDocs() string {
 	var out strings.Builder
 	out.WriteString(`# What is on a Windows node
 
-Generated from the catalog (` + "`render/catalog.go`, `make generate`" + `). Nothing reaches a node that has no row here.
+Generated from the catalog (` + "`render/catalog.go`, `make generate`" + `). Nothing is installed on a node that has no row here.
 
 * **Layer**: ` + "`cluster`" + ` entries are the same for every node of a platform and stage, ` + "`node`" + ` entries are a node's own.
-* **Stage**: ` + "`join`" + ` entries are there from first contact on, ` + "`joined`" + ` ones follow when the node exists and its facts are known.
-* **Impact**: what a change of the entry costs: ` + "`none` < `restart` (of the services that read it) < `drain` < `reboot`" + `.
+* **Stage**: ` + "`join`" + ` entries are installed at first contact, ` + "`joined`" + ` entries when the node exists and its facts are known.
+* **Impact**: the cost of a change of the entry: ` + "`none` < `restart` (of the services that read it) < `drain` < `reboot`" + `.
 * **From**: the input objects that cause it.
 `)
 	for _, section := range layoutSections() {
@@ -81,7 +81,7 @@ func layoutSections() []layoutSection {
 		{"Executables", []bundle.EntryKind{bundle.KindPayload}},
 		{"Folders", []bundle.EntryKind{bundle.KindDirectory}},
 		{"State that programs on the node keep", []bundle.EntryKind{bundle.KindState}},
-		{"The machine", []bundle.EntryKind{
+		{"The host", []bundle.EntryKind{
 			bundle.KindVariable, bundle.KindEnvironment, bundle.KindTrustedCA, bundle.KindRoute, bundle.KindFeature, bundle.KindFirewall,
 			bundle.KindExclusion, bundle.KindEndpoint, bundle.KindNetwork, bundle.KindHostName,
 		}},

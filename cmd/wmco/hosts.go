@@ -199,7 +199,7 @@ func moreSevere(a, b int) int {
 	return cli.ExitDone
 }
 
-// hostStatus returns the status of an error of a host: unreachable, unless it tells more. Unknown is the status of a command
+// hostStatus returns the status of an error of a host: unreachable, unless the error says otherwise. Unknown is the status of a command
 // whose end is not known.
 func hostStatus(err error, unknown int) int {
 	var interrupted *remote.InterruptedError

@@ -68,7 +68,7 @@ func add(t *testing.T, socket, keyFile string) {
 	}
 }
 
-func TestTheKeysOfSSHAgentOpenMachines(t *testing.T) {
+func TestLoginWithTheKeysOfSSHAgent(t *testing.T) {
 	o := newOverSSH(t, 1)
 	empty, strangers, ours, many := startAgent(t), startAgent(t), startAgent(t), startAgent(t)
 	for i := range 7 {
@@ -91,7 +91,7 @@ func TestTheKeysOfSSHAgentOpenMachines(t *testing.T) {
 		{"no agent", "", cli.ExitUsage, "ssh-agent is not running: SSH_AUTH_SOCK is not set; or give the private key with --identity"},
 		{"an agent that has ended", filepath.Join(o.folder, "nowhere"), cli.ExitUsage, "connecting to ssh-agent"},
 		{"an agent without keys", empty, cli.ExitUsage, "ssh-agent has no keys: add one with ssh-add; or give the private key with --identity"},
-		{"only keys that the machine does not know", strangers, cli.ExitUnreachable, "fix: "},
+		{"only keys that the host refuses", strangers, cli.ExitUnreachable, "fix: "},
 		{"too many keys before the right one", many, cli.ExitUnreachable, "name the one key that the machine knows: there are 8"},
 		{"the third key is the right one", ours, cli.ExitDone, "applied"},
 	} {
@@ -122,7 +122,7 @@ func TestAKeyWithAPassphraseNeedsATerminal(t *testing.T) {
 		want   string
 	}{
 		{"the passphrase", passphrase, cli.ExitDiffers, ""},
-		{"another one", "a short one", cli.ExitUsage, "unlocking it with that passphrase"},
+		{"another passphrase", "a short one", cli.ExitUsage, "unlocking it with that passphrase"},
 		{"nothing", "", cli.ExitUsage, "unlocking it with that passphrase"},
 	} {
 		x := newTerminal(t)
@@ -151,5 +151,5 @@ func TestAskingForAPassphraseEndsWhenTheProgramIsInterrupted(t *testing.T) {
 	if status != cli.ExitInterrupted || x.hides(t) {
 		t.Errorf("status %d, the terminal hides what is typed: %t", status, x.hides(t))
 	}
-	_, _ = x.person.WriteString("\n") // lets go of the read
+	_, _ = x.person.WriteString("\n") // ends the read
 }

@@ -1,4 +1,4 @@
-// Command wmco previews, checks and applies what Windows nodes of OKD and OpenShift clusters should be.
+// Command wmco previews, checks and applies the desired state of Windows nodes of OKD and OpenShift clusters.
 package main
 
 import (
@@ -60,10 +60,10 @@ func exitStatus(err error) int {
 func rootCommand(a app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "wmco",
-		Short: "Windows nodes of OKD and OpenShift clusters: see, check and apply what they should be",
-		Long: `wmco renders everything that a Windows node should hold from the objects of its cluster, before anything is touched.
+		Short: "Preview, check and apply the desired state of Windows nodes of OKD and OpenShift clusters",
+		Long: `wmco renders everything that a Windows node should have from the objects of its cluster, before anything is changed.
 
-stdout is the answer, stderr is for people; -o json gives programs the same answer.`,
+The answer is on stdout, messages for people are on stderr; -o json prints the same answer for programs.`,
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)

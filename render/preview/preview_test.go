@@ -24,7 +24,7 @@ func cases(t testing.TB) string {
 	return dir
 }
 
-// TestPreviewsReadBackAsTheirBundles: what was rendered and what was read back from files differ in nothing.
+// TestPreviewsReadBackAsTheirBundles: a bundle that is read from its preview equals the rendered one.
 func TestPreviewsReadBackAsTheirBundles(t *testing.T) {
 	for _, name := range []string{"aws", "none-proxy", "none-mirrors", "vsphere", "none-trusted-ca", "none-payload"} {
 		dir := filepath.Join(cases(t), name)
@@ -73,7 +73,7 @@ func TestDamagedPreviewsAreRefused(t *testing.T) {
 	}
 	damage := map[string]func(map[string][]byte){
 		"no manifest":    func(m map[string][]byte) { delete(m, preview.ManifestFile) },
-		"a cut manifest": func(m map[string][]byte) { m[preview.ManifestFile] = m[preview.ManifestFile][:500] },
+		"a truncated manifest": func(m map[string][]byte) { m[preview.ManifestFile] = m[preview.ManifestFile][:500] },
 		"a missing file": func(m map[string][]byte) { delete(m, "C/k/kubelet.conf") },
 		"an edited file": func(m map[string][]byte) { m["C/k/kubelet.conf"] = append(m["C/k/kubelet.conf"], '\n') },
 		"a file with CRLF": func(m map[string][]byte) {

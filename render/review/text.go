@@ -119,7 +119,7 @@ func Unified(c bundle.Change) string {
 		return "(secret, masked)\n"
 	}
 	text := diff.Diff("before", before, "after", after)
-	// The first three lines name the sides, which the reader knows.
+	// The first three lines are headers with the names of the sides.
 	lines := strings.SplitAfterN(string(text), "\n", 4)
 	return lines[len(lines)-1]
 }
