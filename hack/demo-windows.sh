@@ -79,7 +79,7 @@ Defender and no container networks, and says so: those entries of the bundle are
 
 	say 'A set of mirrors comes: a hosts.toml, and no service restarts. Another order of its mirrors: that one file.'
 	applied ' 0 services started' --from $mirrors/before.yaml
-	applied 'applied: 1 files written, 0 services started' --from $mirrors/after.yaml
+	applied 'applied: 1 file written, 0 services started' --from $mirrors/after.yaml
 
 	say 'Somebody edits a file, deletes another and stops a service; C:\k\notes.txt is theirs. The node program repairs the rest
 from what it keeps.'
