@@ -54,7 +54,9 @@ test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and
 	@# Tests of services have limits of time, which a compiler beside them can use up.
 	@$(STEP) "compiling" go build ./...
 	@$(STEP) "compiling for Windows" env GOOS=windows GOARCH=amd64 go build ./...
-	@$(STEP) "testing" go test ./...
+	@$(STEP) "testing" go test $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$)
+	@# Starts and stops of services under Wine have limits of time too: no other tests run beside them.
+	@$(STEP) "testing under Wine" go test -p 1 ./internal/winetest ./internal/winnode
 	@# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
 	@for module in $(TEST_MODULES); do \
 		hack/optional "the tests of $$module" --tests "$$module" ./... -- $(STEP) "testing $$module" \

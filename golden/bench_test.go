@@ -11,12 +11,12 @@ import (
 
 func benchInputs(b *testing.B) (render.Cluster, render.Node) {
 	b.Helper()
-	_, r := loadCase(b, filepath.Join("cases", "aws"))
-	i := slices.IndexFunc(r.Nodes, func(n render.Node) bool { return n.Stage() == "joined" })
-	return r.Cluster, r.Nodes[i]
+	h := readAll(b, filepath.Join("cases", "aws"))
+	i := slices.IndexFunc(h.All, func(n render.Node) bool { return n.Stage() == "joined" })
+	return h.Cluster, h.All[i]
 }
 
-// BenchmarkNodeCold renders one node from nothing: both cluster layers and its own. Wanted: at most 5 ms.
+// BenchmarkNodeCold renders one node from scratch: both cluster layers and its own. Wanted: at most 5 ms.
 func BenchmarkNodeCold(b *testing.B) {
 	cluster, node := benchInputs(b)
 	for b.Loop() {
@@ -26,7 +26,7 @@ func BenchmarkNodeCold(b *testing.B) {
 	}
 }
 
-// BenchmarkNodeWarm renders one node when the cluster layer is there. Wanted: at most 1 ms.
+// BenchmarkNodeWarm renders one node when the cluster layer is rendered already. Wanted: at most 1 ms.
 func BenchmarkNodeWarm(b *testing.B) {
 	cluster, node := benchInputs(b)
 	fleet, _, err := render.NewFleet(cluster, render.Options{})

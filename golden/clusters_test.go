@@ -55,7 +55,7 @@ var kubernetesKinds = map[string]any{
 	"v1 Secret":                      corev1.Secret{},
 }
 
-// providerKinds are what a Machine holds for its cloud, which no schema looks into.
+// providerKinds are the parts of Machines for their cloud, which no schema covers.
 var providerKinds = map[string]any{
 	"AWSMachineProviderConfig":     machinev1beta1.AWSMachineProviderConfig{},
 	"AzureMachineProviderSpec":     machinev1beta1.AzureMachineProviderSpec{},
@@ -64,10 +64,10 @@ var providerKinds = map[string]any{
 	"VSphereMachineProviderSpec":   machinev1beta1.VSphereMachineProviderSpec{},
 }
 
-// documents parts a YAML stream.
+// documents splits a YAML stream.
 var documents = regexp.MustCompile(`(?m)^---\n`)
 
-// TestClusterObjects holds every example object against the types a cluster of that version would hold it against.
+// TestClusterObjects checks every example object against the types of a cluster of that version.
 func TestClusterObjects(t *testing.T) {
 	checkObjects(t, clusterObjects(t, "clusters"))
 }
@@ -95,7 +95,7 @@ func checkObjects(t *testing.T, objects []clusterObject) {
 	}
 }
 
-// TestMachineProviders decodes the part of Machines and MachineSets that their schemas leave open.
+// TestMachineProviders decodes the part of Machines and MachineSets that their schemas do not cover.
 func TestMachineProviders(t *testing.T) {
 	checkProviders(t, clusterObjects(t, "clusters"))
 }
@@ -123,7 +123,7 @@ func checkProviders(t *testing.T, objects []clusterObject) {
 	}
 }
 
-// TestMustGatherIsTheAWSCluster keeps the must-gather from drifting away from the objects it is a gathering of.
+// TestMustGatherIsTheAWSCluster: the must-gather has the objects of the AWS cluster.
 func TestMustGatherIsTheAWSCluster(t *testing.T) {
 	want := map[string]clusterObject{}
 	for _, dir := range []string{"common", "aws"} {
@@ -134,7 +134,7 @@ func TestMustGatherIsTheAWSCluster(t *testing.T) {
 	seen := map[string]bool{}
 	for _, o := range clusterObjects(t, filepath.Join("clusters", "mustgather")) {
 		if o.GetKind() == "Secret" {
-			t.Errorf("%s: the example must-gather holds no Secrets", o)
+			t.Errorf("%s: the example must-gather has no Secrets", o)
 		}
 		seen[o.id()] = true
 		if w, ok := want[o.id()]; ok && !reflect.DeepEqual(w.Object, o.Object) {
@@ -148,7 +148,7 @@ func TestMustGatherIsTheAWSCluster(t *testing.T) {
 	}
 }
 
-// TestClusterCertificates parses every certificate, in the open and in base64, and finds some.
+// TestClusterCertificates parses every certificate, plain and in base64.
 func TestClusterCertificates(t *testing.T) {
 	count := 0
 	for _, o := range clusterObjects(t, "clusters") {
@@ -184,7 +184,7 @@ func (o clusterObject) id() string {
 
 func (o clusterObject) String() string { return o.file + ": " + o.GetKind() + " " + o.GetName() }
 
-// clusterObjects reads all objects below a folder, those in lists too. Files that are not YAML are not objects.
+// clusterObjects reads all objects below a folder, including those in lists. Files that are not YAML are not objects.
 func clusterObjects(t *testing.T, dir string) []clusterObject {
 	t.Helper()
 	var objects []clusterObject

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"wmco/internal/golden"
 )
 
 const registriesFolder = "win-a/C/k/containerd/registries/"
@@ -19,8 +21,8 @@ var (
 	mention  = regexp.MustCompile("`([A-Z][A-Za-z]+)`")
 )
 
-// TestExamplesOfTheMirrorsPage renders each example of docs/mirrors.md and holds the page to what comes out: every
-// hosts file, and every finding.
+// TestExamplesOfTheMirrorsPage renders each example of docs/mirrors.md and compares the page with every hosts file and
+// finding.
 func TestExamplesOfTheMirrorsPage(t *testing.T) {
 	page, err := os.ReadFile("../docs/mirrors.md")
 	if err != nil {
@@ -35,7 +37,7 @@ func TestExamplesOfTheMirrorsPage(t *testing.T) {
 	}
 }
 
-// untilHeading cuts an example at the next heading of the page; a comment in a block is no heading.
+// untilHeading returns an example up to the next heading of the page; a comment in a block is no heading.
 func untilHeading(text string) string {
 	for _, heading := range []string{"\n## ", "\n### "} {
 		if i := strings.Index(text, heading); i >= 0 {
@@ -61,19 +63,8 @@ func checkExample(t *testing.T, text string) {
 		want[registriesFolder+path] = content
 	}
 	base := mustAbs(t, "clusters")
-	c := Case{From: []string{filepath.Join(base, "common"), filepath.Join(base, "none"), filepath.Join(dir, "example.yaml")}, Nodes: []string{"win-a"}}
-	r, err := c.Gather(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, found, err := c.Render(r, options(t, c, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	tree, err := Tree(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := golden.Case{From: []string{filepath.Join(base, "common"), filepath.Join(base, "none"), filepath.Join(dir, "example.yaml")}, Nodes: []string{"win-a"}}
+	tree, found := renderTree(t, "", c)
 	got := map[string]string{}
 	for path, data := range tree {
 		if strings.HasPrefix(path, registriesFolder) {

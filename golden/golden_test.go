@@ -17,17 +17,20 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
+	"wmco/internal/golden"
 	"wmco/render"
+	"wmco/render/preview"
 )
 
 var update = flag.Bool("update", false, "rewrite the goldens, then fail")
 
-// caseDirs are the folders of a kind that hold a case.
+// caseDirs returns the folders of a kind that have a case.
 func caseDirs(t testing.TB, kind string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(kind, "*", CaseFile))
+	files, err := filepath.Glob(filepath.Join(kind, "*", golden.CaseFile))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no cases in %s: %v", kind, err)
 	}
@@ -38,55 +41,58 @@ func caseDirs(t testing.TB, kind string) []string {
 	return dirs
 }
 
-func loadCase(t testing.TB, dir string) (Case, gather.Result) {
+// read reads the inputs of a case and masks secrets.
+func read(t testing.TB, dir string, c golden.Case) *desired.Hosts {
 	t.Helper()
-	c, err := Load(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := c.Gather(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c, r
+	h, err := c.Read(t.Context(), dir, nil)
+	must(t, err)
+	return h
 }
 
-func options(t testing.TB, c Case, dir string) render.Options {
+func load(t testing.TB, dir string) golden.Case {
 	t.Helper()
-	o, err := c.Options(t.Context(), dir)
+	c, err := golden.Load(dir)
+	must(t, err)
+	return c
+}
+
+// readAll reads the inputs of a case.
+func readAll(t testing.TB, dir string) *desired.Hosts {
+	t.Helper()
+	return read(t, dir, load(t, dir))
+}
+
+// renderTree renders a case as want/ has it.
+func renderTree(t testing.TB, dir string, c golden.Case) (map[string][]byte, bundle.Findings) {
+	t.Helper()
+	list, findings, err := c.Render(read(t, dir, c))
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: %+v", err, findings)
 	}
-	return o
+	files, err := golden.Files(list, preview.Options{})
+	must(t, err)
+	return golden.Tree(files), findings
 }
 
 func renderCase(t testing.TB, dir string) map[string][]byte {
 	t.Helper()
-	c, r := loadCase(t, dir)
-	list, findings, err := c.Render(r, options(t, c, dir))
-	if err != nil {
-		t.Fatalf("%v: %+v", err, findings)
-	}
-	tree, err := Tree(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree, _ := renderTree(t, dir, load(t, dir))
 	if len(tree) == 0 {
-		t.Fatal("the case has no Windows machine")
+		t.Fatal("the case has no Windows host")
 	}
 	return tree
 }
 
 func TestCasesRenderToTheirGoldens(t *testing.T) {
 	for _, dir := range caseDirs(t, "cases") {
-		t.Run(filepath.Base(dir), func(t *testing.T) { compareTree(t, filepath.Join(dir, "want"), renderCase(t, dir)) })
+		t.Run(filepath.Base(dir), func(t *testing.T) { compareTree(t, golden.WantDir(dir), renderCase(t, dir)) })
 	}
 }
 
 // compareTree compares a whole tree, byte for byte: line endings are content.
 func compareTree(t *testing.T, want string, got map[string][]byte) {
 	t.Helper()
-	old, err := ReadTree(want)
+	old, err := golden.ReadTree(want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,64 +133,26 @@ func rewriteTree(t *testing.T, dir string, tree map[string][]byte) {
 	}
 }
 
-func TestRefusedInputsTellEveryError(t *testing.T) {
+func TestRefusedInputsListEveryError(t *testing.T) {
 	for _, dir := range caseDirs(t, "errors") {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			c, r := loadCase(t, dir)
-			_, findings, err := c.Render(r, options(t, c, dir))
-			if !errors.Is(err, ErrRefused) {
+			c := load(t, dir)
+			_, findings, err := c.Render(read(t, dir, c))
+			if !errors.Is(err, golden.ErrRefused) {
 				t.Errorf("error %v, want ErrRefused", err)
 			}
 			data, err := json.MarshalIndent(findings, "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
-			compareTree(t, filepath.Join(dir, "want"), map[string][]byte{"findings.json": append(data, '\n')})
+			must(t, err)
+			compareTree(t, golden.WantDir(dir), map[string][]byte{"findings.json": append(data, '\n')})
 		})
 	}
 }
 
-// TestTransitionsTellEachChange: what changes between two states of a cluster, what it costs and who caused it, in all
-// three formats, byte for byte.
-func TestTransitionsTellEachChange(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("transitions", "*", TransitionFile))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transitions: %v", err)
-	}
-	for _, file := range files {
-		dir := filepath.Dir(file)
-		t.Run(filepath.Base(dir), func(t *testing.T) {
-			transition, err := LoadTransition(dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, err := transition.Review(t.Context(), dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			data, err := json.MarshalIndent(r, "", "  ")
-			if err != nil {
-				t.Fatal(err)
-			}
-			compareTree(t, filepath.Join(dir, "want"), map[string][]byte{"diff.txt": []byte(r.Text()), "diff.md": []byte(r.Markdown()), "diff.json": append(data, '\n')})
-		})
-	}
-}
-
-// TestEveryCatalogRowIsRendered: a row that no case produces has no golden that anyone has looked at.
+// TestEveryCatalogRowIsRendered: a row that no case renders has no golden that anyone has reviewed.
 func TestEveryCatalogRowIsRendered(t *testing.T) {
 	seen := map[render.RowID]bool{}
 	for _, dir := range caseDirs(t, "cases") {
-		c, r := loadCase(t, dir)
-		fleet, _, err := render.NewFleet(r.Cluster, options(t, c, dir))
-		if err != nil || fleet == nil {
-			t.Fatalf("%s: %v", dir, err)
-		}
-		for _, n := range r.Nodes {
-			b, _, err := fleet.Node(n)
-			if err != nil {
-				t.Fatal(err)
-			}
+		for _, b := range bundles(t, readAll(t, dir)) {
 			for _, l := range b.Layers() {
 				for _, id := range l.IDs() {
 					row, ok := render.FindRow(id)
@@ -203,6 +171,20 @@ func TestEveryCatalogRowIsRendered(t *testing.T) {
 	}
 }
 
+// bundles renders every host of the inputs, by name or address.
+func bundles(t *testing.T, h *desired.Hosts) map[string]render.Bundle {
+	t.Helper()
+	list, findings, err := h.Render(h.All)
+	if err != nil || len(list) != len(h.All) {
+		t.Fatalf("%v %+v", err, findings)
+	}
+	all := map[string]render.Bundle{}
+	for _, r := range list {
+		all[r.Node.ID()] = r.Bundle
+	}
+	return all
+}
+
 func TestFiftyRendersGiveTheSameBytes(t *testing.T) {
 	dir := filepath.Join("cases", "none-proxy")
 	want := renderCase(t, dir)
@@ -217,10 +199,9 @@ func TestFiftyRendersGiveTheSameBytes(t *testing.T) {
 func TestShuffledInputsGiveTheSameBundles(t *testing.T) {
 	for _, name := range []string{"aws", "none-trusted-ca", "none-overrides"} {
 		dir := filepath.Join("cases", name)
-		c, r := loadCase(t, dir)
-		want := digests(t, r)
+		want := digests(t, readAll(t, dir))
 		for seed := range uint64(5) {
-			shuffled := shuffle(t, dir, c, rand.New(rand.NewPCG(seed, seed)))
+			shuffled := shuffle(t, dir, rand.New(rand.NewPCG(seed, seed)))
 			if diff := cmp.Diff(want, digests(t, shuffled)); diff != "" {
 				t.Errorf("%s, seed %d (-want +got):\n%s", name, seed, diff)
 			}
@@ -228,28 +209,20 @@ func TestShuffledInputsGiveTheSameBundles(t *testing.T) {
 	}
 }
 
-func digests(t *testing.T, r gather.Result) map[string]bundle.Digest {
+func digests(t *testing.T, h *desired.Hosts) map[string]bundle.Digest {
 	t.Helper()
-	fleet, findings, err := render.NewFleet(r.Cluster, render.Options{})
-	if err != nil || fleet == nil {
-		t.Fatalf("%v %+v", err, findings)
-	}
 	found := map[string]bundle.Digest{}
-	for _, n := range r.Nodes {
-		b, _, err := fleet.Node(n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found[n.ID()] = b.Digest
+	for name, b := range bundles(t, h) {
+		found[name] = b.Digest
 	}
 	return found
 }
 
-// everything is a reader that hands out what another reader found, each object as a file.
-func shuffle(t *testing.T, dir string, c Case, random *rand.Rand) gather.Result {
+// shuffle reads the inputs of a case from a folder in which each object is a file.
+func shuffle(t *testing.T, dir string, random *rand.Rand) *desired.Hosts {
 	t.Helper()
 	docs := map[string]string{}
-	for _, from := range c.From {
+	for _, from := range load(t, dir).From {
 		err := filepath.WalkDir(filepath.Join(dir, from), func(path string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
 				return err
@@ -272,20 +245,16 @@ func shuffle(t *testing.T, dir string, c Case, random *rand.Rand) gather.Result 
 			t.Fatal(err)
 		}
 	}
-	reader := objects.Paths([]string{folder}, nil)
-	_, original := loadCase(t, dir)
 	var facts []bundle.Facts
-	for _, n := range original.Nodes {
+	for _, n := range readAll(t, dir).All {
 		if !n.Facts.IsZero() {
 			facts = append(facts, n.Facts)
 		}
 	}
 	random.Shuffle(len(facts), func(i, j int) { facts[i], facts[j] = facts[j], facts[i] })
-	r, err := gather.Gather(t.Context(), reader, gather.Options{Facts: facts})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
+	h, err := desired.Read(t.Context(), desired.Source{Objects: objects.Paths([]string{folder}, nil), Gather: gather.Options{Facts: facts}})
+	must(t, err)
+	return h
 }
 
 // addDocument keeps the last object of each name, as --from does.
@@ -316,7 +285,7 @@ func addDocument(t *testing.T, docs map[string]string, doc string) {
 	docs[strings.Join([]string{object.APIVersion, object.Kind, object.Metadata.Namespace, object.Metadata.Name}, "/")] = doc
 }
 
-// secretTexts are what the example clusters mark as secret; none of it may stand in any golden.
+// TestNoGoldenHoldsASecret: none of the texts that the example clusters mark as secret is in a golden.
 func TestNoGoldenHoldsASecret(t *testing.T) {
 	for _, kind := range []string{"cases", "errors", "transitions", "machines", "hosts"} {
 		dirs, err := filepath.Glob(filepath.Join(kind, "*", "want"))
@@ -324,14 +293,14 @@ func TestNoGoldenHoldsASecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, dir := range dirs {
-			tree, err := ReadTree(dir)
+			tree, err := golden.ReadTree(dir)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for path, data := range tree {
 				for _, secret := range []string{"not-a-secret", "example-password", "example%25password", "example%password", "not a key", "PRIVATE KEY"} {
 					if strings.Contains(string(data), secret) {
-						t.Errorf("%s/%s holds %q", dir, path, secret)
+						t.Errorf("%s/%s has %q", dir, path, secret)
 					}
 				}
 			}

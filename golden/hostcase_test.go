@@ -16,32 +16,33 @@ import (
 	"wmco/applier/hosttest"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/internal/golden"
 )
 
-// hostCase is golden.yaml of a folder below hosts: a bundle, and the machine that it comes to.
+// hostCase is golden.yaml of a folder below hosts: a bundle, and the host that it is applied to.
 type hostCase struct {
-	Case
-	Machine machineCase `json:"machine"`
+	golden.Case
+	Host hostState `json:"host"`
 }
 
-// machineCase is what a machine is before: an empty one that says facts of itself, to which bundles were applied one after
-// the other, and which somebody changed then.
-type machineCase struct {
-	// Facts is a file of facts, relative to the case's folder; without it they are those that the bundle was rendered with.
+// hostState is the state of a host before: an empty host with facts, to which bundles were applied one after the other, and
+// which was edited then.
+type hostState struct {
+	// Facts is a file of facts, relative to the case's folder. The default is those that the bundle was rendered with.
 	Facts string `json:"facts,omitempty"`
-	// Before is what somebody did to the machine before the first bundle.
+	// Before are edits before the first bundle.
 	Before  []edit    `json:"before,omitempty"`
 	Bundles []earlier `json:"bundles,omitempty"`
 	Edits   []edit    `json:"edits,omitempty"`
 }
 
-// earlier is a bundle that was applied, whole unless it says where the process was killed.
+// earlier is a bundle that was applied, completely unless it says where the process was killed.
 type earlier struct {
-	Case
-	// CutAt is the step of the machine (hosttest.Memory.CutAt) before which it was.
+	golden.Case
+	// CutAt is the step of the host (hosttest.Memory.CutAt) before which it was killed.
 	CutAt *int `json:"cutAt,omitempty"`
-	// CutAfter is the action after which it was, as in plan.txt: "stop service kubelet"; or "received 20", for the number of
-	// contents.
+	// CutAfter is the action after which it was killed, as in plan.txt: "stop service kubelet"; or "received 20", for the
+	// number of contents.
 	CutAfter string `json:"cutAfter,omitempty"`
 }
 
@@ -49,7 +50,7 @@ func (e earlier) cut() bool { return e.CutAt != nil || e.CutAfter != "" }
 
 func loadHostCase(t testing.TB, dir string) hostCase {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(dir, CaseFile))
+	data, err := os.ReadFile(filepath.Join(dir, golden.CaseFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,54 +61,45 @@ func loadHostCase(t testing.TB, dir string) hostCase {
 	return c
 }
 
-// machine is the machine of a case.
-type machine struct {
+// host is the simulated host of a case.
+type host struct {
 	*hosttest.Memory
 	clock *hosttest.Clock
 	// dir is the folder of the case.
 	dir string
 	// wanted is the bundle of the case.
-	wanted Shipment
-	// secrets are the texts that no golden may hold.
+	wanted shipment
+	// secrets are the texts that must not be in a golden.
 	secrets map[string]bool
 }
 
-// prepare makes the machine of a case as it is before.
-func prepare(t testing.TB, dir string, c hostCase) *machine {
+// prepare creates the host of a case in its state before.
+func prepare(t testing.TB, dir string, c hostCase) *host {
 	t.Helper()
 	clock := hosttest.NewClock(hosttest.Epoch())
-	m := &machine{clock: clock, dir: dir, wanted: ship(t, dir, c.Case), secrets: map[string]bool{}}
-	m.hide(m.wanted)
-	m.Memory = hosttest.NewMemory(m.facts(t, c.Machine.Facts), clock)
-	for _, e := range c.Machine.Before {
-		e.do(t, m)
+	h := &host{clock: clock, dir: dir, wanted: ship(t, dir, c.Case), secrets: map[string]bool{}}
+	h.hide(h.wanted)
+	h.Memory = hosttest.NewMemory(h.facts(t, c.Host.Facts), clock)
+	for _, e := range c.Host.Before {
+		e.do(t, h)
 	}
-	for _, b := range c.Machine.Bundles {
-		m.later()
-		m.apply(t, b)
+	for _, b := range c.Host.Bundles {
+		h.later()
+		h.apply(t, b)
 	}
-	m.later()
-	for _, e := range c.Machine.Edits {
-		e.do(t, m)
+	h.later()
+	for _, e := range c.Host.Edits {
+		e.do(t, h)
 	}
-	m.later()
-	return m
+	h.later()
+	return h
 }
 
-// later lets an hour pass.
-func (m *machine) later() { m.clock.Jump(time.Hour) }
-
-func ship(t testing.TB, dir string, c Case) Shipment {
-	t.Helper()
-	s, err := c.Ship(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
+// later advances the clock by an hour.
+func (h *host) later() { h.clock.Jump(time.Hour) }
 
 // hide keeps the secrets of a bundle out of the goldens.
-func (m *machine) hide(s Shipment) {
+func (h *host) hide(s shipment) {
 	for _, l := range s.Bundle.Layers() {
 		variables := slices.Clone(l.Variables)
 		for _, e := range l.Environments {
@@ -115,22 +107,22 @@ func (m *machine) hide(s Shipment) {
 		}
 		for _, v := range variables {
 			if v.Secret() {
-				m.secrets[string(v.Content.Data)] = true
+				h.secrets[string(v.Content.Data)] = true
 			}
 		}
 	}
 }
 
-// facts are what the machine says of itself.
-func (m *machine) facts(t testing.TB, file string) bundle.Facts {
+// facts returns the facts that the host reports.
+func (h *host) facts(t testing.TB, file string) bundle.Facts {
 	t.Helper()
 	if file == "" {
-		if m.wanted.Node.Facts.IsZero() {
-			t.Fatal("nothing is known of the machine: write machine.facts")
+		if h.wanted.Node.Facts.IsZero() {
+			t.Fatal("there are no facts of the host: add host.facts")
 		}
-		return m.wanted.Node.Facts
+		return h.wanted.Node.Facts
 	}
-	f, err := os.Open(filepath.Join(m.dir, file))
+	f, err := os.Open(filepath.Join(h.dir, file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,27 +131,25 @@ func (m *machine) facts(t testing.TB, file string) bundle.Facts {
 	if err != nil {
 		t.Fatal(err)
 	}
-	i := slices.IndexFunc(all, func(f bundle.Facts) bool { return slices.Contains(f.Addresses, m.wanted.Node.Address) })
+	i := slices.IndexFunc(all, func(f bundle.Facts) bool { return slices.Contains(f.Addresses, h.wanted.Node.Address) })
 	if i < 0 {
-		t.Fatalf("%s: no machine has the address %s", file, m.wanted.Node.Address)
+		t.Fatalf("%s: no host has the address %s", file, h.wanted.Node.Address)
 	}
 	return all[i]
 }
 
-func (m *machine) engine(emit func(applier.Event)) *applier.Engine {
-	return &applier.Engine{Host: m.Memory, Clock: m.clock, Program: "golden", Owner: "the goldens", Emit: emit}
+func (h *host) engine(emit func(applier.Event)) *applier.Engine {
+	return &applier.Engine{Host: h.Memory, Clock: h.clock, Program: "golden", Owner: "the goldens", Emit: emit}
 }
 
-func reader(t testing.TB, s Shipment, missing []applier.Missing) *archive.Reader {
+func reader(t testing.TB, s shipment, missing []applier.Missing) *archive.Reader {
 	t.Helper()
-	lacks := map[bundle.Digest][]int{}
+	s.Missing = map[bundle.Digest][]int{}
 	for _, x := range missing {
-		lacks[x.Digest] = x.Parts
+		s.Missing[x.Digest] = x.Parts
 	}
 	var stream bytes.Buffer
-	if err := s.Send(t.Context(), &stream, lacks); err != nil {
-		t.Fatal(err)
-	}
+	must(t, archive.Send(t.Context(), &stream, s.Request))
 	r, err := archive.NewReader(&stream)
 	if err != nil {
 		t.Fatal(err)
@@ -167,64 +157,64 @@ func reader(t testing.TB, s Shipment, missing []applier.Missing) *archive.Reader
 	return r
 }
 
-func (m *machine) observe(t testing.TB, s Shipment) applier.Observation {
+func (h *host) observe(t testing.TB, s shipment) applier.Observation {
 	t.Helper()
-	o, err := m.engine(nil).Observe(t.Context(), reader(t, s, nil), false)
+	o, err := h.engine(nil).Observe(t.Context(), reader(t, s, nil), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return o
 }
 
-// apply brings the machine to an earlier bundle, through boots, or kills the process where the case says so.
-func (m *machine) apply(t testing.TB, b earlier) {
+// apply applies an earlier bundle, with the boots that it needs, or kills the process where the case says so.
+func (h *host) apply(t testing.TB, b earlier) {
 	t.Helper()
-	s := ship(t, m.dir, b.Case)
-	m.hide(s)
-	missing := m.observe(t, s).Missing
+	s := ship(t, h.dir, b.Case)
+	h.hide(s)
+	missing := h.observe(t, s).Missing
 	if b.CutAt != nil {
-		m.CutAt(*b.CutAt)
+		h.CutAt(*b.CutAt)
 	}
 	received := 0
-	outcome, err := m.engine(func(e applier.Event) {
+	outcome, err := h.engine(func(e applier.Event) {
 		switch {
 		case e.Event == applier.EventReceived:
 			received++
 			if b.CutAfter == "received "+strconv.Itoa(received) {
-				m.CutAt(0)
+				h.CutAt(0)
 			}
 		case e.Event == applier.EventAction && b.CutAfter == string(e.Action.Verb)+" "+string(e.Action.Entry):
-			m.CutAt(0)
+			h.CutAt(0)
 		}
 	}).Apply(t.Context(), reader(t, s, missing), applier.Options{})
-	if m.Cut() != b.cut() {
-		t.Fatalf("cut: %t, the case says %t; %+v %v", m.Cut(), b.cut(), outcome, err)
+	if h.Cut() != b.cut() {
+		t.Fatalf("cut: %t, the case says %t; %+v %v", h.Cut(), b.cut(), outcome, err)
 	}
 	if b.cut() {
-		m.Revive()
+		h.Revive()
 		return
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	if outcome.Result == applier.ResultReboot {
-		m.boot(t)
-		m.apply(t, b)
+		h.boot(t)
+		h.apply(t, b)
 	}
 }
 
-func (m *machine) boot(t testing.TB) {
+func (h *host) boot(t testing.TB) {
 	t.Helper()
-	m.later()
-	if err := m.Restart(t.Context()); err != nil {
+	h.later()
+	if err := h.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// masked is a text with keyed digests in the place of secrets.
-func (m *machine) masked(text string) string {
-	for secret := range m.secrets {
-		text = strings.ReplaceAll(text, secret, "masked:"+Key().Of([]byte(secret)).Short())
+// masked returns a text with keyed digests in place of secrets.
+func (h *host) masked(text string) string {
+	for secret := range h.secrets {
+		text = strings.ReplaceAll(text, secret, "masked:"+key.Of([]byte(secret)).Short())
 	}
 	return text
 }

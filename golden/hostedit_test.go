@@ -8,43 +8,44 @@ import (
 	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
+	"wmco/internal/golden"
 )
 
-// edit is one thing that somebody else did to a machine. Exactly one of its fields is set.
+// edit is one change to a host by somebody else. Exactly one of its fields is set.
 type edit struct {
 	// Place writes a file in place, as an editor does.
 	Place *placed `json:"place,omitempty"`
-	// Ours are files that hold what the case's bundle wants there.
-	Ours *ours `json:"ours,omitempty"`
+	// Wanted are files that have the contents of the case's bundle.
+	Wanted *wanted `json:"wanted,omitempty"`
 	// CRLF gives a file the line endings of Windows, BOM a byte order mark.
 	CRLF string `json:"crlf,omitempty"`
 	BOM  string `json:"bom,omitempty"`
-	// Folder and Link are paths at which one of these comes to stand, in place of what is there.
+	// Folder and Link replace what is at a path by a folder or a link.
 	Folder string `json:"folder,omitempty"`
 	Link   string `json:"link,omitempty"`
-	// Discard removes a file or a folder with all that is in it.
+	// Discard removes a file, or a folder with its contents.
 	Discard string  `json:"discard,omitempty"`
 	Access  *access `json:"access,omitempty"`
 	// Stop, Disable and Delete are names of services.
 	Stop    string `json:"stop,omitempty"`
 	Disable string `json:"disable,omitempty"`
 	Delete  string `json:"delete,omitempty"`
-	// Service makes a service, or changes the fields that are given.
+	// Service creates a service, or changes the given fields of one.
 	Service *service `json:"service,omitempty"`
 	// Start starts a service.
 	Start string `json:"start,omitempty"`
-	// Set and Unset change a setting of the machine.
+	// Set and Unset change a setting of the host.
 	Set   *setting `json:"set,omitempty"`
 	Unset *setting `json:"unset,omitempty"`
 	// TrustCA is the text of a certificate.
 	TrustCA string `json:"trustCA,omitempty"`
-	// CAsOf trusts those of a bundle.
-	CAsOf *Case `json:"casOf,omitempty"`
-	// Network makes an HNS network, as hybrid-overlay-node does.
+	// CAsOf trusts the CAs of a bundle.
+	CAsOf *golden.Case `json:"casOf,omitempty"`
+	// Network creates an HNS network, as hybrid-overlay-node does.
 	Network string `json:"network,omitempty"`
 	// Run starts a program that belongs to no service.
 	Run string `json:"run,omitempty"`
-	// Boot boots the machine.
+	// Boot boots the host.
 	Boot bool `json:"boot,omitempty"`
 }
 
@@ -54,7 +55,7 @@ type placed struct {
 	Access bundle.Access `json:"access,omitempty"`
 }
 
-type ours struct {
+type wanted struct {
 	Paths  []string      `json:"paths"`
 	Access bundle.Access `json:"access,omitempty"`
 }
@@ -79,42 +80,42 @@ type setting struct {
 	Value string           `json:"value,omitempty"`
 }
 
-func (e edit) do(t testing.TB, m *machine) {
+func (e edit) do(t testing.TB, h *host) {
 	t.Helper()
 	switch {
 	case e.CAsOf != nil:
-		m.trust(t, ship(t, m.dir, *e.CAsOf))
+		h.trust(t, ship(t, h.dir, *e.CAsOf))
 	case e.Place != nil:
-		m.Place(e.Place.Path, orUsers(e.Place.Access), e.Place.Text)
-	case e.Ours != nil:
-		m.placeOurs(t, *e.Ours)
+		h.Place(e.Place.Path, orUsers(e.Place.Access), e.Place.Text)
+	case e.Wanted != nil:
+		h.placeWanted(t, *e.Wanted)
 	case e.CRLF != "":
-		m.rewrite(t, e.CRLF, func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") })
+		h.rewrite(t, e.CRLF, func(text string) string { return strings.ReplaceAll(text, "\n", "\r\n") })
 	case e.BOM != "":
-		m.rewrite(t, e.BOM, func(text string) string { return "\ufeff" + text })
+		h.rewrite(t, e.BOM, func(text string) string { return "\ufeff" + text })
 	case e.Folder != "":
-		m.Discard(e.Folder)
-		m.PlaceFolder(e.Folder)
+		h.Discard(e.Folder)
+		h.PlaceFolder(e.Folder)
 	case e.Link != "":
-		m.Discard(e.Link)
-		m.PlaceLink(e.Link)
+		h.Discard(e.Link)
+		h.PlaceLink(e.Link)
 	case e.Discard != "":
-		m.Discard(e.Discard)
+		h.Discard(e.Discard)
 	case e.Access != nil:
-		m.SetAccess(e.Access.Path, e.Access.Access)
+		h.SetAccess(e.Access.Path, e.Access.Access)
 	case e.Run != "":
-		_, err := m.StartProcess(t.Context(), e.Run)
+		_, err := h.StartProcess(t.Context(), e.Run)
 		must(t, err)
 	case e.Boot:
-		m.boot(t)
+		h.boot(t)
 	case e.Start != "":
-		must(t, m.StartService(t.Context(), e.Start))
+		must(t, h.StartService(t.Context(), e.Start))
 	default:
-		must(t, m.Edit(t.Context(), func(s *simulation.State) { e.change(t, s) }))
+		must(t, h.Edit(t.Context(), func(s *simulation.State) { e.change(t, s) }))
 	}
 }
 
-// change is an edit of what is no file.
+// change is an edit of anything but files.
 func (e edit) change(t testing.TB, s *simulation.State) {
 	switch {
 	case e.Stop != "":
@@ -134,7 +135,7 @@ func (e edit) change(t testing.TB, s *simulation.State) {
 	case e.Network != "":
 		s.Facts.Networks = append(slices.Clip(s.Facts.Networks), bundle.HNSNetwork{Name: e.Network, AddressPrefix: "10.132.0.0/24"})
 	default:
-		t.Error("an edit says nothing")
+		t.Error("an edit has no field")
 	}
 }
 
@@ -152,19 +153,19 @@ func orUsers(a bundle.Access) bundle.Access {
 	return a
 }
 
-func (m *machine) placeOurs(t testing.TB, o ours) {
+func (h *host) placeWanted(t testing.TB, o wanted) {
 	t.Helper()
 	for _, path := range o.Paths {
-		data, err := m.wanted.Content(path)
+		data, err := h.wanted.content(path)
 		must(t, err)
-		m.Place(path, orUsers(o.Access), string(data))
+		h.Place(path, orUsers(o.Access), string(data))
 	}
 }
 
-// trust is as the existing operator left it.
-func (m *machine) trust(t testing.TB, s Shipment) {
+// trust trusts the CAs of a bundle, as the existing operator does.
+func (h *host) trust(t testing.TB, s shipment) {
 	t.Helper()
-	must(t, m.Edit(t.Context(), func(state *simulation.State) {
+	must(t, h.Edit(t.Context(), func(state *simulation.State) {
 		for _, c := range s.Bundle.Cluster.TrustedCAs {
 			trust(state, c.Content.Data)
 		}
@@ -172,15 +173,15 @@ func (m *machine) trust(t testing.TB, s Shipment) {
 }
 
 // rewrite changes a file in place and leaves its access.
-func (m *machine) rewrite(t testing.TB, path string, change func(string) string) {
+func (h *host) rewrite(t testing.TB, path string, change func(string) string) {
 	t.Helper()
-	text, ok := m.Contents(path)
+	text, ok := h.Contents(path)
 	if !ok {
-		t.Fatalf("%s is not there", path)
+		t.Fatalf("%s does not exist", path)
 	}
-	infos, err := m.Stat(t.Context(), []string{path})
+	infos, err := h.Stat(t.Context(), []string{path})
 	must(t, err)
-	m.Place(path, infos[0].Access, change(text))
+	h.Place(path, infos[0].Access, change(text))
 }
 
 // halt stops a service and gives it a start type, if there is one.

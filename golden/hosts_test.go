@@ -10,6 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"wmco/applier"
+	"wmco/bundle"
+	"wmco/internal/golden"
 	"wmco/payload"
 	"wmco/payload/store"
 )
@@ -17,90 +19,90 @@ import (
 // rounds is how often a bundle is applied at most: once, and once after a boot.
 const rounds = 2
 
-// TestHostsGetTheirGoldens: what the applier plans for a machine, what applying then changes, and that nothing differs
-// afterwards. Each folder of hosts holds
+// TestHosts: what the applier plans for a host, what applying the plan changes, and that nothing differs afterwards. Each
+// folder of hosts has
 //
-//	golden.yaml           a case of one node, and under machine: what the machine is before (machineCase)
-//	want/observed.yaml    that machine
+//	golden.yaml           a case of one node, and under host: the state of the host before (hostState)
+//	want/observed.yaml    that state
 //	want/bundle.txt       the digest of the bundle
-//	want/plan.txt, .json  what observe answers
-//	want/after.txt        how applying ended, what was different then, and what observe and verify answer afterwards
-func TestHostsGetTheirGoldens(t *testing.T) {
+//	want/plan.txt, .json  the answer of observe
+//	want/after.txt        the result, what it changed, and the answers of observe and verify afterwards
+func TestHosts(t *testing.T) {
 	for _, dir := range caseDirs(t, "hosts") {
 		t.Run(filepath.Base(dir), func(t *testing.T) {
-			m := prepare(t, dir, loadHostCase(t, dir))
-			before, o := m.seen(t), m.observe(t, m.wanted)
-			if diff := cmp.Diff(before, m.seen(t)); diff != "" && len(before.Records) == 0 {
-				t.Errorf("observing changed a machine that is not ours:\n%s", diff)
+			h := prepare(t, dir, loadHostCase(t, dir))
+			before, o := h.seen(t), h.observe(t, h.wanted)
+			if diff := cmp.Diff(before, h.seen(t)); diff != "" && len(before.Records) == 0 {
+				t.Errorf("observing changed an unmanaged host:\n%s", diff)
 			}
-			compareTree(t, WantDir(dir), map[string][]byte{
+			compareTree(t, golden.WantDir(dir), map[string][]byte{
 				"observed.yaml": yamlText(t, before),
 				"bundle.txt":    []byte(o.Bundle + "\n"),
 				"plan.txt":      []byte(planText(o)),
 				"plan.json":     planJSON(t, o),
-				"after.txt":     []byte(m.after(t, before, o)),
+				"after.txt":     []byte(h.after(t, before, o)),
 			})
 		})
 	}
 }
 
-// after applies the bundle and tells what came of it.
-func (m *machine) after(t *testing.T, before seenMachine, o applier.Observation) string {
+// after applies the bundle and returns the result as text.
+func (h *host) after(t *testing.T, before seenHost, o applier.Observation) string {
 	t.Helper()
 	var out strings.Builder
 	for range rounds {
-		result := m.applyPlan(t, o)
-		fmt.Fprintf(&out, "apply: %s, %d of %d actions, %d files written, %d services started\n", result.Result, result.Done, result.Total, result.Written, result.Restarted)
+		result := h.applyPlan(t, o)
+		fmt.Fprintf(&out, "apply: %s, %d of %s, %s written, %s started\n", result.Result, result.Done, bundle.Count(result.Total, "action"), bundle.Count(result.Written, "file"), bundle.Count(result.Restarted, "service"))
 		if result.Result != applier.ResultReboot {
 			break
 		}
-		m.boot(t)
-		o = m.observe(t, m.wanted)
-		fmt.Fprintf(&out, "the machine boots\n\n%s\n", planText(o))
+		h.boot(t)
+		o = h.observe(t, h.wanted)
+		fmt.Fprintf(&out, "the host boots\n\n%s\n", planText(o))
 	}
-	fmt.Fprintf(&out, "\n%s", changed(before, m.seen(t)))
-	m.later()
-	again := m.observe(t, m.wanted)
+	fmt.Fprintf(&out, "\n%s", changed(before, h.seen(t)))
+	h.later()
+	again := h.observe(t, h.wanted)
 	fmt.Fprintf(&out, "\nobserve: %s", settled(again))
-	verified, err := m.engine(nil).Verify(t.Context(), reader(t, m.wanted, nil))
+	verified, err := h.engine(nil).Verify(t.Context(), reader(t, h.wanted, nil))
 	must(t, err)
 	fmt.Fprintf(&out, "verify: %s", settled(verified))
 	if again.InSync {
-		m.unchanged(t)
+		h.unchanged(t)
 	}
 	return out.String()
 }
 
-// applyPlan applies the bundle with what observe says is missing, and holds what is done to what was planned.
-func (m *machine) applyPlan(t *testing.T, o applier.Observation) applier.Outcome {
+// applyPlan applies the bundle with the contents that observe lists as missing, and compares what is done with the plan.
+func (h *host) applyPlan(t *testing.T, o applier.Observation) applier.Outcome {
 	t.Helper()
 	var done []applier.Action
-	outcome, err := m.engine(func(e applier.Event) {
+	outcome, err := h.engine(func(e applier.Event) {
 		if e.Event == applier.EventAction {
 			done = append(done, *e.Action)
 		}
-	}).Apply(t.Context(), reader(t, m.wanted, o.Missing), applier.Options{})
+	}).Apply(t.Context(), reader(t, h.wanted, o.Missing), applier.Options{})
 	must(t, err)
 	if diff := cmp.Diff(o.Actions, append([]applier.Action{}, done...)); diff != "" {
-		t.Errorf("what was done is not what was planned (-planned +done):\n%s", diff)
+		t.Errorf("actions (-planned +done):\n%s", diff)
 	}
 	return outcome
 }
 
-// unchanged: applying once more is the same, and changes nothing on the machine.
-func (m *machine) unchanged(t *testing.T) {
+// unchanged applies the bundle again, which must change nothing on the host.
+func (h *host) unchanged(t *testing.T) {
 	t.Helper()
-	before := m.Snapshot()
-	outcome, err := m.engine(nil).Apply(t.Context(), reader(t, m.wanted, nil), applier.Options{})
+	before := h.Snapshot()
+	outcome, err := h.engine(nil).Apply(t.Context(), reader(t, h.wanted, nil), applier.Options{})
 	if err != nil || outcome.Result != applier.ResultSame {
 		t.Errorf("applying again: %s, %v", outcome.Result, err)
 	}
-	if diff := cmp.Diff(before, m.Snapshot()); diff != "" {
-		t.Errorf("applying again changed the machine:\n%s", diff)
+	if diff := cmp.Diff(before, h.Snapshot()); diff != "" {
+		t.Errorf("applying again changed the host:\n%s", diff)
 	}
 }
 
-// settled is an observation of which nothing is expected.
+// settled is an observation after which nothing should differ.
 func settled(o applier.Observation) string {
 	if o.InSync && len(o.Unhealthy)+len(o.Missing)+len(o.Adopt) == 0 {
 		return "nothing differs\n" + strings.TrimPrefix(planText(o), "\n")
@@ -108,21 +110,21 @@ func settled(o applier.Observation) string {
 	return "it differs\n" + planText(o)
 }
 
-// TestHostCasesHoldNoSecret: neither texts that the example clusters mark, nor the keys of their records.
+// TestHostCasesHoldNoSecret: no golden has a secret of the bundles of its case.
 func TestHostCasesHoldNoSecret(t *testing.T) {
 	for _, dir := range caseDirs(t, "hosts") {
-		tree, err := ReadTree(WantDir(dir))
+		tree, err := golden.ReadTree(golden.WantDir(dir))
 		must(t, err)
-		m := prepare(t, dir, loadHostCase(t, dir))
+		h := prepare(t, dir, loadHostCase(t, dir))
 		for path, data := range tree {
-			if masked := m.masked(string(data)); masked != string(data) {
+			if masked := h.masked(string(data)); masked != string(data) {
 				t.Errorf("%s/%s holds a secret", dir, path)
 			}
 		}
 	}
 }
 
-// TestPayloadBefore keeps the payload of the release before, which the case of an upgrade has on its machine: the same
+// TestPayloadBefore keeps the payload of the previous release, which the case of an upgrade has on its host: the same
 // executables with other contents of the same size.
 func TestPayloadBefore(t *testing.T) {
 	from, err := store.Open("payload")

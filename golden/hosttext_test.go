@@ -17,8 +17,8 @@ import (
 	"wmco/bundle"
 )
 
-// seenMachine is a machine as observed.yaml shows it.
-type seenMachine struct {
+// seenHost is a host as observed.yaml shows it.
+type seenHost struct {
 	HostName     string `json:"hostName"`
 	NextHostName string `json:"nextHostName,omitempty"`
 	// Files by path: kind, access and digest. Of files that only administrators read, the digest is the keyed one.
@@ -26,7 +26,7 @@ type seenMachine struct {
 	Services map[string]seenService `json:"services,omitempty"`
 	Settings map[string]string      `json:"settings,omitempty"`
 	Networks []string               `json:"networks,omitempty"`
-	// Records is what the applier keeps.
+	// Records are the numbers of files that the applier keeps.
 	Records map[string]string `json:"records,omitempty"`
 }
 
@@ -40,10 +40,10 @@ type seenService struct {
 	Recovery     string                `json:"recovery,omitempty"`
 }
 
-func (m *machine) seen(t testing.TB) seenMachine {
+func (h *host) seen(t testing.TB) seenHost {
 	t.Helper()
-	snap := m.Snapshot()
-	s := seenMachine{
+	snap := h.Snapshot()
+	s := seenHost{
 		HostName: snap.HostName, NextHostName: snap.NextHostName, Files: map[string]string{}, Services: map[string]seenService{},
 		Settings: map[string]string{}, Records: map[string]string{},
 	}
@@ -54,8 +54,8 @@ func (m *machine) seen(t testing.TB) seenMachine {
 			continue
 		}
 		if f.Access == bundle.AccessAdmins {
-			text, _ := m.Contents(path)
-			f.Digest = Key().Of([]byte(text))
+			text, _ := h.Contents(path)
+			f.Digest = key.Of([]byte(text))
 		}
 		s.Files[path] = fileLine(f)
 	}
@@ -63,10 +63,10 @@ func (m *machine) seen(t testing.TB) seenMachine {
 		s.Records[name] = fmt.Sprint(n)
 	}
 	for _, x := range snap.Services {
-		s.Services[x.Name] = m.seenService(x.ServiceConfig, x.Status)
+		s.Services[x.Name] = h.seenService(x.ServiceConfig, x.Status)
 	}
 	for _, x := range snap.Settings {
-		s.Settings[string(x.ID())] = m.settingLine(x)
+		s.Settings[string(x.ID())] = h.settingLine(x)
 	}
 	for _, n := range snap.Facts.Networks {
 		s.Networks = append(s.Networks, n.Name)
@@ -74,7 +74,7 @@ func (m *machine) seen(t testing.TB) seenMachine {
 	return s
 }
 
-// recordName counts what is in a folder, whose files are named by their digests.
+// recordName joins the files of a folder, which are named by their digests.
 func recordName(name string) string {
 	folder, _, inside := strings.Cut(name, `\`)
 	if inside {
@@ -90,7 +90,7 @@ func fileLine(f simulation.FileSnapshot) string {
 	return fmt.Sprintf("%s %s %s", f.Kind, f.Access, f.Digest.Short())
 }
 
-func (m *machine) seenService(c applier.ServiceConfig, status applier.ServiceStatus) seenService {
+func (h *host) seenService(c applier.ServiceConfig, status applier.ServiceStatus) seenService {
 	s := seenService{
 		Status: status, Start: c.Start, CommandLine: c.CommandLine, Description: c.Description,
 		Dependencies: strings.Join(c.Dependencies, " "),
@@ -99,13 +99,13 @@ func (m *machine) seenService(c applier.ServiceConfig, status applier.ServiceSta
 		s.Recovery = fmt.Sprintf("after %v s, reset %d s", c.Recovery.RestartAfterSeconds, c.Recovery.ResetSeconds)
 	}
 	for _, line := range c.Environment {
-		s.Environment = append(s.Environment, m.masked(line))
+		s.Environment = append(s.Environment, h.masked(line))
 	}
 	return s
 }
 
-func (m *machine) settingLine(x applier.Setting) string {
-	text := m.masked(x.Value)
+func (h *host) settingLine(x applier.Setting) string {
+	text := h.masked(x.Value)
 	if x.Kind == bundle.KindTrustedCA {
 		if c, err := x509.ParseCertificate([]byte(x.Value)); err == nil {
 			text = c.Subject.String()
@@ -121,8 +121,8 @@ func (m *machine) settingLine(x applier.Setting) string {
 	return text
 }
 
-// lines are the machine as one text for each thing.
-func (s seenMachine) lines() map[string]string {
+// lines returns the host as one text for each property.
+func (s seenHost) lines() map[string]string {
 	all := map[string]string{"host name": s.HostName}
 	if s.NextHostName != "" {
 		all["host name after the next boot"] = s.NextHostName
@@ -137,7 +137,7 @@ func (s seenMachine) lines() map[string]string {
 		x.addLines(all, "service "+name)
 	}
 	for _, n := range s.Networks {
-		all["network "+n] = "there"
+		all["network "+n] = "exists"
 	}
 	return all
 }
@@ -153,8 +153,8 @@ func (x seenService) addLines(all map[string]string, name string) {
 	}
 }
 
-// changed tells what differs between two states of a machine.
-func changed(before, after seenMachine) string {
+// changed returns the differences between two states of a host.
+func changed(before, after seenHost) string {
 	a, b := before.lines(), after.lines()
 	names := slices.Collect(maps.Keys(b))
 	for name := range a {
@@ -184,7 +184,7 @@ func planText(o applier.Observation) string {
 	for _, a := range o.Actions {
 		fmt.Fprintln(&out, strings.TrimRight(fmt.Sprintf("%-7s %-75s %-11s %s", a.Verb, a.Entry, a.Reason, a.Impact), " "))
 	}
-	fmt.Fprintf(&out, "\n%d actions, impact %s\n", len(o.Actions), o.Impact)
+	fmt.Fprintf(&out, "\n%s, impact %s\n", bundle.Count(len(o.Actions), "action"), o.Impact)
 	line := func(name string, values ...string) {
 		if len(values) > 0 && values[0] != "" {
 			fmt.Fprintf(&out, "%-15s %s\n", name, strings.Join(values, ", "))
@@ -194,7 +194,7 @@ func planText(o applier.Observation) string {
 	line("interrupted", o.Interrupted.Short())
 	line("restarts", o.Restarts...)
 	if len(o.Missing) > 0 {
-		line("missing", fmt.Sprintf("%d contents", len(o.Missing)))
+		line("missing", bundle.Count(len(o.Missing), "content"))
 	}
 	for _, path := range o.Foreign {
 		line("foreign", path)

@@ -17,8 +17,8 @@ import (
 	"wmco/render/machines"
 )
 
-// machineSets are the MachineSets of golden/machines: for every platform, one made from a MachineSet of Linux machines
-// (worker.yaml), one from the Windows MachineSet that the cluster has already, and one from flags alone.
+// machineSets are the MachineSets of golden/machines: for every platform, one made from a MachineSet of Linux Machines
+// (worker.yaml), one from the Windows MachineSet of the cluster, and one from flags only.
 var machineSets = map[bundle.Platform]map[string]machines.Options{
 	bundle.PlatformAWS: {
 		"from-worker": {
@@ -97,7 +97,7 @@ func machinesCluster(t *testing.T, p bundle.Platform, paths ...string) machines.
 	return c
 }
 
-// machinesOf makes every file of a platform's goldens.
+// machinesOf returns every file of a platform's goldens.
 func machinesOf(t *testing.T, p bundle.Platform) map[string][]byte {
 	t.Helper()
 	key, err := os.ReadFile(filepath.Join("machines", "key.pub"))
@@ -110,7 +110,7 @@ func machinesOf(t *testing.T, p bundle.Platform) map[string][]byte {
 	}
 	tree := map[string][]byte{"userdata.ps1": []byte(script), "secret.yaml": manifest(t, machines.Secret(script))}
 	var with []string
-	if p != bundle.PlatformAWS { // the one cluster that has a worker MachineSet of Linux already
+	if p != bundle.PlatformAWS { // the one example cluster with a worker MachineSet of Linux
 		with = append(with, filepath.Join("machines", machines.Flag(p), "worker.yaml"))
 	}
 	for name, o := range machineSets[p] {
@@ -145,7 +145,7 @@ func manifest(t *testing.T, m machines.Manifest) []byte {
 	return text
 }
 
-func TestMachinesAreTheirGoldens(t *testing.T) {
+func TestMachines(t *testing.T) {
 	for _, p := range machines.Platforms() {
 		t.Run(machines.Flag(p), func(t *testing.T) {
 			want := machinesOf(t, p)
@@ -159,7 +159,7 @@ func TestMachinesAreTheirGoldens(t *testing.T) {
 	}
 }
 
-// TestMachineManifests holds the manifests against what a cluster would hold them against.
+// TestMachineManifests checks the manifests against the types of a cluster.
 func TestMachineManifests(t *testing.T) {
 	all := clusterObjects(t, "machines")
 	if want := len(machines.Platforms()) * 4; len(all) < want {
@@ -169,21 +169,14 @@ func TestMachineManifests(t *testing.T) {
 	checkProviders(t, all)
 }
 
-// TestUserDataOpensThePortsOfEveryBundle: the node finds the rules as it wants them, by the same names.
+// TestUserDataOpensThePortsOfEveryBundle: the firewall rules of user data are those of bundles.
 func TestUserDataOpensThePortsOfEveryBundle(t *testing.T) {
-	_, r := loadCase(t, filepath.Join("cases", "aws"))
-	fleet, findings, err := render.NewFleet(r.Cluster, render.Options{})
-	if err != nil || fleet == nil {
-		t.Fatalf("%v %+v", err, findings)
-	}
-	b, _, err := fleet.Node(r.Nodes[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	byName := cmpopts.SortSlices(func(a, b bundle.FirewallRule) bool { return a.Name < b.Name })
-	noImpact := cmpopts.IgnoreFields(bundle.FirewallRule{}, "Impact")
-	if diff := cmp.Diff(b.Bundle.Cluster.Firewall, render.Firewall(), byName, noImpact); diff != "" {
-		t.Errorf("bundle and user data (-bundle +user data):\n%s", diff)
+	for name, b := range bundles(t, readAll(t, filepath.Join("cases", "aws"))) {
+		byName := cmpopts.SortSlices(func(a, b bundle.FirewallRule) bool { return a.Name < b.Name })
+		noImpact := cmpopts.IgnoreFields(bundle.FirewallRule{}, "Impact")
+		if diff := cmp.Diff(b.Bundle.Cluster.Firewall, render.Firewall(), byName, noImpact); diff != "" {
+			t.Errorf("%s (-bundle +user data):\n%s", name, diff)
+		}
 	}
 }
 

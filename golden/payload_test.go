@@ -10,7 +10,7 @@ import (
 	"wmco/payload/store"
 )
 
-// TestExamplePayload keeps golden/payload, which cases render with: the table's executables, each a line of text.
+// TestExamplePayload keeps golden/payload, which cases are rendered with: the executables of the table, each a line of text.
 func TestExamplePayload(t *testing.T) {
 	list := store.List{Schema: store.Schema}
 	tree := map[string][]byte{}

@@ -27,7 +27,7 @@ import (
 // variant matches the schemas of clusters that run without preview features.
 var variant = regexp.MustCompile(`^(-SelfManagedHA)?(-Default|-OKD)?\.crd\.yaml$`)
 
-// schemas loads the CustomResourceDefinitions of github.com/openshift/api, each once.
+// schemas loads the CustomResourceDefinitions of github.com/openshift/api, each one once.
 type schemas struct {
 	root   string
 	loaded map[string][]crd
@@ -95,7 +95,7 @@ func readCRD(t *testing.T, file, version string) crd {
 	return crd{}
 }
 
-// findings says what an API server would refuse or silently drop.
+// findings returns what an API server would refuse or drop.
 func (c crd) findings(ctx context.Context, object map[string]any) []string {
 	var all []string
 	for _, path := range pruning.PruneWithOptions(runtime.DeepCopyJSON(object), c.structural, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {

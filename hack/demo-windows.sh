@@ -78,7 +78,7 @@ entries of the bundle are skipped.'
 
 	say 'A mirror set is added: one hosts.toml, and no service restarts. Its mirrors change their order: one file.'
 	applied ' 0 services started' --from $mirrors/before.yaml
-	applied 'applied: 1 files written, 0 services started' --from $mirrors/after.yaml
+	applied 'applied: 1 file written, 0 services started' --from $mirrors/after.yaml
 
 	say 'A file is edited, one is deleted and a service is stopped. wmco-node repairs them from its store, and keeps the unmanaged
 C:\k\notes.txt.'

@@ -16,7 +16,7 @@ import (
 	"wmco/bundle/archive"
 )
 
-// BenchmarkApplyProcess applies 420 MB of executables in a process of its own, whose memory it tells.
+// BenchmarkApplyProcess applies 420 MB of executables in a process of its own, and reports the memory of the process.
 func BenchmarkApplyProcess(b *testing.B) {
 	n := bundletest.New()
 	random := rand.NewChaCha8([32]byte{1})
@@ -73,7 +73,7 @@ func BenchmarkApplyProcess(b *testing.B) {
 	b.ReportMetric(float64(peak)/1024, "MiB-peak")
 }
 
-// peakOf is the most memory that a process had so far, in KiB. What wait4 tells includes that of the parent.
+// peakOf is the most memory that a process had so far, in KiB. What wait4 returns includes that of the parent.
 func peakOf(process int) int64 {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process))
 	if err != nil {

@@ -15,7 +15,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"wmco/golden"
+	"wmco/bundle"
+	"wmco/bundle/archive"
+	"wmco/controller/desired"
+	"wmco/internal/golden"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output in golden/cli-node and the examples in docs/node-program.md, then fail")
@@ -24,7 +27,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"wmco-node": main})
 }
 
-// TestCommandLine runs the scripts of golden/cli-node: commands on a simulated machine, their output and exit status.
+// TestCommandLine runs the scripts of golden/cli-node: commands on a simulated host, their output and exit status.
 func TestCommandLine(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", "..", "golden"))
 	if err != nil {
@@ -64,7 +67,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// ship writes the bundle of a folder with a golden.yaml, as a machine reads it: ship FOLDER manifest|archive FILE.
+// ship writes the bundle of a folder with a golden.yaml, as a host reads it: ship FOLDER manifest|archive FILE.
 // The environment's DIGEST is the bundle's then.
 func ship(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 3 {
@@ -73,24 +76,33 @@ func ship(ts *testscript.TestScript, neg bool, args []string) {
 	dir := ts.MkAbs(args[0])
 	c, err := golden.Load(dir)
 	ts.Check(err)
-	s, err := c.Ship(context.Background(), dir)
+	hosts, err := c.Read(context.Background(), dir, bundle.Key("the key of no cluster, for tests"))
 	ts.Check(err)
-	ts.Setenv("DIGEST", string(s.Manifest.Digest))
+	list, _, err := c.Render(hosts)
+	ts.Check(err)
+	if len(list) != 1 {
+		ts.Fatalf("ship: %s has %d nodes, want 1", args[0], len(list))
+	}
+	contents, err := desired.Contents(c.PayloadDir(dir))
+	ts.Check(err)
+	r, err := list[0].Request(contents)
+	ts.Check(err)
+	ts.Setenv("DIGEST", string(r.Manifest.Digest))
 	var out bytes.Buffer
 	switch args[1] {
 	case "manifest":
-		data, err := s.Manifest.Encode()
+		data, err := r.Manifest.Encode()
 		ts.Check(err)
 		out.Write(data)
 	case "archive":
-		ts.Check(s.Send(context.Background(), &out, s.All()))
+		ts.Check(archive.Send(context.Background(), &out, r))
 	default:
 		ts.Fatalf("ship: %q is neither manifest nor archive", args[1])
 	}
 	ts.Check(os.WriteFile(ts.MkAbs(args[2]), out.Bytes(), 0o600))
 }
 
-// truncate leaves the beginning of a file: truncate FILE PERCENT.
+// truncate keeps the beginning of a file: truncate FILE PERCENT.
 func truncate(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: truncate file percent")

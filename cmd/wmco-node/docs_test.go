@@ -20,28 +20,29 @@ import (
 	"wmco/applier/hosttest/folderhost"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/internal/cli"
 )
 
-// docFile describes the program to those who call it.
+// docFile is the page about the program for its callers.
 var docFile = filepath.Join("..", "..", "docs", "node-program.md")
 
 // fenced is a block of JSON in docFile, whose second word says which.
 var fenced = regexp.MustCompile("(?s)```json (\\S+)\n(.*?)```\n")
 
-// docMachine is the machine of docFile, and what was printed on it.
-type docMachine struct {
+// docHost is the host of docFile, and what was printed on it.
+type docHost struct {
 	root   string
 	clock  *hosttest.Clock
 	blocks map[string]string
 }
 
-// TestDocumentedExamplesAreWhatTheProgramPrints plays the examples of docs/node-program.md; -update rewrites them.
-func TestDocumentedExamplesAreWhatTheProgramPrints(t *testing.T) {
+// TestDocumentedExamples runs the examples of docs/node-program.md; -update rewrites them.
+func TestDocumentedExamples(t *testing.T) {
 	text, err := os.ReadFile(docFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := newDocMachine(t)
+	m := newDocHost(t)
 	m.play(t)
 	seen := map[string]string{}
 	now := fenced.ReplaceAllStringFunc(string(text), func(block string) string {
@@ -95,9 +96,9 @@ func TestEveryExitStatusIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, status := range []int{exitDone, exitDiffers, exitUsage, exitPartial, exitRolledBack, exitInterrupted} {
+	for _, status := range []int{cli.ExitDone, cli.ExitDiffers, cli.ExitUsage, cli.ExitPartial, cli.ExitRolledBack, cli.ExitInterrupted} {
 		if !strings.Contains(string(text), fmt.Sprintf("\n| %d |", status)) {
-			t.Errorf("%s does not tell of exit status %d", docFile, status)
+			t.Errorf("%s does not have exit status %d", docFile, status)
 		}
 	}
 }
@@ -113,14 +114,14 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 			continue
 		}
 		if !strings.Contains(string(text), "`"+c.Name()) {
-			t.Errorf("%s does not tell of %s", docFile, c.Name())
+			t.Errorf("%s does not have %s", docFile, c.Name())
 		}
 	}
 }
 
-func newDocMachine(t *testing.T) *docMachine {
+func newDocHost(t *testing.T) *docHost {
 	t.Helper()
-	m := &docMachine{root: t.TempDir(), clock: hosttest.NewClock(hosttest.Epoch()), blocks: map[string]string{}}
+	m := &docHost{root: t.TempDir(), clock: hosttest.NewClock(hosttest.Epoch()), blocks: map[string]string{}}
 	facts := bundle.Facts{
 		Schema: bundle.FactsSchema, HostName: "win-a", Addresses: []string{"10.0.140.21"}, OSBuild: "10.0.20348",
 		DefaultRoute: bundle.DefaultRoute{Address: "10.0.140.21", Gateway: "10.0.0.1"}, Features: []string{"Containers"},
@@ -163,21 +164,21 @@ func docBundle(configuration string) (bundle.Bundle, archive.Source, error) {
 	return b, source, err
 }
 
-// play runs what the document tells, in its order.
-func (m *docMachine) play(t *testing.T) {
+// play runs the commands of the document, in its order.
+func (m *docHost) play(t *testing.T) {
 	t.Helper()
 	first, sent := m.bundle(t, "level: 1\n")
 	second, resent := m.bundle(t, "level: 2\n")
 	m.blocks["manifest"] = string(first)
-	m.blocks["facts"] = m.run(t, exitDone, nil, "facts")
-	m.blocks["observe"] = m.run(t, exitDiffers, first, "observe")
-	m.blocks["apply"] = m.run(t, exitDone, sent, "apply")
-	m.blocks["dry-run"] = m.run(t, exitDone, resent, "apply", "--dry-run")
-	m.blocks["refused"] = m.run(t, exitUsage, second, "apply")
+	m.blocks["facts"] = m.run(t, cli.ExitDone, nil, "facts")
+	m.blocks["observe"] = m.run(t, cli.ExitDiffers, first, "observe")
+	m.blocks["apply"] = m.run(t, cli.ExitDone, sent, "apply")
+	m.blocks["dry-run"] = m.run(t, cli.ExitDone, resent, "apply", "--dry-run")
+	m.blocks["refused"] = m.run(t, cli.ExitUsage, second, "apply")
 }
 
 // bundle is a bundle as its manifest, and as an archive with all contents.
-func (m *docMachine) bundle(t *testing.T, configuration string) (manifest, stream []byte) {
+func (m *docHost) bundle(t *testing.T, configuration string) (manifest, stream []byte) {
 	t.Helper()
 	b, source, err := docBundle(configuration)
 	if err != nil {
@@ -202,7 +203,7 @@ func (m *docMachine) bundle(t *testing.T, configuration string) (manifest, strea
 }
 
 // run is one process, on the machine's own clock.
-func (m *docMachine) run(t *testing.T, want int, stdin []byte, args ...string) string {
+func (m *docHost) run(t *testing.T, want int, stdin []byte, args ...string) string {
 	t.Helper()
 	var out bytes.Buffer
 	a := &app{stdin: bytes.NewReader(stdin), stdout: &out, stderr: io.Discard, clock: m.clock, version: "v1.0.0", root: m.root}

@@ -12,13 +12,13 @@ import (
 	"wmco/applier/hosttest/folderhost"
 )
 
-// platformCommands adds what only simulated machines have.
+// platformCommands adds the commands of simulated hosts.
 func platformCommands(cmd *cobra.Command, a *app) {
-	cmd.PersistentFlags().StringVar(&a.root, "root", a.root, "folder with a simulated machine (this is not Windows)")
+	cmd.PersistentFlags().StringVar(&a.root, "root", a.root, "folder with a simulated host (this is not Windows)")
 	cmd.AddCommand(machineCommand(a))
 }
 
-var errNoRoot = errors.New("this is not Windows: name the folder of a simulated machine with --root")
+var errNoRoot = errors.New("this is not Windows: name the folder of a simulated host with --root")
 
 func openHost(root string) (applier.Host, error) { return openFolder(root) }
 
@@ -29,5 +29,5 @@ func openFolder(root string) (*folderhost.Host, error) {
 	return folderhost.New(root, folderhost.Options{})
 }
 
-// asService runs at once: a simulated service control manager starts nothing, so there is nobody to answer to.
+// asService runs in this process: a simulated service control manager starts no programs, so none waits for an answer.
 func asService(ctx context.Context, run func(context.Context) error) error { return run(ctx) }

@@ -19,6 +19,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest/bundletest"
+	"wmco/internal/cli"
 )
 
 // program builds wmco-node once for a test.
@@ -34,7 +35,7 @@ func program(t testing.TB) string {
 	return path
 }
 
-// simulated is a machine in a folder, and the program on it.
+// simulated is a host in a folder, and the program on it.
 type simulated struct{ program, root string }
 
 func newSimulated(t testing.TB, program string) simulated {
@@ -72,7 +73,7 @@ func (s simulated) run(t testing.TB, stdin []byte, args ...string) answer {
 	return answer{cmd.ProcessState.ExitCode(), out.String(), complaints.String()}
 }
 
-// missing asks the machine what it lacks.
+// missing returns the contents that the host lacks.
 func (s simulated) missing(t testing.TB, n bundletest.Node) []applier.Missing {
 	t.Helper()
 	return s.observe(t, n).Missing
@@ -81,7 +82,7 @@ func (s simulated) missing(t testing.TB, n bundletest.Node) []applier.Missing {
 func (s simulated) observe(t testing.TB, n bundletest.Node) applier.Observation {
 	t.Helper()
 	r := s.run(t, n.Archive(t, nil), "observe")
-	if r.status > exitDiffers {
+	if r.status > cli.ExitDiffers {
 		t.Fatalf("observe: %d, %s", r.status, r.stderr)
 	}
 	o, err := applier.DecodeObservation([]byte(r.stdout))
@@ -91,7 +92,7 @@ func (s simulated) observe(t testing.TB, n bundletest.Node) applier.Observation 
 	return o
 }
 
-// files are all files of the machine with their contents, without our records.
+// files are all files of the host with their contents, without the records.
 func (s simulated) files(t testing.TB) map[string]string {
 	t.Helper()
 	all := map[string]string{}
@@ -101,7 +102,7 @@ func (s simulated) files(t testing.TB) map[string]string {
 		}
 		data, err := os.ReadFile(path)
 		rel, _ := filepath.Rel(s.root, path)
-		// Of what is no file: status and configuration, without process ids and times.
+		// Of anything but files: status and configuration, without process IDs and times.
 		if strings.HasPrefix(rel, ".machine/services") {
 			var x struct{ Name, CommandLine, Status string }
 			if err := json.Unmarshal(data, &x); err != nil {
@@ -130,11 +131,10 @@ func kills(t testing.TB) int {
 	return n
 }
 
-// TestKilledAtRandomMomentsTheMachineConverges kills real processes with SIGKILL, while they apply now this bundle, now
-// that, and lets the last one finish.
-func TestKilledAtRandomMomentsTheMachineConverges(t *testing.T) {
+// TestAHostConvergesAfterKills kills processes with SIGKILL while they apply different bundles, and then lets one finish.
+func TestAHostConvergesAfterKills(t *testing.T) {
 	t.Parallel()
-	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)) //nolint:gosec // chance is what is wanted
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)) //nolint:gosec // no secret
 	exe := program(t)
 	first := bundletest.New()
 	nodes := []bundletest.Node{
@@ -154,7 +154,7 @@ func TestKilledAtRandomMomentsTheMachineConverges(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(foreign), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(foreign, []byte("not ours"), 0o644); err != nil {
+	if err := os.WriteFile(foreign, []byte("unmanaged"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	took, killed := 40*time.Millisecond, 0
@@ -181,8 +181,8 @@ func TestKilledAtRandomMomentsTheMachineConverges(t *testing.T) {
 			}
 		}
 		got := m.files(t)
-		if got["C/k/foreign.txt"] != "not ours" {
-			t.Error("a foreign file was touched")
+		if got["C/k/foreign.txt"] != "unmanaged" {
+			t.Error("an unmanaged file was changed")
 		}
 		delete(got, "C/k/foreign.txt")
 		if diff := cmp.Diff(want.files(t), got); diff != "" {

@@ -18,10 +18,10 @@ import (
 // linkedFile lists what the program for Windows links beside the standard library.
 const linkedFile = "testdata/linked-windows.txt"
 
-// banned are packages that a program on a node has no business with. It opens no SSH connections, renders nothing and, as
-// long as it does not pull, knows no cluster.
+// banned are packages that a program on a node must not link. It opens no SSH connections, renders nothing and, as long as
+// it does not pull, has no client of a cluster.
 var banned = []string{
-	"wmco/render", "wmco/render/mirrors", "wmco/templates", "wmco/golden", "wmco/applier/hosttest/folderhost", "wmco/applier/hosttest/simulation",
+	"wmco/render", "wmco/render/mirrors", "wmco/templates", "wmco/internal/golden", "wmco/controller/desired", "wmco/controller/gather", "wmco/applier/hosttest/folderhost", "wmco/applier/hosttest/simulation",
 	"testing", "golang.org/x/crypto/ssh", "github.com/pkg/sftp", "k8s.io/client-go", "sigs.k8s.io/controller-runtime",
 }
 

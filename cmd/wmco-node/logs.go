@@ -11,8 +11,8 @@ import (
 	"wmco/bundle"
 )
 
-// levels are the files that must-gather reads, named as klog names those of the existing operator's daemon, and what goes
-// into each: everything from its level up.
+// levels are the log files that must-gather reads, with the lowest level that each has. Their names are those that klog gives
+// the files of the existing operator's daemon.
 var levels = []struct {
 	name  string
 	level slog.Level
@@ -22,7 +22,7 @@ var levels = []struct {
 	{"ERROR", slog.LevelError},
 }
 
-// openLogs opens the logs in a folder, or stderr where there is none.
+// openLogs opens the logs in a folder; stderr where none is named.
 func (a *app) openLogs(dir string) (*slog.Logger, func(), error) {
 	if dir == "" {
 		return slog.New(slog.NewTextHandler(a.stderr, nil)), func() {}, nil
@@ -44,12 +44,12 @@ func (a *app) openLogs(dir string) (*slog.Logger, func(), error) {
 	}, nil
 }
 
-// openLog appends, so that the file can be emptied while it is open (applier.Writer.CopyTruncate).
+// openLog appends, so that the file can be truncated while it is open (applier.Writer.CopyTruncate).
 func openLog(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 }
 
-// handlers hand a record to each.
+// handlers passes records to each handler.
 type handlers []slog.Handler
 
 // Enabled implements slog.Handler.

@@ -12,29 +12,30 @@ import (
 
 	"wmco/applier/hosttest/folderhost"
 	"wmco/bundle"
+	"wmco/internal/cli"
 )
 
-// machineCommand is for simulated machines only.
+// machineCommand is for simulated hosts only.
 func machineCommand(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "machine",
-		Short: "Make and boot a simulated machine (not on Windows)",
-		Long:  "Make a machine in the folder that --root names, and boot it." + exitHelp("0  done", "2  usage"),
+		Short: "Create and boot a simulated host (not on Windows)",
+		Long:  "Create a host in the folder that --root names, and boot it." + cli.ExitHelp("0  done", "2  usage"),
 	}
 	var factsFile string
 	create := &cobra.Command{
 		Use:   "create",
-		Short: "Make a machine with an empty drive",
-		Long: `Make a machine with an empty drive. Beside its folder C lies .machine with everything that is no file, and with
-behaviour.json, which says what goes wrong on it.` + exitHelp("0  done", "2  there is one already, or the facts cannot be read"),
+		Short: "Create a host with an empty drive",
+		Long: `Create a host with an empty drive. Beside its folder C is .machine, which has everything that is not a file, and
+behaviour.json, which says what fails on the host.` + cli.ExitHelp("0  done", "2  the host exists already, or the facts cannot be read"),
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return a.createMachine(factsFile) },
 	}
-	create.Flags().StringVar(&factsFile, "facts", "", "file with what the machine says of itself, as `wmco-node facts` prints it")
+	create.Flags().StringVar(&factsFile, "facts", "", "file with the facts of the host, as `wmco-node facts` prints them")
 	boot := &cobra.Command{
 		Use:   "boot",
-		Short: "Boot the machine",
-		Long:  "Stop everything, let pending settings come into force, and start what starts by itself." + exitHelp("0  done", "2  there is no machine"),
+		Short: "Boot the host",
+		Long:  "Stop everything, activate pending settings, and start the services that start automatically." + cli.ExitHelp("0  done", "2  the host does not exist"),
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.bootMachine(cmd.Context()) },
 	}
@@ -58,7 +59,7 @@ func (a *app) createMachine(factsFile string) error {
 			return fmt.Errorf("reading %s: %w", factsFile, err)
 		}
 		if len(all) != 1 {
-			return fmt.Errorf("reading %s: it tells of %d machines, not of one", factsFile, len(all))
+			return fmt.Errorf("reading %s: it has the facts of %d hosts, not of one", factsFile, len(all))
 		}
 		facts = all[0]
 	}

@@ -1,13 +1,12 @@
-// Command wmco-node is the program on a Windows node: it compares the machine with a bundle and makes it so, once and over
-// SSH or for good as a service. It reads stdin, prints JSON and decides nothing that is not in the bundle.
+// Command wmco-node is the program on a Windows node: it compares the host with a bundle and applies the bundle, once over
+// SSH or continuously as a service. It reads stdin, prints JSON and decides nothing that is not in the bundle.
 //
-// On other systems it works on a machine that lies in a folder (--root, or WMCO_NODE_ROOT in the environment), for demos
-// and tests.
+// On other systems it works on a simulated host in a folder (--root, or WMCO_NODE_ROOT in the environment), for demos and
+// tests.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
+	"wmco/internal/cli"
 )
 
 // version is set by the Makefile.
@@ -27,7 +27,7 @@ var version = "devel"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	cobra.MousetrapHelpText = "" // nobody double-clicks it: the parent process need not be looked at
+	cobra.MousetrapHelpText = "" // it is not started from Explorer, so the parent process is not inspected
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, clock: clock{}, version: version, root: os.Getenv("WMCO_NODE_ROOT")}
 	os.Exit(run(ctx, a, os.Args[1:]))
 }
@@ -40,7 +40,7 @@ type app struct {
 	clock  applier.Clock
 	// version is of this program.
 	version string
-	// root is the folder of a simulated machine.
+	// root is the folder of a simulated host.
 	root string
 }
 
@@ -50,73 +50,34 @@ func (clock) Now() time.Time { return time.Now() }
 
 func (clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// Exit statuses, the same for all commands.
-const (
-	exitDone        = 0
-	exitDiffers     = 1
-	exitUsage       = 2
-	exitPartial     = 4
-	exitRolledBack  = 5
-	exitInterrupted = 130
-)
-
-// exitError carries the status that an error ends the program with. A nil error was told already.
-type exitError struct {
-	status int
-	err    error
-}
-
-func (e *exitError) Error() string {
-	if e.err == nil {
-		return ""
-	}
-	return e.err.Error()
-}
-
-func (e *exitError) Unwrap() error { return e.err }
-
 // run executes one command line and returns the exit status.
 func run(ctx context.Context, a *app, args []string) int {
 	root := rootCommand(a)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitDone
-	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintln(a.stderr, "wmco-node:", text)
-	}
-	return status(ctx, err)
+	return cli.Execute(ctx, root, exitStatus)
 }
 
-// status is how an error ends the program.
-func status(ctx context.Context, err error) int {
-	var exit *exitError
+// exitStatus returns the exit status of an error that has none of its own.
+func exitStatus(err error) int {
 	var back *applier.RolledBackError
 	var partial *applier.PartialError
 	var file *applier.FileError
 	var locked *applier.LockedError
 	switch {
-	case ctx.Err() != nil:
-		return exitInterrupted
-	case errors.As(err, &exit):
-		return exit.status
 	case errors.As(err, &back):
-		return exitRolledBack
+		return cli.ExitRolledBack
 	case errors.As(err, &partial), errors.As(err, &file), errors.As(err, &locked):
-		return exitPartial
+		return cli.ExitPartial
 	}
-	return exitUsage
+	return cli.ExitUsage
 }
 
 func rootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "wmco-node",
-		Short: "Compare this machine with a bundle, and make it so",
-		Long: `wmco-node is on the Windows nodes of a cluster. Its commands read a bundle from stdin and print JSON; wmco and the
+		Short: "Compare this host with a bundle, and apply it",
+		Long: `wmco-node runs on the Windows nodes of a cluster. Its commands read a bundle from stdin and print JSON; wmco and the
 operator call them over SSH, and people can too.`,
-		SilenceUsage:  true,
-		SilenceErrors: true,
 	}
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
@@ -126,38 +87,22 @@ operator call them over SSH, and people can too.`,
 	return root
 }
 
-// exitHelp is the end of a command's help.
-func exitHelp(statuses ...string) string {
-	text := "\n\nExit status:"
-	for _, s := range statuses {
-		text += "\n  " + s
-	}
-	return text
-}
-
-// engine is the applier for this machine. doing is what it says to those who find the machine locked.
+// engine returns the applier for this host. Doing is shown to other runs that find the host locked.
 func (a *app) engine(doing string) (*applier.Engine, error) {
 	host, err := openHost(a.root)
 	if err != nil {
-		return nil, &exitError{exitUsage, err}
+		return nil, &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
 	owner := fmt.Sprintf("wmco-node %s, process %d, since %s", doing, os.Getpid(), a.clock.Now().UTC().Format(time.RFC3339))
 	return &applier.Engine{Host: host, Clock: a.clock, Program: a.version, Owner: owner}, nil
 }
 
-// print writes one JSON value, indented.
-func (a *app) print(value any) error {
-	enc := json.NewEncoder(a.stdout)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(value)
-}
+// print writes one JSON value.
+func (a *app) print(value any) error { return cli.WriteJSON(a.stdout, value) }
 
 // emit prints an event as one line.
 func (a *app) emit(e applier.Event) {
-	enc := json.NewEncoder(a.stdout)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(e); err != nil {
+	if err := cli.WriteJSONLine(a.stdout, e); err != nil {
 		fmt.Fprintln(a.stderr, "wmco-node: printing an event:", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"wmco/applier"
 	"wmco/bundle/archive"
+	"wmco/internal/cli"
 )
 
 func observeCommand(a *app) *cobra.Command {
@@ -12,9 +13,9 @@ func observeCommand(a *app) *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
 		Use:   "observe",
-		Short: "Print how this machine differs from the bundle on stdin",
+		Short: "Print how this host differs from the bundle on stdin",
 		Long: `Print facts, what apply would do, and which contents it would need, as one JSON value. stdin is a MANIFEST.json, or an
-archive as apply takes it. Nothing on the machine changes.` + exitHelp("0  the machine is as the bundle says", "1  it differs", "2  what came on stdin cannot be read"),
+archive as for apply. Nothing on the host changes.` + cli.ExitHelp("0  the host has the state of the bundle", "1  it differs", "2  stdin cannot be read"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.compare(f, func(e *applier.Engine, r *archive.Reader) (applier.Observation, error) {
@@ -22,19 +23,19 @@ archive as apply takes it. Nothing on the machine changes.` + exitHelp("0  the m
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&full, "full", false, "read every file, whatever is known of it")
+	cmd.Flags().BoolVar(&full, "full", false, "read every file, also those that appear unchanged")
 	f.add(cmd)
 	return cmd
 }
 
 // compareFlags are those of commands that compare.
 type compareFlags struct {
-	format format
+	format cli.Format
 	text   bool
 }
 
 func (f *compareFlags) add(cmd *cobra.Command) {
-	formatFlag(cmd, &f.format)
+	cli.AddFormat(cmd, &f.format, cli.JSON, cli.Text)
 	textFlag(cmd, &f.text)
 }
 
@@ -42,9 +43,9 @@ func verifyCommand(a *app) *cobra.Command {
 	var f compareFlags
 	cmd := &cobra.Command{
 		Use:   "verify",
-		Short: "Print how this machine differs from the bundle on stdin, reading everything and asking every service",
-		Long: `As observe, but every file is read whatever is known of it, and every service is asked whether it is healthy.` +
-			exitHelp("0  the machine is as the bundle says, and healthy", "1  it is not", "2  what came on stdin cannot be read"),
+		Short: "Print how this host differs from the bundle on stdin, and check every file and service",
+		Long: `As observe, but every file is read, and every service is asked whether it is healthy.` +
+			cli.ExitHelp("0  the host has the state of the bundle and is healthy", "1  it differs, or a service is unhealthy", "2  stdin cannot be read"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.compare(f, func(e *applier.Engine, r *archive.Reader) (applier.Observation, error) {
@@ -56,7 +57,7 @@ func verifyCommand(a *app) *cobra.Command {
 	return cmd
 }
 
-// compare reads the bundle, asks, prints, and says by the exit status whether anything differs.
+// compare reads the bundle, asks and prints. The exit status says whether anything differs.
 func (a *app) compare(f compareFlags, ask func(*applier.Engine, *archive.Reader) (applier.Observation, error)) error {
 	e, err := a.engine("observe")
 	if err != nil {
@@ -74,7 +75,7 @@ func (a *app) compare(f compareFlags, ask func(*applier.Engine, *archive.Reader)
 		return err
 	}
 	if !o.InSync || len(o.Unhealthy) > 0 {
-		return &exitError{status: exitDiffers}
+		return cli.Exit(cli.ExitDiffers)
 	}
 	return nil
 }

@@ -4,51 +4,21 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"wmco/applier"
+	"wmco/bundle"
+	"wmco/internal/cli"
 )
 
-// format is how an answer is printed.
-type format string
-
-const (
-	// formatJSON is for programs, and what they get if they say nothing.
-	formatJSON format = "json"
-	// formatText is for people.
-	formatText format = "text"
-)
-
-// Set implements pflag.Value.
-func (f *format) Set(s string) error {
-	switch format(s) {
-	case formatJSON, formatText:
-		*f = format(s)
-		return nil
-	}
-	return fmt.Errorf("write json or text")
-}
-
-// String implements pflag.Value.
-func (f *format) String() string { return string(*f) }
-
-// Type implements pflag.Value.
-func (f *format) Type() string { return "format" }
-
-func formatFlag(cmd *cobra.Command, f *format) {
-	*f = formatJSON
-	cmd.Flags().VarP(f, "output", "o", "json or text")
-}
-
-func (a *app) emitter(f format) func(applier.Event) {
-	if f == formatText {
-		return a.tell
+// emitter returns what prints events.
+func (a *app) emitter(f cli.Format) func(applier.Event) {
+	if f == cli.Text {
+		return a.printEvent
 	}
 	return a.emit
 }
 
-// tell prints an event for people.
-func (a *app) tell(e applier.Event) {
+// printEvent prints an event for people.
+func (a *app) printEvent(e applier.Event) {
 	switch e.Event {
 	case applier.EventReceived:
 		fmt.Fprintf(a.stdout, "received %s\n", e.Content.Short())
@@ -63,7 +33,7 @@ func (a *app) tell(e applier.Event) {
 	case applier.EventRollback:
 		fmt.Fprintf(a.stdout, "rolling back: %s\n", e.Message)
 	case applier.EventResult:
-		fmt.Fprintf(a.stdout, "%s: %d files written, %d services started\n", e.Result, e.Written, e.Restarted)
+		fmt.Fprintf(a.stdout, "%s: %s written, %s started\n", e.Result, bundle.Count(e.Written, "file"), bundle.Count(e.Restarted, "service"))
 	}
 }
 
@@ -71,8 +41,8 @@ func actionText(x applier.Action) string {
 	return fmt.Sprintf("%-8s %s (%s; impact %s)", x.Verb, x.Entry, x.Reason, x.Impact)
 }
 
-func (a *app) printObservation(f format, o applier.Observation) error {
-	if f != formatText {
+func (a *app) printObservation(f cli.Format, o applier.Observation) error {
+	if f != cli.Text {
 		return a.print(o)
 	}
 	var b strings.Builder
@@ -83,7 +53,7 @@ func (a *app) printObservation(f format, o applier.Observation) error {
 		fmt.Fprintln(&b, actionText(x))
 	}
 	for _, path := range o.Foreign {
-		fmt.Fprintf(&b, "foreign  %s (left alone)\n", path)
+		fmt.Fprintf(&b, "unmanaged %s (left alone)\n", path)
 	}
 	for _, u := range o.Unhealthy {
 		fmt.Fprintf(&b, "unhealthy %s: %s\n", u.Service, u.Reason)
@@ -91,7 +61,7 @@ func (a *app) printObservation(f format, o applier.Observation) error {
 	if o.InSync {
 		fmt.Fprintln(&b, "nothing differs")
 	} else {
-		fmt.Fprintf(&b, "%d actions, impact %s\n", len(o.Actions), o.Impact)
+		fmt.Fprintf(&b, "%s, impact %s\n", bundle.Count(len(o.Actions), "action"), o.Impact)
 	}
 	_, err := fmt.Fprint(a.stdout, b.String())
 	return err

@@ -11,6 +11,7 @@ import (
 
 	"wmco/applier"
 	"wmco/bundle"
+	"wmco/internal/cli"
 )
 
 type runFlags struct {
@@ -26,10 +27,10 @@ func runCommand(a *app) *cobra.Command {
 	var f runFlags
 	cmd := &cobra.Command{
 		Use:   "run",
-		Short: "Keep this machine as the bundle that was applied last says",
-		Long: `Compare the machine with that bundle again and again, repair what differs from the contents that are kept here, take up or
-undo an application that was cut, and keep logs within their bounds.` +
-			exitHelp("0    asked to stop", "2    usage", "4    its own service was configured anew: started again, it runs with that", "130  interrupted"),
+		Short: "Keep this host in the state of the bundle that was applied last",
+		Long: `Compare the host with that bundle periodically, repair what differs from the contents that are kept on this host, resume or
+roll back an interrupted run, and keep logs within their limits.` +
+			cli.ExitHelp("0    asked to stop", "2    usage", "4    its own service was reconfigured: a restart runs it with the new configuration", "130  interrupted"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !f.service {
@@ -39,24 +40,24 @@ undo an application that was cut, and keep logs within their bounds.` +
 		},
 	}
 	flags := cmd.Flags()
-	// A flag and not svc.IsWindowsService: what looks at the session or the parent is not reliable everywhere.
+	// A flag and not svc.IsWindowsService, which inspects the session and the parent: that is not reliable everywhere.
 	flags.BoolVar(&f.service, "service", false, "run as the Windows service "+bundle.AgentService)
-	flags.BoolVar(&f.reportOnly, "report-only", false, "tell what differs and repair nothing")
+	flags.BoolVar(&f.reportOnly, "report-only", false, "report what differs and repair nothing")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how to reach the cluster that publishes bundles")
-	flags.StringVar(&f.logDir, "log-dir", "", "folder for logs; without, they go to stderr")
+	flags.StringVar(&f.logDir, "log-dir", "", "folder for logs (default stderr)")
 	flags.DurationVar(&f.interval, "interval", 5*time.Minute, "time between two comparisons")
 	flags.DurationVar(&f.full, "full-interval", 6*time.Hour, "time between two comparisons that read every file")
 	return cmd
 }
 
-// errRestart ends the program so that the service control manager starts it anew.
-var errRestart = &exitError{exitPartial, errors.New("the service of this program was configured anew")}
+// errRestart ends the program so that the service control manager restarts it.
+var errRestart = &cli.ExitError{Status: cli.ExitPartial, Err: errors.New("the service of this program was reconfigured")}
 
 // keep repairs until the context ends.
 func (a *app) keep(ctx context.Context, f runFlags) error {
 	log, closeLogs, err := a.openLogs(f.logDir)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
 	defer closeLogs()
 	e, err := a.engine("run")
@@ -87,21 +88,21 @@ func (a *app) keep(ctx context.Context, f runFlags) error {
 	}
 }
 
-// housekeepInterval is the time between two looks at logs at most: a log can outgrow its size by what comes in between.
+// housekeepInterval is the longest time between two checks of logs: a log exceeds its size by what is written in between.
 const housekeepInterval = 30 * time.Second
 
-// keeper is what one turn after another needs.
+// keeper is what turns share.
 type keeper struct {
 	engine *applier.Engine
 	log    *slog.Logger
 	flags  runFlags
-	// read is when every file was read last.
+	// read is when every file was last read.
 	read time.Time
-	// differs is what the last turn told and did not repair, now what the present one found.
+	// differs is what the last turn reported and did not repair, now what this turn has found.
 	differs, now []applier.Action
 }
 
-// turn compares and repairs once. Only what ends the program is an error.
+// turn compares and repairs once. It returns only errors that end the program.
 func (k *keeper) turn(ctx context.Context) error {
 	now := k.engine.Clock.Now()
 	o := applier.Options{Full: now.Sub(k.read) >= k.flags.full, DryRun: k.flags.reportOnly}
@@ -114,7 +115,7 @@ func (k *keeper) turn(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return nil //nolint:nilerr // it was asked to stop
 	case errors.As(err, &locked):
-		k.log.Info("another run is changing this machine", "owner", locked.Owner)
+		k.log.Info("another run is changing this host", "owner", locked.Owner)
 	case err != nil:
 		k.log.Error("repairing", "error", err)
 	default:
@@ -123,27 +124,27 @@ func (k *keeper) turn(ctx context.Context) error {
 		}
 	}
 	if outcome.RestartSelf {
-		k.log.Info("restarting: the service was configured anew")
+		k.log.Info("restarting: the service was reconfigured")
 		return errRestart
 	}
 	return nil
 }
 
-// housekeep bounds logs and what else piles up.
+// housekeep limits logs and other files that grow.
 func (k *keeper) housekeep(ctx context.Context) {
 	if err := k.engine.Housekeep(ctx); err != nil && ctx.Err() == nil {
-		k.log.Warn("bounding logs", "error", err)
+		k.log.Warn("limiting logs", "error", err)
 	}
 }
 
-// report tells what differs and is left as it is, when that has changed.
+// report logs what differs and is not repaired, when that has changed.
 func (k *keeper) report() {
 	if slices.Equal(k.now, k.differs) {
 		return
 	}
 	k.differs = k.now
 	if len(k.now) == 0 {
-		k.log.Info("nothing differs any more")
+		k.log.Info("nothing differs anymore")
 	}
 	for _, a := range k.now {
 		k.log.Warn("differs", "verb", a.Verb, "entry", a.Entry, "reason", a.Reason)

@@ -12,6 +12,7 @@ import (
 
 	"wmco/applier"
 	"wmco/bundle"
+	"wmco/internal/cli"
 )
 
 // versionAnswer is the JSON of `wmco-node version`.
@@ -19,10 +20,10 @@ type versionAnswer struct {
 	Version  string `json:"version"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
-	// Schema is the newest manifest that the program reads, Answers the format that it prints.
+	// Schema is the newest format of manifests that the program reads, Answers the format that it prints.
 	Schema  int `json:"bundleSchema"`
 	Answers int `json:"answerSchema"`
-	// Digest is of the program's own file: who put it there can tell whether it arrived whole.
+	// Digest is of the program's own file: whoever copied it can check that it is complete.
 	Digest bundle.Digest `json:"digest"`
 }
 
@@ -30,7 +31,7 @@ func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of this program and the digest of its file",
-		Long:  "Print version, formats and the digest of the program's own file as JSON." + exitHelp("0  done"),
+		Long:  "Print version, formats and the digest of the program's own file as JSON." + cli.ExitHelp("0  done"),
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			digest, err := ownDigest()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,36 +14,37 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/remote"
-	"wmco/applier/remote/ssh"
 	"wmco/bundle"
+	"wmco/internal/cli"
 )
 
 // applyFlags are those of `wmco apply`.
 type applyFlags struct {
-	machineFlags
-	format  format
+	remoteFlags
+	format  cli.Format
 	options remote.ApplyOptions
 	impact  string
 }
 
-// defaultConfirm is how long a machine waits to be reached anew before it puts everything back.
+// defaultConfirm is how long a host waits to be reached by a new connection before it rolls back.
 const defaultConfirm = 2 * time.Minute
 
 func applyCommand(a app) *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
 		Use:   "apply --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ... [--node NAME | --instance ADDRESS]",
-		Short: "Make Windows machines what they should be, over SSH",
-		Long: `Render the bundles of the named machines and apply them: what differs is written, nothing else, and what does not come up
-is put back. A machine gets the bundle of the node or instance that has its address or name; --node or --instance choose
-one for a single --host. The node program is put onto a machine that lacks it.
+		Short: "Bring Windows hosts to their desired state over SSH",
+		Long: `Render the bundles of the named hosts and apply them. Only what differs is written, and a host is rolled back if a service
+does not become healthy. A host gets the bundle of the node or instance that has its address or name; --node or --instance
+choose one for a single --host. The node program is copied to a host that does not have it.
 
-Machines are worked on at once and do not wait for each other. What was cut is taken up by the next run. A machine that
-cannot be reached over a new connection after the change, tried every second, puts everything back (--confirm-within).
+Hosts are worked on at the same time and do not wait for each other. An interrupted run is resumed by the next one. After a
+change, a new connection confirms that the host can be reached, tried every second; without it, the host rolls back
+(--confirm-within).
 
-Without --payload, executables are expected to be on the machines.` +
-			exitHelp("0  every machine is as it should be", "2  usage, or inputs with findings of severity error, or a plan that is refused: nothing was done there", "3  the cluster or a machine cannot be reached, or lets us not in", "4  a machine was changed in part, or its end is not known: run it again", "5  a machine did not come up and was put back", "130  interrupted") +
-			"\nOver several machines the gravest counts: 2, 4, 5, 3, 0.",
+Without --payload, the executables must be on the hosts already.` +
+			cli.ExitHelp("0  every host has its desired state", "2  usage, or inputs with findings of severity error, or a plan that is refused: nothing was done there", "3  the cluster or a host cannot be reached, or refuses the login", "4  a host was changed in part, or its result is not known: run it again", "5  a host was rolled back", "130  interrupted") +
+			"\nOver several hosts the most severe status wins: 2, 4, 5, 3, 0.",
 		Example: `  wmco apply --from cluster --payload bin/payload --host 10.0.0.5 --identity key
   wmco apply --from must-gather --host capi@win-1:2222 --host capi@win-2 --node-program wmco-node.exe --dry-run`,
 		Args: cobra.NoArgs,
@@ -51,23 +53,23 @@ Without --payload, executables are expected to be on the machines.` +
 	f.inputFlags.add(cmd)
 	f.hostFlags.add(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.options.DryRun, "dry-run", false, "say what would be done, and stop before the first write")
-	flags.StringVar(&f.impact, "max-impact", "", "refuse changes that cost more: none, restart, drain or reboot")
-	flags.BoolVar(&f.options.Reboot, "reboot", false, "reboot machines where a change waits for it")
-	flags.DurationVar(&f.options.ConfirmWithin, "confirm-within", defaultConfirm, "put everything back unless the machine can be reached anew within this time; 0 trusts it")
-	flags.DurationVar(&f.options.Wait, "wait", time.Minute, "how long to wait for another one who changes the machine")
-	addFormat(cmd, &f.format)
+	flags.BoolVar(&f.options.DryRun, "dry-run", false, "print what would be done, and stop before the first write")
+	flags.StringVar(&f.impact, "max-impact", "", "refuse a plan with a higher impact: none, restart, drain or reboot")
+	flags.BoolVar(&f.options.Reboot, "reboot", false, "reboot hosts where a change needs it")
+	flags.DurationVar(&f.options.ConfirmWithin, "confirm-within", defaultConfirm, "roll back unless a new connection reaches the host within this time; 0 needs no confirmation")
+	flags.DurationVar(&f.options.Wait, "wait", time.Minute, "how long to wait for another run on the same host")
+	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	return cmd
 }
 
-// check takes the options from the flags, and refuses those that mean nothing.
+// check completes the options, and refuses those that are not valid.
 func (f *applyFlags) check() error {
 	f.options.MaxImpact = bundle.Impact(f.impact)
 	if f.impact != "" && f.options.MaxImpact.Rank() > bundle.ImpactReboot.Rank() {
-		return usageError("--max-impact %s: none, restart, drain or reboot", f.impact)
+		return cli.UsageError("--max-impact %s: none, restart, drain or reboot", f.impact)
 	}
 	if f.options.ConfirmWithin < 0 {
-		return usageError("--confirm-within %s: a time from now on, or 0 to trust the machine", f.options.ConfirmWithin)
+		return cli.UsageError("--confirm-within %s: must not be negative; 0 needs no confirmation", f.options.ConfirmWithin)
 	}
 	return nil
 }
@@ -76,97 +78,105 @@ func (f *applyFlags) run(ctx context.Context, a app) error {
 	if err := f.check(); err != nil {
 		return err
 	}
-	o, err := f.fleet(ctx, a)
+	o, err := f.open(ctx, a)
 	if err != nil {
-		return untouched(ctx, err)
+		return unchanged(ctx, err)
 	}
-	show := newShow(a, f.format, o.members)
-	results := f.apply(ctx, o, show)
-	show.end()
+	progress := newProgress(a, f.format, o.all)
+	results := f.apply(ctx, o, progress)
+	progress.end()
 	if err := o.client.Close(); err != nil {
 		return err
 	}
 	if ctx.Err() != nil && len(results.events) == 0 {
-		return untouched(ctx, ctx.Err())
+		return unchanged(ctx, ctx.Err())
 	}
-	err = f.tell(a, o, results)
+	err = f.print(a, o, results)
 	if f.options.DryRun {
-		return untouched(ctx, err)
+		return unchanged(ctx, err)
 	}
 	return err
 }
 
-// apply works on all machines. The results are by target.
-func (f *applyFlags) apply(ctx context.Context, o *fleet, show *show) *results {
+// apply works on all hosts.
+func (f *applyFlags) apply(ctx context.Context, o *hosts, progress *progress) *results {
 	all := &results{events: map[remote.Target]applier.Event{}}
-	// What confirms must come through a door that was opened after the change.
-	anew := o.dialer
-	anew.Limits.Kept = 0
-	confirms := remote.NewClient(ssh.NewTransport(anew), o.program)
-	o.each(ctx, func(ctx context.Context, m *remote.Agent, member *member) error {
+	defer o.confirms.Close() //nolint:errcheck // it keeps no connections
+	o.each(ctx, func(ctx context.Context, m *remote.Agent, h *host) error {
 		var impact bundle.Impact
 		var confirming sync.WaitGroup
 		defer confirming.Wait()
 		applying, ended := context.WithCancel(ctx)
 		defer ended()
-		event, err := m.Apply(ctx, member.request, f.options, func(e applier.Event) {
-			show.event(member.target, e)
-			impact = bundle.Impact(firstNonEmpty(string(e.Impact), string(impact)))
+		event, err := m.Apply(ctx, h.request, f.options, func(e applier.Event) {
+			progress.event(h.target, e)
+			impact = cmp.Or(e.Impact, impact)
 			if e.Event == applier.EventConfirm {
-				confirming.Go(func() { confirm(applying, confirms.Agent(member.target), member, show) })
+				confirming.Go(func() {
+					o.confirms.Agent(h.target).ConfirmReachable(applying, h.request.Manifest.Digest, func(err error) { progress.note(h.target, confirmNote(err)) })
+				})
 			}
 		})
 		event.Impact = impact
-		all.put(member.target, event)
-		show.done(member.target, applyStatus(event.Result, err))
+		all.put(h.target, event)
+		progress.done(h.target, applyStatus(event.Result, err))
 		return contentError(err)
 	})
-	for _, m := range o.members {
-		if m.err != nil {
-			show.done(m.target, applyStatus("", m.err))
+	for _, h := range o.all {
+		if h.err != nil {
+			progress.done(h.target, applyStatus("", h.err))
 		}
 	}
 	return all
 }
 
-// contentError tells a content that nobody has: executables come from a payload.
+func confirmNote(err error) string {
+	text := "confirming, retried every second: " + err.Error()
+	if fix := remote.Fix(err); fix != "" {
+		text += "; fix: " + fix
+	}
+	return text
+}
+
+// contentError explains a content that is not available: executables come from a payload.
 func contentError(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return &exitError{exitUsage, fmt.Errorf("%w: the machine lacks it and it is not in the inputs; give the executables with --payload", err)}
+		return cli.UsageError("%w: it is missing on the host and not in the inputs; give the executables with --payload", err)
 	}
 	return err
 }
 
-// tell prints how it ended, and returns the status.
-func (f *applyFlags) tell(a app, o *fleet, results *results) error {
-	status := exitDone
-	for _, m := range o.members {
-		status = graver(status, applyStatus(results.events[m.target].Result, m.err))
+// print prints the results, and returns the status.
+func (f *applyFlags) print(a app, o *hosts, results *results) error {
+	status := cli.ExitDone
+	for _, h := range o.all {
+		status = moreSevere(status, applyStatus(results.events[h.target].Result, h.err))
 	}
 	printFindings(a.stderr, palette{}, o.findings())
-	if f.format == formatText {
-		w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "HOST\tNODE\tRESULT\tIMPACT\tWRITTEN\tRESTARTED")
-		for _, m := range o.members {
-			e := results.events[m.target]
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", m.target, m.node.ID(), f.resultText(e, m.err), firstNonEmpty(string(e.Impact), "-"), e.Written, e.Restarted)
-		}
-		if err := w.Flush(); err != nil {
+	if f.format == cli.Text {
+		if err := f.printTable(a, o, results); err != nil {
 			return err
 		}
 	}
-	for _, m := range o.members {
+	for _, h := range o.all {
 		switch {
-		case m.err != nil:
-			printFailure(a, f.format, m)
-		case f.format == formatText:
-			f.printEnd(a, m.target, results.events[m.target])
+		case h.err != nil:
+			printFailure(a, f.format, h)
+		case f.format == cli.Text:
+			f.printEnd(a, h.target, results.events[h.target])
 		}
 	}
-	if status != exitDone {
-		return &exitError{status: status}
+	return cli.Exit(status)
+}
+
+func (f *applyFlags) printTable(a app, o *hosts, results *results) error {
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "HOST\tNODE\tRESULT\tIMPACT\tWRITTEN\tRESTARTED")
+	for _, h := range o.all {
+		e := results.events[h.target]
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", h.target, h.node.ID(), f.resultText(e, h.err), cmp.Or(string(e.Impact), "-"), e.Written, e.Restarted)
 	}
-	return nil
+	return w.Flush()
 }
 
 func (f *applyFlags) resultText(e applier.Event, err error) string {
@@ -185,16 +195,16 @@ func (f *applyFlags) resultText(e applier.Event, err error) string {
 	return string(e.Result)
 }
 
-// reboots tells whether machines are rebooted where something waits for it.
+// reboots reports whether hosts are rebooted where something waits for it.
 func (f *applyFlags) reboots() bool {
 	return f.options.Reboot && applier.Allowed(bundle.ImpactReboot, f.options.MaxImpact) == nil
 }
 
-// printEnd tells why a machine is not as it should be, and what to do.
+// printEnd prints why a host does not have its desired state, and what to do.
 func (f *applyFlags) printEnd(a app, t remote.Target, e applier.Event) {
 	switch e.Result {
 	case applier.ResultRolledBack, applier.ResultPartial, applier.ResultRefused:
-		fmt.Fprintf(a.stderr, "%s: %s\n", t, firstNonEmpty(e.Message, string(e.Result)))
+		fmt.Fprintf(a.stderr, "%s: %s\n", t, cmp.Or(e.Message, string(e.Result)))
 		if fix := f.fix(e); fix != "" {
 			fmt.Fprintf(a.stderr, "  fix: %s\n", fix)
 		}
@@ -202,35 +212,35 @@ func (f *applyFlags) printEnd(a app, t remote.Target, e applier.Event) {
 	}
 }
 
-// fix is what to do about an application that ended so; empty where its message says that.
+// fix returns what to do about a result; empty where its message says that.
 func (f *applyFlags) fix(e applier.Event) string {
 	switch {
 	case e.Result == applier.ResultRolledBack:
-		return `look into the service's log under C:\var\log on the machine, mend the inputs, apply again`
+		return `read the log of the service under C:\var\log on the host, fix the inputs and apply again`
 	case e.Result == applier.ResultPartial:
-		return "apply again; where another run is at work on the machine, wait for its end or give a longer --wait"
+		return "apply again; if another run is in progress on the host, wait for its end or give a longer --wait"
 	case e.Result == applier.ResultRefused && e.Impact != "" && applier.Allowed(e.Impact, f.options.MaxImpact) != nil:
-		return "apply when the machine may be disturbed so much, with --max-impact " + string(e.Impact)
+		return "allow it with --max-impact " + string(e.Impact)
 	case e.Result == applier.ResultRefused && len(e.Missing) > 0:
 		return "apply again, with --payload if these are executables"
 	}
 	return ""
 }
 
-// applyStatus is the status of one machine.
+// applyStatus returns the status of one host.
 func applyStatus(r applier.Result, err error) int {
 	if err != nil {
-		return hostStatus(err, exitPartial)
+		return hostStatus(err, cli.ExitPartial)
 	}
 	switch r {
 	case applier.ResultSame, applier.ResultApplied, applier.ResultPlanned:
-		return exitDone
+		return cli.ExitDone
 	case applier.ResultRolledBack:
-		return exitRolledBack
+		return cli.ExitRolledBack
 	case applier.ResultRefused:
-		return exitUsage
+		return cli.ExitUsage
 	case applier.ResultPartial, applier.ResultReboot:
-		return exitPartial
+		return cli.ExitPartial
 	}
-	return exitPartial
+	return cli.ExitPartial
 }

@@ -19,11 +19,12 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"wmco/applier"
+	"wmco/internal/cli"
 	"wmco/internal/sshtest"
 	"wmco/payload"
 )
 
-// overSSH are simulated machines behind SSH servers, and a cluster that knows them.
+// overSSH are simulated hosts behind SSH servers, and a cluster with these as instances.
 type overSSH struct {
 	servers []*sshtest.Server
 	node    string
@@ -67,13 +68,13 @@ func TestMain(m *testing.M) {
 	testscript.Main(tidy{m}, map[string]func(){"wmco": main})
 }
 
-func newOverSSH(t *testing.T, machines int) *overSSH {
+func newOverSSH(t *testing.T, count int) *overSSH {
 	t.Helper()
 	must(t, programs.get())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // what wmco keeps for its next run
 	o := &overSSH{folder: t.TempDir(), node: programs.node}
 	instances := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: windows-instances\n  namespace: openshift-windows-machine-config-operator\ndata:\n"
-	for i := range machines {
+	for i := range count {
 		s := programs.Start(t, sshtest.Options{})
 		host, _, _ := net.SplitHostPort(s.Address)
 		o.create(t, s, fmt.Sprintf("win-%d", i), host)
@@ -113,7 +114,7 @@ type answer struct {
 	stdout, stderr string
 }
 
-// wmco runs a command line for the cluster, with the key of the first machine.
+// wmco runs a command line for the cluster, with the key of the first host.
 func (o *overSSH) wmco(t *testing.T, command string, args ...string) answer {
 	t.Helper()
 	return o.run(t, strings.NewReader(""), append([]string{command, "--identity", o.servers[0].KeyFile}, args...))
@@ -156,19 +157,19 @@ func TestApplyVerifyAndDiffOverSSH(t *testing.T) {
 		do      func()
 		status  int
 	}{
-		{"before anything", "diff", nil, nil, exitDiffers},
-		{"a dry run", "apply", []string{"--dry-run"}, nil, exitDone},
-		{"it changed nothing", "verify", nil, nil, exitDiffers},
-		{"for real", "apply", nil, nil, exitDone},
-		{"nothing differs", "diff", nil, nil, exitDone},
-		{"all is well", "verify", nil, nil, exitDone},
-		{"again", "apply", []string{"-o", "json"}, nil, exitDone},
-		{"somebody edits a file", "verify", nil, func() { must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet-ca.crt`), nil, 0o600)) }, exitDiffers},
-		{"repaired", "apply", nil, nil, exitDone},
-		{"too costly", "apply", []string{"--max-impact", "none"}, func() { must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet.conf`), nil, 0o600)) }, exitUsage},
-		{"allowed", "apply", []string{"--max-impact", "restart"}, nil, exitDone},
-		{"another key of the host", "apply", nil, func() { o.servers[0].NewHostKeys(); o.servers[0].Restart() }, exitUnreachable},
-		{"the server is gone", "verify", nil, o.servers[0].Stop, exitUnreachable},
+		{"before anything", "diff", nil, nil, cli.ExitDiffers},
+		{"a dry run", "apply", []string{"--dry-run"}, nil, cli.ExitDone},
+		{"it changed nothing", "verify", nil, nil, cli.ExitDiffers},
+		{"for real", "apply", nil, nil, cli.ExitDone},
+		{"nothing differs", "diff", nil, nil, cli.ExitDone},
+		{"healthy", "verify", nil, nil, cli.ExitDone},
+		{"again", "apply", []string{"-o", "json"}, nil, cli.ExitDone},
+		{"somebody edits a file", "verify", nil, func() { must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet-ca.crt`), nil, 0o600)) }, cli.ExitDiffers},
+		{"repaired", "apply", nil, nil, cli.ExitDone},
+		{"too costly", "apply", []string{"--max-impact", "none"}, func() { must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet.conf`), nil, 0o600)) }, cli.ExitUsage},
+		{"allowed", "apply", []string{"--max-impact", "restart"}, nil, cli.ExitDone},
+		{"another key of the host", "apply", nil, func() { o.servers[0].NewHostKeys(); o.servers[0].Restart() }, cli.ExitUnreachable},
+		{"the server is gone", "verify", nil, o.servers[0].Stop, cli.ExitUnreachable},
 	} {
 		if step.do != nil {
 			step.do()
@@ -188,11 +189,11 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestMachinesThatFailDoNotKeepTheOthersFromTheirTurn(t *testing.T) {
+func TestHostsThatFailDoNotStopOthers(t *testing.T) {
 	o := newOverSSH(t, 3)
-	// Each server has its own key; ours opens the first.
+	// Each server has its own key; only that of the first is given.
 	got := o.wmco(t, "apply", append([]string{"-o", "json"}, o.hosts()...)...)
-	if got.status != exitUnreachable {
+	if got.status != cli.ExitUnreachable {
 		t.Errorf("status %d\n%s", got.status, got.stderr)
 	}
 	ends := map[string]string{}
@@ -220,29 +221,29 @@ func TestMachinesThatFailDoNotKeepTheOthersFromTheirTurn(t *testing.T) {
 	}
 }
 
-func TestCommandsOverSSHRefuseWhatTheyCannotKnow(t *testing.T) {
+func TestInvalidFlagsAreRefused(t *testing.T) {
 	o := newOverSSH(t, 1)
 	host := o.servers[0].User + "@" + o.servers[0].Address
 	for _, tt := range []struct {
 		args []string
 		want string
 	}{
-		{nil, "name the machines with --host"},
-		{[]string{"--host", "a b"}, "is not an address"},
+		{nil, "name the hosts with --host"},
+		{[]string{"--host", "a b"}, "is no address"},
 		{[]string{"--host", host, "--host", host}, "named twice"},
 		{[]string{"--host", host, "--host", "10.0.0.1", "--node", "x"}, "go with one --host"},
 		{[]string{"--host", host, "--max-impact", "much"}, "none, restart, drain or reboot"},
 		{[]string{"--host", host, "--identity", "/nowhere"}, "reading --identity"},
-		{[]string{"--host", host, "--node-program", "/nowhere"}, "reading the node agent"},
-		{[]string{"--host", host, "--instance", "10.9.9.9"}, "no Windows machine is called 10.9.9.9"},
+		{[]string{"--host", host, "--node-program", "/nowhere"}, "reading the node program"},
+		{[]string{"--host", host, "--instance", "10.9.9.9"}, "no Windows host of the inputs has this name or address: 10.9.9.9"},
 		{[]string{"--host", "ssh://" + host}, "--host ssh://" + host + ": write [USER@]ADDR[:PORT], without a scheme"},
-		{[]string{"--host", host, "--parallel", "0"}, "--parallel 0: at least one machine"},
-		{[]string{"--host", host, "--confirm-within", "-1s"}, "--confirm-within -1s: a time from now on"},
-		{[]string{"--host", host, "--known-hosts", o.folder}, "is a directory; mend or remove the line that this names, or give another file with --known-hosts"},
+		{[]string{"--host", host, "--parallel", "0"}, "--parallel 0: must be at least 1"},
+		{[]string{"--host", host, "--confirm-within", "-1s"}, "--confirm-within -1s: must not be negative"},
+		{[]string{"--host", host, "--known-hosts", o.folder}, "is a directory; fix or remove this line, or give another file with --known-hosts"},
 		{[]string{"--host", host, "--known-hosts", o.write(t, "torn", "127.0.0.1 ssh-ed25519 AAAA\n")}, "torn:1: "},
 	} {
 		got := o.wmco(t, "apply", tt.args...)
-		if got.status != exitUsage || !strings.Contains(got.stderr, tt.want) {
+		if got.status != cli.ExitUsage || !strings.Contains(got.stderr, tt.want) {
 			t.Errorf("%v: status %d, %q", tt.args, got.status, got.stderr)
 		}
 	}

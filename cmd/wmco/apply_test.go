@@ -2,8 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"net"
 	"strings"
 	"testing"
 
@@ -12,7 +10,7 @@ import (
 	"wmco/bundle"
 )
 
-func TestTheResultSaysWhetherAMachineReboots(t *testing.T) {
+func TestTheResultSaysWhetherAHostReboots(t *testing.T) {
 	waits, reboots := "waits for a reboot: reboot it and apply again", "rebooting: apply again when it is back"
 	for _, tt := range []struct {
 		options remote.ApplyOptions
@@ -50,7 +48,7 @@ func TestTheResultSaysThatABootIsPending(t *testing.T) {
 	}
 }
 
-func TestWhatToDoAboutAnEndIsToldByItsFields(t *testing.T) {
+func TestTheFixDependsOnTheFieldsOfTheResult(t *testing.T) {
 	f := applyFlags{options: remote.ApplyOptions{MaxImpact: bundle.ImpactRestart}}
 	for _, tt := range []struct {
 		event applier.Event
@@ -58,9 +56,9 @@ func TestWhatToDoAboutAnEndIsToldByItsFields(t *testing.T) {
 	}{
 		{applier.Event{Result: applier.ResultApplied, Message: "x"}, ""},
 		{applier.Event{Result: applier.ResultReboot}, ""},
-		{applier.Event{Result: applier.ResultRolledBack, Message: "x"}, "HOST: x\n  fix: look into the service's log under C:\\var\\log on the machine, mend the inputs, apply again\n"},
-		{applier.Event{Result: applier.ResultPartial}, "HOST: partial\n  fix: apply again; where another run is at work on the machine, wait for its end or give a longer --wait\n"},
-		{applier.Event{Result: applier.ResultRefused, Impact: bundle.ImpactDrain, Message: "x"}, "HOST: x\n  fix: apply when the machine may be disturbed so much, with --max-impact drain\n"},
+		{applier.Event{Result: applier.ResultRolledBack, Message: "x"}, "HOST: x\n  fix: read the log of the service under C:\\var\\log on the host, fix the inputs and apply again\n"},
+		{applier.Event{Result: applier.ResultPartial}, "HOST: partial\n  fix: apply again; if another run is in progress on the host, wait for its end or give a longer --wait\n"},
+		{applier.Event{Result: applier.ResultRefused, Impact: bundle.ImpactDrain, Message: "x"}, "HOST: x\n  fix: allow it with --max-impact drain\n"},
 		{applier.Event{Result: applier.ResultRefused, Impact: bundle.ImpactNone, Missing: []applier.Missing{{}}, Message: "x"}, "HOST: x\n  fix: apply again, with --payload if these are executables\n"},
 		{applier.Event{Result: applier.ResultRefused, Message: "the manifest is a preview"}, "HOST: the manifest is a preview\n"},
 	} {
@@ -73,25 +71,12 @@ func TestWhatToDoAboutAnEndIsToldByItsFields(t *testing.T) {
 	}
 }
 
-func TestAnApplicationThatWasCutIsTold(t *testing.T) {
+func TestAnInterruptedRunIsShown(t *testing.T) {
 	var stdout bytes.Buffer
 	digest := bundle.Digest("sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
-	m := &member{target: remote.Target{User: "u", Address: "h:22"}}
-	printObservation(app{stdout: &stdout}, palette{}, m, applier.Observation{Interrupted: digest})
-	if want := "\n  an application of bundle " + digest.Short() + " was cut or is under way: apply again\n"; !strings.Contains(stdout.String(), want) {
+	h := &host{target: remote.Target{User: "u", Address: "h:22"}}
+	printObservation(app{stdout: &stdout}, palette{}, h, applier.Observation{Interrupted: digest})
+	if want := "\n  a run for bundle " + digest.Short() + " was interrupted or is in progress: apply again\n"; !strings.Contains(stdout.String(), want) {
 		t.Errorf("want %q, got %q", want, &stdout)
-	}
-}
-
-func TestAttemptsToConfirmDifferByMoreThanTheirPorts(t *testing.T) {
-	attempt := func(port int, why string) error {
-		from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port}
-		return &remote.UnreachableError{Phase: remote.PhaseDial, Err: &net.OpError{Op: "read", Net: "tcp", Source: from, Err: errors.New(why)}}
-	}
-	if a, b := attempt(1, "refused"), attempt(2, "refused"); kindOf(a) != kindOf(b) {
-		t.Errorf("%q and %q are two", a, b)
-	}
-	if a, b := attempt(1, "refused"), attempt(1, "no route"); kindOf(a) == kindOf(b) {
-		t.Errorf("%q and %q are one", a, b)
 	}
 }

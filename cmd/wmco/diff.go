@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,29 +10,31 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier/remote"
-	"wmco/golden"
+	"wmco/internal/cli"
+	"wmco/internal/golden"
+	"wmco/render/preview"
 	"wmco/render/review"
 )
 
 // diffFlags are those of `wmco diff`.
 type diffFlags struct {
-	inputFlags
-	hostFlags
+	remoteFlags
 	against []string
 	golden  string
-	format  format
+	format  cli.Format
 }
 
 func diffCommand(a app) *cobra.Command {
 	var f diffFlags
 	cmd := &cobra.Command{
 		Use:   "diff --from PATH|-|cluster[:CONTEXT] (--against PATH ... | --golden DIR | --host [USER@]ADDR[:PORT] ...) [--node NAME | --instance ADDRESS | --all]",
-		Short: "Show what would change on Windows nodes, what it costs, and who caused it",
-		Long: `Compare what the nodes should be by --from with what they were: by other objects (--against, as --from), by a folder
-that render --out wrote (--against too), or by a golden folder (--golden), or with what the machines are now (--host, over SSH). Every change is told with its impact and the
-objects that caused it; for a removal, those that it came from. Secrets are masked. All nodes are compared unless one is
-chosen. A machine gets the node program if it lacks it, and is not changed otherwise.` +
-			exitHelp("0  nothing differs", "1  something differs", "2  usage, or inputs with findings of severity error", "3  the cluster or a machine cannot be reached", "4  records on a machine cannot be read, or a file is locked: run it again", "130  interrupted"),
+		Short: "Show what would change on Windows nodes, what it costs, and which objects caused it",
+		Long: `Compare the desired state of nodes by --from with an earlier one: by other objects (--against, as --from), by a folder that
+render --out wrote (also --against), or by a golden folder (--golden); or with the state of hosts (--host, over SSH). Every
+change is printed with its impact and the objects that caused it; a removal with those that caused the entry. Secrets are
+masked. All nodes are compared unless one is chosen. The node program is copied to a host that does not have it; nothing
+else is changed there.` +
+			cli.ExitHelp("0  nothing differs", "1  something differs", "2  usage, or inputs with findings of severity error", "3  the cluster or a host cannot be reached", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted"),
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster
   wmco diff --from must-gather-today --against must-gather-yesterday -o markdown
   wmco diff --from manifests --golden windows-nodes
@@ -42,16 +45,16 @@ chosen. A machine gets the node program if it lacks it, and is not changed other
 	f.inputFlags.add(cmd)
 	f.hostFlags.add(cmd)
 	cmd.Flags().StringArrayVar(&f.against, "against", nil, "what to compare with: objects as for --from, or a folder that render --out wrote; repeatable")
-	cmd.Flags().StringVar(&f.golden, "golden", "", "compare with what a golden folder wants")
+	cmd.Flags().StringVar(&f.golden, "golden", "", "compare with the want/ of a golden folder")
 	cmd.MarkFlagsMutuallyExclusive("against", "golden", "host")
 	cmd.MarkFlagsOneRequired("against", "golden", "host")
-	addFormats(cmd, &f.format, formatMarkdown)
+	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON, cli.Markdown)
 	return cmd
 }
 
 func (f *diffFlags) run(ctx context.Context, a app) error {
 	if len(f.hosts) > 0 {
-		return f.machines(ctx, a)
+		return f.observe(ctx, a)
 	}
 	after, err := f.side(ctx, a)
 	if err != nil {
@@ -64,32 +67,26 @@ func (f *diffFlags) run(ctx context.Context, a app) error {
 	return printReview(a, f.format, review.Compare(before, after))
 }
 
-// machines compares with what the machines are now.
-func (f *diffFlags) machines(ctx context.Context, a app) error {
-	if f.format == formatMarkdown {
-		return usageError("-o markdown compares with --against and --golden; with --host there are text and json")
+// observe compares with the state of hosts.
+func (f *diffFlags) observe(ctx context.Context, a app) error {
+	if f.format == cli.Markdown {
+		return cli.UsageError("-o markdown goes with --against and --golden; --host has text and json")
 	}
-	m := machineFlags{inputFlags: f.inputFlags, hostFlags: f.hostFlags}
-	return m.compare(ctx, a, f.format, (*remote.Agent).Observe)
+	return f.compare(ctx, a, f.format, (*remote.Agent).Observe)
 }
 
 // side renders the nodes of --from.
 func (f *diffFlags) side(ctx context.Context, a app) ([]review.Node, error) {
 	inputs := f.inputFlags
-	inputs.all = inputs.all || inputs.node == "" && inputs.instance == ""
-	bundles, findings, err := renderSelected(ctx, a, &inputs)
+	inputs.all = !inputs.chosen()
+	bundles, findings, err := inputs.render(ctx, a, nil)
 	if err != nil {
 		return nil, err
 	}
 	if findings.Refused() {
-		printFindings(a.stderr, palette{}, findings)
-		return nil, &exitError{exitUsage, fmt.Errorf("the inputs are refused: %s", count(findings))}
+		return nil, refused(a, "", findings)
 	}
-	nodes := make([]review.Node, len(bundles))
-	for i, r := range bundles {
-		nodes[i] = review.Node{Name: r.node.ID(), Address: r.node.Address, Bundle: r.bundle.Bundle}
-	}
-	return nodes, nil
+	return golden.Reviewed(bundles), nil
 }
 
 // before is the side to compare with.
@@ -98,12 +95,12 @@ func (f *diffFlags) before(ctx context.Context, a app) ([]review.Node, error) {
 		return goldenNodes(f.golden)
 	}
 	if len(f.against) == 1 {
-		nodes, err := previewNodes(f.against[0])
-		if err == nil {
-			return f.chosen(nodes), nil
+		nodes, err := golden.Previewed(f.against[0])
+		if errors.Is(err, preview.ErrNotPreview) {
+			return nil, fmt.Errorf("reading %q: %w", f.against[0], err)
 		}
-		if !errors.Is(err, errNoPreview) {
-			return nil, err
+		if err == nil && len(nodes) > 0 {
+			return f.only(nodes), nil
 		}
 	}
 	other := *f
@@ -111,62 +108,28 @@ func (f *diffFlags) before(ctx context.Context, a app) ([]review.Node, error) {
 	return other.side(ctx, a)
 }
 
-// chosen keeps the chosen node of a preview of several.
-func (f *diffFlags) chosen(nodes []review.Node) []review.Node {
-	name := firstNonEmpty(f.node, f.instance)
+// only keeps the chosen node of a preview of several.
+func (f *diffFlags) only(nodes []review.Node) []review.Node {
+	name := cmp.Or(f.node, f.instance)
 	if name == "" || len(nodes) < 2 {
 		return nodes
 	}
 	return slices.DeleteFunc(nodes, func(n review.Node) bool { return n.Name != name })
 }
 
-// errNoPreview says that a path holds no preview; it may hold objects.
-var errNoPreview = errors.New("no preview there")
-
-// previewNodes reads a folder that render --out wrote.
-func previewNodes(dir string) ([]review.Node, error) {
-	tree, err := golden.ReadTree(dir)
-	if err != nil {
-		return nil, errors.Join(errNoPreview, err)
-	}
-	nodes, err := golden.Previewed(tree)
-	if err != nil {
-		return nil, &exitError{exitUsage, fmt.Errorf("reading %q: %w", dir, err)}
-	}
-	if len(nodes) == 0 {
-		return nil, errNoPreview
-	}
-	return nodes, nil
-}
-
-// goldenNodes reads what a golden folder wants. One that wants nothing yet has no nodes.
-func goldenNodes(dir string) ([]review.Node, error) {
-	if _, err := golden.Load(dir); err != nil {
-		return nil, &exitError{exitUsage, err}
-	}
-	nodes, err := previewNodes(golden.WantDir(dir))
-	if errors.Is(err, errNoPreview) {
-		return nil, nil
-	}
-	return nodes, err
-}
-
-// printReview answers with a review; what differs is status 1.
-func printReview(a app, f format, r review.Review) error {
+// printReview answers with a review; differences are status 1.
+func printReview(a app, f cli.Format, r review.Review) error {
 	var err error
 	switch f {
-	case formatJSON:
-		err = writeJSON(a.stdout, r)
-	case formatMarkdown:
+	case cli.JSON:
+		err = cli.WriteJSON(a.stdout, r)
+	case cli.Markdown:
 		_, err = fmt.Fprint(a.stdout, r.Markdown())
-	case formatText:
+	case cli.Text:
 		_, err = fmt.Fprint(a.stdout, r.Text())
 	}
-	if err != nil {
-		return err
+	if err == nil && r.Differs() {
+		return cli.Exit(cli.ExitDiffers)
 	}
-	if r.Differs() {
-		return &exitError{status: exitDiffers}
-	}
-	return nil
+	return err
 }

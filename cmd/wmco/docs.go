@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,11 +22,11 @@ func docsCommand(root *cobra.Command) *cobra.Command {
 		Hidden: true,
 		Args:   cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], modeFolder); err != nil {
+			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fmt.Errorf("writing documentation: %w", err)
 			}
 			for name, text := range map[string]string{"cli.md": commandDocs(root), "node-layout.md": layoutDocs(), "payload.md": payloadDocs(), "findings.md": reason.Markdown()} {
-				if err := os.WriteFile(filepath.Join(args[0], name), []byte(text), modeFile); err != nil {
+				if err := os.WriteFile(filepath.Join(args[0], name), []byte(text), 0o644); err != nil {
 					return fmt.Errorf("writing documentation: %w", err)
 				}
 			}
@@ -45,55 +46,39 @@ func commandDocs(root *cobra.Command) string {
 		}
 		for _, c := range append([]*cobra.Command{cmd}, cmd.Commands()...) {
 			c.InitDefaultHelpFlag()
-			fmt.Fprintf(&out, "\n## %s\n\n```\n%s\n\n%s```\n", c.CommandPath(), firstNonEmpty(c.Long, c.Short), c.UsageString())
+			fmt.Fprintf(&out, "\n## %s\n\n```\n%s\n\n%s```\n", c.CommandPath(), cmp.Or(c.Long, c.Short), c.UsageString())
 		}
 	}
 	return out.String()
 }
 
-// layoutDocs is the catalog as a person looks things up in it.
+// layoutDocs is the catalog, for reference.
 func layoutDocs() string {
 	var out strings.Builder
 	out.WriteString(`# What is on a Windows node
 
-Generated from the catalog (` + "`render/catalog.go`, `make generate`" + `). Nothing reaches a node that has no row here.
+Generated from the catalog (` + "`render/catalog.go`, `make generate`" + `). Nothing is installed on a node that has no row here.
 
 * **Layer**: ` + "`cluster`" + ` entries are the same for every node of a platform and stage, ` + "`node`" + ` entries are a node's own.
-* **Stage**: ` + "`join`" + ` entries are there from first contact on, ` + "`joined`" + ` ones follow when the node exists and its facts are known.
-* **Impact**: what a change of the entry costs: ` + "`none` < `restart` (of the services that read it) < `drain` < `reboot`" + `.
+* **Stage**: ` + "`join`" + ` entries are installed at first contact, ` + "`joined`" + ` entries when the node exists and its facts are known.
+* **Impact**: the cost of a change of the entry: ` + "`none` < `restart` (of the services that read it) < `drain` < `reboot`" + `.
 * **From**: the input objects that cause it.
 `)
-	for _, section := range layoutSections() {
-		fmt.Fprintf(&out, "\n## %s\n\n%s", section.title, section.table())
+	for _, section := range []bundle.Section{
+		bundle.SectionFiles, bundle.SectionServices, bundle.SectionPayload, bundle.SectionFolders, bundle.SectionState, bundle.SectionHost,
+	} {
+		fmt.Fprintf(&out, "\n## %s\n\n%s", section, layoutTable(section))
 	}
 	return out.String()
 }
 
-type layoutSection struct {
-	title string
-	kinds []bundle.EntryKind
-}
-
-func layoutSections() []layoutSection {
-	return []layoutSection{
-		{"Files", []bundle.EntryKind{bundle.KindFile}},
-		{"Services", []bundle.EntryKind{bundle.KindService}},
-		{"Executables", []bundle.EntryKind{bundle.KindPayload}},
-		{"Folders", []bundle.EntryKind{bundle.KindDirectory}},
-		{"State that programs on the node keep", []bundle.EntryKind{bundle.KindState}},
-		{"The machine", []bundle.EntryKind{
-			bundle.KindVariable, bundle.KindEnvironment, bundle.KindTrustedCA, bundle.KindRoute, bundle.KindFeature, bundle.KindFirewall,
-			bundle.KindExclusion, bundle.KindEndpoint, bundle.KindNetwork, bundle.KindHostName,
-		}},
-	}
-}
-
-func (s layoutSection) table() string {
+// layoutTable lists the rows of a section, kind by kind.
+func layoutTable(section bundle.Section) string {
 	var out strings.Builder
 	out.WriteString("| name | what | layer | stage | impact | platforms | from |\n|---|---|---|---|---|---|---|\n")
-	for _, kind := range s.kinds {
+	for _, kind := range bundle.Kinds() {
 		for _, r := range render.Catalog() {
-			if r.Kind == kind {
+			if kind.Section == section && r.Kind == kind.Kind {
 				out.WriteString(layoutRow(r))
 			}
 		}
@@ -112,5 +97,5 @@ func layoutRow(r render.Row) string {
 	}
 	platforms := joinBy(r.Platforms, func(p bundle.Platform) string { return string(p) }, ", ")
 	from := joinBy(r.Causes, func(o render.Origin) string { return string(o) }, ", ")
-	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, r.Layer, stage, r.Impact, firstNonEmpty(platforms, "all"), from)
+	return fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s | %s |\n", strings.ReplaceAll(r.Name, "|", `\|`), what, r.Layer, stage, r.Impact, cmp.Or(platforms, "all"), from)
 }

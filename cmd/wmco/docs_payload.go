@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -9,7 +10,7 @@ import (
 	"wmco/payload/store"
 )
 
-// payloadDocs is the table of executables as a person looks things up in it.
+// payloadDocs is the table of executables, for reference.
 func payloadDocs() string {
 	var out strings.Builder
 	out.WriteString(`# The Windows executables
@@ -23,32 +24,33 @@ Go give the same bytes on any machine.
     make payload-check                          # once more, from empty caches: the same bytes? what is newer?
     wmco render --payload bin/payload ...       # digests and sizes in what is rendered; validate and diff take it too
 
-What cannot be built does not stop the rest: a table at the end names each component, its version, and the module version that
-could not be downloaded, and make fails. ` + "`make pins`" + ` says which pins the module proxy serves, and what it lists next to the others.
+A component that cannot be built does not stop the others: a table at the end names each one, its version and the module
+version that could not be downloaded, and make fails. ` + "`make pins`" + ` prints which pins the module proxy serves, and the
+versions that it lists instead of the others.
 
 ## Executables
 
 `)
 	out.WriteString(executableTable())
-	out.WriteString("\n## Components\n\nThe linker sets the variables, so that each program tells its version. Go takes GODEBUG from the main module\nalone, so each go.mod repeats what upstream's own go.mod declares or its go line stands for; `-` is the default of our Go.\n\n")
+	out.WriteString("\n## Components\n\nThe linker sets the variables, so each program can print its version. Go takes GODEBUG from the main module\nonly, so each go.mod repeats what upstream's go.mod declares or its go line implies; `-` is the default of the Go release used.\n\n")
 	out.WriteString(componentTable())
 	fmt.Fprintf(&out, `
 ## bin/payload
 
 %s lists every executable by name: its path on the node, the module, version and release of Go that it was built
 from, and sha256 digest and size in bytes of the executable (raw) and of the file that holds it (stored). The files are
-%s, compressed with zstd, and nothing else is in the folder. Whoever reads it (payload/store) checks the list
-strictly and every byte against it. A missing, changed or foreign file, or a list of another version of ours, is refused.
+%s, compressed with zstd, and the folder has no other files. Its reader (payload/store) decodes the list
+strictly and checks every byte. A missing, changed or unlisted file, or a list of another wmco version, is refused.
 
 bin/sbom holds bills of materials (CycloneDX %s, JSON), one for each executable and %s for all, made from
 the build information inside the executables.
 
 ## Versions of clusters
 
-The kubelet must not be newer than the API server, and at most three minor versions older. wmco validate warns where a
-cluster is not in this table.
+The kubelet must not be newer than the API server, and at most three minor versions older. wmco validate warns about a
+cluster that is not in this table.
 
-| cluster | its Kubernetes | our kubelet |
+| cluster | its Kubernetes | kubelet |
 |---|---|---|
 `, "`"+store.ListFile+"`", "`"+store.FileOf("<name>")+"`", "1.6", "`payload.cdx.json`")
 	for _, v := range payload.ClusterVersions() {
@@ -63,9 +65,9 @@ func executableTable() string {
 	for _, e := range payload.Table() {
 		path, version := e.Path, e.Version
 		if e.Name == payload.Agent {
-			path, version = payload.AgentPattern(), "ours"
+			path, version = payload.AgentPattern(), "that of wmco"
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | `%s` | %s |\n", e.Name, e.Component, e.Module, version, path, firstNonEmpty(joinBy(e.Platforms, func(p bundle.Platform) string { return string(p) }, ", "), "all"))
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | `%s` | %s |\n", e.Name, e.Component, e.Module, version, path, cmp.Or(joinBy(e.Platforms, func(p bundle.Platform) string { return string(p) }, ", "), "all"))
 	}
 	return out.String()
 }
@@ -78,7 +80,7 @@ func componentTable() string {
 		if c.Name == payload.Ours {
 			variables = []string{payload.OurVersion + "=<git describe>"}
 		}
-		fmt.Fprintf(&out, "| %s | `%s` | %s |\n", c.Name, strings.Join(variables, "` `"), dash(strings.Join(c.Debug, " ")))
+		fmt.Fprintf(&out, "| %s | `%s` | %s |\n", c.Name, strings.Join(variables, "` `"), cmp.Or(strings.Join(c.Debug, " "), "-"))
 	}
 	return out.String()
 }

@@ -24,7 +24,7 @@ func newRepository(t *testing.T) repository {
 	t.Helper()
 	for _, program := range []string{"git", "sh"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("no %s on this machine", program)
+			t.Skipf("%s is not installed", program)
 		}
 	}
 	r := repository{t: t, dir: t.TempDir(), bin: t.TempDir(), home: t.TempDir()}

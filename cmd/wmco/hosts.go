@@ -5,172 +5,226 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
+	"slices"
 	"sync"
-
-	"github.com/spf13/cobra"
-	cryptossh "golang.org/x/crypto/ssh"
 
 	"wmco/applier/remote"
 	"wmco/applier/remote/ssh"
-	"wmco/payload"
-	"wmco/payload/store"
+	"wmco/bundle"
+	"wmco/bundle/archive"
+	"wmco/controller/desired"
+	"wmco/internal/cli"
+	"wmco/render"
 )
 
-// hostFlags are shared by all commands that reach machines.
-type hostFlags struct {
-	hosts      []string
-	identity   string
-	knownHosts string
-	program    string
-	parallel   int
+// remoteFlags are those of commands that compare or apply bundles over SSH.
+type remoteFlags struct {
+	inputFlags
+	hostFlags
 }
 
-// defaultParallel is how many machines are worked on at once.
-const defaultParallel = 16
-
-func (f *hostFlags) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringArrayVar(&f.hosts, "host", nil, "a machine to reach over SSH: [USER@]ADDR[:PORT]; repeatable. The user is "+remote.DefaultUser+" if none is named")
-	flags.StringVar(&f.identity, "identity", "", "private key to log in with; without, the keys of ssh-agent")
-	flags.StringVar(&f.knownHosts, "known-hosts", "", "file with the machines' host keys; new ones are added (default ~/.ssh/known_hosts, or one of wmco's own where that is absent)")
-	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to put onto machines; without, that of --payload")
-	flags.IntVar(&f.parallel, "parallel", defaultParallel, "how many machines to work on at once")
+// host is one host with what it should be.
+type host struct {
+	target remote.Target
+	node   render.Node
+	// rendered has the bundle once the facts of the host are known.
+	rendered desired.Rendered
+	// findings are those of this host alone.
+	findings bundle.Findings
+	request  remote.Request
+	// err is why the host has no answer.
+	err error
 }
 
-// targets are the machines that --host names, each once.
-func (f *hostFlags) targets() ([]remote.Target, error) {
-	if len(f.hosts) == 0 {
-		return nil, usageError("name the machines with --host [USER@]ADDR[:PORT]")
+// hosts are those that a command works on over SSH.
+type hosts struct {
+	client *remote.Client
+	// confirms keeps no connections: a confirmation has to arrive over one that was opened after the change.
+	confirms *remote.Client
+	all      []*host
+	parallel int
+	// asks says that hosts are asked for their facts.
+	asks bool
+
+	// mu guards what follows: hosts are prepared at the same time.
+	mu       sync.Mutex
+	inputs   *desired.Hosts
+	contents *archive.Contents
+}
+
+// open reads the inputs and finds the node of each host. No host is reached yet. The caller closes the client.
+func (f *remoteFlags) open(ctx context.Context, a app) (*hosts, error) {
+	targets, err := f.targets()
+	if err != nil {
+		return nil, err
 	}
-	if f.parallel < 1 {
-		return nil, usageError("--parallel %d: at least one machine is worked on at a time", f.parallel)
+	if len(targets) > 1 && f.chosen() {
+		return nil, cli.UsageError("--node and --instance go with one --host")
 	}
-	seen := map[string]bool{}
-	var all []remote.Target
-	for _, text := range f.hosts {
-		if strings.Contains(text, "://") {
-			return nil, usageError("--host %s: write [USER@]ADDR[:PORT], without a scheme", text)
+	dialer, err := f.dialer(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	program, err := f.nodeProgram(f.payload)
+	if err != nil {
+		return nil, err
+	}
+	o := &hosts{parallel: f.parallel, asks: f.facts == ""}
+	if o.contents, err = desired.Contents(f.payload); err != nil {
+		return nil, err
+	}
+	if err := o.assign(ctx, a, f.inputFlags, targets); err != nil {
+		return nil, err
+	}
+	o.client = remote.NewClient(ssh.NewTransport(dialer), program)
+	dialer.Limits.Kept = 0
+	o.confirms = remote.NewClient(ssh.NewTransport(dialer), program)
+	return o, nil
+}
+
+// assign finds the node of each host. Inputs that objects alone refuse are refused before any host is reached.
+func (o *hosts) assign(ctx context.Context, a app, f inputFlags, targets []remote.Target) error {
+	f.all = !f.chosen()
+	var err error
+	if o.inputs, err = f.read(ctx, a, desired.UserKey()); err != nil {
+		return err
+	}
+	chosen, err := f.choose(o.inputs)
+	if err != nil {
+		return err
+	}
+	var addresses []string
+	for _, t := range targets {
+		addresses = append(addresses, t.Host())
+	}
+	nodes, err := o.inputs.Assign(addresses, chosen)
+	if errors.Is(err, desired.ErrUnknown) {
+		err = fmt.Errorf("%w: choose one with --node or --instance", err)
+	}
+	if err != nil {
+		return err
+	}
+	list, _, err := o.inputs.Render(nodes)
+	if err != nil {
+		return err
+	}
+	findings := slices.Clone(o.inputs.Findings)
+	for _, r := range list {
+		// What is not an error may change with the facts that hosts report.
+		findings = append(findings, slices.DeleteFunc(r.Own, func(f bundle.Finding) bool { return f.Severity != bundle.SeverityError })...)
+	}
+	if findings.Refused() {
+		return refused(a, ", no host is changed", findings.Sorted())
+	}
+	for i, n := range nodes {
+		o.all = append(o.all, &host{target: targets[i], node: n})
+	}
+	return nil
+}
+
+// each prepares every host and works on it, without waiting for others, and keeps the error.
+func (o *hosts) each(ctx context.Context, work func(context.Context, *remote.Agent, *host) error) {
+	byTarget := map[remote.Target]*host{}
+	var targets []remote.Target
+	for _, h := range o.all {
+		byTarget[h.target] = h
+		targets = append(targets, h.target)
+	}
+	errs := o.client.Each(ctx, targets, o.parallel, func(ctx context.Context, m *remote.Agent) error {
+		if err := o.prepare(ctx, m, byTarget[m.Target()]); err != nil {
+			return err
 		}
-		t, err := remote.ParseTarget(text)
+		return work(ctx, m, byTarget[m.Target()])
+	})
+	for i, h := range o.all {
+		h.err = errs[i]
+	}
+}
+
+// prepare renders what the host should be, with the facts that it reports.
+func (o *hosts) prepare(ctx context.Context, m *remote.Agent, h *host) error {
+	if o.asks {
+		facts, err := m.Facts(ctx)
 		if err != nil {
-			return nil, usageError("--host: %w", err)
+			return err
 		}
-		if seen[t.Address] {
-			return nil, usageError("--host %s: the machine is named twice", text)
-		}
-		seen[t.Address] = true
-		all = append(all, t)
+		h.node, h.findings = desired.WithFacts(h.node, facts, h.target.String())
 	}
-	return all, nil
+	if err := o.render(h); err != nil {
+		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
+	}
+	return nil
 }
 
-// anyAddress is one to look up in a file of host keys, to see whether it can be read.
-const anyAddress = "192.0.2.1:22"
-
-// dialer opens connections with the keys and known hosts of the flags.
-func (f *hostFlags) dialer(ctx context.Context, a app) (ssh.Dialer, error) {
-	signers, err := f.signers(ctx, a)
+// render makes the request of a host.
+func (o *hosts) render(h *host) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	list, _, err := o.inputs.Render([]render.Node{h.node})
 	if err != nil {
-		return ssh.Dialer{}, err
+		return err
 	}
-	path, err := f.knownHostsFile()
-	if err != nil {
-		return ssh.Dialer{}, err
+	h.rendered = list[0]
+	h.findings = append(h.findings, h.rendered.Own...)
+	if h.findings.Refused() {
+		return fmt.Errorf("the facts of the host are refused, it is not changed: %s", counts(h.findings))
 	}
-	pins := ssh.NewKnownHosts(path)
-	if _, err := pins.Pinned(anyAddress); err != nil {
-		return ssh.Dialer{}, usageError("reading the host keys of known machines: %w; mend or remove the line that this names, or give another file with --known-hosts", err)
-	}
-	var line sync.Mutex // machines are met at once
-	met := func(t remote.Target, key cryptossh.PublicKey) {
-		line.Lock()
-		defer line.Unlock()
-		fmt.Fprintf(a.stderr, "%s: met for the first time, its host key is pinned in %s: %s\n", t, path, ssh.KnownHostsLine(t.Address, key))
-	}
-	return ssh.Dialer{
-		Limits: ssh.DefaultLimits(), Pins: pins, OnPin: met,
-		Signers: func(context.Context) ([]cryptossh.Signer, error) { return signers, nil },
-	}, nil
+	r, err := h.rendered.Request(o.contents)
+	h.request = remote.Request{Manifest: r.Manifest, Source: r.Source}
+	return err
 }
 
-// knownHostsFile is the person's own where there is one.
-func (f *hostFlags) knownHostsFile() (string, error) {
-	if f.knownHosts != "" {
-		return f.knownHosts, nil
+// findings are those of the cluster and of all hosts here.
+func (o *hosts) findings() bundle.Findings {
+	all := slices.Clone(o.inputs.Findings)
+	for _, h := range o.all {
+		all = append(all, h.findings...)
 	}
-	if home, err := os.UserHomeDir(); err == nil {
-		path := filepath.Join(home, ".ssh", "known_hosts")
-		if pathExists(path) {
-			return path, nil
-		}
-	}
-	config, err := os.UserConfigDir()
-	if err != nil {
-		return "", usageError("looking for a place for host keys: %w; give --known-hosts", err)
-	}
-	return filepath.Join(config, "wmco", "known_hosts"), nil
+	return all.Sorted()
 }
 
-// nodeProgram is what is put onto machines: --node-program, or else the payload's.
-func (f *hostFlags) nodeProgram(dir string) (remote.Program, error) {
-	if f.program != "" {
-		p, err := remote.FileProgram(f.program, payload.AgentPath)
-		if err != nil {
-			return p, &exitError{exitUsage, err}
-		}
-		return p, nil
+// unchanged says that an interrupted command has changed nothing.
+func unchanged(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
 	}
-	if dir == "" {
-		return remote.Program{}, usageError("name the program that goes onto machines: --node-program wmco-node.exe, or --payload DIR")
-	}
-	s, err := store.Open(dir)
-	if err != nil {
-		return remote.Program{}, &exitError{exitUsage, err}
-	}
-	for _, e := range s.Entries() {
-		if e.Name == payload.Agent {
-			return remote.Program{Path: e.Path, Digest: e.Raw.Digest, Size: e.Raw.Size, Open: opener(s.Raw, e.Name)}, nil
-		}
-	}
-	return remote.Program{}, usageError("payload %q has no %s: name one with --node-program", dir, payload.Agent)
+	return &cli.ExitError{Status: cli.ExitInterrupted, Err: errors.New("interrupted, no host was changed")}
 }
 
-// Statuses of one machine, the gravest first. A machine that nobody can talk to is unreachable, whatever keeps us from it.
-var gravest = []int{exitInterrupted, exitUsage, exitPartial, exitRolledBack, exitUnreachable, exitDiffers}
+// severest are the statuses of hosts, the most severe first.
+var severest = []int{cli.ExitInterrupted, cli.ExitUsage, cli.ExitPartial, cli.ExitRolledBack, cli.ExitUnreachable, cli.ExitDiffers}
 
-// graver is the status of two machines together.
-func graver(a, b int) int {
-	for _, status := range gravest {
+// moreSevere returns the status of two hosts together.
+func moreSevere(a, b int) int {
+	for _, status := range severest {
 		if a == status || b == status {
 			return status
 		}
 	}
-	return exitDone
+	return cli.ExitDone
 }
 
-// hostStatus is the status of an error of a machine. cut is what it means that a command's end is not known.
-func hostStatus(err error, cut int) int {
+// hostStatus returns the status of an error of a host: unreachable, unless the error says otherwise. Unknown is the status of a command
+// whose end is not known.
+func hostStatus(err error, unknown int) int {
 	var interrupted *remote.InterruptedError
 	var command *remote.CommandError
-	var usage *exitError
+	var exit *cli.ExitError
 	switch {
-	case errors.As(err, &usage):
-		return usage.status
+	case errors.As(err, &exit):
+		return exit.Status
 	case errors.As(err, &command):
-		return cmp.Or(nodeStatus(command.Status), cut)
+		return cmp.Or(nodeStatus(command.Status), unknown)
 	case errors.As(err, &interrupted):
-		return cut
+		return unknown
 	}
-	return exitUnreachable
+	return cli.ExitUnreachable
 }
 
-// nodeStatus is a status of the node program that means the same for us, 0 for others.
+// nodeStatus returns a status of the node program that means the same here, 0 for others.
 func nodeStatus(status int) int {
 	switch status {
-	case exitUsage, exitPartial, exitRolledBack:
+	case cli.ExitUsage, cli.ExitPartial, cli.ExitRolledBack:
 		return status
 	}
 	return 0

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ssh"
+
+	"wmco/internal/cli"
 )
 
 const passphrase = "a long sentence"
@@ -43,12 +46,17 @@ func startAgent(t *testing.T) string {
 	cmd := exec.CommandContext(t.Context(), path, "-D", "-a", socket)
 	must(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Wait() }) // the context of the test has ended it
-	for end := time.Now().Add(20 * time.Second); !pathExists(socket); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !exists(socket); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("ssh-agent does not listen")
 		}
 	}
 	return socket
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func add(t *testing.T, socket, keyFile string) {
@@ -60,7 +68,7 @@ func add(t *testing.T, socket, keyFile string) {
 	}
 }
 
-func TestTheKeysOfSSHAgentOpenMachines(t *testing.T) {
+func TestLoginWithTheKeysOfSSHAgent(t *testing.T) {
 	o := newOverSSH(t, 1)
 	empty, strangers, ours, many := startAgent(t), startAgent(t), startAgent(t), startAgent(t)
 	for i := range 7 {
@@ -80,12 +88,12 @@ func TestTheKeysOfSSHAgentOpenMachines(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"no agent", "", exitUsage, "give the private key with --identity, or start ssh-agent"},
-		{"an agent that has ended", filepath.Join(o.folder, "nowhere"), exitUsage, "reaching ssh-agent"},
-		{"an agent without keys", empty, exitUsage, "ssh-agent has no keys: ssh-add one, or give --identity"},
-		{"only keys that the machine does not know", strangers, exitUnreachable, "fix: "},
-		{"too many keys before the right one", many, exitUnreachable, "offer only the key that the host accepts: there are 8"},
-		{"the third key is the right one", ours, exitDone, "applied"},
+		{"no agent", "", cli.ExitUsage, "ssh-agent is not running: SSH_AUTH_SOCK is not set; or give the private key with --identity"},
+		{"an agent that has ended", filepath.Join(o.folder, "nowhere"), cli.ExitUsage, "connecting to ssh-agent"},
+		{"an agent without keys", empty, cli.ExitUsage, "ssh-agent has no keys: add one with ssh-add; or give the private key with --identity"},
+		{"only keys that the host refuses", strangers, cli.ExitUnreachable, "fix: "},
+		{"too many keys before the right one", many, cli.ExitUnreachable, "name the one key that the machine knows: there are 8"},
+		{"the third key is the right one", ours, cli.ExitDone, "applied"},
 	} {
 		t.Setenv("SSH_AUTH_SOCK", tt.socket)
 		got := o.run(t, strings.NewReader(""), append([]string{"apply"}, o.hosts()...))
@@ -103,8 +111,8 @@ func TestAKeyWithAPassphraseNeedsATerminal(t *testing.T) {
 	line := append([]string{"verify", "--identity", file}, o.hosts()...)
 
 	got := o.run(t, strings.NewReader(passphrase+"\n"), line)
-	want := "wmco: reading --identity \"" + file + "\": it has a passphrase and there is no terminal to ask for it: add it to ssh-agent and leave --identity out\n"
-	if got.status != exitUsage || got.stderr != want {
+	want := "wmco: reading --identity \"" + file + "\": it has a passphrase and there is no terminal to ask for it: add it to ssh-agent and omit --identity\n"
+	if got.status != cli.ExitUsage || got.stderr != want {
 		t.Errorf("without a terminal: status %d, %q", got.status, got.stderr)
 	}
 	for _, tt := range []struct {
@@ -113,9 +121,9 @@ func TestAKeyWithAPassphraseNeedsATerminal(t *testing.T) {
 		status int
 		want   string
 	}{
-		{"the passphrase", passphrase, exitDiffers, ""},
-		{"another one", "a short one", exitUsage, "unlocking it with that passphrase"},
-		{"nothing", "", exitUsage, "unlocking it with that passphrase"},
+		{"the passphrase", passphrase, cli.ExitDiffers, ""},
+		{"another passphrase", "a short one", cli.ExitUsage, "unlocking it with that passphrase"},
+		{"nothing", "", cli.ExitUsage, "unlocking it with that passphrase"},
 	} {
 		x := newTerminal(t)
 		go x.whenHidden(t, func() { _, _ = x.person.WriteString(tt.types + "\n") })
@@ -140,8 +148,8 @@ func TestAskingForAPassphraseEndsWhenTheProgramIsInterrupted(t *testing.T) {
 	go x.whenHidden(t, interrupt)
 	a := app{stdin: x.program, stdout: x.program, stderr: x.program, now: time.Now, version: "test"}
 	status := run(ctx, a, o.line([]string{"verify", "--identity", file, "--host", "127.0.0.1"}))
-	if status != exitInterrupted || x.hides(t) {
+	if status != cli.ExitInterrupted || x.hides(t) {
 		t.Errorf("status %d, the terminal hides what is typed: %t", status, x.hides(t))
 	}
-	_, _ = x.person.WriteString("\n") // lets go of the read
+	_, _ = x.person.WriteString("\n") // ends the read
 }

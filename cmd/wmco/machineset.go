@@ -1,14 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"wmco/bundle"
 	"wmco/controller/gather"
+	"wmco/internal/cli"
 	"wmco/render/machines"
 )
 
@@ -18,7 +19,7 @@ type machineSetFlags struct {
 	platform           platformFlag
 	infrastructureName string
 	options            machines.Options
-	format             format
+	format             cli.Format
 }
 
 // platformFlag is --platform.
@@ -60,15 +61,15 @@ func machineSetCommand(a app) *cobra.Command {
 	var f machineSetFlags
 	cmd := &cobra.Command{
 		Use:   "machineset --name NAME [--platform PLATFORM] [--from PATH|-|cluster[:CONTEXT]] [--zone ZONE] [--image IMAGE]",
-		Short: "Write the manifest of a MachineSet of Windows machines",
-		Long: `Write the manifest of a MachineSet of Windows machines to stdout. Nothing is applied, and it has no replicas yet.
+		Short: "Write the manifest of a MachineSet of Windows Machines",
+		Long: `Write the manifest of a MachineSet of Windows Machines to stdout. Nothing is applied, and it has no replicas yet.
 
-It is a worker MachineSet of the cluster with what Windows needs changed: name, labels, image, user data. Without a
-cluster, or in one without worker MachineSets, every value is given by flags; all that are missing are listed at once.
+It is a worker MachineSet of the cluster with the name, labels, image and user data that Windows needs. Without a cluster,
+or in one without worker MachineSets, every value is given by flags; all missing ones are listed.
 
 The image is an AMI (aws), PUBLISHER:OFFER:SKU:VERSION or a resource ID (azure), an image (gcp), a template (vsphere),
-an image's name or UUID (nutanix). A model that is of Windows already lends its own.` +
-			exitHelp("0  done", "2  usage, or findings of severity error: no manifest is written", "3  the cluster cannot be reached", "130  interrupted"),
+an image's name or UUID (nutanix). The default is the image of the model, if that is a Windows MachineSet.` +
+			cli.ExitHelp("0  done", "2  usage, or findings of severity error: no manifest is written", "3  the cluster cannot be reached", "130  interrupted"),
 		Example: `  wmco machineset --from cluster --name winworker --zone eu-central-1a --image ami-0823a3180dad3c9c3 | oc apply -f -
   wmco machineset --from must-gather.local.123 --name winw --model example-7k2vd-worker-westeurope1 \
     --image MicrosoftWindowsServer:WindowsServer:2022-datacenter:latest --set osDisk.diskSizeGB=256`,
@@ -76,16 +77,16 @@ an image's name or UUID (nutanix). A model that is of Windows already lends its 
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	f.addFrom(cmd)
-	addPlatform(cmd, &f.platform, "where the machines run; the cluster's, where it is read")
+	addPlatform(cmd, &f.platform, "where the Machines run (default that of the cluster)")
 	flags := cmd.Flags()
 	flags.StringVar(&f.options.Name, "name", "", "name of the MachineSet (at most 9 characters on azure, vsphere and nutanix)")
-	flags.StringVar(&f.options.Zone, "zone", "", "availability zone, or failure domain of vsphere and nutanix; the model's, where there is one")
+	flags.StringVar(&f.options.Zone, "zone", "", "availability zone, or failure domain of vsphere and nutanix (default that of the model)")
 	flags.StringVar(&f.options.Image, "image", "", "Windows image")
-	flags.StringVar(&f.options.InstanceType, "instance-type", "", "instance type; the model's, where there is one")
-	flags.StringVar(&f.options.Model, "model", "", "name of the MachineSet to copy; else one of the zone, of Windows if there is one")
-	flags.StringVar(&f.infrastructureName, "infrastructure-name", "", "infrastructure name of the cluster, where it is not read")
-	flags.StringArrayVar(&f.options.Set, "set", nil, "change the providerSpec: PATH=VALUE such as placement.region=eu-central-1; repeatable, the last word")
-	addFormat(cmd, &f.format)
+	flags.StringVar(&f.options.InstanceType, "instance-type", "", "instance type (default that of the model)")
+	flags.StringVar(&f.options.Model, "model", "", "name of the MachineSet to copy (default one of the zone, a Windows MachineSet if there is one)")
+	flags.StringVar(&f.infrastructureName, "infrastructure-name", "", "infrastructure name (default that of the cluster)")
+	flags.StringArrayVar(&f.options.Set, "set", nil, "change the providerSpec: PATH=VALUE such as placement.region=eu-central-1; repeatable, applied last")
+	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	return cmd
 }
 
@@ -93,16 +94,16 @@ func (f *machineSetFlags) run(ctx context.Context, a app) error {
 	var findings bundle.Findings
 	o := f.options
 	if len(f.from) > 0 {
-		reader, _, err := f.reader(a)
+		reader, _, err := gather.Sources(f.from, a.stdin)
 		if err != nil {
 			return err
 		}
 		if o.Cluster, findings, err = gather.WorkerMachineSets(ctx, reader); err != nil {
-			return &exitError{exitUnreachable, err}
+			return err
 		}
 	}
-	o.Platform = bundle.Platform(firstNonEmpty(string(f.platform), string(o.Cluster.Platform)))
-	o.Cluster.InfrastructureName = firstNonEmpty(f.infrastructureName, o.Cluster.InfrastructureName)
+	o.Platform = bundle.Platform(cmp.Or(string(f.platform), string(o.Cluster.Platform)))
+	o.Cluster.InfrastructureName = cmp.Or(f.infrastructureName, o.Cluster.InfrastructureName)
 	manifest, more := machines.MachineSet(o)
 	return f.answer(a, manifest, append(findings, more...).Sorted())
 }
@@ -112,17 +113,17 @@ func (f *machineSetFlags) answer(a app, manifest machines.Manifest, findings bun
 	if refused {
 		manifest = machines.Manifest{}
 	}
-	if f.format == formatJSON {
-		if err := writeJSON(a.stdout, machineSetAnswer{MachineSet: manifest.Object, Findings: append(bundle.Findings{}, findings...)}); err != nil {
+	if f.format == cli.JSON {
+		if err := cli.WriteJSON(a.stdout, machineSetAnswer{MachineSet: manifest.Object, Findings: append(bundle.Findings{}, findings...)}); err != nil {
 			return err
 		}
 	} else {
 		printFindings(a.stderr, palette{}, findings)
 	}
 	if refused {
-		return &exitError{exitUsage, fmt.Errorf("no MachineSet is written: %s", count(findings))}
+		return cli.UsageError("no MachineSet is written: %s", counts(findings))
 	}
-	if f.format == formatJSON {
+	if f.format == cli.JSON {
 		return nil
 	}
 	return writeManifest(a, manifest)

@@ -1,66 +1,12 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-
-	"github.com/spf13/cobra"
 
 	"wmco/bundle"
 )
-
-// format is what -o chooses.
-type format string
-
-const (
-	formatText     format = "text"
-	formatJSON     format = "json"
-	formatMarkdown format = "markdown"
-)
-
-// formatFlag is -o, with the formats that a command knows.
-type formatFlag struct {
-	value *format
-	known []format
-}
-
-// String implements pflag.Value.
-func (f formatFlag) String() string { return string(*f.value) }
-
-// Set accepts the known formats.
-func (f formatFlag) Set(s string) error {
-	if !slices.Contains(f.known, format(s)) {
-		return fmt.Errorf("must be one of %s", f.Type())
-	}
-	*f.value = format(s)
-	return nil
-}
-
-// Type is what help calls the value.
-func (f formatFlag) Type() string {
-	return joinBy(f.known, func(x format) string { return string(x) }, "|")
-}
-
-// addFormat adds -o text|json to a command.
-func addFormat(cmd *cobra.Command, f *format) { addFormats(cmd, f) }
-
-// addFormats adds -o with more formats than text and json.
-func addFormats(cmd *cobra.Command, f *format, more ...format) {
-	*f = formatText
-	flag := formatFlag{value: f, known: append([]format{formatText, formatJSON}, more...)}
-	cmd.Flags().VarP(flag, "output", "o", "format of the answer")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(strings.Split(flag.Type(), "|"), cobra.ShellCompDirectiveNoFileComp))
-}
-
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}
 
 // palette colours words; the zero value does not.
 type palette struct{ on bool }
@@ -116,13 +62,18 @@ func place(r bundle.Ref) string {
 	return fmt.Sprintf("(%s:%d)", r.Source, r.Line)
 }
 
-// count says how many findings of each severity there are.
-func count(findings bundle.Findings) string {
+// counts returns how many findings of each severity there are.
+func counts(findings bundle.Findings) string {
 	n := map[bundle.Severity]int{}
 	for _, f := range findings {
 		n[f.Severity]++
 	}
-	return fmt.Sprintf("%d errors, %d warnings, %d infos", n[bundle.SeverityError], n[bundle.SeverityWarning], n[bundle.SeverityInfo])
+	return bundle.Count(n[bundle.SeverityError], "error") + ", " + bundle.Count(n[bundle.SeverityWarning], "warning") + ", " + bundle.Count(n[bundle.SeverityInfo], "info")
+}
+
+// planned returns how many actions a plan has, and its impact.
+func planned(actions int, impact bundle.Impact) string {
+	return fmt.Sprintf("%s, impact %s", bundle.Count(actions, "action"), impact)
 }
 
 // size prints bytes for people.

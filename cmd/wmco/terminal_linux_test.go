@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is a pseudo terminal with somebody who watches it.
+// terminal is a pseudo terminal that records what it shows.
 type terminal struct {
 	// program is the side that a program has as its stdin or stderr.
 	program *os.File
@@ -53,7 +53,7 @@ func (x *terminal) watch() {
 		x.shown.Write(buffer[:n])
 		x.mu.Unlock()
 		if err != nil {
-			return // nobody has the other side any more
+			return // the other side is closed
 		}
 	}
 }
@@ -68,7 +68,7 @@ func (x *terminal) close() string {
 	return x.shown.String()
 }
 
-// hides tells whether the terminal does not show what is typed.
+// hides reports whether the terminal does not show what is typed.
 func (x *terminal) hides(t *testing.T) bool {
 	t.Helper()
 	state, err := unix.IoctlGetTermios(int(x.program.Fd()), unix.TCGETS)
@@ -81,7 +81,7 @@ func (x *terminal) whenHidden(t *testing.T, do func()) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); !x.hides(t); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Error("nobody asks for a passphrase")
+			t.Error("no prompt for a passphrase")
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/bundle"
+	"wmco/internal/cli"
 	"wmco/render/machines"
 )
 
@@ -21,34 +22,34 @@ type userDataFlags struct {
 	platform  platformFlag
 	publicKey string
 	secret    bool
-	format    format
+	format    cli.Format
 }
 
-// maxPublicKey is more than any public key has.
+// maxPublicKey is larger than any public key, in bytes.
 const maxPublicKey = 1 << 20
 
 func userDataCommand(a app) *cobra.Command {
 	var f userDataFlags
 	cmd := &cobra.Command{
 		Use:   "userdata --platform PLATFORM --public-key FILE|- [--secret]",
-		Short: "Write the user data that lets the operator reach new Windows machines",
-		Long: `Write the PowerShell that a new Windows machine runs: it starts the OpenSSH server, opens the ports that the operator
-and the cluster need, and lets in nobody but the holder of the key. The operator keeps it in the Secret
-openshift-machine-api/windows-user-data; --secret writes that.
+		Short: "Write the user data that lets the operator reach new Windows Machines",
+		Long: `Write the PowerShell that a new Windows Machine runs: it starts the OpenSSH server, opens the ports that the operator and
+the cluster need, and accepts no login but that of the key. The operator keeps it in the Secret
+openshift-machine-api/windows-user-data; --secret writes that Secret.
 
 The same platform and key give the same text. The key's comment is left out.` +
-			exitHelp("0  done", "2  usage, or not a public key"),
+			cli.ExitHelp("0  done", "2  usage, or not a public key"),
 		Example: `  ssh-keygen -y -f private-key.pem | wmco userdata --platform aws --public-key -
   wmco userdata --platform vsphere --public-key id_ed25519.pub --secret | oc apply -f -`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return f.run(a) },
 	}
-	addPlatform(cmd, &f.platform, "where the machines run")
+	addPlatform(cmd, &f.platform, "where the Machines run")
 	cmd.Flags().StringVar(&f.publicKey, "public-key", "", "file with the SSH public key of the operator's private key (- for stdin)")
 	cmd.Flags().BoolVar(&f.secret, "secret", false, "write the Secret windows-user-data with the user data in it")
 	_ = cmd.MarkFlagRequired("platform")
 	_ = cmd.MarkFlagRequired("public-key")
-	addFormat(cmd, &f.format)
+	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	return cmd
 }
 
@@ -59,15 +60,15 @@ func (f *userDataFlags) run(a app) error {
 	}
 	text, err := machines.UserData(bundle.Platform(f.platform), key)
 	if err != nil {
-		return usageError("%s: %w", f.publicKey, err)
+		return cli.UsageError("%s: %w", f.publicKey, err)
 	}
 	switch {
-	case f.secret && f.format == formatJSON:
-		return writeJSON(a.stdout, machines.Secret(text).Object)
+	case f.secret && f.format == cli.JSON:
+		return cli.WriteJSON(a.stdout, machines.Secret(text).Object)
 	case f.secret:
 		return writeManifest(a, machines.Secret(text))
-	case f.format == formatJSON:
-		return writeJSON(a.stdout, userDataAnswer{UserData: text})
+	case f.format == cli.JSON:
+		return cli.WriteJSON(a.stdout, userDataAnswer{UserData: text})
 	}
 	_, err = io.WriteString(a.stdout, text)
 	return err
@@ -78,7 +79,7 @@ func readPublicKey(a app, name string) (string, error) {
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return "", usageError("reading the public key: %w", err)
+			return "", cli.UsageError("reading the public key: %w", err)
 		}
 		defer file.Close() //nolint:errcheck // only read from
 		in = file

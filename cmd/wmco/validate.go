@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/bundle"
+	"wmco/internal/cli"
 	"wmco/render"
 )
 
@@ -15,50 +17,45 @@ import (
 type validateJSON struct {
 	Nodes    []string        `json:"nodes"`
 	Findings bundle.Findings `json:"findings"`
-	// Images are those that a node itself needs, and where it looks for them.
+	// Images are those that a node itself needs, and where it pulls them from.
 	Images []render.NodeImage `json:"images"`
 }
 
 func validateCommand(a app) *cobra.Command {
 	var inputs inputFlags
-	var f format
+	var f cli.Format
 	cmd := &cobra.Command{
 		Use:   "validate --from PATH|-|cluster[:CONTEXT] [--node NAME | --instance ADDRESS]",
 		Short: "List every problem in the inputs",
-		Long: `Check the objects of a cluster and everything that would be rendered from them, for all Windows machines unless one is
-chosen. Nothing is written. Unlike render, validate knows the time: certificates that have expired, or will within 30
-days, are found here.` +
-			exitHelp("0  no finding of severity error", "2  usage, or findings of severity error", "3  the cluster cannot be reached", "130  interrupted"),
+		Long: `Check the objects of a cluster and everything that would be rendered from them, for all Windows hosts unless one is
+chosen. Nothing is written. Unlike render, validate reads the clock: it finds certificates that have expired, or will within
+30 days.` +
+			cli.ExitHelp("0  no finding of severity error", "2  usage, or findings of severity error", "3  the cluster cannot be reached", "130  interrupted"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return validate(cmd.Context(), a, inputs, f) },
 	}
 	inputs.add(cmd)
-	addFormat(cmd, &f)
+	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
 	return cmd
 }
 
-func validate(ctx context.Context, a app, inputs inputFlags, f format) error {
-	result, err := inputs.gather(ctx, a)
+func validate(ctx context.Context, a app, inputs inputFlags, f cli.Format) error {
+	hosts, err := inputs.read(ctx, a, nil)
 	if err != nil {
 		return err
 	}
-	nodes := result.Nodes
-	if inputs.node != "" || inputs.instance != "" {
-		if nodes, err = inputs.selected(nodes); err != nil {
+	nodes := hosts.All
+	if inputs.chosen() {
+		if nodes, err = inputs.choose(hosts); err != nil {
 			return err
 		}
 	}
-	options, findings, err := inputs.options(ctx)
+	_, findings, err := hosts.Render(nodes)
 	if err != nil {
 		return err
 	}
-	more, err := validateNodes(result.Cluster, nodes, options)
-	if err != nil {
-		return err
-	}
-	findings = append(append(findings, more...), result.Findings...)
-	findings = append(findings, result.Cluster.Expiring(a.now())...).Sorted()
-	answer := validateJSON{Nodes: []string{}, Findings: append(bundle.Findings{}, findings...), Images: result.Cluster.NodeImages()}
+	findings = append(findings, hosts.Cluster.Expiring(a.now())...).Sorted()
+	answer := validateJSON{Nodes: []string{}, Findings: append(bundle.Findings{}, findings...), Images: hosts.Cluster.NodeImages()}
 	for _, n := range nodes {
 		answer.Nodes = append(answer.Nodes, n.ID())
 	}
@@ -66,29 +63,14 @@ func validate(ctx context.Context, a app, inputs inputFlags, f format) error {
 		return err
 	}
 	if findings.Refused() {
-		return &exitError{status: exitUsage}
+		return cli.Exit(cli.ExitUsage)
 	}
 	return nil
 }
 
-func validateNodes(c render.Cluster, nodes []render.Node, o render.Options) (bundle.Findings, error) {
-	fleet, findings, err := render.NewFleet(c, o)
-	if err != nil || fleet == nil {
-		return findings, err
-	}
-	for _, n := range nodes {
-		_, more, err := fleet.Node(n)
-		if err != nil {
-			return nil, err
-		}
-		findings = append(findings, more...)
-	}
-	return findings, nil
-}
-
-func printValidation(a app, f format, answer validateJSON) error {
-	if f == formatJSON {
-		return writeJSON(a.stdout, answer)
+func printValidation(a app, f cli.Format, answer validateJSON) error {
+	if f == cli.JSON {
+		return cli.WriteJSON(a.stdout, answer)
 	}
 	printFindings(a.stdout, palette{a.color}, answer.Findings)
 	for _, i := range answer.Images {
@@ -96,8 +78,8 @@ func printValidation(a app, f format, answer validateJSON) error {
 		if i.Source {
 			places = append(places, "its own registry")
 		}
-		fmt.Fprintf(a.stdout, "%s image %s is pulled by %s from %s\n", i.Purpose, i.Image, i.By, firstNonEmpty(strings.Join(places, ", "), "nowhere"))
+		fmt.Fprintf(a.stdout, "%s image %s is pulled by %s from %s\n", i.Purpose, i.Image, i.By, cmp.Or(strings.Join(places, ", "), "nowhere"))
 	}
-	_, err := fmt.Fprintf(a.stdout, "%d Windows machines: %s\n", len(answer.Nodes), count(answer.Findings))
+	_, err := fmt.Fprintf(a.stdout, "%s: %s\n", bundle.Count(len(answer.Nodes), "Windows host"), counts(answer.Findings))
 	return err
 }

@@ -11,18 +11,19 @@ import (
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle"
+	"wmco/internal/cli"
 )
 
 func verifyCommand(a app) *cobra.Command {
-	var f machineFlags
-	var format format
+	var f remoteFlags
+	var format cli.Format
 	cmd := &cobra.Command{
 		Use:   "verify --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ... [--node NAME | --instance ADDRESS]",
-		Short: "Check that Windows machines are what they should be, over SSH",
-		Long: `Render the bundles of the named machines and compare: every file on them is read, every service is asked whether it is
-healthy. Nothing on them changes, but for the node program, which is put onto a machine that lacks it.` +
-			exitHelp("0  every machine is as it should be, and healthy", "1  a machine is not", "2  usage, or inputs with findings of severity error", "3  the cluster or a machine cannot be reached, or lets us not in", "4  records on a machine cannot be read, or a file is locked: run it again", "130  interrupted") +
-			"\nOver several machines the gravest counts: 2, 4, 3, 1, 0.",
+		Short: "Check over SSH that Windows hosts have their desired state",
+		Long: `Render the bundles of the named hosts and compare: every file on them is read, every service is asked whether it is
+healthy. Nothing on them is changed, except that the node program is copied to a host that does not have it.` +
+			cli.ExitHelp("0  every host has its desired state and is healthy", "1  a host differs, or a service is unhealthy", "2  usage, or inputs with findings of severity error", "3  the cluster or a host cannot be reached, or refuses the login", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted") +
+			"\nOver several hosts the most severe status wins: 2, 4, 3, 1, 0.",
 		Example: `  wmco verify --from cluster --payload bin/payload --host 10.0.0.5 --host 10.0.0.6`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -31,14 +32,14 @@ healthy. Nothing on them changes, but for the node program, which is put onto a 
 	}
 	f.inputFlags.add(cmd)
 	f.hostFlags.add(cmd)
-	addFormat(cmd, &format)
+	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
 	return cmd
 }
 
 // ask is one question about a manifest.
 type ask func(*remote.Agent, context.Context, remote.Request) (applier.Observation, error)
 
-// comparedJSON is one machine in the answer of `wmco verify -o json` and `wmco diff --host -o json`.
+// comparedJSON is one host in the answer of `wmco verify -o json` and `wmco diff --host -o json`.
 type comparedJSON struct {
 	Host string `json:"host"`
 	Node string `json:"node,omitempty"`
@@ -46,92 +47,93 @@ type comparedJSON struct {
 	Observation *applier.Observation `json:"observation,omitempty"`
 	Error       string               `json:"error,omitempty"`
 	Fix         string               `json:"fix,omitempty"`
-	// Findings are those of the machine's bundle, the cluster's included.
+	// Findings are those of the host's bundle, including the cluster's.
 	Findings bundle.Findings `json:"findings"`
 }
 
-// compare asks all machines and prints what differs.
-func (f *machineFlags) compare(ctx context.Context, a app, format format, ask ask) error {
-	o, err := f.fleet(ctx, a)
+// compare asks all hosts and prints what differs.
+func (f *remoteFlags) compare(ctx context.Context, a app, format cli.Format, ask ask) error {
+	o, err := f.open(ctx, a)
 	if err != nil {
-		return untouched(ctx, err)
+		return unchanged(ctx, err)
 	}
 	seen := map[remote.Target]applier.Observation{}
 	var mu sync.Mutex
-	o.each(ctx, func(ctx context.Context, m *remote.Agent, member *member) error {
-		observation, err := ask(m, ctx, member.request)
+	o.each(ctx, func(ctx context.Context, m *remote.Agent, h *host) error {
+		observation, err := ask(m, ctx, h.request)
 		mu.Lock()
 		defer mu.Unlock()
-		seen[member.target] = observation
+		seen[h.target] = observation
 		return err
 	})
 	if err := o.client.Close(); err != nil {
 		return err
 	}
-	return untouched(ctx, o.tellCompared(a, format, seen))
+	return unchanged(ctx, o.printCompared(a, format, seen))
 }
 
-func (o *fleet) tellCompared(a app, format format, seen map[remote.Target]applier.Observation) error {
-	status := exitDone
+// printCompared prints the answer, and returns the status.
+func (o *hosts) printCompared(a app, format cli.Format, seen map[remote.Target]applier.Observation) error {
+	status := cli.ExitDone
+	for _, h := range o.all {
+		status = moreSevere(status, comparedStatus(h.err, seen[h.target]))
+	}
+	printFindings(a.stderr, palette{}, o.findings())
+	if format == cli.JSON {
+		if err := cli.WriteJSON(a.stdout, o.comparedAnswer(seen)); err != nil {
+			return err
+		}
+		return cli.Exit(status)
+	}
+	for _, h := range o.all {
+		if h.err == nil {
+			printObservation(a, palette{a.color}, h, seen[h.target])
+		}
+	}
+	for _, h := range o.all {
+		printFailure(a, format, h)
+	}
+	return cli.Exit(status)
+}
+
+func (o *hosts) comparedAnswer(seen map[remote.Target]applier.Observation) []comparedJSON {
 	answer := []comparedJSON{}
-	for _, m := range o.members {
-		c := comparedJSON{Host: m.target.String(), Node: m.node.ID(), Findings: append(bundle.Findings{}, slices.Concat(o.inputs.findings, m.own).Sorted()...)}
-		if m.err != nil {
-			c.Error, c.Fix = m.err.Error(), remote.Fix(m.err)
-			status = graver(status, hostStatus(m.err, exitUnreachable))
+	for _, h := range o.all {
+		c := comparedJSON{Host: h.target.String(), Node: h.node.ID(), Findings: append(bundle.Findings{}, slices.Concat(o.inputs.Findings, h.findings).Sorted()...)}
+		if h.err != nil {
+			c.Error, c.Fix = h.err.Error(), remote.Fix(h.err)
 		} else {
-			observation := seen[m.target]
+			observation := seen[h.target]
 			c.Observation = &observation
-			status = graver(status, comparedStatus(observation))
 		}
 		answer = append(answer, c)
 	}
-	printFindings(a.stderr, palette{}, o.findings())
-	if format == formatJSON {
-		if err := writeJSON(a.stdout, answer); err != nil {
-			return err
-		}
-	} else {
-		o.printCompared(a, seen)
-		for _, m := range o.members {
-			printFailure(a, format, m)
-		}
-	}
-	if status != exitDone {
-		return &exitError{status: status}
-	}
-	return nil
+	return answer
 }
 
-func comparedStatus(o applier.Observation) int {
-	if o.InSync && len(o.Unhealthy) == 0 {
-		return exitDone
+func comparedStatus(err error, o applier.Observation) int {
+	switch {
+	case err != nil:
+		return hostStatus(err, cli.ExitUnreachable)
+	case o.InSync && len(o.Unhealthy) == 0:
+		return cli.ExitDone
 	}
-	return exitDiffers
+	return cli.ExitDiffers
 }
 
-func (o *fleet) printCompared(a app, seen map[remote.Target]applier.Observation) {
-	p := palette{a.color}
-	for _, m := range o.members {
-		if m.err == nil {
-			printObservation(a, p, m, seen[m.target])
-		}
-	}
-}
-
-// printObservation writes how one machine differs, and which objects caused it.
-func printObservation(a app, p palette, m *member, o applier.Observation) {
-	head := "as it should be"
+// printObservation writes how one host differs, and which objects caused it.
+func printObservation(a app, p palette, h *host, o applier.Observation) {
+	head := "has its desired state"
 	if !o.InSync {
-		head = fmt.Sprintf("%d actions, impact %s", len(o.Actions), o.Impact)
+		head = planned(len(o.Actions), o.Impact)
 	}
-	fmt.Fprintf(a.stdout, "%s  %s  %s\n", p.bold(m.target.String()), m.node.ID(), head)
+	fmt.Fprintf(a.stdout, "%s  %s  %s\n", p.bold(h.target.String()), h.node.ID(), head)
 	for _, x := range o.Actions {
-		causes := joinBy(m.bundle.Provenance[x.Entry], bundle.Ref.String, ", ")
+		causes := joinBy(h.rendered.Bundle.Provenance[x.Entry], bundle.Ref.String, ", ")
 		fmt.Fprintf(a.stdout, "  %-8s %s  %s, impact %s  %s\n", x.Verb, x.Entry, x.Reason, x.Impact, p.dim(causes))
 	}
 	if o.Interrupted != "" {
-		fmt.Fprintf(a.stdout, "  an application of bundle %s was cut or is under way: apply again\n", o.Interrupted.Short())
+		fmt.Fprintf(a.stdout, "  a run for bundle %s was interrupted or is in progress: apply again\n", o.Interrupted.Short())
 	}
 	for _, u := range o.Unhealthy {
 		fmt.Fprintf(a.stdout, "  unhealthy %s: %s\n", u.Service, u.Reason)
@@ -140,7 +142,7 @@ func printObservation(a app, p palette, m *member, o applier.Observation) {
 		fmt.Fprintf(a.stdout, "  waits for a reboot: %s\n", id)
 	}
 	for _, path := range o.Foreign {
-		fmt.Fprintf(a.stdout, "  not ours, left alone: %s\n", path)
+		fmt.Fprintf(a.stdout, "  unmanaged, left alone: %s\n", path)
 	}
 	for _, note := range o.Notes {
 		fmt.Fprintf(a.stdout, "  note: %s\n", note)

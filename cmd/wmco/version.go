@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
 	"wmco/bundle"
+	"wmco/internal/cli"
 	"wmco/payload"
 )
 
@@ -21,11 +23,11 @@ type versionAnswer struct {
 }
 
 func versionCommand(a app) *cobra.Command {
-	var f format
+	var f cli.Format
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of wmco and of what it ships",
-		Long:  "Print the version of wmco, of the bundle format, and of the programs that it puts on nodes." + exitHelp("0  done", "2  usage"),
+		Short: "Print the version of wmco and of the programs that it ships",
+		Long:  "Print the version of wmco, of the bundle format, and of the programs that it installs on nodes." + cli.ExitHelp("0  done", "2  usage"),
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			answer := versionAnswer{Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: bundle.Schema, Components: map[string]string{}}
@@ -33,10 +35,10 @@ func versionCommand(a app) *cobra.Command {
 				answer.Clusters = append(answer.Clusters, v.Cluster)
 			}
 			for _, e := range payload.Table() {
-				answer.Components[e.Name] = firstNonEmpty(e.Version, a.version)
+				answer.Components[e.Name] = cmp.Or(e.Version, a.version)
 			}
-			if f == formatJSON {
-				return writeJSON(a.stdout, answer)
+			if f == cli.JSON {
+				return cli.WriteJSON(a.stdout, answer)
 			}
 			fmt.Fprintf(a.stdout, "wmco %s (%s, %s), bundle schema %d\n", answer.Version, answer.Go, answer.Platform, answer.Schema)
 			for _, e := range payload.Table() {
@@ -45,6 +47,6 @@ func versionCommand(a app) *cobra.Command {
 			return nil
 		},
 	}
-	addFormat(cmd, &f)
+	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
 	return cmd
 }

@@ -39,15 +39,14 @@ type Result struct {
 	Findings bundle.Findings
 }
 
-// Gather reads a cluster. The error is the source's (unreachable); everything that is wrong with an object is a
-// finding.
+// Gather reads a cluster. Its error is an *UnreachableError; everything that is wrong with an object is a finding.
 func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	if o.Namespace == "" {
 		o.Namespace = OperatorNamespace
 	}
 	set, err := r.Read(ctx, wants(o.Namespace))
 	if err != nil {
-		return Result{}, fmt.Errorf("reading cluster: %w", err)
+		return Result{}, &UnreachableError{fmt.Errorf("reading cluster: %w", err)}
 	}
 	for i := range set.Objects {
 		o := &set.Objects[i]

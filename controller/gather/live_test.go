@@ -21,7 +21,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
-	"wmco/golden"
+	"wmco/internal/golden"
 	"wmco/internal/testenv"
 	"wmco/render"
 	"wmco/render/reason"
@@ -168,12 +168,7 @@ func factsOf(t *testing.T, dir string, c golden.Case) []bundle.Facts {
 	if c.Facts == "" {
 		return nil
 	}
-	file, err := os.Open(filepath.Join(dir, c.Facts))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	facts, err := bundle.DecodeFacts(file)
+	facts, err := gather.FactsFile(filepath.Join(dir, c.Facts))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // WorkerMachineSets reads what a new MachineSet is made from: the MachineSets that there are, and what the cluster says
-// of its platform. A platform without a Machine API stays empty. The error is the source's.
+// of its platform. A platform without a Machine API stays empty. Its error is an *UnreachableError.
 func WorkerMachineSets(ctx context.Context, r objects.Reader) (machines.Cluster, bundle.Findings, error) {
 	set, err := r.Read(ctx, []objects.Want{
 		{Group: groupConfig, Version: "v1", Kind: "Infrastructure", Names: []string{clusterName}},
@@ -22,7 +22,7 @@ func WorkerMachineSets(ctx context.Context, r objects.Reader) (machines.Cluster,
 		{Group: groupMachine, Version: "v1beta1", Kind: "MachineSet", Namespace: namespaceMachines, Optional: true},
 	})
 	if err != nil {
-		return machines.Cluster{}, nil, fmt.Errorf("reading MachineSets: %w", err)
+		return machines.Cluster{}, nil, &UnreachableError{fmt.Errorf("reading MachineSets: %w", err)}
 	}
 	g := &gatherer{objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}}}
 	infra := g.infrastructure()

@@ -58,7 +58,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "payload/store",
-		imports: []string{"payload", "bundle"},
+		imports: []string{"payload", "bundle", "bundle/archive"},
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
@@ -138,13 +138,13 @@ var table = []rule{
 	},
 	{
 		pkg:     "applier/agent",
-		imports: []string{"applier", "applier/plan", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive", "internal/cli"},
 		never:   join(rendering, remote),
 	},
 	{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
-		imports: []string{"applier", "applier/plan", "applier/agent", "applier/hosttest/folderhost", "applier/hosttest/simulation", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "applier/agent", "applier/hosttest/folderhost", "applier/hosttest/simulation", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive", "internal/cli"},
 		never:   join(rendering, remote),
 	},
 	{
@@ -153,15 +153,29 @@ var table = []rule{
 		never:   []string{"applier/..."},
 	},
 	{
+		pkg:     "controller/desired",
+		imports: []string{"controller/gather", "controller/gather/objects", "render", "render/reason", "bundle", "bundle/archive", "payload", "payload/store"},
+		never:   []string{"applier/..."},
+	},
+	{
 		pkg: "controller",
 		imports: []string{
-			"controller/gather", "render", "bundle", "bundle/archive", "payload", "payload/store", "applier", "applier/plan",
+			"controller/desired", "controller/gather", "render", "bundle", "bundle/archive", "payload", "payload/store", "applier", "applier/plan",
 		},
 		never: join(remote, []string{"cmd/...", "applier/remote/ssh"}),
 	},
 	{pkg: "cmd", anything: true},
 	{pkg: "deploy", anything: true},
 	{pkg: "golden", anything: true},
+	{
+		pkg:  "internal/cli",
+		only: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/inconshreveable/mousetrap"},
+	},
+	{
+		pkg:     "internal/golden",
+		imports: []string{"controller/desired", "controller/gather", "controller/gather/objects", "render", "render/preview", "render/review", "bundle"},
+		never:   []string{"applier/..."},
+	},
 	{pkg: "internal", anything: true},
 }
 

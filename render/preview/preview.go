@@ -64,7 +64,7 @@ func Tree(b render.Bundle, findings bundle.Findings, o Options) ([]File, error) 
 	return files, nil
 }
 
-// TreePath is where a file of the node stands in the tree: C:\k\x becomes C/k/x.
+// TreePath returns the path in the tree of a file of the node: C:\k\x becomes C/k/x.
 func TreePath(path string) string {
 	return strings.ReplaceAll(strings.Replace(path, ":", "", 1), `\`, "/")
 }

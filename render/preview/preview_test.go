@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
-	"wmco/golden"
+	"wmco/internal/golden"
 	"wmco/render/preview"
 )
 
@@ -24,7 +24,7 @@ func cases(t testing.TB) string {
 	return dir
 }
 
-// TestPreviewsReadBackAsTheirBundles: what was rendered and what was read back from files differ in nothing.
+// TestPreviewsReadBackAsTheirBundles: a bundle that is read from its preview equals the rendered one.
 func TestPreviewsReadBackAsTheirBundles(t *testing.T) {
 	for _, name := range []string{"aws", "none-proxy", "none-mirrors", "vsphere", "none-trusted-ca", "none-payload"} {
 		dir := filepath.Join(cases(t), name)
@@ -32,23 +32,19 @@ func TestPreviewsReadBackAsTheirBundles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := c.Gather(t.Context(), dir)
+		hosts, err := c.Read(t.Context(), dir, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		options, err := c.Options(t.Context(), dir)
+		list, _, err := c.Render(hosts)
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, _, err := c.Render(r, options)
+		files, err := golden.Files(list, preview.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		tree, err := golden.Tree(list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		roots := preview.Roots(tree)
+		roots := preview.Roots(golden.Tree(files))
 		for _, node := range list {
 			b, err := preview.Read(roots[node.Node.ID()])
 			if err != nil {
@@ -77,7 +73,7 @@ func TestDamagedPreviewsAreRefused(t *testing.T) {
 	}
 	damage := map[string]func(map[string][]byte){
 		"no manifest":    func(m map[string][]byte) { delete(m, preview.ManifestFile) },
-		"a cut manifest": func(m map[string][]byte) { m[preview.ManifestFile] = m[preview.ManifestFile][:500] },
+		"a truncated manifest": func(m map[string][]byte) { m[preview.ManifestFile] = m[preview.ManifestFile][:500] },
 		"a missing file": func(m map[string][]byte) { delete(m, "C/k/kubelet.conf") },
 		"an edited file": func(m map[string][]byte) { m["C/k/kubelet.conf"] = append(m["C/k/kubelet.conf"], '\n') },
 		"a file with CRLF": func(m map[string][]byte) {

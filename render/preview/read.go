@@ -14,8 +14,8 @@ import (
 // ErrNotPreview is wrapped by the errors of Read.
 var ErrNotPreview = errors.New("not a preview that wmco wrote")
 
-// Read turns the files of one node's preview back into its bundle. Of secrets it knows what the preview shows. Files
-// that were edited do not fit their digests and are refused.
+// Read returns the bundle of one node's preview. The contents of secrets are what the preview shows. Edited files, which do
+// not match their digests, are refused.
 func Read(tree map[string][]byte) (bundle.Bundle, error) {
 	m, err := bundle.DecodeManifest(tree[ManifestFile])
 	if err != nil {
@@ -46,7 +46,7 @@ func readFiles(l *bundle.Layer, tree map[string][]byte) error {
 		case f.Secret:
 			l.Files[i].Content = bundle.Content{Preview: data}
 		case bundle.Of(data) != f.Digest:
-			return fmt.Errorf("%w: %s was edited, it does not fit its digest in %s", ErrNotPreview, path, ManifestFile)
+			return fmt.Errorf("%w: %s was edited: it does not match its digest in %s", ErrNotPreview, path, ManifestFile)
 		default:
 			l.Files[i].Content = bundle.Content{Data: data}
 		}

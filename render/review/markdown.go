@@ -12,7 +12,7 @@ func (r Review) Markdown() string {
 	var out strings.Builder
 	out.WriteString("### Windows nodes\n\n")
 	if !r.Differs() {
-		fmt.Fprintf(&out, "No change on %s.\n", plural(len(r.Same), "node"))
+		fmt.Fprintf(&out, "No change on %s.\n", bundle.Count(len(r.Same), "node"))
 		return out.String()
 	}
 	out.WriteString(r.summary())
@@ -22,7 +22,7 @@ func (r Review) Markdown() string {
 	return out.String()
 }
 
-// summary is one line per group: how many nodes, what it costs.
+// summary is one line per group: its nodes, the number of changes and their impact.
 func (r Review) summary() string {
 	var out strings.Builder
 	out.WriteString("| nodes | changes | cost |\n|---|---|---|\n")
@@ -57,7 +57,7 @@ func (g Group) markdown() string {
 	for _, c := range g.Changes {
 		fmt.Fprintf(&out, "<details><summary>%s <code>%s</code>: %s%s</summary>\n\n", verb(c.Action), html(string(c.Entry)), cost(c.Impact, c.Restarts), html(because(c.Causes)))
 		if note := warning(c); note != "" {
-			fmt.Fprintf(&out, "**Mind:** %s.\n\n", note)
+			fmt.Fprintf(&out, "**Warning:** %s.\n\n", note)
 		}
 		fmt.Fprintf(&out, "%s\n</details>\n", fence(Unified(c)))
 	}

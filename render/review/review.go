@@ -1,5 +1,5 @@
-// Package review writes the differences between bundles for people: what would change on which nodes, what it costs and
-// which objects caused it. It is pure: nodes in, text out.
+// Package review writes the differences between bundles for people: what would change on which nodes, its impact and the
+// objects that caused it. It is pure: nodes in, text out.
 //
 //	pairs of bundles --Compare--> one group per set of equal changes --> text | markdown | JSON
 package review
@@ -19,7 +19,7 @@ type Node struct {
 	// Name is the node's name or, before there is a node, its address; empty for the one node of a preview without
 	// names.
 	Name string
-	// Address finds a node again that was renamed; empty where it is not known.
+	// Address matches a node that was renamed; empty where it is not known.
 	Address string
 	Bundle  bundle.Bundle
 }
@@ -43,7 +43,7 @@ type Group struct {
 	Changes  bundle.Changes `json:"changes"`
 }
 
-// Differs tells whether anything changes.
+// Differs reports whether anything changes.
 func (r Review) Differs() bool { return len(r.Groups)+len(r.Added)+len(r.Removed) > 0 }
 
 // Compare compares the nodes of two sides. They are matched by name, or else by address.
@@ -108,8 +108,8 @@ func (r *Review) add(name string, changes bundle.Changes) {
 type changeJSON struct {
 	bundle.Change
 	Diff string `json:"diff"`
-	// Mind is what a reviewer should know of a removal.
-	Mind string `json:"mind,omitempty"`
+	// Warning is what a reviewer should know about a removal.
+	Warning string `json:"warning,omitempty"`
 }
 
 // groupJSON is a group as programs read it.
@@ -124,7 +124,7 @@ type groupJSON struct {
 func (g Group) MarshalJSON() ([]byte, error) {
 	out := groupJSON{Nodes: g.Nodes, Impact: g.Impact, Restarts: append([]string{}, g.Restarts...), Changes: []changeJSON{}}
 	for _, c := range g.Changes {
-		out.Changes = append(out.Changes, changeJSON{Change: c, Diff: Unified(c), Mind: warning(c)})
+		out.Changes = append(out.Changes, changeJSON{Change: c, Diff: Unified(c), Warning: warning(c)})
 	}
 	data, err := json.Marshal(out)
 	if err != nil {

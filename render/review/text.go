@@ -32,11 +32,11 @@ func (r Review) Text() string {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "%s\n%s: %s\n", strings.Join(g.Nodes, ", "), plural(len(g.Changes), "change"), g.cost())
+		fmt.Fprintf(&out, "%s\n%s: %s\n", strings.Join(g.Nodes, ", "), bundle.Count(len(g.Changes), "change"), g.cost())
 		for _, c := range g.Changes {
 			fmt.Fprintf(&out, "\n  %s %s  [%s]%s\n", sign(c.Action), c.Entry, cost(c.Impact, c.Restarts), because(c.Causes))
 			if note := warning(c); note != "" {
-				fmt.Fprintf(&out, "      mind: %s\n", note)
+				fmt.Fprintf(&out, "      warning: %s\n", note)
 			}
 			out.WriteString(indent(Unified(c), "      "))
 		}
@@ -45,7 +45,7 @@ func (r Review) Text() string {
 	return out.String()
 }
 
-// warning is what a reviewer should know of a removal.
+// warning returns what a reviewer should know about a removal.
 func warning(c bundle.Change) string {
 	if c.Action != bundle.ActionRemove {
 		return ""
@@ -54,7 +54,7 @@ func warning(c bundle.Change) string {
 	return row.Removal
 }
 
-// rest tells of the nodes that are on one side only, and of those that stay as they are.
+// rest lists the nodes that are on one side only, and those that do not change.
 func (r Review) rest(before string) string {
 	var out strings.Builder
 	for _, line := range []struct {
@@ -110,13 +110,6 @@ func join(refs []bundle.Ref) string {
 	return strings.Join(names, ", ")
 }
 
-func plural(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
-}
-
 // Unified is the difference of a change line by line: of the text for files and environments, of the definition for
 // everything else. Of a secret whose visible text is the same on both sides it says only that it differs.
 func Unified(c bundle.Change) string {
@@ -125,7 +118,7 @@ func Unified(c bundle.Change) string {
 		return "(secret, masked)\n"
 	}
 	text := diff.Diff("before", before, "after", after)
-	// The first three lines name the sides, which the reader knows.
+	// The first three lines are headers with the names of the sides.
 	lines := strings.SplitAfterN(string(text), "\n", 4)
 	return lines[len(lines)-1]
 }

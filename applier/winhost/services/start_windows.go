@@ -168,10 +168,26 @@ func exitError(status windows.SERVICE_STATUS_PROCESS) error {
 	return fmt.Errorf("it stopped with exit code %d: %w", status.Win32ExitCode, code)
 }
 
-// reach waits for a state.
-func (s service) reach(ctx context.Context, state uint32, limit, pause time.Duration) error {
-	return wait.Until(ctx, limit, pause, func() (bool, error) {
-		status, err := s.status()
-		return status.CurrentState == state, err
+// reach waits for a status. If it takes too long, the error says what the service does instead.
+func (s service) reach(ctx context.Context, limit, pause time.Duration, reached func(windows.SERVICE_STATUS_PROCESS) bool) error {
+	var last windows.SERVICE_STATUS_PROCESS
+	err := wait.Until(ctx, limit, pause, func() (ok bool, err error) {
+		last, err = s.status()
+		return reached(last), err
 	})
+	if errors.Is(err, wait.ErrTooLong) {
+		return fmt.Errorf("%w: after %s the service is %s (state %d), process %d", err, limit, statusName(last.CurrentState), last.CurrentState, last.ProcessId)
+	}
+	return err
+}
+
+func isStopped(status windows.SERVICE_STATUS_PROCESS) bool {
+	return status.CurrentState == windows.SERVICE_STOPPED
+}
+
+// hasNoProcess reports whether nothing of the service runs: the process id is 0 then
+// (learn.microsoft.com/windows/win32/api/winsvc/ns-winsvc-service_status_process). In Wine, a service that was killed while it was
+// starting keeps that state.
+func hasNoProcess(status windows.SERVICE_STATUS_PROCESS) bool {
+	return isStopped(status) || status.ProcessId == 0
 }

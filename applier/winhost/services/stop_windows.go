@@ -62,7 +62,7 @@ func (s service) end(ctx context.Context, processes *group, limits Limits) error
 	}
 	err := s.withoutRecovery(func() error { return processes.kill(ctx, limits) })
 	if err == nil {
-		err = s.reach(ctx, windows.SERVICE_STOPPED, limits.Killed, limits.Poll)
+		err = s.reach(ctx, limits.Killed, limits.Poll, hasNoProcess)
 	}
 	if err != nil {
 		return errors.Join(err, asked)

@@ -15,9 +15,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/internal/cli"
 )
 
-// threeEnds are machines of which the first works, the second has a kubelet that does not start, and the third is gone.
+// threeEnds are three hosts: the first works, the kubelet of the second does not start, the third is not reachable.
 func threeEnds(t *testing.T) *overSSH {
 	t.Helper()
 	o := newOverSSH(t, 3)
@@ -31,12 +32,12 @@ func threeEnds(t *testing.T) *overSSH {
 	return o
 }
 
-// addresses are the machines as answers name them.
+// addresses are the hosts as answers name them.
 func (o *overSSH) addresses() []string {
 	return slices.DeleteFunc(o.hosts(), func(word string) bool { return word == "--host" })
 }
 
-// kinds are what a program reads of each machine from `wmco apply -o json`: the kinds of its events, without repetitions.
+// kinds returns the kinds of the events of each host in the output of `wmco apply -o json`, without repetitions.
 func kinds(t *testing.T, stdout string) map[string][]string {
 	t.Helper()
 	all := map[string][]string{}
@@ -49,17 +50,17 @@ func kinds(t *testing.T, stdout string) map[string][]string {
 			must(t, err)
 			kind = string(e.Event)
 		}
-		if told := all[failure.Host]; len(told) == 0 || told[len(told)-1] != kind {
-			all[failure.Host] = append(told, kind)
+		if seen := all[failure.Host]; len(seen) == 0 || seen[len(seen)-1] != kind {
+			all[failure.Host] = append(seen, kind)
 		}
 	}
 	return all
 }
 
-func TestEventsOfManyMachinesEachSayWhoseTheyAre(t *testing.T) {
+func TestEventsNameTheirHost(t *testing.T) {
 	o := threeEnds(t)
 	got := o.wmco(t, "apply", append([]string{"-o", "json"}, o.hosts()...)...)
-	if got.status != exitRolledBack {
+	if got.status != cli.ExitRolledBack {
 		t.Errorf("status %d\n%s", got.status, got.stderr)
 	}
 	hosts := o.addresses()
@@ -76,7 +77,7 @@ func TestEventsOfManyMachinesEachSayWhoseTheyAre(t *testing.T) {
 // changing is what differs from run to run: the times of bars, and addresses.
 var changing = regexp.MustCompile(`\[\d+ in .*|dial tcp [0-9.:]+: connect: `)
 
-// watched runs apply on a terminal and returns what stays on it of each machine, sorted.
+// watched runs apply on a terminal and returns the lines that stay on it, by host and sorted.
 func (o *overSSH) watched(t *testing.T) (status int, kept []string) {
 	t.Helper()
 	x := newTerminal(t)
@@ -97,10 +98,10 @@ func (o *overSSH) watched(t *testing.T) (status int, kept []string) {
 	return status, kept
 }
 
-func TestATerminalShowsWhatBecameOfEachMachine(t *testing.T) {
+func TestATerminalShowsTheResultOfEachHost(t *testing.T) {
 	o := threeEnds(t)
-	// Met before, so that nothing is said of their host keys.
-	if got := o.wmco(t, "verify", o.hosts()...); got.status != exitUnreachable {
+	// The first contact prints lines about host keys.
+	if got := o.wmco(t, "verify", o.hosts()...); got.status != cli.ExitUnreachable {
 		t.Fatalf("status %d\n%s", got.status, got.stderr)
 	}
 	status, kept := o.watched(t)
@@ -108,16 +109,16 @@ func TestATerminalShowsWhatBecameOfEachMachine(t *testing.T) {
 		"win-0  applied ... done!",
 		"win-1  rolled back ... fail!",
 		"win-1 rolled back: start service kubelet: starting service kubelet: the program ended at once (Windows error 1067)",
-		"win-2  reaching it ... fail!",
+		"win-2  connecting ... fail!",
 		"win-2 connecting to win-2: connection refused",
 	}
-	if diff := cmp.Diff(want, kept); diff != "" || status != exitRolledBack {
+	if diff := cmp.Diff(want, kept); diff != "" || status != cli.ExitRolledBack {
 		t.Errorf("status %d (-want +got):\n%s", status, diff)
 	}
 	for _, s := range o.servers {
 		s.Stop()
 	}
-	if status, kept = o.watched(t); status != exitUnreachable || len(kept) != 6 {
-		t.Errorf("without any machine: status %d, %q", status, kept)
+	if status, kept = o.watched(t); status != cli.ExitUnreachable || len(kept) != 6 {
+		t.Errorf("without any host: status %d, %q", status, kept)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package golden
 
 import (
 	"archive/tar"
@@ -14,15 +14,15 @@ import (
 	"wmco/render/preview"
 )
 
-// modes of written files: secrets are the user's alone.
+// Modes of written files: only the user may read secrets.
 const (
 	modeFile   = 0o644
 	modeSecret = 0o600
 	modeFolder = 0o755
 )
 
-// writeTar writes the files as a tar that is the same for the same files: no times, no owners.
-func writeTar(path string, files []preview.File) error {
+// WriteTar writes the files as a tar. The same files give the same bytes: it has no times and no owners.
+func WriteTar(path string, files []preview.File) error {
 	var out bytes.Buffer
 	tw := tar.NewWriter(&out)
 	mode := fs.FileMode(modeFile)
@@ -44,9 +44,9 @@ func writeTar(path string, files []preview.File) error {
 	return replaceFile(path, out.Bytes(), mode)
 }
 
-// writeFolder makes the folder hold exactly the files. A folder that holds anything but an earlier preview is refused,
-// so that a slip of the hand deletes nothing.
-func writeFolder(dir string, files []preview.File) error {
+// Write makes the folder hold exactly the files. A folder that holds anything but an earlier preview is refused, so that a
+// mistyped path deletes nothing.
+func Write(dir string, files []preview.File) error {
 	old, err := earlierPreview(dir)
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func writeFolder(dir string, files []preview.File) error {
 		wanted[f.Path] = true
 		path := filepath.Join(dir, filepath.FromSlash(f.Path))
 		if err := os.MkdirAll(filepath.Dir(path), modeFolder); err != nil {
-			return usageError("writing the preview: %w", err)
+			return fmt.Errorf("writing the preview: %w", err)
 		}
 		mode := fs.FileMode(modeFile)
 		if f.Secret {
@@ -92,17 +92,17 @@ func earlierPreview(dir string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, usageError("reading %q: %w", dir, err)
+		return nil, fmt.Errorf("reading %q: %w", dir, err)
 	}
 	for _, f := range files {
 		if !isPreviewFile(f, files) {
-			return nil, usageError("%q holds %q, which is not part of a preview: choose an empty folder", dir, f)
+			return nil, fmt.Errorf("%q holds %q, which is not part of a preview: choose an empty folder", dir, f)
 		}
 	}
 	return files, nil
 }
 
-// isPreviewFile tells whether a path stands beside, or in a drive folder beside, a MANIFEST.json.
+// isPreviewFile reports whether a path is beside a MANIFEST.json, or in a drive folder beside one.
 func isPreviewFile(path string, files []string) bool {
 	parts := strings.Split(path, "/")
 	for depth := range min(2, len(parts)) {
@@ -122,14 +122,14 @@ func isDocument(name string) bool {
 	}, name)
 }
 
-// replaceFile writes a file beside the target and renames it, unless the target is the same already.
+// replaceFile writes a file beside the target and renames it, unless the target has the same bytes.
 func replaceFile(path string, data []byte, mode fs.FileMode) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return os.Chmod(path, mode)
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".wmco-*")
 	if err != nil {
-		return usageError("writing %q: %w", path, err)
+		return fmt.Errorf("writing %q: %w", path, err)
 	}
 	_, err = tmp.Write(data)
 	err = errors.Join(err, tmp.Chmod(mode), tmp.Close())

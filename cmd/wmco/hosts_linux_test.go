@@ -18,10 +18,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/internal/cli"
 	"wmco/internal/sshtest"
 )
 
-// authorize lets the key of the first machine into all.
+// authorize makes the key of the first host valid on all.
 func (o *overSSH) authorize() {
 	for _, s := range o.servers[1:] {
 		s.Key = o.servers[0].Key
@@ -29,8 +30,8 @@ func (o *overSSH) authorize() {
 	}
 }
 
-// says makes a machine say something else of itself.
-func says(t *testing.T, s *sshtest.Server, facts map[string]any) {
+// report changes the facts that a host reports.
+func report(t *testing.T, s *sshtest.Server, facts map[string]any) {
 	t.Helper()
 	path := filepath.Join(s.Root, ".machine", "facts.json")
 	data, err := os.ReadFile(path)
@@ -43,8 +44,8 @@ func says(t *testing.T, s *sshtest.Server, facts map[string]any) {
 	must(t, os.WriteFile(path, data, 0o600))
 }
 
-// silence ends a server, and accepts connections in its place and says nothing, until the end of the test or of the returned
-// function.
+// silence ends a server, and accepts connections in its place without an answer, until the returned function is called or the
+// test ends.
 func silence(t *testing.T, s *sshtest.Server) (end func()) {
 	t.Helper()
 	s.Stop()
@@ -75,7 +76,7 @@ func silence(t *testing.T, s *sshtest.Server) (end func()) {
 	return end
 }
 
-// watchedOutput is what a command prints, for somebody who waits for a text.
+// watchedOutput is the output of a command, for a test that waits for a text.
 type watchedOutput struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -105,7 +106,7 @@ func (o *overSSH) app(stdout, stderr io.Writer) app {
 	return app{stdin: strings.NewReader(""), stdout: stdout, stderr: stderr, now: time.Now, version: "test"}
 }
 
-func TestASilentMachineHoldsNobodyUp(t *testing.T) {
+func TestASilentHostDoesNotDelayOthers(t *testing.T) {
 	o := newOverSSH(t, 2)
 	end := silence(t, o.servers[1])
 	stdout := &watchedOutput{want: `"result":"applied"`}
@@ -119,54 +120,54 @@ func TestASilentMachineHoldsNobodyUp(t *testing.T) {
 	select {
 	case <-applied:
 	case <-time.After(20 * time.Second): // less than the limit of a handshake
-		t.Error("a silent machine holds the other up")
+		t.Error("a silent host delays the other")
 	}
 	end()
-	if status := <-done; status != exitUnreachable {
+	if status := <-done; status != cli.ExitUnreachable {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
 }
 
-func TestWhatAMachineSaysOfItselfIsRefusedForItAlone(t *testing.T) {
+func TestInvalidFactsRefuseOnlyTheirHost(t *testing.T) {
 	o := newOverSSH(t, 3)
 	o.authorize()
-	says(t, o.servers[1], map[string]any{"dnsSuffix": "no name"})
-	says(t, o.servers[2], map[string]any{"hostName": "stranger", "addresses": []string{"10.9.9.9"}})
+	report(t, o.servers[1], map[string]any{"dnsSuffix": "no name"})
+	report(t, o.servers[2], map[string]any{"hostName": "stranger", "addresses": []string{"10.9.9.9"}})
 	hosts := o.addresses()
 
 	applied := o.wmco(t, "apply", append([]string{"-o", "json"}, o.hosts()...)...)
 	ends := kinds(t, applied.stdout)
-	if applied.status != exitUsage || !slices.Contains(ends[hosts[0]], "result") || !cmp.Equal(ends[hosts[1]], []string{"failure"}) || !slices.Contains(ends[hosts[2]], "result") {
+	if applied.status != cli.ExitUsage || !slices.Contains(ends[hosts[0]], "result") || !cmp.Equal(ends[hosts[1]], []string{"failure"}) || !slices.Contains(ends[hosts[2]], "result") {
 		t.Errorf("status %d, %v\n%s", applied.status, ends, applied.stderr)
 	}
 	if _, err := os.Stat(o.servers[1].Path(`C:\k\kubelet.conf`)); err == nil {
-		t.Error("a machine that is refused was written to")
+		t.Error("a refused host was written to")
 	}
 	facts := filepath.Join(o.folder, "win-1.json") // what it was created with
-	if got := o.wmco(t, "verify", append([]string{"--facts", facts}, o.hosts()[2:4]...)...); got.status != exitDiffers || strings.Contains(got.stderr, "Facts") {
+	if got := o.wmco(t, "verify", append([]string{"--facts", facts}, o.hosts()[2:4]...)...); got.status != cli.ExitDiffers || strings.Contains(got.stderr, "Facts") {
 		t.Errorf("with --facts: status %d\n%s", got.status, got.stderr)
 	}
 	for _, command := range []string{"verify", "diff"} {
 		got := o.wmco(t, command, append([]string{"-o", "json"}, o.hosts()...)...)
 		var answer []comparedJSON
 		must(t, json.Unmarshal([]byte(got.stdout), &answer))
-		var told []string
+		var found []string
 		for _, c := range answer {
 			for _, f := range c.Findings {
 				if strings.HasPrefix(f.Reason, "Facts") {
-					told = append(told, c.Host+" "+f.Reason)
+					found = append(found, c.Host+" "+f.Reason)
 				}
 			}
 		}
 		want := []string{hosts[1] + " FactsInvalid", hosts[2] + " FactsUnmatched", hosts[2] + " FactsUnknown"}
-		if diff := cmp.Diff(want, told); diff != "" || got.status != exitUsage {
+		if diff := cmp.Diff(want, found); diff != "" || got.status != cli.ExitUsage {
 			t.Errorf("%s: status %d (-want +got):\n%s", command, got.status, diff)
 		}
 	}
 }
 
-// A node's bundle goes to no other machine: it would be given what the node has that it is not.
-func TestANodesBundleGoesToNoStranger(t *testing.T) {
+// The bundle of a node is never applied to another host, which would get the identity of the node.
+func TestABundleIsNotAppliedToAnotherHost(t *testing.T) {
 	o := newOverSSH(t, 1)
 	o.authorize()
 	host, _, _ := net.SplitHostPort(o.servers[0].Address)
@@ -174,9 +175,9 @@ func TestANodesBundleGoesToNoStranger(t *testing.T) {
 	must(t, err)
 	o.write(t, "instances.yaml", string(instances)+"---\napiVersion: v1\nkind: Node\nmetadata:\n  name: win-0\n  labels: {kubernetes.io/os: windows, node.openshift.io/os_id: Windows}\n"+
 		"status:\n  addresses:\n  - {type: InternalIP, address: "+host+"}\n")
-	says(t, o.servers[0], map[string]any{"addresses": []string{"10.9.9.9"}, "hostName": "stranger"})
+	report(t, o.servers[0], map[string]any{"addresses": []string{"10.9.9.9"}, "hostName": "stranger"})
 	got := o.wmco(t, "apply", o.hosts()...)
-	if got.status != exitUsage || !strings.Contains(got.stderr, "FactsUnmatched") {
+	if got.status != cli.ExitUsage || !strings.Contains(got.stderr, "FactsUnmatched") {
 		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
 	}
 	if _, err := os.Stat(o.servers[0].Path(`C:\k\kubelet.conf`)); err == nil {
@@ -184,14 +185,14 @@ func TestANodesBundleGoesToNoStranger(t *testing.T) {
 	}
 }
 
-func TestFindingsAreToldOfNoMachineThatNobodyNamed(t *testing.T) {
+func TestFindingsAreAboutNamedHostsOnly(t *testing.T) {
 	o := newOverSSH(t, 2)
 	o.authorize()
 	host, _, _ := net.SplitHostPort(o.servers[0].Address)
 	other, _, _ := net.SplitHostPort(o.servers[1].Address)
 	o.write(t, "instances.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: windows-instances\n  namespace: openshift-windows-machine-config-operator\ndata:\n"+
 		"  "+host+": username=Administrator\n  "+other+": username=Administrator\n  10.77.0.1: nobody\n  10.77.0.2: username=Administrator\n")
-	says(t, o.servers[0], map[string]any{"addresses": []string{"10.9.9.9"}, "hostName": "stranger"})
+	report(t, o.servers[0], map[string]any{"addresses": []string{"10.9.9.9"}, "hostName": "stranger"})
 	for _, line := range [][]string{
 		{"apply", "--dry-run"}, {"apply", "--dry-run", "-o", "json"}, {"verify"}, {"verify", "-o", "json"}, {"diff"}, {"diff", "-o", "json"},
 	} {
@@ -200,7 +201,7 @@ func TestFindingsAreToldOfNoMachineThatNobodyNamed(t *testing.T) {
 			t.Errorf("%v: a finding is lost\n%s", line, got.stderr)
 		}
 		if all := got.stdout + got.stderr; strings.Contains(all, "10.77.0.") || strings.Contains(all, other) {
-			t.Errorf("%v: tells of machines that nobody named\n%s", line, all)
+			t.Errorf("%v: has findings about other hosts\n%s", line, all)
 		}
 		if strings.HasSuffix(strings.Join(line, " "), "json") && strings.Contains(got.stdout, "         fix:") {
 			t.Errorf("%v: findings for people on stdout\n%s", line, got.stdout)
@@ -208,16 +209,16 @@ func TestFindingsAreToldOfNoMachineThatNobodyNamed(t *testing.T) {
 	}
 }
 
-func TestRefusedInputsTouchNoMachine(t *testing.T) {
+func TestRefusedInputsChangeNoHost(t *testing.T) {
 	o := newOverSSH(t, 1)
 	starts := len(o.servers[0].Starts())
 	bad := o.write(t, "settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: windows-machine-config\n  namespace: openshift-windows-machine-config-operator\ndata:\n  config.yaml: |\n    nonsense: true\n")
 	got := o.wmco(t, "apply", append([]string{"--from", bad}, o.hosts()...)...)
-	if got.status != exitUsage || !strings.Contains(got.stderr, "no machine is touched") || !strings.Contains(got.stderr, "nonsense") {
+	if got.status != cli.ExitUsage || !strings.Contains(got.stderr, "no host is changed") || !strings.Contains(got.stderr, "nonsense") {
 		t.Errorf("status %d\n%s", got.status, got.stderr)
 	}
 	if now := len(o.servers[0].Starts()); now != starts {
-		t.Errorf("%d commands ran on the machine", now-starts)
+		t.Errorf("%d commands ran on the host", now-starts)
 	}
 }
 
@@ -230,13 +231,13 @@ func TestAnInterruptedCommandSaysThatNothingChanged(t *testing.T) {
 		var stderr bytes.Buffer
 		args := append([]string{command, "--identity", o.servers[0].KeyFile}, o.hosts()...)
 		status := run(ctx, o.app(io.Discard, &stderr), o.line(args))
-		if status != exitInterrupted || !strings.HasSuffix(stderr.String(), "wmco: interrupted, no machine was changed\n") {
+		if status != cli.ExitInterrupted || !strings.HasSuffix(stderr.String(), "wmco: interrupted, no host was changed\n") {
 			t.Errorf("%s: status %d\n%s", command, status, &stderr)
 		}
 	}
 }
 
-func TestMachinesThatAreRebootedAreToldSo(t *testing.T) {
+func TestTheResultNamesRebootsOfHosts(t *testing.T) {
 	o := newOverSSH(t, 2)
 	o.authorize()
 	for _, s := range o.servers {
@@ -250,29 +251,29 @@ func TestMachinesThatAreRebootedAreToldSo(t *testing.T) {
 		{[]string{"--reboot"}, "rebooting: apply again when it is back"},
 	} {
 		got := o.wmco(t, "apply", append(want.flags, o.hosts()[2*i:2*i+2]...)...)
-		if got.status != exitPartial || !strings.Contains(got.stdout, want.text) {
+		if got.status != cli.ExitPartial || !strings.Contains(got.stdout, want.text) {
 			t.Errorf("%v: status %d\n%s\n%s", want.flags, got.status, got.stdout, got.stderr)
 		}
 	}
 }
 
-func TestTheEndOfEachMachineSaysWhatToDo(t *testing.T) {
+func TestEachFailedHostHasAFix(t *testing.T) {
 	o := threeEnds(t)
 	got := o.wmco(t, "apply", o.hosts()...)
 	want := "\n" + o.addresses()[1] + ": rolled back: start service kubelet: starting service kubelet: the program ended at once (Windows error 1067)\n" +
-		`  fix: look into the service's log under C:\var\log on the machine, mend the inputs, apply again` + "\n" + o.addresses()[2] + ": connecting to"
+		`  fix: read the log of the service under C:\var\log on the host, fix the inputs and apply again` + "\n" + o.addresses()[2] + ": connecting to"
 	if !strings.Contains(got.stderr, want) {
 		t.Errorf("want %s\ngot %s", want, got.stderr)
 	}
 	must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet.conf`), nil, 0o600))
 	got = o.wmco(t, "apply", append([]string{"--max-impact", "none"}, o.hosts()[:2]...)...)
-	want = ": the plan has impact restart, allowed is none\n  fix: apply when the machine may be disturbed so much, with --max-impact restart\n"
-	if got.status != exitUsage || !strings.HasSuffix(got.stderr, want) {
+	want = ": the plan has impact restart, allowed is none\n  fix: allow it with --max-impact restart\n"
+	if got.status != cli.ExitUsage || !strings.HasSuffix(got.stderr, want) {
 		t.Errorf("status %d, want %s\ngot %s", got.status, want, got.stderr)
 	}
 }
 
-// door leads to a server, and can be shut: then nobody new comes in, and who is in stays.
+// door forwards connections to a server. While it is shut, new connections are refused and existing ones stay.
 type door struct {
 	t       *testing.T
 	to      string
@@ -327,10 +328,10 @@ func (d *door) lead(c net.Conn) {
 	_, _ = io.Copy(c, server)
 }
 
-func TestConfirmingIsTriedUntilItWorks(t *testing.T) {
+func TestConfirmingIsRetried(t *testing.T) {
 	o := newOverSSH(t, 1)
 	d := newDoor(t, o.servers[0].Address)
-	stderr := &watchedOutput{want: "reaching it anew"}
+	stderr := &watchedOutput{want: "reconnecting to confirm"}
 	stderr.seen = func() {
 		d.shut()
 		time.AfterFunc(3*time.Second, d.open)
@@ -340,10 +341,10 @@ func TestConfirmingIsTriedUntilItWorks(t *testing.T) {
 	status := run(t.Context(), o.app(&stdout, stderr), o.line([]string{
 		"apply", "--identity", o.servers[0].KeyFile, "--confirm-within", "30s", "--instance", host, "--host", o.servers[0].User + "@" + d.address,
 	}))
-	if status != exitDone || !strings.Contains(stdout.String(), string(applier.ResultApplied)) {
+	if status != cli.ExitDone || !strings.Contains(stdout.String(), string(applier.ResultApplied)) {
 		t.Errorf("status %d\n%s\n%s", status, &stdout, stderr)
 	}
-	if n := strings.Count(stderr.String(), "confirming, tried again and again: "); n != 1 || !strings.Contains(stderr.String(), "; fix: check the address, that the host is running") {
-		t.Errorf("told %d times\n%s", n, stderr)
+	if n := strings.Count(stderr.String(), "confirming, retried every second: "); n != 1 || !strings.Contains(stderr.String(), "; fix: check the address, that the machine runs") {
+		t.Errorf("printed %d times\n%s", n, stderr)
 	}
 }

@@ -1,21 +1,22 @@
 package main
 
 import (
-	"encoding/json"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"sync"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/progress"
+	bars "github.com/jedib0t/go-pretty/v6/progress"
 	"golang.org/x/term"
 
 	"wmco/applier"
 	"wmco/applier/remote"
+	"wmco/internal/cli"
 )
 
-// results are how machines ended, by target.
+// results are the last events of hosts, by target.
 type results struct {
 	mu     sync.Mutex
 	events map[remote.Target]applier.Event
@@ -27,46 +28,45 @@ func (r *results) put(t remote.Target, e applier.Event) {
 	r.events[t] = e
 }
 
-// show tells what happens on many machines: bars on a terminal, lines in a log, events as JSON for programs.
-type show struct {
+// progress shows what happens on many hosts: bars on a terminal, lines in a log, events as JSON for programs.
+type progress struct {
 	mu     sync.Mutex
-	json   *json.Encoder
+	json   io.Writer
 	lines  io.Writer
-	bars   progress.Writer
-	byHost map[remote.Target]*progress.Tracker
-	// after are lines for when the bars are gone: a bar has no room for a reason.
+	bars   bars.Writer
+	byHost map[remote.Target]*bars.Tracker
+	// after are lines to print after the bars: a bar has no room for a reason.
 	after []string
 	ended chan struct{}
 }
 
-// hostEvent is an event with the machine that it is of.
+// hostEvent is an event with its host.
 type hostEvent struct {
 	Host string `json:"host"`
 	applier.Event
 }
 
-func newShow(a app, f format, members []*member) *show {
-	s := &show{lines: a.stderr, byHost: map[remote.Target]*progress.Tracker{}, ended: make(chan struct{})}
+func newProgress(a app, f cli.Format, hosts []*host) *progress {
+	s := &progress{lines: a.stderr, byHost: map[remote.Target]*bars.Tracker{}, ended: make(chan struct{})}
 	close(s.ended)
-	if f == formatJSON {
-		s.json = json.NewEncoder(a.stdout)
-		s.json.SetEscapeHTML(false)
+	if f == cli.JSON {
+		s.json = a.stdout
 		return s
 	}
 	file, ok := a.stderr.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return s
 	}
-	s.bars = progress.NewWriter()
+	s.bars = bars.NewWriter()
 	s.bars.SetOutputWriter(a.stderr)
 	s.bars.SetUpdateFrequency(200 * time.Millisecond)
 	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
-		s.bars.SetTerminalWidth(width) // it would ask stdout, which may be none
+		s.bars.SetTerminalWidth(width) // the default asks stdout, which may be no terminal
 	}
 	s.bars.Style().Visibility.ETA, s.bars.Style().Visibility.Speed = false, false
-	for _, m := range members {
-		s.byHost[m.target] = &progress.Tracker{Message: m.target.String() + "  reaching it", AutoStopDisabled: true}
-		s.bars.AppendTracker(s.byHost[m.target])
+	for _, h := range hosts {
+		s.byHost[h.target] = &bars.Tracker{Message: h.target.String() + "  connecting", AutoStopDisabled: true}
+		s.bars.AppendTracker(s.byHost[h.target])
 	}
 	s.ended = make(chan struct{})
 	go func() {
@@ -76,13 +76,13 @@ func newShow(a app, f format, members []*member) *show {
 	return s
 }
 
-// event tells one event of a machine.
-func (s *show) event(t remote.Target, e applier.Event) {
+// event shows one event of a host.
+func (s *progress) event(t remote.Target, e applier.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.json != nil:
-		_ = s.json.Encode(hostEvent{t.String(), e}) // the summary tells what became of stdout
+		_ = cli.WriteJSONLine(s.json, hostEvent{t.String(), e}) // the exit status comes from the results
 	case s.bars != nil:
 		s.advance(s.byHost[t], t, e)
 	default:
@@ -92,7 +92,7 @@ func (s *show) event(t remote.Target, e applier.Event) {
 	}
 }
 
-func (s *show) advance(bar *progress.Tracker, t remote.Target, e applier.Event) {
+func (s *progress) advance(bar *bars.Tracker, t remote.Target, e applier.Event) {
 	if e.Total > 0 {
 		bar.UpdateTotal(int64(e.Total))
 		bar.SetValue(int64(e.Done))
@@ -104,13 +104,13 @@ func (s *show) advance(bar *progress.Tracker, t remote.Target, e applier.Event) 
 	if text != "" {
 		bar.UpdateMessage(t.String() + "  " + text)
 	}
-	if e.Message != "" && e.Event == applier.EventNote { // the end is told after all bars anyway
+	if e.Message != "" && e.Event == applier.EventNote { // the result is printed after all bars
 		s.after = append(s.after, fmt.Sprintf("%s: %s", t, e.Message))
 	}
 }
 
-// note tells something that is no event of the machine.
-func (s *show) note(t remote.Target, text string) {
+// note shows something that is no event of the host.
+func (s *progress) note(t remote.Target, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bars != nil {
@@ -120,36 +120,36 @@ func (s *show) note(t remote.Target, text string) {
 	fmt.Fprintf(s.lines, "%s: %s\n", t, text)
 }
 
-// done ends the bar of a machine, which ended with the exit status.
-func (s *show) done(t remote.Target, status int) {
+// done ends the bar of a host, with its exit status.
+func (s *progress) done(t remote.Target, status int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	bar := s.byHost[t]
 	switch {
 	case bar == nil:
-	case status != exitDone:
+	case status != cli.ExitDone:
 		bar.MarkAsErrored()
 	default:
 		bar.MarkAsDone()
 	}
 }
 
-// end waits until everything is on the terminal.
-func (s *show) end() {
+// end waits until everything is printed.
+func (s *progress) end() {
 	for {
 		if s.bars != nil {
-			s.bars.Stop() // which does nothing as long as Render has not begun
+			s.bars.Stop() // which does nothing until Render has begun
 		}
 		select {
 		case <-s.ended:
-			s.tellAfter()
+			s.printAfter()
 			return
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
 }
 
-func (s *show) tellAfter() {
+func (s *progress) printAfter() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, line := range s.after {
@@ -158,11 +158,11 @@ func (s *show) tellAfter() {
 	s.after = nil
 }
 
-// eventText is an event for people, in one line; nothing for what only programs need.
+// eventText returns an event as one line for people; empty for what only programs need.
 func eventText(e applier.Event) string {
 	switch e.Event {
 	case applier.EventPlan:
-		return fmt.Sprintf("plan: %d actions, impact %s", e.Total, e.Impact)
+		return "plan: " + planned(e.Total, e.Impact)
 	case applier.EventAction:
 		if e.Action == nil {
 			return ""
@@ -171,37 +171,35 @@ func eventText(e applier.Event) string {
 	case applier.EventProbe:
 		return e.Service + ": " + e.Message
 	case applier.EventConfirm:
-		return "everything is healthy, reaching it anew"
+		return "all services are healthy, reconnecting to confirm"
 	case applier.EventNote:
 		return e.Message
 	case applier.EventRollback:
-		return "putting everything back: " + e.Message
+		return "rolling back: " + e.Message
 	case applier.EventResult:
-		return firstNonEmpty(e.Message, string(e.Result))
+		return cmp.Or(e.Message, string(e.Result))
 	case applier.EventReceived:
 		return ""
 	}
 	return ""
 }
 
-// failureJSON is a machine without an answer.
+// failureJSON is a host without an answer.
 type failureJSON struct {
 	Host  string `json:"host"`
 	Error string `json:"error"`
 	Fix   string `json:"fix,omitempty"`
 }
 
-// printFailure tells of a machine that something kept us from, if it is one, and what to do about it.
-func printFailure(a app, f format, m *member) {
+// printFailure prints why a host has no answer, and what to do. It prints nothing for other hosts.
+func printFailure(a app, f cli.Format, h *host) {
 	switch {
-	case m.err == nil:
-	case f == formatJSON:
-		enc := json.NewEncoder(a.stdout)
-		enc.SetEscapeHTML(false)
-		_ = enc.Encode(failureJSON{m.target.String(), m.err.Error(), remote.Fix(m.err)}) // as for events
+	case h.err == nil:
+	case f == cli.JSON:
+		_ = cli.WriteJSONLine(a.stdout, failureJSON{h.target.String(), h.err.Error(), remote.Fix(h.err)}) // as for events
 	default:
-		fmt.Fprintf(a.stderr, "%s: %v\n", m.target, m.err)
-		if fix := remote.Fix(m.err); fix != "" {
+		fmt.Fprintf(a.stderr, "%s: %v\n", h.target, h.err)
+		if fix := remote.Fix(h.err); fix != "" {
 			fmt.Fprintf(a.stderr, "  fix: %s\n", fix)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package desired
 
 import (
 	"bytes"
@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-func TestTheDigestKeyIsKept(t *testing.T) {
+func TestTheKeyOfAUserIsKept(t *testing.T) {
 	home := t.TempDir()
 	t.Setenv("HOME", home)
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(home, "config"))
-	first := digestKey()
-	if len(first) != digestKeySize || !bytes.Equal(first, digestKey()) {
+	first := UserKey()
+	if len(first) != keySize || !bytes.Equal(first, UserKey()) {
 		t.Error("the key is not kept")
 	}
 	path := filepath.Join(home, "config", "wmco", "digest.key")
@@ -24,15 +24,15 @@ func TestTheDigestKeyIsKept(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Errorf("%v, %v", files, err)
 	}
-	// One that was cut short is left alone, and none of it used.
+	// A truncated key is left alone and not used.
 	if err := os.WriteFile(path, first[:5], 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if again := digestKey(); len(again) != digestKeySize || bytes.Equal(again, first) {
+	if again := UserKey(); len(again) != keySize || bytes.Equal(again, first) {
 		t.Errorf("%d bytes", len(again))
 	}
 	t.Setenv("XDG_CONFIG_HOME", filepath.Join(path, "not a folder"))
-	if again := digestKey(); len(again) != digestKeySize {
-		t.Errorf("%d bytes where nothing can be kept", len(again))
+	if again := UserKey(); len(again) != keySize {
+		t.Errorf("%d bytes where no key can be kept", len(again))
 	}
 }

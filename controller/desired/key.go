@@ -1,4 +1,4 @@
-package main
+package desired
 
 import (
 	"crypto/rand"
@@ -10,14 +10,14 @@ import (
 	"wmco/bundle"
 )
 
-// digestKeySize is how long the key of secret digests is, in bytes.
-const digestKeySize = 32
+// keySize is the length of the key of secret digests, in bytes.
+const keySize = 32
 
-// digestKey is the key of this user's secret digests, made at its first use. With the same key the same inputs are the same
-// bundle, so that a machine that was brought to it is known to have it. Where no key can be kept, each run has its own:
-// machines compare secrets by the index that travels with the manifest, and only the bundle's digest is another.
-func digestKey() bundle.Key {
-	fresh := make(bundle.Key, digestKeySize)
+// UserKey returns the key of this user's secret digests, which is made at its first use. With the same key, the same inputs
+// are the same bundle, so a host that has it is recognized. Where no key can be kept, each run has its own: hosts compare
+// secrets by the index that travels with the manifest, and only the bundle's digest differs.
+func UserKey() bundle.Key {
+	fresh := make(bundle.Key, keySize)
 	_, _ = rand.Read(fresh) // crypto/rand documents that it never fails
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -26,7 +26,7 @@ func digestKey() bundle.Key {
 	path := filepath.Join(dir, "wmco", "digest.key")
 	kept, err := os.ReadFile(path)
 	switch {
-	case err == nil && len(kept) == digestKeySize:
+	case err == nil && len(kept) == keySize:
 		return kept
 	case err == nil || !errors.Is(err, fs.ErrNotExist):
 		return fresh
@@ -35,13 +35,13 @@ func digestKey() bundle.Key {
 		return fresh
 	}
 	// Another run may have been faster.
-	if kept, err := os.ReadFile(path); err == nil && len(kept) == digestKeySize {
+	if kept, err := os.ReadFile(path); err == nil && len(kept) == keySize {
 		return kept
 	}
 	return fresh
 }
 
-// keepKey writes a key that is not there yet, whole or not at all.
+// keepKey writes a key that does not exist yet, whole or not at all.
 func keepKey(path string, key bundle.Key) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	cryptossh "golang.org/x/crypto/ssh"
+	"golang.org/x/term"
+
+	"wmco/applier/remote"
+	"wmco/applier/remote/ssh"
+	"wmco/internal/cli"
+	"wmco/payload"
+	"wmco/payload/store"
+)
+
+// hostFlags are shared by all commands that reach hosts.
+type hostFlags struct {
+	hosts      []string
+	identity   string
+	knownHosts string
+	program    string
+	parallel   int
+}
+
+// defaultParallel is the number of hosts that are worked on at the same time.
+const defaultParallel = 16
+
+func (f *hostFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringArrayVar(&f.hosts, "host", nil, "a host to reach over SSH: [USER@]ADDR[:PORT]; repeatable. The default user is "+remote.DefaultUser)
+	flags.StringVar(&f.identity, "identity", "", "private key to log in with (default the keys of ssh-agent)")
+	flags.StringVar(&f.knownHosts, "known-hosts", "", "file with host keys; new ones are added (default ~/.ssh/known_hosts, or a file of wmco where that does not exist)")
+	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to copy to hosts (default that of --payload)")
+	flags.IntVar(&f.parallel, "parallel", defaultParallel, "how many hosts to work on at the same time")
+}
+
+// targets are the hosts that --host names, each once.
+func (f *hostFlags) targets() ([]remote.Target, error) {
+	if len(f.hosts) == 0 {
+		return nil, cli.UsageError("name the hosts with --host [USER@]ADDR[:PORT]")
+	}
+	if f.parallel < 1 {
+		return nil, cli.UsageError("--parallel %d: must be at least 1", f.parallel)
+	}
+	seen := map[string]bool{}
+	var all []remote.Target
+	for _, text := range f.hosts {
+		if strings.Contains(text, "://") {
+			return nil, cli.UsageError("--host %s: write [USER@]ADDR[:PORT], without a scheme", text)
+		}
+		t, err := remote.ParseTarget(text)
+		if err != nil {
+			return nil, cli.UsageError("--host: %w", err)
+		}
+		if seen[t.Address] {
+			return nil, cli.UsageError("--host %s: the host is named twice", text)
+		}
+		seen[t.Address] = true
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// dialer opens connections with the keys and known hosts of the flags.
+func (f *hostFlags) dialer(ctx context.Context, a app) (ssh.Dialer, error) {
+	signers, err := f.signers(ctx, a)
+	if err != nil {
+		return ssh.Dialer{}, err
+	}
+	path := f.knownHosts
+	if path == "" {
+		if path, err = ssh.DefaultKnownHosts(); err != nil {
+			return ssh.Dialer{}, cli.UsageError("%w; give --known-hosts", err)
+		}
+	}
+	pins := ssh.NewKnownHosts(path)
+	if err := pins.Check(); err != nil {
+		return ssh.Dialer{}, cli.UsageError("reading known host keys: %w; fix or remove this line, or give another file with --known-hosts", err)
+	}
+	var line sync.Mutex // hosts are reached at the same time
+	pinned := func(t remote.Target, key cryptossh.PublicKey) {
+		line.Lock()
+		defer line.Unlock()
+		fmt.Fprintf(a.stderr, "%s: first contact, its host key is added to %s: %s\n", t, path, ssh.KnownHostsLine(t.Address, key))
+	}
+	return ssh.Dialer{
+		Limits: ssh.DefaultLimits(), Pins: pins, OnPin: pinned,
+		Signers: func(context.Context) ([]cryptossh.Signer, error) { return signers, nil },
+	}, nil
+}
+
+// signers are the keys to log in with.
+func (f *hostFlags) signers(ctx context.Context, a app) ([]cryptossh.Signer, error) {
+	if f.identity == "" {
+		signers, err := ssh.AgentSigners()
+		if err != nil {
+			return nil, cli.UsageError("%w; or give the private key with --identity", err)
+		}
+		return signers, nil
+	}
+	signer, err := ssh.FileSigner(f.identity, func() ([]byte, error) { return f.passphrase(ctx, a) })
+	if err != nil {
+		return nil, cli.UsageError("reading --identity %q: %w", f.identity, err)
+	}
+	return []cryptossh.Signer{signer}, nil
+}
+
+// passphrase asks for the passphrase of --identity on the terminal.
+func (f *hostFlags) passphrase(ctx context.Context, a app) ([]byte, error) {
+	terminal, ok := a.stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(terminal.Fd())) {
+		return nil, errors.New("it has a passphrase and there is no terminal to ask for it: add it to ssh-agent and omit --identity")
+	}
+	fmt.Fprintf(a.stderr, "Passphrase for %s: ", f.identity)
+	defer fmt.Fprintln(a.stderr)
+	return readPassphrase(ctx, int(terminal.Fd()))
+}
+
+// readPassphrase reads a line that the terminal does not show. When the context ends first, as with Ctrl-C, the terminal is
+// restored; the read goes on until the program ends.
+func readPassphrase(ctx context.Context, fd int) ([]byte, error) {
+	before, err := term.GetState(fd)
+	if err != nil {
+		return nil, err
+	}
+	var typed []byte
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		typed, err = term.ReadPassword(fd)
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		return typed, err
+	case <-ctx.Done():
+		return nil, errors.Join(context.Cause(ctx), term.Restore(fd, before))
+	}
+}
+
+// nodeProgram is what is copied to hosts: --node-program, or else the payload's.
+func (f *hostFlags) nodeProgram(dir string) (remote.Program, error) {
+	if f.program != "" {
+		return remote.FileProgram(f.program, payload.AgentPath)
+	}
+	if dir == "" {
+		return remote.Program{}, cli.UsageError("name the program to copy to hosts: --node-program wmco-node.exe, or --payload DIR")
+	}
+	s, err := store.Open(dir)
+	if err != nil {
+		return remote.Program{}, err
+	}
+	for _, e := range s.Entries() {
+		if e.Name == payload.Agent {
+			open := func() (io.ReadCloser, error) { return s.OpenRaw(e.Name) }
+			return remote.Program{Path: e.Path, Digest: e.Raw.Digest, Size: e.Raw.Size, Open: open}, nil
+		}
+	}
+	return remote.Program{}, cli.UsageError("payload %q has no %s: name one with --node-program", dir, payload.Agent)
+}

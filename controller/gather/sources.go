@@ -1,0 +1,83 @@
+package gather
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/controller/gather/objects"
+)
+
+// clusterSource names a live cluster; a context may follow a colon.
+const clusterSource = "cluster"
+
+// UnreachableError says that the cluster could not be read. Trying again later may help.
+type UnreachableError struct{ Err error }
+
+func (e *UnreachableError) Error() string { return e.Err.Error() }
+
+// Unwrap implements errors.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Sources returns a reader of files and folders, stdin for "-", and live clusters for "cluster" or "cluster:CONTEXT" where
+// no such file exists. Where two of them hold the same object, the later one wins. They are complete if one of them is a
+// cluster. Nothing is read yet.
+func Sources(from []string, stdin io.Reader) (r objects.Reader, complete bool, err error) {
+	var layers []objects.Reader
+	var paths []string
+	flush := func() {
+		if len(paths) > 0 {
+			layers = append(layers, objects.Paths(paths, stdin))
+			paths = nil
+		}
+	}
+	for _, source := range from {
+		name, contextName, _ := strings.Cut(source, ":")
+		if _, err := os.Stat(source); name != clusterSource || err == nil {
+			paths = append(paths, source)
+			continue
+		}
+		flush()
+		c, err := connect(contextName)
+		if err != nil {
+			return nil, false, err
+		}
+		layers = append(layers, objects.Cluster(c))
+		complete = true
+	}
+	flush()
+	return objects.Overlay(layers...), complete, nil
+}
+
+// connect uses the configuration that kubectl does: KUBECONFIG or ~/.kube/config, and the context if one is named.
+func connect(contextName string) (client.Reader, error) {
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: contextName}).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, &UnreachableError{fmt.Errorf("connecting to the cluster: %w", err)}
+	}
+	return c, nil
+}
+
+// FactsFile reads what `wmco-node facts` printed on one or more hosts.
+func FactsFile(path string) ([]bundle.Facts, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading facts: %w", err)
+	}
+	defer file.Close() //nolint:errcheck // only read from
+	facts, err := bundle.DecodeFacts(file)
+	if err != nil {
+		return nil, fmt.Errorf("reading %q: %w", path, err)
+	}
+	return facts, nil
+}

@@ -1,0 +1,82 @@
+package golden
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"wmco/internal/golden"
+	"wmco/render/review"
+)
+
+// transitionFile is the name of the file that makes a folder a transition.
+const transitionFile = "transition.yaml"
+
+// transition is two states of one cluster, whose difference is kept.
+type transition struct {
+	Before golden.Case `json:"before"`
+	// Preview, in place of before, is a folder below the transition's that render --out wrote, such as one of an older
+	// version of this program.
+	Preview string      `json:"preview,omitempty"`
+	After   golden.Case `json:"after"`
+	// Nodes are names or addresses; empty means every Windows host.
+	Nodes []string `json:"nodes,omitempty"`
+}
+
+func loadTransition(t *testing.T, dir string) transition {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(dir, transitionFile))
+	must(t, err)
+	var x transition
+	if err := yaml.UnmarshalStrict(data, &x); err != nil {
+		t.Fatalf("reading transition %q: %v", dir, err)
+	}
+	x.Before.Nodes, x.After.Nodes = x.Nodes, x.Nodes
+	return x
+}
+
+// review renders both states and compares them.
+func (x transition) review(t *testing.T, dir string) review.Review {
+	t.Helper()
+	return review.Compare(x.before(t, dir), nodesOf(t, dir, x.After))
+}
+
+func (x transition) before(t *testing.T, dir string) []review.Node {
+	t.Helper()
+	if x.Preview == "" {
+		return nodesOf(t, dir, x.Before)
+	}
+	nodes, err := golden.Previewed(filepath.Join(dir, x.Preview))
+	must(t, err)
+	return nodes
+}
+
+func nodesOf(t *testing.T, dir string, c golden.Case) []review.Node {
+	t.Helper()
+	list, findings, err := c.Render(read(t, dir, c))
+	if err != nil {
+		t.Fatalf("%v: %+v", err, findings)
+	}
+	return golden.Reviewed(list)
+}
+
+// TestTransitions: what changes between two states of a cluster, what it costs and which objects caused it, in all three
+// formats, byte for byte.
+func TestTransitions(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("transitions", "*", transitionFile))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no transitions: %v", err)
+	}
+	for _, file := range files {
+		dir := filepath.Dir(file)
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			r := loadTransition(t, dir).review(t, dir)
+			data, err := json.MarshalIndent(r, "", "  ")
+			must(t, err)
+			compareTree(t, golden.WantDir(dir), map[string][]byte{"diff.txt": []byte(r.Text()), "diff.md": []byte(r.Markdown()), "diff.json": append(data, '\n')})
+		})
+	}
+}

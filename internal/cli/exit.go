@@ -1,0 +1,84 @@
+// Package cli is what the programs of this project have in common on the command line: exit statuses, the end of a help
+// text, the flag -o and JSON. It has nothing to do with nodes, hosts or clusters.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit statuses, the same for all commands. Every help ends with those that its command can return.
+const (
+	ExitDone        = 0
+	ExitDiffers     = 1
+	ExitUsage       = 2
+	ExitUnreachable = 3
+	ExitPartial     = 4
+	ExitRolledBack  = 5
+	ExitInterrupted = 130
+)
+
+// ExitError ends the program with a status. Without Err there is nothing left to print.
+type ExitError struct {
+	Status int
+	Err    error
+}
+
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return ""
+	}
+	return e.Err.Error()
+}
+
+// Unwrap implements errors.
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Exit returns the error of a command that has printed its answer and ends with the status; nil for ExitDone.
+func Exit(status int) error {
+	if status == ExitDone {
+		return nil
+	}
+	return &ExitError{Status: status}
+}
+
+// UsageError returns an error with status ExitUsage.
+func UsageError(format string, args ...any) error {
+	return &ExitError{ExitUsage, fmt.Errorf(format, args...)}
+}
+
+// Execute runs a command line, prints the error that it ends with and returns the exit status. Interrupted is the status
+// of every error after the context ended. An error without a status of its own has the one that statusOf returns, and
+// ExitUsage where that is nil: it includes what cobra refuses.
+func Execute(ctx context.Context, root *cobra.Command, statusOf func(error) int) int {
+	root.SilenceUsage, root.SilenceErrors = true, true
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitDone
+	}
+	if text := err.Error(); text != "" {
+		fmt.Fprintf(root.ErrOrStderr(), "%s: %s\n", root.Name(), text)
+	}
+	exit := (*ExitError)(nil)
+	switch {
+	case ctx.Err() != nil:
+		return ExitInterrupted
+	case errors.As(err, &exit):
+		return exit.Status
+	case statusOf != nil:
+		return statusOf(err)
+	}
+	return ExitUsage
+}
+
+// ExitHelp returns the end of a help text: a line for each status that the command can return.
+func ExitHelp(statuses ...string) string {
+	text := "\n\nExit status:"
+	for _, s := range statuses {
+		text += "\n  " + s
+	}
+	return text
+}

@@ -1,0 +1,101 @@
+// Package golden keeps previews on disk: folders that `wmco render --out` writes, and golden folders, which hold inputs and
+// the preview that they are wanted to render to, for review in git.
+//
+//	golden.yaml  from: the --from list, relative to the folder; facts; payload; nodes (empty for all)
+//	want/        one folder per node, as `wmco render --all --out` writes it
+package golden
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	"wmco/bundle"
+	"wmco/controller/desired"
+	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
+	"wmco/render"
+)
+
+// CaseFile is the name of the file that makes a folder a golden folder.
+const CaseFile = "golden.yaml"
+
+// Case is the content of golden.yaml.
+type Case struct {
+	// From lists files and folders, relative to the case's folder. A later one wins for an object of the same name.
+	From []string `json:"from"`
+	// Facts is a file of facts, relative to the case's folder.
+	Facts string `json:"facts,omitempty"`
+	// Payload is a folder that make payload wrote, relative to the case's folder. Without it, executables are named and have
+	// no digest.
+	Payload string `json:"payload,omitempty"`
+	// Nodes are names or addresses; empty means every Windows host of the inputs.
+	Nodes []string `json:"nodes,omitempty"`
+}
+
+// WantDir returns the folder with the wanted output of a case.
+func WantDir(dir string) string { return filepath.Join(dir, "want") }
+
+// PayloadDir returns the folder of the payload; empty where the case has none.
+func (c Case) PayloadDir(dir string) string {
+	if c.Payload == "" {
+		return ""
+	}
+	return filepath.Join(dir, c.Payload)
+}
+
+// ErrRefused says that the inputs have findings of severity error.
+var ErrRefused = errors.New("the inputs are refused")
+
+// Load reads golden.yaml of a folder, strictly.
+func Load(dir string) (Case, error) {
+	data, err := os.ReadFile(filepath.Join(dir, CaseFile))
+	if err != nil {
+		return Case{}, fmt.Errorf("reading case: %w", err)
+	}
+	var c Case
+	if err := yaml.UnmarshalStrict(data, &c); err != nil {
+		return Case{}, fmt.Errorf("reading case %q: %w", dir, err)
+	}
+	if len(c.From) == 0 {
+		return Case{}, fmt.Errorf("reading case %q: from is empty", dir)
+	}
+	return c, nil
+}
+
+// Read reads the inputs of the case. Paths are relative to dir, and findings name them as the case does. Without a key,
+// the digests of secrets are masked.
+func (c Case) Read(ctx context.Context, dir string, key bundle.Key) (*desired.Hosts, error) {
+	s := desired.Source{Objects: objects.PathsIn(dir, c.From), Payload: c.PayloadDir(dir), Key: key}
+	var err error
+	if c.Facts != "" {
+		if s.Gather.Facts, err = gather.FactsFile(filepath.Join(dir, c.Facts)); err != nil {
+			return nil, err
+		}
+	}
+	return desired.Read(ctx, s)
+}
+
+// Render renders the nodes of the case. With findings of severity error the error is ErrRefused; findings about single nodes
+// are left out where those of the cluster refuse it.
+func (c Case) Render(h *desired.Hosts) ([]desired.Rendered, bundle.Findings, error) {
+	if h.Findings.Refused() {
+		return nil, h.Findings, ErrRefused
+	}
+	nodes := slices.DeleteFunc(slices.Clone(h.All), func(n render.Node) bool { return !c.wants(n) })
+	list, findings, err := h.Render(nodes)
+	if err == nil && findings.Refused() {
+		return nil, findings, ErrRefused
+	}
+	return list, findings, err
+}
+
+// wants reports whether the case is about the node.
+func (c Case) wants(n render.Node) bool {
+	return len(c.Nodes) == 0 || slices.Contains(c.Nodes, n.ID()) || slices.Contains(c.Nodes, n.Address)
+}
