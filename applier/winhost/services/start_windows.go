@@ -135,7 +135,7 @@ func (m Manager) StartService(ctx context.Context, name string) error {
 func (m Manager) start(ctx context.Context, s service) error {
 	status, err := s.status()
 	if err == nil && status.CurrentState == windows.SERVICE_STOP_PENDING {
-		err = s.reach(ctx, windows.SERVICE_STOPPED, m.Limits.Stop, m.Limits.Poll)
+		err = s.reach(ctx, m.Limits.Stop, m.Limits.Poll, isStopped)
 	}
 	if err != nil {
 		return err
