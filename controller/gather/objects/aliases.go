@@ -10,7 +10,7 @@ import (
 // aliasToken matches what may be a YAML alias.
 var aliasToken = regexp.MustCompile(`(?:^|[\s\[{,:?-])\*[0-9A-Za-z_-]`)
 
-// checkAliases refuses a document that a few aliases blow up to more than any object may have, before a parser tries.
+// checkAliases refuses a document whose aliases expand to more than an object may have, before it is parsed.
 func checkAliases(text []byte) *problem {
 	if bytes.IndexByte(text, '&') < 0 || bytes.IndexByte(text, '*') < 0 || !aliasToken.Match(text) {
 		return nil
@@ -25,10 +25,10 @@ func checkAliases(text []byte) *problem {
 	return nil
 }
 
-// expansion is the size that anchored nodes have with all aliases in them replaced.
+// expansion holds the size of each anchored node with all its aliases replaced.
 type expansion map[*yamlnode.Node]int
 
-// size is about the number of bytes that a node has as JSON; beyond maxObject it is no longer exact.
+// size returns about the number of bytes of a node as JSON. Beyond maxObject it is not exact.
 func (e expansion) size(n *yamlnode.Node) int {
 	if n.Kind == yamlnode.AliasNode {
 		return e.size(n.Alias)
@@ -37,7 +37,7 @@ func (e expansion) size(n *yamlnode.Node) int {
 		return known
 	}
 	if n.Anchor != "" {
-		e[n] = maxObject + 1 // until it is known: a node that holds itself has no end
+		e[n] = maxObject + 1 // until it is known: a node that holds itself is endless
 	}
 	total := len(n.Value) + 1
 	for _, child := range n.Content {
@@ -51,7 +51,7 @@ func (e expansion) size(n *yamlnode.Node) int {
 	return total
 }
 
-// hasKeyTwice looks for a key that a mapping has twice by itself, not by merging another mapping.
+// hasKeyTwice reports whether a mapping has a key twice without counting the keys of merged mappings.
 func hasKeyTwice(text []byte) bool {
 	var document yamlnode.Node
 	return yamlnode.Unmarshal(text, &document) != nil || hasDuplicate(&document)

@@ -10,8 +10,8 @@ import (
 	"wmco/bundle"
 )
 
-// chooseOne keeps one of all copies that one path holds of an object. Copies that are equal are one; of the states of
-// one object at different times, the newest counts; anything else is a finding.
+// chooseOne returns one copy of each object of a path. Equal copies count once. Of copies from different times, the newest
+// is chosen. Any other difference is a finding.
 func chooseOne(all []parsed) ([]Object, bundle.Findings) {
 	copies := make(map[identity][]parsed)
 	for _, p := range all {
@@ -29,7 +29,7 @@ func chooseOne(all []parsed) ([]Object, bundle.Findings) {
 	return chosen, findings
 }
 
-// distinct is the copies by place, without those that equal an earlier one.
+// distinct returns the copies sorted by place, without those that equal an earlier one.
 func distinct(copies []parsed) []parsed {
 	copies = slices.Clone(copies)
 	slices.SortStableFunc(copies, func(a, b parsed) int { return comparePlaces(a.Object, b.Object) })
@@ -41,8 +41,8 @@ func distinct(copies []parsed) []parsed {
 	})
 }
 
-// newest drops all copies that are earlier states of another, and keeps the order of the rest. Two copies are states
-// of one object if they have the same uid and a resourceVersion that is a number.
+// newest returns the copies, in order, without those that are an earlier state of another. Two copies are states of one
+// object if they have the same uid and resourceVersions that are numbers.
 func newest(copies []parsed) []parsed {
 	last := make(map[string]string, len(copies))
 	for _, p := range copies {
@@ -63,7 +63,7 @@ func compareNumbers(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// replace puts the objects of a later path over those of earlier ones.
+// replace adds the objects of a later path. They replace those of earlier paths.
 func replace(found map[identity]Object, later []Object) bundle.Findings {
 	var findings bundle.Findings
 	for _, now := range later {

@@ -20,19 +20,18 @@ import (
 	"wmco/render/reason"
 )
 
-// Cluster reads a live cluster: objects with known names one by one, all others as lists. A name that the cluster
-// lacks is no finding; a kind that it lacks is one, unless the want is optional; so is every request that it forbids.
-// Objects have no Source and no Line.
+// Cluster reads a live cluster: objects with known names one by one, all others as lists. A missing name is not a finding.
+// A missing kind is one, unless the want is optional, and so is a forbidden request. Objects have no Source and no Line.
 func Cluster(r client.Reader) Reader { return &clusterReader{client: r} }
 
 type clusterReader struct{ client client.Reader }
 
-// scoper is what a client.Client knows beyond a client.Reader.
+// scoper is the part of a client.Client that a client.Reader may lack.
 type scoper interface {
 	IsObjectNamespaced(obj runtime.Object) (bool, error)
 }
 
-// Read implements Reader. It returns an error when the cluster cannot be asked.
+// Read implements Reader. It returns an error if the cluster does not answer.
 func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	found := make(map[identity]Object)
 	var findings bundle.Findings
@@ -56,7 +55,7 @@ func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	return newSet(found, findings), nil
 }
 
-// fromCluster turns what the client returned into an object.
+// fromCluster converts an object of the client.
 func fromCluster(u unstructured.Unstructured, w Want) (parsed, *flaw) {
 	p, bad := identify(u.Object, typeMeta{w.Kind, apiVersion(w.Group, w.Version)})
 	if bad == nil {
@@ -65,8 +64,8 @@ func fromCluster(u unstructured.Unstructured, w Want) (parsed, *flaw) {
 	return p, bad
 }
 
-// fetch asks for what the want needs, and for little more. Objects come with an error if some of their names are
-// refused.
+// fetch requests the objects of the want and few others. If some of the names are forbidden, it returns the other objects
+// and an error.
 func (c *clusterReader) fetch(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
 	byName, err := c.canGet(w)
 	switch {
@@ -87,10 +86,10 @@ type requestError struct {
 // Error implements error.
 func (e *requestError) Error() string { return e.verb + ": " + e.err.Error() }
 
-// Unwrap leads to the error of the client.
+// Unwrap returns the error of the client.
 func (e *requestError) Unwrap() error { return e.err }
 
-// canGet tells whether the objects are known by name, and by namespace if they have one.
+// canGet reports whether the names of the objects are known, and their namespaces if they have any.
 func (c *clusterReader) canGet(w Want) (bool, error) {
 	if len(w.Names) == 0 || w.NamePrefix != "" {
 		return false, nil
@@ -103,7 +102,7 @@ func (c *clusterReader) canGet(w Want) (bool, error) {
 	return !namespaced, err
 }
 
-// get asks for each name. What is forbidden does not keep it from asking for the rest.
+// get requests each name. A forbidden name does not stop it from requesting the others.
 func (c *clusterReader) get(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
 	var items []unstructured.Unstructured
 	var forbidden error
@@ -124,14 +123,14 @@ func (c *clusterReader) get(ctx context.Context, w Want) ([]unstructured.Unstruc
 	return items, forbidden
 }
 
-// kindIsGone tells a path that the server does not have from an object that it does not have: only for the latter does
-// the server answer with a Status; client-go makes one up for a bare 404 and says so in its cause. A client that has known
-// the kind asks for it after it is gone.
+// kindIsGone reports whether the server does not have the path, rather than the object. It answers with a Status only if
+// the object is missing; client-go makes a Status for a bare 404 and notes that as a cause. A client that has cached the
+// kind requests it even after it was removed.
 func kindIsGone(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// list asks for all objects of the kind, in the namespace and with the labels of the want.
+// list requests all objects of the kind, in the namespace and with the labels of the want.
 func (c *clusterReader) list(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(w.groupVersionKind().GroupVersion().WithKind(w.Kind + "List"))
@@ -145,7 +144,7 @@ func (c *clusterReader) list(ctx context.Context, w Want) ([]unstructured.Unstru
 	return nil, &requestError{"list", err}
 }
 
-// errNotServed is a kind that the cluster does not know.
+// errNotServed is the error for a kind that the cluster does not serve.
 var errNotServed = errors.New("the kind is not served")
 
 func newObject(w Want) *unstructured.Unstructured {
@@ -158,7 +157,7 @@ func (w Want) groupVersionKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}
 }
 
-// refusal turns an answer of the cluster that waiting does not change into findings, and hands on any other error.
+// refusal converts an error that retrying does not change into findings, and returns any other.
 func refusal(w Want, err error) (bundle.Findings, error) {
 	switch {
 	case err == nil:
@@ -178,11 +177,11 @@ func notServed(w Want) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.KindNotServed, Object: bundle.Ref{Kind: w.Kind},
 		Message: fmt.Sprintf("the cluster does not serve %s of %s", w.Kind, apiVersion(w.Group, w.Version)),
-		Fix:     "install what brings the kind, or use a version of this program that is made for this cluster",
+		Fix:     "install the component that defines the kind, or use a version of this program for this cluster",
 	}
 }
 
-// forbidden names the request that is refused, and the rule that allows it.
+// forbidden is the finding for a forbidden request. It has the rule that allows it.
 func forbidden(w Want, err error) bundle.Finding {
 	verb, resource := verbOf(err), resourceOf(w, err)
 	rule := fmt.Sprintf("{apiGroups: [%q], resources: [%q], verbs: [%q]", w.Group, resource, verb)
@@ -195,12 +194,12 @@ func forbidden(w Want, err error) bundle.Finding {
 	}
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.Forbidden, Object: bundle.Ref{Kind: w.Kind, Namespace: w.Namespace},
-		Message: fmt.Sprintf("the cluster forbids to %s %s %s", verb, schema.GroupResource{Group: w.Group, Resource: resource}, where),
+		Message: fmt.Sprintf("the user cannot %s %s %s", verb, schema.GroupResource{Group: w.Group, Resource: resource}, where),
 		Fix:     fmt.Sprintf("add the rule %s} to %s that is bound to this user", rule, role),
 	}
 }
 
-// verbOf is the verb of the refused request.
+// verbOf returns the verb of the forbidden request.
 func verbOf(err error) string {
 	var request *requestError
 	if errors.As(err, &request) {
@@ -209,7 +208,7 @@ func verbOf(err error) string {
 	return "list"
 }
 
-// resourceOf is the resource that the cluster names in its refusal, or else the usual plural of the kind.
+// resourceOf returns the resource that the cluster names in its answer, or else the usual plural of the kind.
 func resourceOf(w Want, err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Details != nil && status.Status().Details.Kind != "" {
@@ -219,7 +218,7 @@ func resourceOf(w Want, err error) string {
 	return plural.Resource
 }
 
-// quoted is the names in order, each in quotes.
+// quoted returns the names, sorted and each in quotes.
 func quoted(names []string) string {
 	out := slices.Clone(names)
 	slices.Sort(out)

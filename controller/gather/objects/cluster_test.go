@@ -28,7 +28,7 @@ func TestClusterRefusals(t *testing.T) {
 		return bundle.Finding{
 			Severity: bundle.SeverityError, Reason: "KindNotServed", Object: bundle.Ref{Kind: kind},
 			Message: "the cluster does not serve " + kind + " of " + apiVersion,
-			Fix:     "install what brings the kind, or use a version of this program that is made for this cluster",
+			Fix:     "install the component that defines the kind, or use a version of this program for this cluster",
 		}
 	}
 	for _, c := range []struct {
@@ -42,17 +42,17 @@ func TestClusterRefusals(t *testing.T) {
 			objects: []string{"Proxy/cluster"},
 			want: bundle.Findings{
 				{Severity: bundle.SeverityError, Reason: "Forbidden", Object: bundle.Ref{Kind: "ConfigMap", Namespace: "a"},
-					Message: "the cluster forbids to get configmaps in namespace a",
+					Message: "the user cannot get configmaps in namespace a",
 					Fix:     `add the rule {apiGroups: [""], resources: ["configmaps"], verbs: ["get"], resourceNames: ["one", "two"]} to a Role in namespace a that is bound to this user`},
 				{Severity: bundle.SeverityError, Reason: "Forbidden", Object: bundle.Ref{Kind: "Node"},
-					Message: "the cluster forbids to list nodes in the whole cluster",
+					Message: "the user cannot list nodes in the whole cluster",
 					Fix:     `add the rule {apiGroups: [""], resources: ["nodes"], verbs: ["list"]} to a ClusterRole that is bound to this user`},
 			}},
 		{name: "a name without a namespace is forbidden, optional or not", refuses: []string{"get proxies"},
 			wants:   []objects.Want{{Group: "config.openshift.io", Version: "v1", Kind: "Proxy", Names: []string{"cluster"}, Optional: true}, node},
 			objects: []string{"Node/linux", "Node/win-a", "Node/win-b"},
 			want: bundle.Findings{{Severity: bundle.SeverityError, Reason: "Forbidden", Object: bundle.Ref{Kind: "Proxy"},
-				Message: "the cluster forbids to get proxies.config.openshift.io in the whole cluster",
+				Message: "the user cannot get proxies.config.openshift.io in the whole cluster",
 				Fix:     `add the rule {apiGroups: ["config.openshift.io"], resources: ["proxies"], verbs: ["get"], resourceNames: ["cluster"]} to a ClusterRole that is bound to this user`}}},
 		{name: "a group, a version and a kind are not served",
 			wants:   []objects.Want{missing("none.example.com", "v1"), missing("apps", "v9"), missing("apps", "v1"), proxy},

@@ -11,19 +11,19 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxObject is the largest object that is parsed, in bytes as it is written: etcd holds 1.5 MiB at most, and what is
-// indented and has quotes escaped stays well below twice that.
+// maxObject is the size of the largest text that is parsed as a whole, in bytes. etcd stores objects of up to 1.5 MiB;
+// indentation and escapes do not double that.
 const maxObject = 4 << 20
 
-// problem is why a text cannot be parsed.
+// problem is the reason why a text cannot be parsed.
 type problem struct {
-	// line is counted from 1 in the text that was parsed; 0 where the parser named none.
+	// line is counted from 1 in the text that was parsed; 0 if the parser reported none.
 	line int
-	// text is what the parser says. It may quote the document.
+	// text is the message of the parser. It may quote the document.
 	text string
-	// isOurs says that the text quotes nothing.
+	// isOurs reports whether the text is a message of this package, which quotes nothing.
 	isOurs bool
-	// isJSON says that the text is JSON and nothing else, so that no other parser need be asked.
+	// isJSON reports whether the text is valid JSON, so that the YAML parser need not be tried.
 	isJSON bool
 }
 
@@ -49,8 +49,8 @@ func decode(s segment) (any, *problem) {
 	return decodeYAML(text)
 }
 
-// blankedUpTo copies the text with blanks in place of the dash, and of the comments, before its content: an item alone
-// is a document.
+// blankedUpTo returns a copy of the text in which blanks replace the dash and the comments before the content, so that an
+// item is a document.
 func blankedUpTo(text []byte, start int) []byte {
 	out := bytes.Clone(text)
 	for i, c := range out[:start] {
@@ -81,7 +81,7 @@ func decodeYAML(text []byte) (any, *problem) {
 	}
 	asJSON, err := yaml.YAMLToJSONStrict(text)
 	if err != nil && bytes.Contains(text, []byte("<<")) && !hasKeyTwice(text) {
-		// The strict parser takes a key that overrides a merged one (<<) for one given twice.
+		// The strict parser reports a key that overrides a merged one (<<) as given twice.
 		asJSON, err = yaml.YAMLToJSON(text)
 	}
 	if err != nil {
@@ -94,7 +94,7 @@ func decodeYAML(text []byte) (any, *problem) {
 	return value, nil
 }
 
-// newYAMLProblem takes the first line of what the parser says apart, and leaves out the values that it quotes.
+// newYAMLProblem reads the first line of the parser's message, without the values that it quotes.
 func newYAMLProblem(err error) *problem {
 	parts := lineInProblem.FindStringSubmatch(err.Error())
 	line, _ := strconv.Atoi(parts[1])
@@ -102,7 +102,7 @@ func newYAMLProblem(err error) *problem {
 	return &problem{line: line, text: quotedValue.ReplaceAllString(text, "")}
 }
 
-// canonical is the object as JSON with sorted keys, without metadata.managedFields. The object is left as it is.
+// canonical returns the object as JSON with sorted keys, without metadata.managedFields. The object is not changed.
 func canonical(object map[string]any) ([]byte, error) {
 	if metadata, ok := object["metadata"].(map[string]any); ok && hasKey(metadata, "managedFields") {
 		metadata = maps.Clone(metadata)

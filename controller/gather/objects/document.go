@@ -5,42 +5,36 @@ import (
 	"iter"
 )
 
-// segment is a stretch of a file that holds one document, or one item of a list.
+// segment is a part of a file: one document, or one item of a list.
 type segment struct {
 	text []byte
 	// line is the line of the file on which text begins, counted from 1.
 	line int
-	// start is the offset in text of the first byte that is neither blank nor a comment nor the dash of an item;
-	// len(text) if there is none.
+	// start is the offset in text of the first byte that is not a blank, a comment or the dash of an item; len(text)
+	// if there is none.
 	start int
-	// place is the line that people are shown: of the dash of an item, of the content of anything else.
+	// place is the line that findings show: of the dash of an item, or of the first content of anything else.
 	place int
 }
 
-// newSegment finds where the content of text begins.
+// newSegment returns the segment of text, which begins on the given line.
 func newSegment(text []byte, line int) segment {
 	start := contentStart(text, 0)
 	return segment{text: text, line: line, start: start, place: line + bytes.Count(text[:start], newline)}
 }
 
-// isEmpty tells whether the segment holds nothing but blanks and comments.
+// isEmpty reports whether the segment holds only blanks and comments.
 func (s segment) isEmpty() bool { return s.start == len(s.text) }
 
-// upTo is the segment without what stands behind the offset.
-func (s segment) upTo(offset int) segment {
-	s.text = s.text[:offset]
-	return s
+// after returns the rest of the segment from an offset on.
+func (s segment) after(offset int) segment {
+	return newSegment(s.text[offset:], s.line+bytes.Count(s.text[:offset], newline))
 }
-
-// after is the rest of the segment from an offset on.
-func (s segment) after(offset int) segment { return newSegment(s.text[offset:], s.lineAt(offset)) }
-
-// lineAt is the line of the file that an offset stands on.
-func (s segment) lineAt(offset int) int { return s.line + bytes.Count(s.text[:offset], newline) }
 
 var newline = []byte{'\n'}
 
-// contentStart skips blanks and comments. The byte before at must be a blank or a line break, if there is one.
+// contentStart returns the offset of the first byte that is not a blank or in a comment. The byte before at must be a
+// blank or a line break, if there is one.
 func contentStart(text []byte, at int) int {
 	for at < len(text) {
 		switch text[at] {
@@ -55,7 +49,7 @@ func contentStart(text []byte, at int) int {
 	return at
 }
 
-// lineEnd is the offset of the line break that ends the line of at, or the end of the text.
+// lineEnd returns the offset of the line break that ends the line of at, or the end of the text.
 func lineEnd(text []byte, at int) int {
 	if n := bytes.IndexByte(text[at:], '\n'); n >= 0 {
 		return at + n
@@ -63,9 +57,8 @@ func lineEnd(text []byte, at int) int {
 	return len(text)
 }
 
-// documents yields the documents of a file that are not empty. A line that is exactly three dashes, or three dashes
-// and a blank and anything, begins a document; what follows the dashes on their line belongs to it. A line of three
-// dots ends one.
+// documents yields the documents of a file that are not empty. A document begins at a line of three dashes, alone or
+// followed by a blank and content, and ends at a line of three dots.
 func documents(text []byte) iter.Seq[segment] {
 	return func(yield func(segment) bool) {
 		line := 1
@@ -81,7 +74,7 @@ func documents(text []byte) iter.Seq[segment] {
 	}
 }
 
-// cutAtMarkers yields what stands between the markers that begin a line; no line break is lost.
+// cutAtMarkers yields the text between the markers that begin a line. Every line break stays in the text.
 func cutAtMarkers(text []byte, marker string) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		pattern := []byte("\n" + marker)
@@ -107,12 +100,10 @@ func cutAtMarkers(text []byte, marker string) iter.Seq[[]byte] {
 	}
 }
 
-// isMarker tells whether text begins with the marker as a word of its own.
+// isMarker reports whether text begins with the marker as a separate word.
 func isMarker(text []byte, marker string) bool {
-	if len(text) < len(marker) || string(text[:len(marker)]) != marker {
-		return false
-	}
-	return len(text) == len(marker) || isBlank(text[len(marker)])
+	rest, ok := bytes.CutPrefix(text, []byte(marker))
+	return ok && (len(rest) == 0 || isBlank(rest[0]))
 }
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }

@@ -9,17 +9,7 @@ import (
 	"wmco/render/reason"
 )
 
-// tone says how much of a document a finding may repeat.
-type tone string
-
-const (
-	// discreet: nothing, it may be a Secret.
-	discreet tone = "discreet"
-	// frank: what the parser says, which may quote the document.
-	frank tone = "frank"
-)
-
-// sizeText is a size in words.
+// sizeText prints a size with its unit.
 func sizeText(size int64) string {
 	switch {
 	case size >= 1<<30:
@@ -30,10 +20,10 @@ func sizeText(size int64) string {
 	return fmt.Sprintf("%d bytes", size)
 }
 
-// malformed tells of an object that no parser understands.
+// malformed is the finding for a text that cannot be parsed.
 func (r *reading) malformed(s segment, h head, bad problem) bundle.Finding {
 	text := "it is not valid YAML or JSON"
-	if bad.isOurs || h.tone() == frank {
+	if bad.isOurs || h.mayQuote() {
 		text = bad.text
 	}
 	if bad.line > 0 {
@@ -42,11 +32,11 @@ func (r *reading) malformed(s segment, h head, bad problem) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.ObjectMalformed, Object: r.about(s, h),
 		Message: "cannot be read: " + text,
-		Fix:     "correct the document, or take it out of the inputs and write it anew with oc get -o yaml",
+		Fix:     "correct the document, or replace it with the output of oc get -o yaml",
 	}
 }
 
-// about names the object as far as it is known.
+// about returns the reference of the object, as far as it is known.
 func (r *reading) about(s segment, h head) bundle.Ref {
 	ref := h.ref()
 	ref.Source, ref.Line = r.source, s.place
@@ -58,23 +48,23 @@ func (r *reading) tooLarge(s segment, h head) bundle.Finding {
 		Severity: bundle.SeverityError, Reason: reason.ObjectTooLarge, Object: r.about(s, h),
 		Message: fmt.Sprintf("is %s as it is written; objects over %s are not read",
 			sizeText(int64(len(s.text)-s.start)), sizeText(maxObject)),
-		Fix: "take it out of the inputs, or cut it down to what a cluster can hold",
+		Fix: "remove it from the inputs, or make it small enough for a cluster",
 	}
 }
 
-// tooDeep tells of lists in lists, if one may hold a wanted object.
+// tooDeep is the finding for lists nested too deep, if one may hold a wanted object.
 func (r *reading) tooDeep(s segment) bundle.Findings {
-	if !r.words.mayName(s.text) {
+	if !r.kinds.mayBeIn(s.text) {
 		return nil
 	}
 	return bundle.Findings{{
 		Severity: bundle.SeverityError, Reason: reason.ListTooDeep, Object: r.about(s, head{}),
-		Message: fmt.Sprintf("is a list inside more than %d others; its items are not read", maxListDepth),
-		Fix:     "write the items as documents of their own",
+		Message: fmt.Sprintf("is a list nested in more than %d others; its items are not read", maxListDepth),
+		Fix:     "write the items as separate documents",
 	}}
 }
 
-// flawed tells of an object that lacks what every object has.
+// flawed is the finding for an object with a field that is missing or has the wrong type.
 func flawed(p parsed, bad flaw) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.ObjectMalformed, Object: p.Ref, Field: bad.field,
@@ -82,7 +72,7 @@ func flawed(p parsed, bad flaw) bundle.Finding {
 	}
 }
 
-// unknownVersion tells of an object that is wanted in other versions only.
+// unknownVersion is the finding for an object that is wanted in other versions only.
 func unknownVersion(p parsed, wanted []Want) bundle.Finding {
 	var known []string
 	for _, w := range wanted {
@@ -91,12 +81,12 @@ func unknownVersion(p parsed, wanted []Want) bundle.Finding {
 	slices.Sort(known)
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.UnknownVersion, Object: p.Ref, Field: "apiVersion",
-		Message: fmt.Sprintf("is of apiVersion %s, which this program does not know", apiVersion(p.Group, p.Version)),
-		Fix:     "give it as " + strings.Join(slices.Compact(known), " or "),
+		Message: fmt.Sprintf("has apiVersion %s, which this program does not support", apiVersion(p.Group, p.Version)),
+		Fix:     "convert it to " + strings.Join(slices.Compact(known), " or "),
 	}
 }
 
-// place prints where an object stands.
+// place prints the source and the line of an object.
 func place(o Object) string {
 	if o.Source == "" {
 		return "the cluster"
@@ -104,16 +94,16 @@ func place(o Object) string {
 	return fmt.Sprintf("%s:%d", o.Source, o.Line)
 }
 
-// duplicate tells of two different objects of one name.
+// duplicate is the finding for two objects of one name with different contents.
 func duplicate(kept, other Object) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.DuplicateObject, Object: kept.Ref,
-		Message: fmt.Sprintf("is given twice with different contents: %s and %s", place(kept), place(other)),
-		Fix:     "remove one; to try out a change, give it as a --from of its own, after the others",
+		Message: fmt.Sprintf("exists twice with different contents: in %s and in %s", place(kept), place(other)),
+		Fix:     "remove one; to try a change, give it as a separate --from after the others",
 	}
 }
 
-// replaced tells that a later path gives an object anew.
+// replaced is the finding for an object of a later path that replaces an earlier one.
 func replaced(now, before Object) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityInfo, Reason: reason.Replaced, Object: now.Ref,
@@ -121,7 +111,7 @@ func replaced(now, before Object) bundle.Finding {
 	}
 }
 
-// unreadable tells of a path that could not be read.
+// unreadable is the finding for a path that cannot be read.
 func unreadable(source string, err error) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.InputUnreadable, Object: bundle.Ref{Source: source},
@@ -133,15 +123,15 @@ func unreadable(source string, err error) bundle.Finding {
 func fileTooLarge(source string) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.InputTooLarge, Object: bundle.Ref{Source: source},
-		Message: "is larger than " + sizeText(maxFile) + ", and is not read",
-		Fix:     "split it, or take it out of the inputs",
+		Message: "is larger than " + sizeText(maxFile) + " and is not read",
+		Fix:     "split it, or remove it from the inputs",
 	}
 }
 
 func notManifest(source string) bundle.Finding {
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.InputNotManifest, Object: bundle.Ref{Source: source},
-		Message: "holds no YAML or JSON document",
+		Message: "has no YAML or JSON document",
 		Fix:     "give a file of Kubernetes objects, a folder of them, or an unpacked must-gather",
 	}
 }

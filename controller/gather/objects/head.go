@@ -1,154 +1,102 @@
 package objects
 
 import (
-	"bytes"
-	"slices"
 	"strings"
 
 	"wmco/bundle"
 )
 
-// guess is what a field can hold, as far as a look at the text tells. A key that is given twice has two values.
-type guess struct {
-	values [][]byte
-	// any says that the field may hold anything: its value is written in a way that only a parser understands.
-	any bool
+// field is a key of an object that is read without parsing the object.
+type field struct {
+	value string
+	// count is how many different values the key has.
+	count int
 }
 
-// maxGuesses is how many values of one field are told apart.
-const maxGuesses = 8
-
-// add notes a value of the field.
-func (g *guess) add(value []byte, certain bool) {
-	switch {
-	case !certain || len(value) == 0 || len(g.values) == maxGuesses:
-		g.any = true
-	case !slices.ContainsFunc(g.values, func(v []byte) bool { return bytes.Equal(v, value) }):
-		g.values = append(g.values, value)
+// add notes a value; an empty one is a value that only a parser can read.
+func (f *field) add(value string) {
+	if f.count == 0 || f.value != value {
+		*f = field{value, f.count + 1}
 	}
 }
 
-// merge adds what a second mapping under the same key says.
-func (g *guess) merge(more guess, certain bool) {
-	g.any = g.any || more.any || !certain
-	for _, value := range more.values {
-		g.add(value, true)
-	}
-}
-
-// isAbsent tells whether the field is surely not there.
-func (g guess) isAbsent() bool { return !g.any && len(g.values) == 0 }
-
-// isUnclear tells whether the field may have more than one value.
-func (g guess) isUnclear() bool { return g.any || len(g.values) > 1 }
-
-// certain is the one value that the field can have, empty if there is none or more than one.
-func (g guess) certain() string {
-	if g.isUnclear() || g.isAbsent() {
+// text returns the value. It is empty if there is none, or if only a parser can tell which one counts.
+func (f field) text() string {
+	if f.count > 1 {
 		return ""
 	}
-	return string(g.values[0])
+	return f.value
 }
 
-// admits tells whether any value that the field can hold passes the test.
-func (g guess) admits(test func(value []byte) bool) bool {
-	return g.any || slices.ContainsFunc(g.values, test)
-}
+// isUnclear reports whether the key occurs and has no certain value.
+func (f field) isUnclear() bool { return f.count > 0 && f.text() == "" }
 
-// head is what tells an object from others: the part of it that is read without parsing.
+// head identifies an object: what is read of it to decide whether to parse it.
 type head struct {
-	kind, apiVersion, name, namespace guess
-	// sure says that the keys of the object were all understood; without it, the guesses are worth nothing.
-	sure bool
-	// items is the value of the key of that name.
-	items items
-	// inherited is what the object may leave out because its list says it.
+	kind, apiVersion, namespace, name field
+	// isRead reports whether all keys of the object were read. If not, the fields are empty.
+	isRead bool
+	// hasItems reports whether the key items has a value that is not empty.
+	hasItems bool
+	// inherited is what the object may leave out because its list has it.
 	inherited typeMeta
 }
 
-// items is where the items of a list stand.
-type items struct {
-	form itemsForm
-	// from and to are the offsets of the value in the segment's text.
-	from, to int
-}
-
-// itemsForm says how the items of a list are written.
-type itemsForm string
-
-const (
-	// noItems: the key is missing, or its value is empty.
-	noItems itemsForm = ""
-	// blockItems: a line with a dash for each.
-	blockItems itemsForm = "block"
-	// jsonItems: a JSON array.
-	jsonItems itemsForm = "json"
-	// otherItems: anything that only a parser understands.
-	otherItems itemsForm = "other"
-)
-
 // inherit fills in what an item of a typed list may leave out: a ProxyList holds Proxies of its own apiVersion. A plain
-// List says nothing about its items.
-func (h head) inherit(list head) head {
-	h.inherited = list.typeMeta().item()
-	if h.inherited.kind != "" && h.kind.isAbsent() {
-		h.kind.add([]byte(h.inherited.kind), true)
+// List has nothing to inherit.
+func (h head) inherit(from typeMeta) head {
+	h.inherited = from
+	if !h.isRead {
+		return h
 	}
-	if h.inherited.apiVersion != "" && h.apiVersion.isAbsent() {
-		h.apiVersion.add([]byte(h.inherited.apiVersion), true)
+	if from.kind != "" && h.kind.count == 0 {
+		h.kind.add(from.kind)
+	}
+	if from.apiVersion != "" && h.apiVersion.count == 0 {
+		h.apiVersion.add(from.apiVersion)
 	}
 	return h
 }
 
-// typeMeta is the kind and the apiVersion, as far as they are certain.
-func (h head) typeMeta() typeMeta {
-	return typeMeta{kind: h.kind.certain(), apiVersion: h.apiVersion.certain()}
+// item returns what the items may leave out if the object is a list.
+func (h head) item() typeMeta { return typeMeta{h.kind.text(), h.apiVersion.text()}.item() }
+
+// isClear reports whether the head is enough to decide whether the object is needed.
+func (h head) isClear() bool {
+	return h.isRead && !h.kind.isUnclear() && !(h.isList() && h.apiVersion.isUnclear())
 }
 
-// isUnclearList tells whether only a parser can say what the items are.
-func (h head) isUnclearList() bool {
-	return h.items.form != noItems && (h.kind.isUnclear() || h.isList() && h.apiVersion.isUnclear())
-}
+// isList reports whether the object is a list with items.
+func (h head) isList() bool { return h.hasItems && strings.HasSuffix(h.kind.text(), "List") }
 
-// isList tells whether the object is a list, or may be one.
-func (h head) isList() bool {
-	return h.items.form != noItems && h.kind.admits(func(kind []byte) bool { return bytes.HasSuffix(kind, []byte("List")) })
-}
-
-// mayMatch tells whether the object may be one that the want is for. What an object must have and lacks is no reason
-// to pass it over: somebody meant it to be there.
+// mayMatch reports whether the object may be one that the want selects. A missing field does not exclude the object:
+// it is malformed, and that is a finding.
 func (h head) mayMatch(w Want) bool {
-	return h.kind.admits(func(kind []byte) bool { return string(kind) == w.Kind }) &&
-		(h.apiVersion.isAbsent() || h.apiVersion.admits(func(v []byte) bool { return groupOf(string(v)) == w.Group })) &&
-		h.mayBeIn(w) &&
-		(h.name.isAbsent() || h.name.admits(func(name []byte) bool { return w.admitsName(string(name)) }))
+	version, namespace, name := h.apiVersion.text(), h.namespace.text(), h.name.text()
+	return (h.kind.text() == w.Kind || h.kind.isUnclear()) &&
+		(version == "" || groupOf(version) == w.Group) &&
+		(namespace == "" || w.admitsNamespace(namespace)) &&
+		(name == "" || w.admitsName(name))
 }
 
-// mayBeIn tells whether the namespace of the object may be one that the want is for.
-func (h head) mayBeIn(w Want) bool {
-	return w.Namespace == "" || h.namespace.isAbsent() || h.namespace.admits(func(ns []byte) bool { return w.Namespace == string(ns) })
-}
-
-// ref names the object, as far as it is certain who it is.
+// ref names the object, as far as the head does.
 func (h head) ref() bundle.Ref {
-	return bundle.Ref{Kind: h.kind.certain(), Namespace: h.namespace.certain(), Name: h.name.certain()}
+	return bundle.Ref{Kind: h.kind.text(), Namespace: h.namespace.text(), Name: h.name.text()}
 }
 
-// tone says how much of a document may be repeated.
-func (h head) tone() tone {
-	if kind := h.kind.certain(); h.sure && kind != "" && kind != "Secret" {
-		return frank
-	}
-	return discreet
+// mayQuote reports whether a finding may quote the object: it is neither a Secret nor a list that may hold one.
+func (h head) mayQuote() bool {
+	kind := h.kind.text()
+	return h.isClear() && kind != "" && kind != "Secret" && !strings.HasSuffix(kind, "List")
 }
 
-// groupOf is the group of an apiVersion; the core group is empty.
+// groupOf returns the group of an apiVersion; the core group is empty.
 func groupOf(apiVersion string) string {
 	group, _ := splitVersion(apiVersion)
 	return group
 }
 
-// apiVersion is group and version as an object says them.
+// apiVersion joins group and version as an object has them.
 func apiVersion(group, version string) string {
 	if group == "" {
 		return version

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// parsed is an object with what chooses between two of the same name.
+// parsed is an object with the fields that decide between two copies of it.
 type parsed struct {
 	Object
 	labels               map[string]string
 	uid, resourceVersion string
 }
 
-// typeMeta is what an item of a typed list may leave out.
+// typeMeta is the kind and the apiVersion that an item of a typed list may leave out.
 type typeMeta struct{ kind, apiVersion string }
 
-// item is what the items of a list of this type may leave out.
+// item returns what the items of a list of this type may leave out.
 func (t typeMeta) item() typeMeta {
 	kind, ok := strings.CutSuffix(t.kind, "List")
 	if !ok || kind == "" {
@@ -25,11 +25,11 @@ func (t typeMeta) item() typeMeta {
 	return typeMeta{kind, t.apiVersion}
 }
 
-// flaw is what keeps a document from being an object.
+// flaw is the reason why a document is not an object.
 type flaw struct{ field, message, fix string }
 
-// identify reads what tells the object from others, as much of it as it can. An object without a kind of its own is
-// of the kind of its list; with neither, it is no object and has no flaw.
+// identify reads the fields that identify the object, as many as it can. An object without a kind has that of its list.
+// Without either, it is not a Kubernetes object and has no flaw.
 func identify(object map[string]any, inherited typeMeta) (p parsed, bad *flaw) {
 	kind, bad := textAt(object, "kind", "kind")
 	if p.Kind = firstText(kind, inherited.kind); bad != nil || p.Kind == "" {
@@ -38,12 +38,12 @@ func identify(object map[string]any, inherited typeMeta) (p parsed, bad *flaw) {
 	version, bad := textAt(object, "apiVersion", "apiVersion")
 	p.Group, p.Version = splitVersion(firstText(version, inherited.apiVersion))
 	if bad == nil && p.Version == "" {
-		bad = &flaw{"apiVersion", "has no apiVersion", "add the apiVersion that the object has in the cluster"}
+		bad = &flaw{"apiVersion", "has no apiVersion", "add the apiVersion of the object in the cluster"}
 	}
 	return p, firstFlaw(bad, p.identifyMetadata(object))
 }
 
-// firstFlaw is the first of the flaws that is one.
+// firstFlaw returns the first flaw that is not nil.
 func firstFlaw(flaws ...*flaw) *flaw {
 	for _, bad := range flaws {
 		if bad != nil {
@@ -65,7 +65,7 @@ func (p *parsed) identifyMetadata(object map[string]any) *flaw {
 	p.uid, flaws[2] = textAt(metadata, "uid", "metadata.uid")
 	p.resourceVersion, flaws[3] = textAt(metadata, "resourceVersion", "metadata.resourceVersion")
 	if p.Name == "" {
-		flaws[4] = &flaw{"metadata.name", "has no metadata.name", "give the object its name, or remove it from the inputs"}
+		flaws[4] = &flaw{"metadata.name", "has no metadata.name", "add the name of the object, or remove it from the inputs"}
 	}
 	flaws[5] = p.identifyLabels(metadata)
 	return firstFlaw(flaws[:]...)
@@ -87,7 +87,7 @@ func (p *parsed) identifyLabels(metadata map[string]any) *flaw {
 	return nil
 }
 
-// textAt is the text under a key, empty where there is none.
+// textAt returns the text of a key. It is empty if there is none.
 func textAt(m map[string]any, key, field string) (string, *flaw) {
 	switch v := m[key].(type) {
 	case nil:
@@ -99,7 +99,7 @@ func textAt(m map[string]any, key, field string) (string, *flaw) {
 	}
 }
 
-// wrongType says what a field is and what it has to be.
+// wrongType is the flaw of a field that has another type than it must have.
 func wrongType(field string, value any, want string) *flaw {
 	return &flaw{
 		field:   field,
@@ -108,7 +108,7 @@ func wrongType(field string, value any, want string) *flaw {
 	}
 }
 
-// typeName is the type of a JSON value in words.
+// typeName returns the name of the type of a JSON value.
 func typeName(value any) string {
 	switch value.(type) {
 	case map[string]any:
@@ -130,13 +130,13 @@ func firstText(a, b string) string {
 	return b
 }
 
-// encode sets the JSON, with the kind and apiVersion that the object may have from its list.
+// encode sets the JSON, including a kind and apiVersion that come from the list.
 func (p *parsed) encode(object map[string]any) *flaw {
 	object = maps.Clone(object)
 	object["kind"], object["apiVersion"] = p.Kind, apiVersion(p.Group, p.Version)
 	text, err := canonical(object)
 	if err != nil {
-		return &flaw{message: "cannot be written as JSON", fix: "look for numbers that JSON does not know"}
+		return &flaw{message: "cannot be written as JSON", fix: "remove numbers that JSON does not have, such as .inf and .nan"}
 	}
 	p.JSON = text
 	return nil

@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// maxFile is the largest file that is looked into.
+// maxFile is the size of the largest file that is read.
 const maxFile = 1 << 30
 
-// errTooLarge is a file beyond maxFile.
+// errTooLarge is the error for a file larger than maxFile.
 var errTooLarge = errors.New("the file is too large")
 
 var (
@@ -21,15 +21,15 @@ var (
 	markedLine    = []byte("\n\ufeff")
 )
 
-// buffer holds one file at a time and is used again for the next.
+// buffer holds one file at a time. It is reused for the next.
 type buffer struct{ bytes []byte }
 
-// load reads all of a file, in UTF-8 and with line feeds alone. What it returns is valid until the next call.
+// load returns a file in UTF-8 with line feeds as line breaks. The result is valid until the next call.
 func (b *buffer) load(file io.Reader, size int64) ([]byte, error) {
 	if size > maxFile {
 		return nil, errTooLarge
 	}
-	// ReadFrom wants room to see the end of the file.
+	// ReadFrom needs free space to see the end of the file.
 	if need := int(size) + bytes.MinRead; cap(b.bytes) < need {
 		b.bytes = make([]byte, 0, need)
 	}
@@ -45,7 +45,7 @@ func (b *buffer) load(file io.Reader, size int64) ([]byte, error) {
 	return dropMarks(unifyLineBreaks(toUTF8(b.bytes))), nil
 }
 
-// sizeOf is the size that a file says it has; 0 for what is no regular file.
+// sizeOf returns the size of a regular file, and 0 for anything else.
 func sizeOf(info fs.FileInfo) int64 {
 	if info.Mode().IsRegular() {
 		return info.Size()
@@ -53,7 +53,7 @@ func sizeOf(info fs.FileInfo) int64 {
 	return 0
 }
 
-// toUTF8 turns UTF-16 with a byte order mark, as PowerShell writes it, into UTF-8, and takes the mark off.
+// toUTF8 converts UTF-16 with a byte order mark, as PowerShell writes it, to UTF-8. It removes the mark.
 func toUTF8(text []byte) []byte {
 	switch {
 	case bytes.HasPrefix(text, []byte{0xff, 0xfe}):
@@ -64,7 +64,7 @@ func toUTF8(text []byte) []byte {
 	return bytes.TrimPrefix(text, byteOrderMark)
 }
 
-// dropMarks takes off the byte order marks that stay at the beginning of a line when files are put together.
+// dropMarks removes byte order marks at the beginning of lines, which remain when files are concatenated.
 func dropMarks(text []byte) []byte {
 	if !bytes.Contains(text, markedLine) {
 		return text
@@ -86,8 +86,8 @@ func fromUTF16(text []byte, order binary.ByteOrder) []byte {
 	return out
 }
 
-// unifyLineBreaks turns CR LF, and CR alone, into LF, in place. YAML takes them for the same, and neither can stand
-// inside a JSON string.
+// unifyLineBreaks replaces CR LF and CR with LF, in place. They are equal in YAML, and none of them is allowed inside a
+// JSON string.
 func unifyLineBreaks(text []byte) []byte {
 	to := bytes.IndexByte(text, '\r')
 	if to < 0 {

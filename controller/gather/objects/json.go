@@ -3,249 +3,205 @@ package objects
 import (
 	"bytes"
 	"iter"
+
+	kjson "sigs.k8s.io/json"
 )
 
-// maxJSONDepth is how deep containers may stand in each other; parsers refuse more.
-const maxJSONDepth = 10000
+// jsonObject is an object of a JSON text: its head and its place.
+type jsonObject struct {
+	head
+	text []byte
+	line int
+	// items are the items of a list that may be needed, if itemsRead.
+	items     []jsonObject
+	itemsRead bool
+}
 
-// endOfJSON finds the end of the JSON value that begins at the offset at, or reports that it is not JSON. It keeps to
-// the grammar of structure and strings, so that no brace is miscounted; what numbers and escapes mean is for the parser.
-func endOfJSON(text []byte, at int) (end int, ok bool) {
-	var open []byte
-	for {
-		var opened byte
-		if at, opened, ok = beginJSONValue(text, at); !ok {
-			return at, false
-		}
-		if opened != 0 {
-			if len(open) == maxJSONDepth {
-				return at, false
+// segment returns the place and the text of the object.
+func (o jsonObject) segment() segment { return segment{text: o.text, line: o.line, place: o.line} }
+
+// readMetadata reads the name and the namespace.
+func (o *jsonObject) readMetadata(text []byte) {
+	var metadata struct {
+		Name      field `json:"name"`
+		Namespace field `json:"namespace"`
+	}
+	if len(text) > 0 && kjson.UnmarshalCaseSensitivePreserveInts(text, &metadata) == nil {
+		o.name, o.namespace = metadata.Name, metadata.Namespace
+	}
+}
+
+// view is the text of a value. It is valid until the decoder reads on.
+type view []byte
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (v *view) UnmarshalJSON(text []byte) error {
+	*v = text
+	return nil
+}
+
+// UnmarshalJSON implements json.Unmarshaler. A value that is not text is one that only a parser can read.
+func (f *field) UnmarshalJSON(text []byte) error {
+	var value string
+	_ = kjson.UnmarshalCaseSensitivePreserveInts(text, &value)
+	f.add(value)
+	return nil
+}
+
+// jsonReader reads the heads of JSON objects with the decoder of a library.
+type jsonReader struct {
+	segment
+	decoder kjson.Decoder
+	// text is what the decoder reads.
+	text []byte
+	// counted is the offset up to which the lines are counted, and line its line in the file.
+	counted, line int
+	// end is the offset behind the last object that was read to its end.
+	end int
+	// mayNeed reports whether an item of that kind may be needed.
+	mayNeed func(kind string) bool
+	err     error
+}
+
+func newJSONReader(s segment, mayNeed func(kind string) bool) *jsonReader {
+	text := s.text[s.start:]
+	decoder := kjson.NewDecoderCaseSensitivePreserveInts(bytes.NewReader(text))
+	return &jsonReader{segment: s, decoder: decoder, text: text, line: s.place, mayNeed: mayNeed}
+}
+
+// objects yields the objects that the segment begins with, up to anything that is not JSON.
+func (r *jsonReader) objects() iter.Seq[jsonObject] {
+	read := r.object
+	if bytes.Contains(r.text, []byte(`"items"`)) {
+		read = r.list
+	}
+	return func(yield func(jsonObject) bool) {
+		for r.peek() == '{' {
+			o := read()
+			if r.err != nil {
+				return
 			}
-			if open = append(open, opened); opened == '{' {
-				if at, ok = endOfJSONKey(text, at); !ok {
-					return at, false
-				}
+			r.end = r.offset()
+			if !yield(o) {
+				return
 			}
-			continue
-		}
-		if at, open, ok = closeJSONValues(text, at, open); !ok || len(open) == 0 {
-			return at, ok
 		}
 	}
 }
 
-// beginJSONValue passes over a scalar or an empty container, or steps into one that is not empty.
-func beginJSONValue(text []byte, at int) (end int, opened byte, ok bool) {
-	at = jsonSpace(text, at)
-	if at == len(text) {
-		return at, 0, false
-	}
-	switch c := text[at]; c {
-	case '{', '[':
-		at = jsonSpace(text, at+1)
-		if at < len(text) && text[at] == c+2 {
-			return at + 1, 0, true
-		}
-		return at, c, true
-	case '"':
-		at, ok = endOfJSONString(text, at)
-		return at, 0, ok
-	}
-	at, ok = endOfJSONWord(text, at)
-	return at, 0, ok
-}
+// rest returns the segment without the objects that were read.
+func (r *jsonReader) rest() segment { return r.after(r.start + r.end) }
 
-// closeJSONValues follows a value: it closes the containers that end here and passes over the comma, and the key, that
-// lead to the next value.
-func closeJSONValues(text []byte, at int, open []byte) (end int, left []byte, ok bool) {
-	for len(open) > 0 {
-		at = jsonSpace(text, at)
-		if at == len(text) {
-			return at, open, false
-		}
-		container := open[len(open)-1]
-		switch {
-		case text[at] == container+2: // } and ] stand two behind { and [ in ASCII
-			at, open = at+1, open[:len(open)-1]
-		case text[at] == ',' && container == '{':
-			at, ok = endOfJSONKey(text, at+1)
-			return at, open, ok
-		case text[at] == ',':
-			return at + 1, open, true
-		default:
-			return at, open, false
-		}
-	}
-	return at, open, true
-}
+func (r *jsonReader) offset() int { return int(r.decoder.InputOffset()) }
 
-// endOfJSONKey passes over a key and its colon.
-func endOfJSONKey(text []byte, at int) (end int, ok bool) {
-	at = jsonSpace(text, at)
-	if at == len(text) || text[at] != '"' {
-		return at, false
-	}
-	if at, ok = endOfJSONString(text, at); !ok {
-		return at, false
-	}
-	if at = jsonSpace(text, at); at == len(text) || text[at] != ':' {
-		return at, false
-	}
-	return at + 1, true
-}
-
-// endOfJSONString passes over the string that begins at the quote at.
-func endOfJSONString(text []byte, at int) (end int, ok bool) {
-	for from := at + 1; ; {
-		n := bytes.IndexByte(text[from:], '"')
-		if n < 0 {
-			return len(text), false
-		}
-		quote := from + n
-		escapes := 0
-		for text[quote-1-escapes] == '\\' {
-			escapes++
-		}
-		if from = quote + 1; escapes%2 == 0 {
-			return from, true
-		}
-	}
-}
-
-// endOfJSONWord passes over a number, true, false or null.
-func endOfJSONWord(text []byte, at int) (end int, ok bool) {
-	for end = at; end < len(text) && isWordByte(text[end]); end++ {
-	}
-	switch c := text[at]; {
-	case c == '-' || '0' <= c && c <= '9':
-		return end, true
-	}
-	switch string(text[at:end]) {
-	case "true", "false", "null":
-		return end, true
-	}
-	return at, false
-}
-
-func isWordByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' || c == '-' || c == '+' || c == '.' || c == 'E'
-}
-
-func jsonSpace(text []byte, at int) int {
-	for at < len(text) && (text[at] == ' ' || text[at] == '\n' || text[at] == '\t') {
+// next returns the offset of the next value or key, or the end of the text.
+func (r *jsonReader) next() int {
+	at := r.offset()
+	for at < len(r.text) && (isBlank(r.text[at]) || r.text[at] == ':' || r.text[at] == ',') {
 		at++
 	}
 	return at
 }
 
-// readJSONObject shows every entry of the JSON object that begins at the offset at: the key as it is written, and
-// where its value stands.
-func readJSONObject(text []byte, at int, visit func(key []byte, from, to int)) (end int, ok bool) {
-	at = jsonSpace(text, at+1)
-	if at < len(text) && text[at] == '}' {
-		return at + 1, true
+// peek returns the first byte of the next value.
+func (r *jsonReader) peek() byte {
+	if at := r.next(); at < len(r.text) {
+		return r.text[at]
 	}
-	for {
-		keyFrom := jsonSpace(text, at)
-		from, ok := endOfJSONKey(text, keyFrom)
-		if !ok {
-			return from, false
-		}
-		keyTo, _ := endOfJSONString(text, keyFrom)
-		from = jsonSpace(text, from)
-		to, ok := endOfJSON(text, from)
-		if !ok {
-			return to, false
-		}
-		visit(text[keyFrom:keyTo], from, to)
-		if at = jsonSpace(text, to); at == len(text) || text[at] != ',' && text[at] != '}' {
-			return at, false
-		}
-		if at++; text[at-1] == '}' {
-			return at, true
-		}
+	return 0
+}
+
+// begin returns an object that begins at the next value.
+func (r *jsonReader) begin() (o jsonObject, at int) {
+	at = r.next()
+	r.line += bytes.Count(r.text[r.counted:at], newline)
+	r.counted = at
+	return jsonObject{head: head{isRead: true}, line: r.line}, at
+}
+
+// token returns the next key; nil for anything else and after an error.
+func (r *jsonReader) token() (token any) {
+	if r.err == nil {
+		token, r.err = r.decoder.Token()
+	}
+	return token
+}
+
+// more reports whether the open object or array has more values.
+func (r *jsonReader) more() bool { return r.err == nil && r.decoder.More() }
+
+// decode reads the next value.
+func (r *jsonReader) decode(into any) {
+	if r.err == nil {
+		r.err = r.decoder.Decode(into)
 	}
 }
 
-// jsonText reads a JSON string that has nothing to unescape.
-func jsonText(token []byte) (text []byte, ok bool) {
-	if len(token) < 2 || token[0] != '"' || bytes.IndexByte(token, '\\') >= 0 {
-		return nil, false
-	}
-	return token[1 : len(token)-1], true
+// value passes over the next value and returns its text, which is valid until the decoder reads on.
+func (r *jsonReader) value() (text view) {
+	r.decode(&text)
+	return text
 }
 
-// lookAtJSON reads the head of an object that is written as JSON, and finds its end.
-func lookAtJSON(s segment) (h head, end int, ok bool) {
-	h.sure = true
-	end, ok = readJSONObject(s.text, s.start, func(key []byte, from, to int) {
-		name, plain := jsonText(key)
-		if !plain {
-			h.sure = false
-		}
-		switch string(name) {
+// object reads an object as a whole. If it is a list, its items are not read.
+func (r *jsonReader) object() jsonObject {
+	var keys struct {
+		Kind       field `json:"kind"`
+		APIVersion field `json:"apiVersion"`
+		Metadata   view  `json:"metadata"`
+		Items      view  `json:"items"`
+	}
+	o, from := r.begin()
+	r.decode(&keys)
+	o.kind, o.apiVersion = keys.Kind, keys.APIVersion
+	o.hasItems = len(keys.Items) > len("[]") && keys.Items[0] == '['
+	if kind := o.kind.text(); kind == "" || r.mayNeed(kind) {
+		o.readMetadata(keys.Metadata)
+	}
+	o.text = r.text[from:max(from, r.offset())]
+	return o
+}
+
+// list reads an object that may be a list key by key, so that the items need not be in memory twice.
+func (r *jsonReader) list() jsonObject {
+	o, from := r.begin()
+	o.itemsRead = true
+	r.token()
+	for r.more() {
+		switch r.token() {
 		case "kind":
-			h.kind.add(jsonText(s.text[from:to]))
+			r.decode(&o.kind)
 		case "apiVersion":
-			h.apiVersion.add(jsonText(s.text[from:to]))
+			r.decode(&o.apiVersion)
 		case "metadata":
-			h.lookAtJSONMetadata(s.text[:to], from)
+			o.readMetadata(r.value())
 		case "items":
-			h.lookAtJSONItems(s.text[:to], from)
+			r.items(&o)
+		default:
+			r.value()
 		}
-	})
-	return h, end, ok
-}
-
-// lookAtJSONMetadata reads the name and the namespace.
-func (h *head) lookAtJSONMetadata(text []byte, from int) {
-	var name, namespace guess
-	sure := text[from] == '{'
-	if sure {
-		readJSONObject(text, from, func(key []byte, from, to int) {
-			inner, plain := jsonText(key)
-			sure = sure && plain
-			switch string(inner) {
-			case "name":
-				name.add(jsonText(text[from:to]))
-			case "namespace":
-				namespace.add(jsonText(text[from:to]))
-			}
-		})
 	}
-	h.name.merge(name, sure)
-	h.namespace.merge(namespace, sure)
+	r.token()
+	o.text = r.text[from:max(from, r.offset())]
+	return o
 }
 
-// lookAtJSONItems notes where the items stand; text ends with them.
-func (h *head) lookAtJSONItems(text []byte, from int) {
-	found := items{form: otherItems, from: from, to: len(text)}
-	switch {
-	case h.items.form != noItems:
-	case string(text[from:]) == "null":
+// items reads the items of a list.
+func (r *jsonReader) items(o *jsonObject) {
+	if r.peek() != '[' {
+		r.value()
 		return
-	case text[from] == '[':
-		found.form = jsonItems
 	}
-	h.items = found
-}
-
-// jsonItemsOf yields the items of a JSON array that is known to be well formed.
-func jsonItemsOf(s segment, at items) iter.Seq2[segment, bool] {
-	return func(yield func(segment, bool) bool) {
-		line, counted := s.line, 0
-		for from := jsonSpace(s.text, at.from+1); from < at.to && s.text[from] != ']'; {
-			end, ok := endOfJSON(s.text, from)
-			if !ok {
-				return
-			}
-			line, counted = line+bytes.Count(s.text[counted:from], newline), from
-			if !yield(newSegment(s.text[from:end], line), true) {
-				return
-			}
-			if from = jsonSpace(s.text, end); from < at.to && s.text[from] == ',' {
-				from = jsonSpace(s.text, from+1)
-			}
+	r.token()
+	for r.more() {
+		o.hasItems = true
+		if r.peek() != '{' {
+			r.value()
+			continue
+		}
+		if item := r.object(); item.hasItems || item.kind.text() == "" || r.mayNeed(item.kind.text()) {
+			o.items = append(o.items, item)
 		}
 	}
+	r.token()
 }

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Overlay reads from several readers; an object of a later one replaces that of an earlier one, with a finding where
-// they differ.
+// Overlay reads from several readers. An object of a later reader replaces that of an earlier one. If the two differ, that
+// is a finding.
 func Overlay(readers ...Reader) Reader {
 	if len(readers) == 1 {
 		return readers[0]

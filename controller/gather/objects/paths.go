@@ -17,10 +17,10 @@ import (
 // stdinPath is the path that stands for standard input.
 const stdinPath = "-"
 
-// Paths reads files and folders, in this order, and standard input for the path "-". A file is read whatever it is
-// called. In a folder, all of *.yaml, *.yml and *.json are read, at any depth but for folders whose name begins with a
-// dot; links are followed to files inside the folder only. Where two paths hold the same object, the later one wins.
-// The path "-" can be given once, and not at all if stdin is nil.
+// Paths reads files and folders in the given order, and standard input for the path "-". A named file may have any name.
+// In a folder, *.yaml, *.yml and *.json are read at any depth, except in folders whose name begins with a dot. Links are
+// followed to files inside the folder only. If two paths hold the same object, the later one wins. The path "-" can be
+// given once, and not if stdin is nil.
 func Paths(paths []string, stdin io.Reader) Reader {
 	if stdin == nil {
 		stdin = strings.NewReader("")
@@ -28,8 +28,7 @@ func Paths(paths []string, stdin io.Reader) Reader {
 	return &pathsReader{paths: paths, stdin: stdin}
 }
 
-// PathsIn is Paths for paths that are relative to a folder. Findings name them as they are given, wherever the program
-// runs.
+// PathsIn is Paths for paths relative to a folder. Findings show the paths as they are given.
 func PathsIn(dir string, paths []string) Reader {
 	return &pathsReader{dir: dir, paths: paths, stdin: strings.NewReader("")}
 }
@@ -40,7 +39,7 @@ type pathsReader struct {
 	stdin io.Reader
 }
 
-// place is where a path is opened.
+// place returns the path to open.
 func (p *pathsReader) place(name string) string {
 	if p.dir == "" || filepath.IsAbs(name) {
 		return name
@@ -54,7 +53,7 @@ func (p *pathsReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	var findings bundle.Findings
 	buffer := &buffer{}
 	for _, name := range p.paths {
-		visit := &visit{wants: wants, words: newVocabulary(wants), buffer: buffer, stdin: p.stdin, place: p.place}
+		visit := &visit{wants: wants, kinds: newKinds(wants), buffer: buffer, stdin: p.stdin, place: p.place}
 		if err := visit.path(ctx, name); err != nil {
 			return Set{}, err
 		}
@@ -65,14 +64,14 @@ func (p *pathsReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	return newSet(found, findings), nil
 }
 
-// visit reads all that one path leads to.
+// visit reads everything at one path.
 type visit struct {
 	batch
 	wants  []Want
-	words  vocabulary
+	kinds  kinds
 	buffer *buffer
 	stdin  io.Reader
-	// place is where a path is opened.
+	// place returns the path to open.
 	place func(string) string
 }
 
@@ -102,23 +101,27 @@ func (v *visit) path(ctx context.Context, name string) error {
 	return v.named(ctx, source, file, sizeOf(info))
 }
 
-// named reads a file that the user named, which has to be what we read.
+// named reads a file that the user named. It must be YAML or JSON.
 func (v *visit) named(ctx context.Context, source string, file io.Reader, size int64) error {
 	text, ok := v.load(source, file, size)
 	if !ok {
 		return nil
 	}
+	if isBinary(text) {
+		v.reject(notManifest(source))
+		return nil
+	}
 	r, err := v.text(ctx, source, text)
-	if err == nil && (isBinary(text) || !r.recognized && !r.proves(text)) {
+	if err == nil && !r.recognized && !r.proves(text) {
 		v.reject(notManifest(source))
 	}
 	return err
 }
 
-// isBinary tells whether the text holds what neither YAML nor JSON allows.
+// isBinary reports whether the text has a byte that neither YAML nor JSON allows.
 func isBinary(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 }
 
-// proves tells whether a document of the file is YAML or JSON with something inside.
+// proves reports whether a document of the file is YAML or JSON with content.
 func (r *reading) proves(text []byte) bool {
 	for s := range documents(text) {
 		if _, bad := r.whole(s, typeMeta{}); bad != nil || r.recognized {
@@ -153,7 +156,7 @@ func (v *visit) folder(ctx context.Context, name string) error {
 	})
 }
 
-// isManifestName tells whether a file in a folder is one to read.
+// isManifestName reports whether a file of that name in a folder is read.
 func isManifestName(name string) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".yaml", ".yml", ".json":
@@ -162,12 +165,12 @@ func isManifestName(name string) bool {
 	return false
 }
 
-// member reads a file of a folder. What is no regular file, and links that lead nowhere or out of the folder, are
-// passed over.
+// member reads a file of a folder. It skips anything that is not a regular file, and links that are broken or lead out of
+// the folder.
 func (v *visit) member(ctx context.Context, root *os.Root, rel, source string) error {
 	info, err := root.Stat(rel)
 	if err != nil || !info.Mode().IsRegular() {
-		return nil // a link that leads nowhere or out of the folder, or a file that is gone
+		return nil // a link that is broken or leads out of the folder, or a file that was deleted
 	}
 	file, err := root.Open(rel)
 	if err != nil {
@@ -183,7 +186,7 @@ func (v *visit) member(ctx context.Context, root *os.Root, rel, source string) e
 	return err
 }
 
-// load reads a file, or notes why it cannot be read.
+// load reads a file. If it cannot be read, that is a finding.
 func (v *visit) load(source string, file io.Reader, size int64) ([]byte, bool) {
 	text, err := v.buffer.load(file, size)
 	switch {
@@ -197,7 +200,7 @@ func (v *visit) load(source string, file io.Reader, size int64) ([]byte, bool) {
 
 // text reads the documents of a file.
 func (v *visit) text(ctx context.Context, source string, text []byte) (*reading, error) {
-	r := &reading{wants: v.wants, words: v.words, source: source}
+	r := &reading{wants: v.wants, kinds: v.kinds, source: source}
 	for s := range documents(text) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -209,10 +212,10 @@ func (v *visit) text(ctx context.Context, source string, text []byte) (*reading,
 
 func (v *visit) reject(f bundle.Finding) { v.findings = append(v.findings, f) }
 
-// closeQuietly closes what was only read: there is nothing left to lose.
+// closeQuietly closes a file that was only read, so that an error loses nothing.
 func closeQuietly(c io.Closer) { _ = c.Close() }
 
-// reasonOf is what the system says, without the path: the finding names it.
+// reasonOf returns the error without the path, which the finding has.
 func reasonOf(err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {

@@ -2,198 +2,170 @@ package objects
 
 import (
 	"bytes"
-	"iter"
+	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 
 	"wmco/bundle"
 )
 
-// maxListDepth is how many lists may stand inside each other.
+// maxListDepth is how many lists may be nested in each other.
 const maxListDepth = 8
 
-// batch is what was found in one stretch of a file.
+// batch is the result for a part of a file.
 type batch struct {
 	objects  []parsed
 	findings bundle.Findings
-	// isDoubtful says that a list may have been divided where it should not.
-	isDoubtful bool
+	// isPartial reports whether a part of the text could not be read by itself.
+	isPartial bool
 }
+
+func (b *batch) isEmpty() bool { return len(b.objects) == 0 && len(b.findings) == 0 && !b.isPartial }
 
 func (b *batch) add(more batch) {
 	b.objects = append(b.objects, more.objects...)
 	b.findings = append(b.findings, more.findings...)
-	b.isDoubtful = b.isDoubtful || more.isDoubtful
+	b.isPartial = b.isPartial || more.isPartial
 }
 
-// reading looks for wanted objects in one file.
+// reading finds the wanted objects of one file.
 type reading struct {
 	wants  []Want
-	words  vocabulary
+	kinds  kinds
 	source string
-	// isSmall says that the document at hand can be parsed whole if it cannot be divided.
-	isSmall bool
-	// recognized is set once any document proves to be YAML or JSON with something inside.
+	// recognized reports whether any document is YAML or JSON with content.
 	recognized bool
 }
 
-// document reads a document of the file; JSON objects may follow each other in one.
+// document reads a document of the file. It may hold JSON objects one after the other.
 func (r *reading) document(s segment) batch {
 	var all batch
-	for !s.isEmpty() {
-		h, end := look(s)
-		r.recognized = r.recognized || h.sure
-		all.add(r.oneDocument(s.upTo(end), h))
-		s = s.after(end)
+	for !s.isEmpty() && s.text[s.start] == '{' {
+		reader := newJSONReader(s, r.kinds.has)
+		for o := range reader.objects() {
+			all.add(r.object(o, 0))
+		}
+		if reader.end == 0 {
+			break
+		}
+		r.recognized = true
+		s = reader.rest()
+	}
+	if !s.isEmpty() {
+		all.add(r.block(s, typeMeta{}, 0))
 	}
 	return all
 }
 
-// look reads the head of the object in a segment, and finds its end.
-func look(s segment) (h head, end int) {
-	if s.text[s.start] == '{' {
-		if h, end, ok := lookAtJSON(s); ok {
-			return h, end
-		}
-		return head{}, len(s.text)
+// object reads a JSON object, or the items of a JSON list.
+func (r *reading) object(o jsonObject, depth int) batch {
+	switch {
+	case !o.isClear() && !r.kinds.mayBeIn(o.text):
+		return batch{}
+	case !o.isClear() || r.mayNeed(o.head):
+		return r.single(o.segment(), o.head)
+	case !o.isList() || r.kinds.has(o.kind.text()):
+		return batch{}
+	case depth == maxListDepth:
+		return batch{findings: r.tooDeep(o.segment())}
 	}
-	h = lookAtBlock(s)
-	// What is too large to be parsed whole has to be read in parts, and a program that wrote so much indents it.
-	if h.sure && len(s.text) <= maxObject {
-		h.sure = !hasRareLineBreak(s.text)
+	if !o.itemsRead {
+		o.items = newJSONReader(o.segment(), r.kinds.has).list().items
 	}
-	return h, len(s.text)
+	var all batch
+	for _, item := range o.items {
+		item.head = item.inherit(o.item())
+		all.add(r.object(item, depth+1))
+	}
+	return all
 }
 
-// hasRareLineBreak tells whether the text holds a character that YAML 1.1 takes for a line break and nobody else does:
-// next line, line separator, paragraph separator.
-func hasRareLineBreak(text []byte) bool {
-	if bytes.Contains(text, []byte("\u0085")) {
-		return true
+// block reads an object or a list that is YAML.
+func (r *reading) block(s segment, inherited typeMeta, depth int) batch {
+	h, list := look(s)
+	r.recognized = r.recognized || h.isRead
+	h = h.inherit(inherited)
+	switch {
+	case h.isClear() && h.isList() && len(list.text) > 0 && !r.kinds.has(h.kind.text()):
+		return r.list(list, h, depth)
+	case r.mayHold(s, h, depth):
+		return r.single(s, h)
 	}
-	for {
-		n := bytes.Index(text, []byte("\u2028")[:2])
-		if n < 0 || n+2 >= len(text) {
-			return false
-		}
-		if text[n+2] == 0xa8 || text[n+2] == 0xa9 {
-			return true
-		}
-		text = text[n+2:]
-	}
+	return batch{}
 }
 
-// oneDocument reads what the head tells of. A list that cannot be divided for sure, because its items share anchors or
-// break their lines at odd columns, is parsed whole if it is small enough.
-func (r *reading) oneDocument(s segment, h head) batch {
-	r.isSmall = len(s.text) <= maxObject
-	found, ok := r.node(s, h, 0)
-	if ok && !found.isDoubtful {
+// mayHold reports whether a segment that is not a block list may hold a wanted object. If its head is not clear, that is
+// decided by the names of the wanted kinds; an alias in an item may stand for one.
+func (r *reading) mayHold(s segment, h head, depth int) bool {
+	isItem := depth > 0
+	if h.isClear() && !h.isList() && (h.kind.count > 0 || !isItem) {
+		return r.mayNeed(h)
+	}
+	return r.kinds.has(h.inherited.kind) || r.kinds.mayBeIn(s.text) || isItem && bytes.IndexByte(s.text, '*') >= 0
+}
+
+// maxHandWritten is the size up to which a list may be written by hand. A program indents all lines of an item deeper
+// than its dash; in a list of a person, a line of a quoted text can look like an item.
+const maxHandWritten = 64 << 10
+
+// list reads the items of a list one by one. A list is parsed as a whole if it may be written by hand, or if an item
+// cannot be parsed alone: items may share anchors.
+func (r *reading) list(list blockList, h head, depth int) batch {
+	found := r.items(list, h, depth)
+	isSmall := len(list.text) <= maxHandWritten
+	if found.isEmpty() || !found.isPartial && !isSmall {
 		return found
 	}
-	whole, bad := r.whole(s, typeMeta{})
+	whole, bad := r.whole(list.segment, h.inherited)
 	if bad == nil {
 		return whole
 	}
-	if !ok && len(found.findings) == 0 && r.words.names(s.text) {
-		found.findings = append(found.findings, r.malformed(s, head{}, *bad))
+	if found.isPartial && len(found.findings) == 0 && r.kinds.areNamed(list.text) {
+		found.findings = bundle.Findings{r.malformed(list.segment, head{}, *bad)}
 	}
 	return found
 }
 
-// node reads an object, or a list of them. It reports false when the text could not be read without what stands
-// around it, or could not be read at all.
-func (r *reading) node(s segment, h head, depth int) (batch, bool) {
-	switch {
-	case !h.sure || h.isUnclearList():
-		return r.unclear(s, h, depth)
-	case r.mayNeed(h):
-		return r.single(s, h)
-	case h.isList():
-		return r.list(s, h, depth)
-	}
-	return batch{}, true
-}
-
-// mayNeed tells whether anybody wants the object.
-func (r *reading) mayNeed(h head) bool { return slices.ContainsFunc(r.wants, h.mayMatch) }
-
-// unclear reads text whose keys are not understood, if a wanted kind occurs in it or in its list.
-func (r *reading) unclear(s segment, h head, depth int) (batch, bool) {
-	isAlias := depth > 0 && bytes.IndexByte(s.text, '*') >= 0
-	ofWantedList := r.words.has(h.inherited.kind)
-	switch {
-	case !isAlias && !ofWantedList && !r.words.mayName(s.text):
-		return batch{}, true
-	case depth == 0:
-		return batch{}, false // oneDocument reads the whole
-	}
-	found, bad := r.whole(s, h.inherited)
-	if bad != nil && (ofWantedList || r.words.names(s.text)) {
-		found.findings = append(found.findings, r.malformed(s, head{}, *bad))
-	}
-	return found, bad == nil
-}
-
-// single reads an object that somebody wants.
-func (r *reading) single(s segment, h head) (batch, bool) {
-	if len(s.text)-s.start > maxObject {
-		return batch{findings: bundle.Findings{r.tooLarge(s, h)}}, true
-	}
-	value, bad := decode(s)
-	if bad != nil {
-		return batch{findings: bundle.Findings{r.malformed(s, h, *bad)}}, false
-	}
-	return r.value(value, s, h.inherited, 0), true
-}
-
-// list reads the items of a list one by one.
-func (r *reading) list(s segment, h head, depth int) (batch, bool) {
-	var each iter.Seq2[segment, bool]
-	switch h.items.form {
-	case noItems:
-		return batch{}, true
-	case otherItems:
-		return r.unclear(s, h, depth)
-	case blockItems:
-		each = blockItemsOf(s, h.items)
-	case jsonItems:
-		each = jsonItemsOf(s, h.items)
-	}
+// items reads the items of a list one by one. If their keys are at different columns, one of the dashes may be inside a
+// text.
+func (r *reading) items(list blockList, h head, depth int) batch {
 	if depth == maxListDepth {
-		return batch{findings: r.tooDeep(s)}, true
+		return batch{findings: r.tooDeep(list.segment)}
 	}
 	var all batch
-	complete := true
-	for item, ok := range each {
-		found, read := batch{}, ok
-		if ok && !item.isEmpty() {
-			found, read = r.item(item, h, depth+1)
+	col := -1
+	for item, ok := range list.items() {
+		if !ok {
+			all.isPartial = true
+		} else if !item.isEmpty() {
+			at := columnOf(item.text, item.start)
+			all.isPartial = all.isPartial || col >= 0 && at != col
+			col = at
+			all.add(r.block(item, h.item(), depth+1))
 		}
-		all.add(found)
-		all.isDoubtful = all.isDoubtful || r.doubts(item, h)
-		complete = complete && read
 	}
-	return all, complete
+	return all
 }
 
-// doubts tells whether an item may not end where it seems to. Where nothing else could be done, there is no doubt.
-func (r *reading) doubts(item segment, list head) bool {
-	return r.isSmall && list.items.form == blockItems && isUnfinished(item.text)
-}
-
-// item reads an item of the list.
-func (r *reading) item(s segment, list head, depth int) (batch, bool) {
-	h, end := look(s)
-	if contentStart(s.text, end) == len(s.text) {
-		s = s.upTo(end)
-	} else {
-		h.sure = false
+// single parses an object that may be wanted, or text that only a parser can read.
+func (r *reading) single(s segment, h head) batch {
+	found, bad := r.whole(s, h.inherited)
+	switch {
+	case bad == nil:
+		return found
+	case h.isClear() && r.mayNeed(h) && len(s.text)-s.start > maxObject:
+		return batch{findings: bundle.Findings{r.tooLarge(s, h)}}
+	case r.mayNeed(h) || r.kinds.has(h.inherited.kind) || r.kinds.areNamed(s.text):
+		return batch{findings: bundle.Findings{r.malformed(s, h, *bad)}, isPartial: true}
 	}
-	return r.node(s, h.inherit(list), depth)
+	return batch{isPartial: true}
 }
 
-// whole parses a stretch of text, list or not, if it is small enough.
+// mayNeed reports whether an object with that head may be wanted.
+func (r *reading) mayNeed(h head) bool { return slices.ContainsFunc(r.wants, h.mayMatch) }
+
+// whole parses a segment, list or not, if it is small enough.
 func (r *reading) whole(s segment, inherited typeMeta) (batch, *problem) {
 	if len(s.text)-s.start > maxObject {
 		return batch{}, indivisible(s)
@@ -206,16 +178,17 @@ func (r *reading) whole(s segment, inherited typeMeta) (batch, *problem) {
 	return r.value(value, s, inherited, 0), nil
 }
 
-// indivisible is why a text is not read that is too large to be parsed whole and could not be read in parts.
+// indivisible explains why a text is not read that is too large to be parsed as a whole.
 func indivisible(s segment) *problem {
-	if s.text[s.start] == '{' {
-		end, _ := endOfJSON(s.text, s.start)
-		return &problem{line: 1 + bytes.Count(s.text[:end], newline), text: "it is not valid JSON from here on", isOurs: true}
+	var syntax *json.SyntaxError
+	if text := s.text[s.start:]; text[0] == '{' && errors.As(json.Unmarshal(text, new(json.RawMessage)), &syntax) {
+		before := s.text[:s.start+int(syntax.Offset)]
+		return &problem{line: 1 + bytes.Count(before, newline), text: "it is not valid JSON from here on", isOurs: true}
 	}
 	return &problem{text: "it cannot be read in parts, and is larger than " + sizeText(maxObject), isOurs: true}
 }
 
-// recognize notes that the file holds YAML or JSON.
+// recognize notes whether the file holds YAML or JSON with content.
 func (r *reading) recognize(value any) {
 	switch value.(type) {
 	case map[string]any, []any:
@@ -223,7 +196,7 @@ func (r *reading) recognize(value any) {
 	}
 }
 
-// value takes the wanted objects out of a parsed document.
+// value returns the wanted objects of a parsed document.
 func (r *reading) value(value any, s segment, inherited typeMeta, depth int) batch {
 	object, ok := value.(map[string]any)
 	if !ok {
@@ -231,49 +204,45 @@ func (r *reading) value(value any, s segment, inherited typeMeta, depth int) bat
 	}
 	p, bad := identify(object, inherited)
 	listed, isList := object["items"].([]any)
-	if isList && strings.HasSuffix(p.Kind, "List") && !r.words.has(p.Kind) {
+	if isList && strings.HasSuffix(p.Kind, "List") && !r.kinds.has(p.Kind) {
 		return r.values(listed, s, typeMeta{p.Kind, apiVersion(p.Group, p.Version)}.item(), depth)
 	}
 	p.Source, p.Line = r.source, s.place
 	return r.judge(p, bad, object, s)
 }
 
-// values takes the wanted objects out of the items of a parsed list.
+// values returns the wanted objects among the items of a parsed list. Each item has its own line if the list is a block.
 func (r *reading) values(listed []any, s segment, inherited typeMeta, depth int) batch {
 	if depth == maxListDepth {
 		return batch{findings: r.tooDeep(s)}
 	}
-	var places []int
-	if depth == 0 {
-		places = itemPlaces(s)
-	}
+	segments := itemsOf(s)
+	s.start = len(s.text) // the items are somewhere in the text
 	var all batch
 	for i, item := range listed {
-		if len(places) == len(listed) {
-			s.place = places[i]
+		if len(segments) == len(listed) {
+			s = segments[i]
 		}
 		all.add(r.value(item, s, inherited, depth+1))
 	}
 	return all
 }
 
-// itemPlaces is where the items of a block list stand, if the look of the text tells.
-func itemPlaces(s segment) []int {
-	h, _ := look(s)
-	if h.items.form != blockItems {
-		return nil
-	}
-	var places []int
-	for item, ok := range blockItemsOf(s, h.items) {
-		if !ok {
-			return nil
+// itemsOf returns the items of a block list, or nil.
+func itemsOf(s segment) []segment {
+	var items []segment
+	if _, list := look(s); len(list.text) > 0 {
+		for item, ok := range list.items() {
+			if !ok {
+				return nil
+			}
+			items = append(items, item)
 		}
-		places = append(places, item.place)
 	}
-	return places
+	return items
 }
 
-// judge decides whether anybody wants the object, and whether it is as it has to be.
+// judge returns the object if it is wanted, or a finding if it is wanted and has a flaw.
 func (r *reading) judge(p parsed, bad *flaw, object map[string]any, s segment) batch {
 	if bad != nil {
 		if r.mayWant(p, bad, s) {
@@ -294,10 +263,10 @@ func (r *reading) judge(p parsed, bad *flaw, object map[string]any, s segment) b
 	return batch{objects: []parsed{p}}
 }
 
-// mayWant tells whether somebody may want an object that could not be identified in full.
+// mayWant reports whether an object may be wanted that could not be identified completely.
 func (r *reading) mayWant(p parsed, bad *flaw, s segment) bool {
 	if bad.field == "kind" {
-		return r.words.has(p.Kind) || r.words.names(s.text)
+		return r.kinds.has(p.Kind) || r.kinds.areNamed(s.text)
 	}
 	return slices.ContainsFunc(r.wants, func(w Want) bool {
 		return w.Kind == p.Kind &&
