@@ -16,7 +16,7 @@ import (
 	"wmco/render/reason"
 )
 
-// infrastructure reads what the cluster says of itself, and returns all of it.
+// infrastructure reads Infrastructure/cluster and returns it.
 func (g *gatherer) infrastructure() configv1.Infrastructure {
 	var infra configv1.Infrastructure
 	if !g.read(render.FromInfrastructure, place{groupConfig, "Infrastructure", "", clusterName}, &infra) && !g.embeddedInfrastructure(&infra) {
@@ -28,13 +28,13 @@ func (g *gatherer) infrastructure() configv1.Infrastructure {
 		g.cluster.Platform = bundle.Platform(s.Type)
 		return infra
 	}
-	// Clusters of before 4.2 and some dumps have only the old field.
+	// Clusters before 4.2 and some dumps have only the old field.
 	g.cluster.Platform = bundle.Platform(infra.Status.Platform) //nolint:staticcheck // read for old objects only
 	return infra
 }
 
-// embeddedInfrastructure takes the copy that the machine-config-operator keeps in its ControllerConfig, for inputs
-// without the object itself.
+// embeddedInfrastructure reads the copy that the machine-config-operator keeps in its ControllerConfig, for inputs
+// without the object.
 func (g *gatherer) embeddedInfrastructure(infra *configv1.Infrastructure) bool {
 	o, ok := g.find(place{groupMachineConfig, "ControllerConfig", "", controllerConfigName})
 	if !ok {
@@ -93,7 +93,7 @@ func (g *gatherer) settings() {
 	for key := range cm.Data {
 		if key != render.SettingsKey {
 			g.add(bundle.SeverityError, reason.SettingsInvalid, bundle.Finding{
-				Object: ref, Field: `data["` + key + `"]`, Message: "is not a key that the operator reads", Fix: "put the settings into " + render.SettingsKey,
+				Object: ref, Field: `data["` + key + `"]`, Message: "the operator does not read this key", Fix: "move the settings to " + render.SettingsKey,
 			})
 		}
 	}
@@ -104,7 +104,7 @@ func (g *gatherer) settings() {
 	g.trustedCA()
 }
 
-// environment is that of the operator: given by itself, or read from its Deployment.
+// environment returns that of the operator: the given one, or that of its Deployment.
 func (g *gatherer) environment() map[string]string {
 	if g.options.Environment != nil {
 		return g.options.Environment
@@ -126,7 +126,7 @@ func (g *gatherer) environment() map[string]string {
 	return env
 }
 
-// proxy: the status of Proxy/cluster wins, even an empty one; OLM's environment serves where there is no object.
+// proxy reads the status of Proxy/cluster, even if it is empty. Without that object, it uses the environment from OLM.
 func (g *gatherer) proxy(env map[string]string) {
 	var proxy configv1.Proxy
 	if g.read(render.FromProxy, place{groupConfig, "Proxy", "", clusterName}, &proxy) {
@@ -141,14 +141,14 @@ func (g *gatherer) proxy(env map[string]string) {
 	}
 }
 
-// maskedProxy tells of passwords that a must-gather masked.
+// maskedProxy reports passwords that a must-gather masked.
 func (g *gatherer) maskedProxy(urls ...string) {
 	if g.options.Complete || !slices.ContainsFunc(urls, func(u string) bool { return strings.Contains(u, ":****@") }) {
 		return
 	}
 	g.add(bundle.SeverityWarning, reason.SecretStandIn, bundle.Finding{
-		Object: g.cluster.Origins[render.FromProxy], Field: "status.httpProxy", Message: "holds a password that the must-gather masked",
-		Fix: "give the object as one more --from, or read from the cluster itself, to see the real bundle",
+		Object: g.cluster.Origins[render.FromProxy], Field: "status.httpProxy", Message: "has a password that the must-gather masked",
+		Fix: "add the object as another --from, or read the live cluster, to see the real bundle",
 	})
 }
 

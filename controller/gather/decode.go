@@ -12,7 +12,7 @@ import (
 	"wmco/render/reason"
 )
 
-// contentDigest is of what an object says, without what the API server counts.
+// contentDigest returns the digest of an object without the metadata that the API server maintains.
 func contentDigest(data []byte) bundle.Digest {
 	var object map[string]any
 	if json.Unmarshal(data, &object) != nil {
@@ -30,7 +30,7 @@ func contentDigest(data []byte) bundle.Digest {
 	return bundle.Of(canonical)
 }
 
-// find returns the one object in that place, if it was found.
+// find returns the object at that place, if it was read.
 func (g *gatherer) find(p place) (objects.Object, bool) {
 	for _, o := range g.objects {
 		if p == (place{o.Group, o.Kind, o.Namespace, o.Name}) {
@@ -51,9 +51,8 @@ func (g *gatherer) all(group, kind string) []objects.Object {
 	return found
 }
 
-// decode reads an object into its type. Fields that the type does not know are none of our business: the cluster may
-// be newer. What does not fit the type is a finding with its path; the rest is read all the same, so that further
-// problems are found in the same run.
+// decode reads an object into its type. Unknown fields are ignored: the cluster may be newer. A value of the wrong type is
+// a finding with its path. The rest is still read, so that one run finds all problems.
 func (g *gatherer) decode(o objects.Object, into any) bool {
 	err := json.Unmarshal(o.JSON, into)
 	if err == nil {
@@ -63,7 +62,7 @@ func (g *gatherer) decode(o objects.Object, into any) bool {
 	var typeErr *json.UnmarshalTypeError
 	if errors.As(err, &typeErr) {
 		f.Field = typeErr.Field
-		f.Message = fmt.Sprintf("has type %s where %s is wanted", kindOf(typeErr.Value), typeErr.Type)
+		f.Message = fmt.Sprintf("has type %s where %s is required", kindOf(typeErr.Value), typeErr.Type)
 	}
 	g.add(bundle.SeverityError, reason.InputInvalid, f)
 	return typeErr != nil
@@ -71,13 +70,13 @@ func (g *gatherer) decode(o objects.Object, into any) bool {
 
 var firstWord = regexp.MustCompile(`^\w+`)
 
-// kindOf drops the number that encoding/json adds to "number": no value goes into a message.
+// kindOf removes the number that encoding/json adds to "number": a message never has a value.
 func kindOf(value string) string { return firstWord.FindString(value) }
 
-// place is where the object that plays a role is found.
+// place identifies an object.
 type place struct{ group, kind, namespace, name string }
 
-// read finds and decodes the object that plays a role, and records it as an origin.
+// read finds and decodes an object, and records it as the origin.
 func (g *gatherer) read(origin render.Origin, p place, into any) bool {
 	o, ok := g.find(p)
 	if !ok || !g.decode(o, into) {
@@ -87,11 +86,11 @@ func (g *gatherer) read(origin render.Origin, p place, into any) bool {
 	return true
 }
 
-// elided matches what `oc adm inspect` puts in the place of a secret value: "998 bytes long".
+// elided matches the text that `oc adm inspect` writes in place of a secret value: "998 bytes long".
 var elided = regexp.MustCompile(`^\d+ bytes long\s*$`)
 
-// secretValue reads one key of a Secret. A value that the source lacks or that a must-gather emptied becomes a marked
-// stand-in with a warning, unless the source is complete.
+// secretValue reads one key of a Secret. If the value is missing or a must-gather emptied it, it returns a marked stand-in
+// and adds a warning, unless the source is complete.
 func (g *gatherer) secretValue(data map[string][]byte, ref bundle.Ref, key string) bundle.Secret {
 	value := data[key]
 	if len(value) > 0 && !elided.Match(value) {
@@ -102,8 +101,8 @@ func (g *gatherer) secretValue(data map[string][]byte, ref bundle.Ref, key strin
 	}
 	what := ref.String() + " " + key
 	g.add(bundle.SeverityWarning, reason.SecretStandIn, bundle.Finding{
-		Object: ref, Field: `data["` + key + `"]`, Message: "is not in the inputs; a marked stand-in takes its place",
-		Fix: "give the object as one more --from, or read from the cluster itself, to see the real bundle",
+		Object: ref, Field: `data["` + key + `"]`, Message: "is not in the inputs; a marked stand-in replaces it",
+		Fix: "add the object as another --from, or read the live cluster, to see the real bundle",
 	})
 	return bundle.NewStandIn(what)
 }

@@ -2,8 +2,8 @@
 //
 //	objects.Reader (cluster, folder, must-gather, stdin) --Read--> documents --decode--> render.Cluster, render.Node
 //
-// It reads everything that it needs at once, judges only whether an object can be understood, and collects what it
-// finds; whether the inputs make sense together is render's matter. It never writes anything.
+// It reads all objects at once, checks only whether an object can be decoded, and collects findings. Whether the inputs
+// fit together is checked by render. It never writes anything.
 package gather
 
 import (
@@ -15,31 +15,31 @@ import (
 	"wmco/render"
 )
 
-// OperatorNamespace is where the operator and its objects live, unless the user chose another.
+// OperatorNamespace is the namespace of the operator and its objects, unless the user chose another.
 const OperatorNamespace = "openshift-windows-machine-config-operator"
 
-// Options tell what the objects do not.
+// Options are the inputs that are not objects of the cluster.
 type Options struct {
 	// Namespace of the operator; empty is OperatorNamespace.
 	Namespace string
-	// Complete sources (a live cluster) hold every object there is. From others, such as a must-gather, Secrets are
-	// missing or emptied; stand-ins take their place.
+	// Complete reports whether the source has every object, as a live cluster does. In others, such as a must-gather,
+	// Secrets are missing or emptied, and stand-ins replace them.
 	Complete bool
-	// Environment is that of the running operator. Nil takes it from the operator's Deployment.
+	// Environment is that of the running operator. If it is nil, it is read from the operator's Deployment.
 	Environment map[string]string
-	// Facts are what machines say of themselves, matched to nodes by address.
+	// Facts are the facts that hosts report, matched to nodes by address.
 	Facts []bundle.Facts
 }
 
-// Result is everything that was found out.
+// Result is the result of Gather.
 type Result struct {
 	Cluster render.Cluster
-	// Nodes are the Windows machines, those with a Node first, by name, then by address.
+	// Nodes are the Windows hosts: those with a Node first, by name, then the others by address.
 	Nodes    []render.Node
 	Findings bundle.Findings
 }
 
-// Gather reads a cluster. Its error is an *UnreachableError; everything that is wrong with an object is a finding.
+// Gather reads a cluster. It returns an *UnreachableError if the source cannot be reached; a problem with an object is a finding.
 func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	if o.Namespace == "" {
 		o.Namespace = OperatorNamespace

@@ -22,7 +22,7 @@ type instance struct {
 	username string
 }
 
-// instances reads windows-instances. A bad entry is told and left out; the others go on.
+// instances reads windows-instances. An invalid entry is a finding and is skipped; the others are used.
 func (g *gatherer) instances() []instance {
 	var cm corev1.ConfigMap
 	if !g.read(render.FromInstances, place{"", "ConfigMap", g.options.Namespace, instancesName}, &cm) {
@@ -34,7 +34,7 @@ func (g *gatherer) instances() []instance {
 		if err != nil {
 			g.add(bundle.SeverityWarning, reason.InstanceInvalid, bundle.Finding{
 				Object: g.cluster.Origins[render.FromInstances], Field: fmt.Sprintf("data[%q]", address), Node: address,
-				Message: err.Error() + "; the entry is left out, the others are not affected", Fix: "write the entry as <IPv4 address or DNS name>: username=<name>",
+				Message: err.Error() + "; the entry is skipped, the others are not affected", Fix: "write the entry as <IPv4 address or DNS name>: username=<name>",
 			})
 			continue
 		}
@@ -47,7 +47,7 @@ func (g *gatherer) instances() []instance {
 // (learn.microsoft.com/windows/win32/api/lmaccess/ns-lmaccess-user_info_1).
 var accountName = regexp.MustCompile(`^([^"/\\\[\]:;|=,+*?<>@\s[:cntrl:]]+\\)?[^"/\\\[\]:;|=,+*?<>@\s[:cntrl:]]([^"/\\\[\]:;|=,+*?<>@[:cntrl:]]*[^"/\\\[\]:;|=,+*?<>@\s[:cntrl:]])?$`)
 
-// parseInstance checks one entry and returns its user. Blanks and CRLF around the text do not matter.
+// parseInstance checks one entry and returns its user. It ignores blanks and CRLF around the text.
 func parseInstance(address, text string) (string, error) {
 	if err := checkAddress(address); err != nil {
 		return "", err
@@ -60,24 +60,24 @@ func parseInstance(address, text string) (string, error) {
 		}
 		key, value, ok := strings.Cut(line, "=")
 		if !ok || strings.TrimSpace(key) != "username" || username != "" {
-			return "", fmt.Errorf("an entry holds the one line username=<name>")
+			return "", fmt.Errorf("an entry must be the one line username=<name>")
 		}
 		username = strings.TrimSpace(value)
 		if !accountName.MatchString(username) {
-			return "", fmt.Errorf("the user name is empty or not one that Windows allows")
+			return "", fmt.Errorf("the user name is empty or is not valid on Windows")
 		}
 	}
 	if username == "" {
-		return "", fmt.Errorf("an entry holds the one line username=<name>")
+		return "", fmt.Errorf("an entry must be the one line username=<name>")
 	}
 	return username, nil
 }
 
-// checkAddress takes an IPv4 address or a DNS name.
+// checkAddress accepts an IPv4 address or a DNS name.
 func checkAddress(address string) error {
 	if a, err := netip.ParseAddr(address); err == nil {
 		if !a.Is4() {
-			return fmt.Errorf("%s is not IPv4, which Windows nodes need", a)
+			return fmt.Errorf("%s is not an IPv4 address, which Windows nodes require", a)
 		}
 		return nil
 	}

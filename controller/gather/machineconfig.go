@@ -15,10 +15,10 @@ import (
 	"wmco/render/reason"
 )
 
-// sharedKubeletFlags are the flags of a Linux kubelet that the existing operator hands on to Windows kubelets.
+// sharedKubeletFlags returns the flags of Linux kubelets that WMCO passes to Windows kubelets.
 func sharedKubeletFlags() []string { return []string{"cloud-config", "cloud-provider"} }
 
-// machineConfig reads what the worker pool's current rendered MachineConfig says about kubelets.
+// machineConfig reads the kubelet settings of the worker pool's current rendered MachineConfig.
 func (g *gatherer) machineConfig() {
 	o, ok := g.currentMachineConfig()
 	if !ok {
@@ -47,18 +47,18 @@ func (g *gatherer) machineConfig() {
 	}
 }
 
-// ignitionField is where the Ignition configuration stands in a MachineConfig.
+// ignitionField is the field of a MachineConfig that holds the Ignition configuration.
 const ignitionField = "spec.config"
 
-// machineConfigInvalid refuses the MachineConfig for a field of its Ignition configuration.
+// machineConfigInvalid adds the finding for an invalid field of the Ignition configuration.
 func (g *gatherer) machineConfigInvalid(field, message string) {
 	g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
-		Object: g.cluster.Origins[render.FromMachineConfig], Field: strings.TrimSuffix(ignitionField+"."+field, "."), Message: message, Fix: "correct the MachineConfig that it comes from; the machine-config-operator renders it anew",
+		Object: g.cluster.Origins[render.FromMachineConfig], Field: strings.TrimSuffix(ignitionField+"."+field, "."), Message: message, Fix: "correct the MachineConfig that it comes from; the machine-config-operator then renders it again",
 	})
 }
 
-// currentMachineConfig is the one that the worker pool's nodes have, not the newest: a paused or failed pool has newer
-// ones that no node runs.
+// currentMachineConfig returns the one that the worker pool's nodes have. It may not be the newest: a paused or failed pool
+// has newer ones that no node uses.
 func (g *gatherer) currentMachineConfig() (objects.Object, bool) {
 	if o, ok := g.find(place{groupMachineConfig, "MachineConfigPool", "", workerPool}); ok {
 		var pool mcfgv1.MachineConfigPool
@@ -68,7 +68,7 @@ func (g *gatherer) currentMachineConfig() (objects.Object, bool) {
 		if name := pool.Status.Configuration.Name; name != "" {
 			mc, ok := g.find(place{groupMachineConfig, "MachineConfig", "", name})
 			if !ok {
-				g.machineConfigMissing(bundle.Ref{Kind: "MachineConfig", Name: name}, "is what the worker pool has, and is not in the inputs")
+				g.machineConfigMissing(bundle.Ref{Kind: "MachineConfig", Name: name}, "is the current configuration of the worker pool, but is not in the inputs")
 			}
 			return mc, ok
 		}
@@ -79,13 +79,13 @@ func (g *gatherer) currentMachineConfig() (objects.Object, bool) {
 func (g *gatherer) machineConfigMissing(ref bundle.Ref, message string) {
 	severity := bundle.SeverityError
 	if g.cluster.Platform == bundle.PlatformNone {
-		// Without a cloud provider there is nothing in it that a Windows kubelet needs.
+		// Without a cloud provider, a Windows kubelet needs nothing from it.
 		severity = bundle.SeverityWarning
 	}
 	g.add(severity, reason.InputMissing, bundle.Finding{Object: ref, Message: message, Fix: "add it: oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml, and the MachineConfig that its status.configuration names"})
 }
 
-// newestMachineConfig serves inputs without the pool's status.
+// newestMachineConfig returns the newest one, for inputs without the pool's status.
 func (g *gatherer) newestMachineConfig() (objects.Object, bool) {
 	var newest objects.Object
 	var created time.Time
@@ -103,13 +103,13 @@ func (g *gatherer) newestMachineConfig() (objects.Object, bool) {
 		return newest, false
 	}
 	g.add(bundle.SeverityWarning, reason.MachineConfigGuessed, bundle.Finding{
-		Object: newest.Ref, Message: "the worker pool's current configuration is not known; the newest rendered MachineConfig is used",
+		Object: newest.Ref, Message: "the worker pool's current configuration is not in the inputs; the newest rendered MachineConfig is used",
 		Fix: "add the pool: oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml",
 	})
 	return newest, true
 }
 
-// kubeletUnit takes the shared flags out of kubelet.service and its drop-ins, the last ExecStart of which counts.
+// kubeletUnit reads the shared flags of kubelet.service and its drop-ins. The last ExecStart applies.
 func (g *gatherer) kubeletUnit(config ignition.Config) {
 	for _, u := range config.Units {
 		if u.Name != unitKubelet {
@@ -146,7 +146,7 @@ func execStart(texts []string) (string, error) {
 	return strings.ReplaceAll(command, "\\\n", " "), nil
 }
 
-// pickFlags reads --name=value and --name value. A flag without a value, as templates leave it, is absent.
+// pickFlags reads --name=value and --name value. A flag without a value, which templates may write, is ignored.
 func pickFlags(command string, names []string) map[string]string {
 	flags := map[string]string{}
 	words := strings.Fields(command)
@@ -174,7 +174,7 @@ func (g *gatherer) ignitionFile(f ignition.File) {
 	}
 	field := "storage.files[" + f.Path + "]"
 	if f.Appends {
-		g.machineConfigInvalid(field+".append", "appends to a file of the operating system's image, the contents of which are not known")
+		g.machineConfigInvalid(field+".append", "appends to a file of the operating system's image, whose contents are not known")
 		return
 	}
 	contents, err := f.Contents.Decode()

@@ -13,8 +13,8 @@ import (
 	"wmco/render/machines"
 )
 
-// WorkerMachineSets reads what a new MachineSet is made from: the MachineSets that there are, and what the cluster says
-// of its platform. A platform without a Machine API stays empty. Its error is an *UnreachableError.
+// WorkerMachineSets reads the inputs of a new MachineSet: the existing MachineSets and the facts of the platform. They are
+// empty on a platform without a Machine API. It returns an error if the source cannot be reached.
 func WorkerMachineSets(ctx context.Context, r objects.Reader) (machines.Cluster, bundle.Findings, error) {
 	set, err := r.Read(ctx, []objects.Want{
 		{Group: groupConfig, Version: "v1", Kind: "Infrastructure", Names: []string{clusterName}},
@@ -73,7 +73,7 @@ func failureDomains(s configv1.PlatformSpec) []machines.FailureDomain {
 	return list
 }
 
-// identifier reads one of the two names that Nutanix has for a thing.
+// identifier reads a UUID or a name, the two ways in which Nutanix identifies an element.
 func identifier(r configv1.NutanixResourceIdentifier) machines.Identifier {
 	var i machines.Identifier
 	if r.UUID != nil && strings.EqualFold(string(r.Type), "uuid") {

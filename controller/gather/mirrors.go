@@ -77,7 +77,7 @@ func (g *gatherer) registrySources() {
 	g.cluster.Mirrors.Scopes = mirrors.Scopes{Ref: o.Ref, Insecure: s.InsecureRegistries, Blocked: s.BlockedRegistries, Allowed: s.AllowedRegistries}
 }
 
-// pullSecret is needed only for mirrors that ask for credentials, so nothing is said of one that is not there.
+// pullSecret reads the pull secret. A missing one is not a finding: only mirrors that require credentials need it.
 func (g *gatherer) pullSecret() {
 	o, ok := g.find(place{"", "Secret", namespaceConfig, pullSecretName})
 	if !ok {

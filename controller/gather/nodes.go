@@ -16,7 +16,7 @@ import (
 	"wmco/render/reason"
 )
 
-// nodes puts together what Machines, windows-instances and Nodes say of each Windows machine.
+// nodes combines Machines, windows-instances, Nodes and facts into one list of Windows hosts.
 func (g *gatherer) nodes() []render.Node {
 	list := g.addNodes(g.addInstances(g.machines()))
 	used := make([]bool, len(g.options.Facts))
@@ -30,7 +30,7 @@ func (g *gatherer) nodes() []render.Node {
 	for k, ok := range used {
 		if !ok {
 			g.add(bundle.SeverityWarning, reason.FactsUnmatched, bundle.Finding{
-				Message: fmt.Sprintf("facts %d are of %q, whose addresses no Windows machine of the inputs has: they are not used", k+1, g.options.Facts[k].HostName), Fix: "give the facts of a machine that the inputs know",
+				Message: fmt.Sprintf("facts %d are of %q, whose addresses match no Windows host in the inputs; they are not used", k+1, g.options.Facts[k].HostName), Fix: "use the facts of a host that is in the inputs",
 			})
 		}
 	}
@@ -40,7 +40,7 @@ func (g *gatherer) nodes() []render.Node {
 	return list
 }
 
-// Describes tells whether the facts are of the machine: one of its addresses, or the name that an instance is given by.
+// Describes reports whether the facts are of the host: they have one of its addresses, or the host name of the instance.
 func Describes(f bundle.Facts, n render.Node) bool {
 	if slices.ContainsFunc(allAddresses(n), f.HasAddress) {
 		return true
@@ -49,7 +49,7 @@ func Describes(f bundle.Facts, n render.Node) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return name != "" && strings.EqualFold(name, n.Address) })
 }
 
-// unnamed sorts machines without a Node last.
+// unnamed sorts hosts without a Node last.
 func unnamed(n render.Node) int {
 	if n.Name == "" {
 		return 1
@@ -73,7 +73,7 @@ func (g *gatherer) machines() []render.Node {
 		n.Address = firstIPv4(n.Addresses)
 		if n.Address == "" {
 			g.add(bundle.SeverityInfo, reason.MachineWithoutAddress, bundle.Finding{
-				Object: o.Ref, Field: "status.addresses", Message: "the Machine has no internal IPv4 address yet, so there is nothing to render for it", Fix: "wait for the cloud to give it one",
+				Object: o.Ref, Field: "status.addresses", Message: "the Machine has no internal IPv4 address yet, so nothing is rendered for it", Fix: "wait until the cloud assigns one",
 			})
 			continue
 		}
@@ -82,7 +82,8 @@ func (g *gatherer) machines() []render.Node {
 	return list
 }
 
-// withAddress adds one address of a Machine or Node. Host names that are no DNS names cannot become a node's name.
+// withAddress adds one address of a Machine or Node. A host name that is not a DNS name is skipped: it cannot be the name
+// of a node.
 func withAddress(n render.Node, a corev1.NodeAddress) render.Node {
 	switch a.Type {
 	case corev1.NodeInternalIP:
@@ -107,11 +108,11 @@ func firstIPv4(addresses []string) string {
 	return ""
 }
 
-// addInstances adds the hosts that users brought. One that a Machine already stands for stays the Machine's.
+// addInstances adds the entries of windows-instances. An entry for the host of a Machine is skipped.
 func (g *gatherer) addInstances(list []render.Node) []render.Node {
 	for _, i := range g.instances() {
 		if k := slices.IndexFunc(list, func(n render.Node) bool { return answers(n, i.address) }); k >= 0 {
-			g.instanceTaken(i.address, "is an address of Machine "+list[k].MachineName+", which stays responsible for it")
+			g.instanceTaken(i.address, "is an address of Machine "+list[k].MachineName+", which manages this host")
 			continue
 		}
 		list = append(list, render.Node{
@@ -128,13 +129,13 @@ func (g *gatherer) instanceTaken(address, message string) {
 	})
 }
 
-// answers tells whether the machine is known under the address or name.
+// answers reports whether the host has the address or name.
 func answers(n render.Node, address string) bool {
 	return address == n.Address || slices.Contains(n.Addresses, address) ||
 		slices.ContainsFunc(n.HostNames, func(h string) bool { return strings.EqualFold(h, address) })
 }
 
-// addNodes matches Nodes to Machines and instances by address; a Node of neither stands for itself.
+// addNodes matches Nodes to Machines and instances by address. A Node that matches none becomes an entry of its own.
 func (g *gatherer) addNodes(list []render.Node) []render.Node {
 	for _, o := range g.all("", "Node") {
 		var node corev1.Node
@@ -160,7 +161,7 @@ func (g *gatherer) addNodes(list []render.Node) []render.Node {
 	return list
 }
 
-// matching returns which machines of the list a Node is, by position.
+// matching returns the positions of the entries that describe the same host as a Node.
 func matching(list []render.Node, described render.Node) []int {
 	var found []int
 	for i, n := range list {
@@ -175,10 +176,10 @@ func matching(list []render.Node, described render.Node) []int {
 	return found
 }
 
-// dropRepeats removes entries that are the same machine under another address (its IP and its name, say).
+// dropRepeats removes entries for the same host under another address, such as its IP address and its name.
 func (g *gatherer) dropRepeats(list []render.Node, matches []int, name string) []render.Node {
 	for _, i := range slices.Backward(matches[1:]) {
-		g.instanceTaken(list[i].Address, "is node "+name+", which another entry stands for already")
+		g.instanceTaken(list[i].Address, "is node "+name+", which another entry has already")
 		list = slices.Delete(list, i, i+1)
 	}
 	return list
@@ -193,14 +194,14 @@ func appendNew(list, more []string) []string {
 	return list
 }
 
-// checkName: names of Machines and Nodes become names of machines, folders and files, so nothing else than what an API
-// server accepts goes on.
+// checkName accepts only names that an API server accepts: names of Machines and Nodes become names of hosts, folders and
+// files.
 func (g *gatherer) checkName(name string, ref bundle.Ref) bool {
 	if len(validation.IsDNS1123Subdomain(name)) == 0 && bundle.CheckName(name) == nil {
 		return true
 	}
 	g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
-		Object: ref, Field: "metadata.name", Message: fmt.Sprintf("%q cannot be the name of a machine", name), Fix: "an API server would refuse it, or Windows would: check where the object comes from",
+		Object: ref, Field: "metadata.name", Message: fmt.Sprintf("%q is not a valid name of a host", name), Fix: "an API server or Windows refuses this name: check where the object comes from",
 	})
 	return false
 }

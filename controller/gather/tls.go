@@ -10,7 +10,7 @@ import (
 	"wmco/render/reason"
 )
 
-// apiServer reads the TLS profile, where one is set. Unset leaves every program its own default, which is TLS 1.2.
+// apiServer reads the TLS profile. If none is set, every program uses its default, which is TLS 1.2.
 func (g *gatherer) apiServer() {
 	var server configv1.APIServer
 	if !g.read(render.FromAPIServer, place{groupConfig, "APIServer", "", clusterName}, &server) || server.Spec.TLSSecurityProfile == nil {
@@ -24,7 +24,7 @@ func (g *gatherer) apiServer() {
 	if spec == nil {
 		g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
 			Object: g.cluster.Origins[render.FromAPIServer], Field: "spec.tlsSecurityProfile.type",
-			Message: fmt.Sprintf("%q is not a TLS profile, or a custom one without its definition", profile.Type), Fix: "use Old, Intermediate, Modern or Custom",
+			Message: fmt.Sprintf("%q is not a TLS profile, or is Custom without a definition", profile.Type), Fix: "use Old, Intermediate, Modern or Custom",
 		})
 		return
 	}

@@ -2,7 +2,7 @@ package gather
 
 import "wmco/controller/gather/objects"
 
-// API groups that inputs come from.
+// API groups of the inputs.
 const (
 	groupConfig        = "config.openshift.io"
 	groupOperator      = "operator.openshift.io"
@@ -11,7 +11,7 @@ const (
 	groupApps          = "apps"
 )
 
-// Names of the objects that are read by name.
+// Names of objects, labels, keys, files and units that are read.
 const (
 	clusterName            = "cluster"
 	versionName            = "version"
@@ -39,8 +39,8 @@ const (
 	unitKubelet            = "kubelet.service"
 )
 
-// wants is every object that bears on a Windows node. All are named as narrowly as they are read, so that the same
-// table says which rights the operator needs.
+// wants returns every object that affects a Windows node. Each is as narrow as it is read, so that the operator's RBAC
+// follows from this table.
 func wants(namespace string) []objects.Want {
 	config := func(kind, name string) objects.Want {
 		return objects.Want{Group: groupConfig, Version: "v1", Kind: kind, Names: []string{name}}

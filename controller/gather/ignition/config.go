@@ -9,7 +9,7 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// MaxConfig is how many bytes of JSON a configuration may have. An API server takes no object above 3 MiB.
+// MaxConfig is the largest size of a configuration, in bytes of JSON. An API server accepts objects of up to 3 MiB.
 const MaxConfig = 16 << 20
 
 // Config is the part of a configuration that is read.
@@ -24,10 +24,10 @@ type Config struct {
 
 // File is one of storage.files.
 type File struct {
-	// Field is its place in the configuration, such as `storage.files[3]`.
+	// Field is its path in the configuration, such as `storage.files[3]`.
 	Field, Path string
 	Contents    Resource
-	// Appends reports whether the file has parts that are appended to what the operating system's image holds.
+	// Appends reports whether the file appends to a file of the operating system's image.
 	Appends bool
 }
 
@@ -40,20 +40,20 @@ type Unit struct {
 // Dropin is one of a unit's drop-ins.
 type Dropin struct{ Name, Contents string }
 
-// Problem is why a configuration is refused. No message quotes contents, which may be secret.
+// Problem is a reason to refuse a configuration. No message quotes contents, which may be secret.
 type Problem struct {
-	// Field is the place in the configuration; empty is the whole.
+	// Field is the path in the configuration; empty for the whole.
 	Field, Message string
 }
 
-// version is what one version of the specification adds to the one before it: fields of the whole, of storage and of the
-// contents of a file.
+// version holds the fields that a version of the specification adds: of the whole, of storage and of the contents of a
+// file.
 type version struct {
 	number                       string
 	sections, storage, resources []string
 }
 
-// versions are those that are read, in order.
+// versions are the supported versions, in order.
 var versions = []version{
 	{
 		number: "3.0.0", sections: []string{"ignition", "passwd", "storage", "systemd"},
@@ -67,7 +67,7 @@ var versions = []version{
 	{number: "3.6.0"},
 }
 
-// Parse reads a configuration, and returns every problem that it has.
+// Parse reads a configuration and returns all its problems.
 func Parse(data []byte) (Config, []Problem) {
 	if len(data) > MaxConfig {
 		return Config{}, []Problem{{Message: fmt.Sprintf("the configuration has %d bytes; at most %d are read", len(data), MaxConfig)}}
@@ -84,7 +84,7 @@ func Parse(data []byte) (Config, []Problem) {
 	return r.config(root), r.problems
 }
 
-// syntaxMessage names the line and column of a syntax error, both from 1.
+// syntaxMessage has the line and column of a syntax error, both counted from 1.
 func syntaxMessage(data []byte, err error) string {
 	isSyntax, offset := kjson.SyntaxErrorOffset(err)
 	if !isSyntax {
@@ -118,7 +118,7 @@ func (r *reader) config(root any) Config {
 	return c
 }
 
-// version reads the configuration's version, and what objects of that version have.
+// version reads the configuration's version and selects its fields.
 func (r *reader) version(v any) string {
 	const field = "ignition.version"
 	number := r.required(field, r.object("ignition", v)["version"])
@@ -130,7 +130,7 @@ func (r *reader) version(v any) string {
 		}
 	}
 	if number != "" {
-		r.refuse(field, fmt.Sprintf("version %q is not supported; %s to %s are", number, versions[0].number, versions[len(versions)-1].number))
+		r.refuse(field, fmt.Sprintf("version %q is not supported; use %s to %s", number, versions[0].number, versions[len(versions)-1].number))
 	}
 	return number
 }
@@ -172,7 +172,7 @@ func (r *reader) unit(field string, v any) Unit {
 	return u
 }
 
-// unique refuses what stands twice: which of the two counts would depend on who reads it.
+// unique refuses duplicates: readers differ in which one they use.
 func (r *reader) unique(c Config) {
 	paths, units := map[string]string{}, map[string]string{}
 	for _, f := range c.Files {

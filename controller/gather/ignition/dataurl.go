@@ -13,7 +13,7 @@ var (
 )
 
 // decodeDataURL reads a data URL (RFC 2397): data:[TYPE/SUBTYPE][;NAME=VALUE]...[;base64],DATA. The media type and its
-// parameters change nothing and are not checked. Errors do not quote the URL.
+// parameters have no effect and are not checked. Errors do not quote the URL.
 func decodeDataURL(s string) ([]byte, error) {
 	rest, ok := strings.CutPrefix(s, "data:")
 	if !ok {
@@ -33,7 +33,7 @@ func decodeDataURL(s string) ([]byte, error) {
 		}
 		return out, nil
 	}
-	// In a path, unlike in a query, a plus sign stands for itself.
+	// In a path, unlike in a query, a plus sign is not a blank.
 	text, err := url.PathUnescape(data)
 	if err != nil {
 		return nil, errBadDataURL
@@ -41,7 +41,7 @@ func decodeDataURL(s string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// cutAtComma is strings.Cut at the first comma that does not stand in a quoted string, as the value of a parameter may.
+// cutAtComma is strings.Cut at the first comma that is not in a quoted string. The value of a parameter may be one.
 func cutAtComma(s string) (before, after string, found bool) {
 	quoted := false
 	for i := 0; i < len(s); i++ {

@@ -62,7 +62,7 @@ func TestVersions(t *testing.T) {
 	}
 	for _, v := range []string{"2.2.0", "3.0", "3", "3.6.1", "3.7.0", "3.7.0-experimental", "4.0.0", "9.9.9", " 3.5.0"} {
 		_, problems := Parse([]byte(config(v, "")))
-		want := []Problem{{"ignition.version", fmt.Sprintf("version %q is not supported; 3.0.0 to 3.6.0 are", v)}}
+		want := []Problem{{"ignition.version", fmt.Sprintf("version %q is not supported; use 3.0.0 to 3.6.0", v)}}
 		if diff := cmp.Diff(want, problems); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", v, diff)
 		}
@@ -96,18 +96,18 @@ func TestEveryProblemIsNamedWithItsPlace(t *testing.T) {
 		{"two documents", `{} {}`, []Problem{{"", "line 1, column 4: the configuration is not JSON: invalid character '{' after top-level value"}}},
 		{"empty", ``, []Problem{{"", "line 1, column 1: the configuration is not JSON: unexpected end of JSON input"}}},
 		{"null", `null`, []Problem{{"ignition.version", "is missing"}}},
-		{"a list", `[]`, []Problem{{"", "has a list where an object is wanted"}, {"ignition.version", "is missing"}}},
+		{"a list", `[]`, []Problem{{"", "has a list where an object is required"}, {"ignition.version", "is missing"}}},
 		{"a field in another case", `{"Ignition":{"version":"3.5.0"}}`, []Problem{{"ignition.version", "is missing"}}},
 		{"a field twice", `{"ignition":{"version":"3.5.0","version":"3.2.0"}}`, []Problem{{"", `duplicate field "ignition.version"`}}},
-		{"version is a number", `{"ignition":{"version":3}}`, []Problem{{"ignition.version", "has a number where a string is wanted"}}},
+		{"version is a number", `{"ignition":{"version":3}}`, []Problem{{"ignition.version", "has a number where a string is required"}}},
 		{
 			"wrong types, all of them", config("3.2.0", `,"storage":{"files":[{"path":"/a","contents":"x"},{"path":["/b"]},3]},"systemd":{"units":{"name":"x"}}`),
 			[]Problem{
-				{"storage.files[0].contents", "has a string where an object is wanted"},
-				{"storage.files[1].path", "has a list where a string is wanted"},
-				{"storage.files[2]", "has a number where an object is wanted"},
+				{"storage.files[0].contents", "has a string where an object is required"},
+				{"storage.files[1].path", "has a list where a string is required"},
+				{"storage.files[2]", "has a number where an object is required"},
 				{"storage.files[2].path", "is missing"},
-				{"systemd.units", "has an object where a list is wanted"},
+				{"systemd.units", "has an object where a list is required"},
 			},
 		},
 		{
@@ -161,7 +161,7 @@ func TestContentsOfFiles(t *testing.T) {
 		{"gzip", Resource{Source: zipped(t, "hello"), Compression: "gzip"}, "hello", ""},
 		{"nothing", Resource{}, "", ""},
 		{"no data", Resource{Source: "data:,"}, "", ""},
-		{"the hash of the unpacked contents", Resource{Source: zipped(t, "hello"), Compression: "gzip", Hash: sha}, "hello", ""},
+		{"the hash of the uncompressed contents", Resource{Source: zipped(t, "hello"), Compression: "gzip", Hash: sha}, "hello", ""},
 		{"a hash in upper case", Resource{Source: "data:,hello", Hash: sha512of}, "hello", ""},
 		{"4 MiB", Resource{Source: zipped(t, strings.Repeat("0", MaxContents)), Compression: "gzip"}, strings.Repeat("0", MaxContents), ""},
 
@@ -174,7 +174,7 @@ func TestContentsOfFiles(t *testing.T) {
 		{"not base64", Resource{Source: "data:;base64,a"}, "", "the contents are a malformed data URL"},
 		{"escapes in base64", Resource{Source: "data:;base64,aGk%3D"}, "", "the contents are a malformed data URL"},
 		{"not gzip", Resource{Source: "data:,hunter2", Compression: "gzip"}, "", "the contents are not gzip: unexpected EOF"},
-		{"an unknown compression", Resource{Source: "data:,x", Compression: "xz"}, "", `compression "xz" is not known`},
+		{"an unknown compression", Resource{Source: "data:,x", Compression: "xz"}, "", `compression "xz" is not supported`},
 		{"a bomb", Resource{Source: zipped(t, strings.Repeat("0", MaxContents+1)), Compression: "gzip"}, "", "the contents have more than 4194304 bytes"},
 		{"too large as it is", Resource{Source: "data:," + strings.Repeat("0", MaxContents+1)}, "", "the contents have more than 4194304 bytes"},
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// reader walks the decoded JSON, and keeps what it finds wrong with its place.
+// reader walks the decoded JSON and collects problems with their paths.
 type reader struct {
 	// sections, storage and resources are the fields that the configuration's version has.
 	sections, storage, resources []string
@@ -18,7 +18,7 @@ func (r *reader) refuse(field, message string) {
 	r.problems = append(r.problems, Problem{Field: field, Message: message})
 }
 
-// object returns the fields of an object; null and nothing have none.
+// object returns the fields of an object. Null and a missing value have none.
 func (r *reader) object(field string, v any) map[string]any {
 	if o, ok := v.(map[string]any); ok || v == nil {
 		return o
@@ -43,7 +43,7 @@ func (r *reader) text(field string, v any) string {
 	return ""
 }
 
-// required is the text of a field that must not be empty.
+// required returns the text of a field that must not be empty.
 func (r *reader) required(field string, v any) string {
 	if v == nil || v == "" {
 		r.refuse(field, "is missing")
@@ -65,10 +65,10 @@ func (r *reader) wrongType(field string, v any, want string) {
 	case bool:
 		has = "a boolean"
 	}
-	r.refuse(field, "has "+has+" where "+want+" is wanted")
+	r.refuse(field, "has "+has+" where "+want+" is required")
 }
 
-// only notes the fields of an object that are not known.
+// only collects the unknown fields of an object.
 func (r *reader) only(field string, o map[string]any, known []string) {
 	for _, name := range slices.Sorted(maps.Keys(o)) {
 		if slices.Contains(known, name) {

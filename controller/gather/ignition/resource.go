@@ -12,20 +12,20 @@ import (
 	"strings"
 )
 
-// MaxContents bounds what one file may hold, in bytes, unpacked.
+// MaxContents is the largest size of a file, in bytes, uncompressed.
 const MaxContents = 4 << 20
 
-// Resource is where the contents of a file come from.
+// Resource is the source of a file's contents.
 type Resource struct {
-	// Source is a URL; empty is an empty file.
+	// Source is a URL; empty for an empty file.
 	Source string
 	// Compression is empty or "gzip".
 	Compression string
-	// Hash is empty, or sha512-<hex> or sha256-<hex> of the unpacked contents.
+	// Hash is empty, or sha512-<hex> or sha256-<hex> of the uncompressed contents.
 	Hash string
 }
 
-// Decode returns the contents. Only data URLs are read: rendered MachineConfigs hold nothing else. Errors do not quote
+// Decode returns the contents. Only data URLs are read: rendered MachineConfigs have no others. Errors do not quote
 // the source or the contents, which may be secret.
 func (r Resource) Decode() ([]byte, error) {
 	if r.Source == "" {
@@ -42,7 +42,7 @@ func (r Resource) Decode() ([]byte, error) {
 			return nil, err
 		}
 	default:
-		return nil, fmt.Errorf("compression %q is not known", r.Compression)
+		return nil, fmt.Errorf("compression %q is not supported", r.Compression)
 	}
 	if len(data) > MaxContents {
 		return nil, fmt.Errorf("the contents have more than %d bytes", MaxContents)
@@ -79,7 +79,7 @@ func gunzip(data []byte) ([]byte, error) {
 	}
 	out, err := io.ReadAll(io.LimitReader(zr, MaxContents+1))
 	if err != nil {
-		return nil, fmt.Errorf("unpacking the contents: %w", err)
+		return nil, fmt.Errorf("decompressing the contents: %w", err)
 	}
 	return out, nil
 }
