@@ -1,4 +1,4 @@
-# Everything that is built, tested and checked here. Each target prepares what it needs.
+# Builds, tests and checks everything. Each target prepares what it needs.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -7,7 +7,7 @@ SHELL := bash
 .NOTPARALLEL:
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
-# Debian packages that the build or the tests need; installed when missing and root, named otherwise.
+# Debian packages for the build and the tests. Root installs missing ones; other users get their names.
 DEBIAN_PACKAGES := docker-registry openssh-server
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -16,14 +16,14 @@ FUZZTIME ?= 30s
 # The platforms that everything must build for, as GOOS/GOARCH.
 PLATFORMS := linux/amd64 linux/arm64 windows/amd64
 
-# Pure Go throughout: one build cache for programs, tools and tests, no C compiler needed. Only `race` turns it on.
+# Pure Go: programs, tools and tests share one build cache and need no C compiler. Only `race` enables cgo.
 export CGO_ENABLED := 0
 export GOFLAGS := -buildvcs=false $(filter-out -buildvcs=%,$(GOFLAGS))
 
 STEP := hack/step
 
-# Modules of their own whose tests hold ours to the programs and libraries that we must not link. Before the lint, their
-# tests compile what both need.
+# Separate modules whose tests check ours with programs and libraries that we must not link. Their tests run before the
+# lint, because they compile the packages of both.
 TEST_MODULES := internal/consumers internal/registriesconf internal/resolvers
 
 include make/modules.mk
@@ -40,18 +40,18 @@ help: ## this list
 .PHONY: setup
 setup: $(MODULES)
 	@status=0; missing=$$($(MODULES) have --tests . ./...) || status=$$?; \
-	[ $$status -ne 3 ] || echo "make: needs $$missing (make pins: what the module proxy serves)" >&2; exit $$status
+	[ $$status -ne 3 ] || echo "make: needs $$missing (make pins shows what the module proxy serves)" >&2; exit $$status
 	@hack/packages $(DEBIAN_PACKAGES)
 
 .PHONY: build
-build: setup ## bin/wmco and bin/wmco-node for this machine
+build: setup ## bin/wmco and bin/wmco-node for this computer
 	@for program in wmco wmco-node; do \
 		$(STEP) "building bin/$$program $(VERSION)" go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/$$program ./cmd/$$program; \
 	done
 
 .PHONY: test
 test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and their consumers included
-	@# Tests of services have limits of time, which a compiler beside them can use up.
+	@# Tests of services have time limits that a compiler running at the same time can exceed.
 	@$(STEP) "compiling" go build ./...
 	@$(STEP) "compiling for Windows" env GOOS=windows GOARCH=amd64 go build ./...
 	@$(STEP) "testing" go test $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$)
@@ -81,7 +81,7 @@ lint: setup ## golangci-lint over this module and the test modules
 	done
 
 .PHONY: fmt-check
-fmt-check: setup ## every Go file is as gofmt -s writes it
+fmt-check: setup ## every Go file is formatted with gofmt -s
 	@$(STEP) "checking the format" hack/fmt-check
 
 .PHONY: generate
@@ -118,22 +118,22 @@ bench: setup ## every benchmark
 	@$(STEP) "running the benchmarks" go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
 .PHONY: demo
-# Nothing but its last part needs packages, and that asks for its own.
+# Only its last part needs packages, and installs them itself.
 demo: DEBIAN_PACKAGES :=
-demo: build ## render an example cluster into bin/demo, and bring simulated machines to it
+demo: build ## render an example cluster into bin/demo and apply it to simulated hosts
 	@$(STEP) "rendering the example cluster" hack/demo.sh
-	@$(STEP) "bringing a simulated machine to its bundle" hack/demo-machine.sh
-	@$(STEP) "bringing three machines to theirs, over SSH" hack/demo-ssh.sh
+	@$(STEP) "applying a bundle to a simulated host" hack/demo-machine.sh
+	@$(STEP) "applying bundles to three hosts over SSH" hack/demo-ssh.sh
 
 .PHONY: ci
 ci: FUZZTIME = 5s
-ci: fmt-check lint generate-check cross test fuzz ## what every change must pass
+ci: fmt-check lint generate-check cross test fuzz ## the checks that every change must pass
 	@hack/skipped
 	@echo "make: ci passed" >&2
 
 .PHONY: ci-full
 ci-full: FUZZTIME = 2m
-# How often processes are killed and machines lose their power while they apply.
+# How often a process is killed, and a host loses power, during an apply.
 ci-full: export WMCO_PROCESS_KILLS = 500
 ci-full: export WMCO_KILLS = 60
 ci-full: fmt-check lint generate-check cross test race fuzz ## ci with long fuzzing and the race detector

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# One machine, simulated in a folder: the node program brings it to its bundle, and keeps it there.
+# A host simulated in a folder: the node agent applies the bundle and repairs drift.
 set -euo pipefail
 
 clusters=golden/clusters
@@ -23,24 +23,24 @@ applied() {
 
 mkdir -p "$out"
 rm -rf "$machine"
-say 'A machine with an empty drive, in a folder. The executables are stand-ins; everything else is as on a node.'
+say 'A host with an empty drive, simulated in a folder. The executables are stand-ins; everything else is as on a node.'
 show bin/wmco-node --root "$machine" machine create --facts golden/facts/none-win-a.json
 applied
 
 say 'The second run finds nothing to do.'
 applied
 
-say 'A set of mirrors comes: a hosts.toml, and no service restarts. Another order of its mirrors: that one file.'
+say 'A new set of mirrors adds a hosts.toml and restarts no service. Another order of its mirrors changes that one file.'
 mirrors=golden/transitions/mirror-reordered
 applied --from $mirrors/before.yaml
 applied --from $mirrors/after.yaml
 
-say 'Somebody edits a file and deletes another. The node program repairs both from what it keeps, without asking anyone.'
+say 'A file is edited and another one is deleted. The node agent repairs both from its content store, without a connection.'
 printf 'maxPods: 1\r\n' >"$machine/C/k/kubelet.conf"
 rm "$machine/C/k/kubelet.exe"
 show bin/wmco-node --root "$machine" repair -o text
 
-say 'A change with which the kubelet does not come up is put back: exit status 5.'
+say 'A change is rolled back if the kubelet does not become healthy: exit status 5.'
 cat >"$machine/.machine/behaviour.json" <<'JSON'
 {"services": {"kubelet": {"needs": [{"file": "C:\\k\\kubelet.conf", "lacks": "maxPods: 64"}]}}}
 JSON
@@ -50,6 +50,6 @@ applied --from $mirrors/after.yaml --from golden/transitions/kubelet-override/se
 rm "$machine/.machine/behaviour.json"
 show bin/wmco-node --root "$machine" repair -o text
 
-say 'Cleaned up: only what is not ours stays.'
+say 'After cleanup, only unmanaged files remain.'
 show bin/wmco-node --root "$machine" cleanup -o text | tail -n 1
 show find "$machine/C" -type f

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job on the example cluster: what would its Windows nodes be, and what does a set of mirrors make of it?
+# Render the example cluster: its Windows nodes, and what a set of mirrors changes on them.
 set -euo pipefail
 
 clusters=golden/clusters
@@ -14,21 +14,21 @@ show() {
 rm -rf "$out"
 mkdir -p "$out"
 
-echo 'The example cluster: one Windows node, with what the machine says of itself.'
+echo 'The example cluster: one Windows node, with the facts that its host reports.'
 show bin/wmco render --from $clusters/common --from $clusters/aws --facts golden/facts/aws.json --node $node
 
 echo
-echo 'Every Windows machine of it, as files to read, review and keep in git.'
+echo 'Every Windows host, as files to read, review and keep in git.'
 show bin/wmco render --from $clusters/common --from $clusters/aws --facts golden/facts/aws.json --all --out "$out/aws" >"$out/aws.txt"
 show find "$out/aws/$node" -type f | sed "s|^$out/||" | sort
 show cat "$out/aws/$node/C/k/kubelet.conf"
 
 echo
-echo 'A must-gather works as it is; what it lacks is marked.'
+echo 'A must-gather can be read directly; missing values are marked.'
 show bin/wmco validate --from $clusters/mustgather
 
 echo
-echo 'Mirrors: what Windows nodes do with them, and what they cannot do.'
+echo 'Mirrors: what Windows nodes support, and what they do not.'
 show bin/wmco render --from $clusters/common --from $clusters/none --from $clusters/traits/mirrors \
 	--facts golden/facts/none.json --node win-a --out "$out/mirrors" | sed -n '/^Findings/,$p'
 for file in "$out"/mirrors/C/k/containerd/registries/*/hosts.toml; do

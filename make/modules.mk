@@ -1,8 +1,7 @@
-# What is optional is left out when the module proxy does not serve what it is built from: programs that judge our files in
-# tests, control planes, the payload. Each is said in one line, and all are counted at the end. What fails for any other
-# reason fails.
+# Optional parts are skipped if the module proxy does not serve their modules: programs that check our files in tests,
+# control planes, the payload. Each prints one line, and all are counted at the end. Any other error is a failure.
 
-# What was left out, a line each, since the first make started.
+# The file with a line for each part that was skipped since the first make started.
 export WMCO_SKIPPED := $(CURDIR)/bin/skipped
 ifeq ($(MAKELEVEL),0)
 $(shell rm -f $(WMCO_SKIPPED))
@@ -19,5 +18,5 @@ $(MODULES):
 optional-program = $(MAKE) -q $(1) 2>/dev/null || hack/optional "$(2)" $(3) tool -- $(MAKE) -s $(1)
 
 .PHONY: pins
-pins: $(MODULES) ## which pinned versions the module proxy serves, and what it lists next to those that it does not
+pins: $(MODULES) ## the pinned versions that the module proxy does not serve, with the nearest that it lists
 	@$(STEP) "asking the module proxy for every pin (four minutes; all of them: bin/pins.txt)" $(MODULES) pins bin/pins.txt

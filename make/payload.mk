@@ -1,10 +1,10 @@
-# The Windows executables that go onto nodes, each built from a pinned module below payload/ (go.mod and go.sum, no Go
-# files). docs/payload.md says what they are; what is built stays until its recipe changes.
+# The Windows executables for nodes, each built from a pinned module below payload/ (go.mod and go.sum, no Go files).
+# docs/payload.md lists them. They are built again only if their recipe changes.
 
 PAYLOAD_BUILDER := $(TOOLS)/builder
-# What PAYLOAD= is for: a part, by names of components or executables, such as PAYLOAD=kube-log-runner,cni.
+# PAYLOAD= selects components or executables, such as PAYLOAD=kube-log-runner,cni.
 PAYLOAD ?=
-# The part that is quick to build: two minutes cold.
+# The part that builds in two minutes without caches.
 SMALL_PAYLOAD := kube-log-runner,cni,wmco-node
 
 # Seen by every go test.
@@ -20,11 +20,11 @@ payload: setup $(PAYLOAD_BUILDER) ## bin/payload: the Windows executables (PAYLO
 	@$(STEP) "building the payload" $(PAYLOAD_BUILDER) build --version '$(VERSION)' --only '$(PAYLOAD)'
 
 .PHONY: payload-check
-payload-check: payload ## the payload once more, from empty caches: the same bytes? and what is newer
+payload-check: payload ## build the payload again from empty caches, compare the bytes, and list newer versions
 	@$(STEP) "comparing the payload with a second build" $(PAYLOAD_BUILDER) check --version '$(VERSION)' --only '$(PAYLOAD)'
 	@$(STEP) "looking for newer versions" $(PAYLOAD_BUILDER) newer
 
-# builder ends with 3 if all that is missing cannot be downloaded.
+# builder exits with 3 if executables are missing only because modules cannot be downloaded.
 .PHONY: payload-if-possible
 payload-if-possible: setup $(PAYLOAD_BUILDER)
 	@status=0; $(STEP) "building the small payload" $(PAYLOAD_BUILDER) build --version '$(VERSION)' --only '$(SMALL_PAYLOAD)' || status=$$?; \

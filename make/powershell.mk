@@ -1,4 +1,4 @@
-# The PowerShell that render makes, against a grammar.
+# Parses the rendered PowerShell.
 
 .PHONY: lint-powershell
 lint-powershell: ## the PowerShell of user data parses (node, npm)

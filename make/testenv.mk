@@ -1,5 +1,5 @@
-# A real control plane for the tests: etcd and kube-apiserver, each built from its own pinned module (go.mod and go.sum,
-# no Go files) and kept until that module changes. internal/testenv starts them; a test that lacks them is skipped.
+# A real control plane for the tests: etcd and kube-apiserver, each built from a pinned module (go.mod and go.sum, no Go
+# files) and built again only if that module changes. internal/testenv starts them; without them, tests are skipped.
 
 TESTENV := bin/testenv
 ETCD := $(TESTENV)/etcd
@@ -17,7 +17,7 @@ $(ETCD): tools/etcd/go.mod tools/etcd/go.sum
 		-o $(CURDIR)/$@ go.etcd.io/etcd/server/v3
 	@touch $@
 
-# The API server tells clients its version, which they read as numbers.
+# The API server reports its version to clients, which parse it as numbers.
 KUBE_VERSION = $(shell go -C tools/kube-apiserver list -m -f '{{.Version}}' k8s.io/kubernetes)
 KUBE_VERSION_PACKAGE := k8s.io/component-base/version
 $(KUBE_APISERVER): tools/kube-apiserver/go.mod tools/kube-apiserver/go.sum

@@ -1,5 +1,5 @@
-# Programs that the build and the tests use, each built from its own pinned module (go.mod and go.sum, no Go files) and
-# kept until that module changes.
+# Programs for the build and the tests, each built from a pinned module (go.mod and go.sum, no Go files) and built again
+# only if that module changes.
 
 TOOLS := bin/tools
 GOLANGCI_LINT := $(TOOLS)/golangci-lint
@@ -11,8 +11,8 @@ $(GOLANGCI_LINT): tools/lint/go.mod tools/lint/go.sum
 		-o $(CURDIR)/$@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	@touch $@
 
-# The containerd that goes onto the nodes, built for this machine: its `config dump` judges the rendered configuration. Two
-# modules that no test needs are replaced by a few lines of ours (internal/standins): they can often not be downloaded.
+# The containerd of the payload, built for this computer: its `config dump` checks the rendered configuration. Two modules
+# that no test needs often cannot be downloaded; internal/standins replaces them.
 CONTAINERD_MODULE := github.com/containerd/containerd/v2
 $(CONTAINERD): tools/containerd/go.mod tools/containerd/go.sum $(wildcard internal/standins/*/*)
 	@hack/need go

@@ -1,5 +1,5 @@
-# A Wine for the tests that run Windows programs: a Debian with Wine in a folder, kept outside the clone until hack/wine-root
-# changes. internal/winetest uses it; a test that lacks it is skipped.
+# Wine for the tests that run Windows programs: Debian with Wine in a folder outside the clone, installed again only if
+# hack/wine-root changes. internal/winetest uses it; without it, tests are skipped.
 
 WINE := bin/wine
 
@@ -10,7 +10,7 @@ export WMCO_WINE := $(CURDIR)/$(WINE)/root
 wine: setup ## bin/wine: Wine 10 for the tests of Windows programs (root)
 	@hack/wine-root $(WINE)
 
-# A machine that cannot have it still runs every other test; continuous integration must have it.
+# Without Wine, all other tests run. Continuous integration must have it.
 .PHONY: wine-if-possible
 wine-if-possible:
 	@$(MAKE) -s wine || { [ "$${CI:-}" != true ] && hack/skip "the tests of Windows programs" "no Wine: the line above says why"; }
@@ -18,5 +18,5 @@ wine-if-possible:
 test: wine-if-possible
 
 .PHONY: demo-windows
-demo-windows: build wine ## bring a Windows under Wine to its bundle, by the real wmco-node.exe (root)
-	@$(STEP) "bringing a Windows under Wine to its bundle" hack/demo-windows.sh
+demo-windows: build wine ## apply a bundle to Windows under Wine with the real wmco-node.exe (root)
+	@$(STEP) "applying a bundle to Windows under Wine" hack/demo-windows.sh

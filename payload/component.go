@@ -9,28 +9,27 @@ import (
 // Component is one pinned Go module from which executables are built: the folder payload/<name> holds a go.mod and a
 // go.sum, and no Go files.
 type Component struct {
-	// Name is the folder's, and what PAYLOAD= calls the component.
+	// Name is the name of the folder. PAYLOAD= selects the component by it.
 	Name string
-	// Module and Version are what the component pins. Both are empty in a module of ours: its version is given when it is
-	// built.
+	// Module and Version are the pinned module. Version is empty in the component Ours: the build gives it.
 	Module  string
 	Version string
-	// Variables get a value from the linker (-X), so that a program tells the version that it is.
+	// Variables are set by the linker (-X), so that a program reports its version.
 	Variables []string
-	// Debug are GODEBUG settings that the go.mod declares: what upstream's own declares, because Go reads them from the
-	// main module alone. Empty where upstream's defaults are those of our Go.
+	// Debug are the GODEBUG settings of the go.mod. They repeat those of upstream's go.mod, because Go reads them from the
+	// main module only. They are empty if upstream's defaults equal those of our Go.
 	Debug []string
 	// Executables are the programs of the component. Fields that they share with it may be empty.
 	Executables []Executable
 }
 
-// Ours is the component that is built from this module.
+// Ours is the name of the component that is built from this module.
 const Ours = "wmco-node"
 
-// OurVersion is the variable of our programs that holds their version.
+// OurVersion is the variable for the version in programs of this module.
 const OurVersion = "main.version"
 
-// Components lists every component, the longest to build first.
+// Components returns every component, the slowest to build first.
 func Components() []Component {
 	return []Component{kubernetes(), azure(), hybridOverlay(), csiProxy(), containerd(), ecr(), exporter(), shim(), cni(), ours()}
 }
@@ -38,17 +37,17 @@ func Components() []Component {
 func kubernetes() Component {
 	const version = "k8s.io/component-base/version."
 	numbers := strings.Split(strings.TrimPrefix(KubernetesVersion, "v"), ".")
-	says := "Kubernetes " + KubernetesVersion
+	printed := "Kubernetes " + KubernetesVersion
 	return Component{
 		Name: "kubernetes", Module: "k8s.io/kubernetes", Version: KubernetesVersion,
 		Variables: []string{version + "gitVersion=" + KubernetesVersion, version + "gitMajor=" + numbers[0], version + "gitMinor=" + numbers[1]},
 		Executables: []Executable{
-			{Name: Kubelet, Path: `C:\k\kubelet.exe`, Package: "k8s.io/kubernetes/cmd/kubelet", Tells: Tells{Args: []string{"--version"}, Says: says}},
-			{Name: KubeProxy, Path: `C:\k\kube-proxy.exe`, Package: "k8s.io/kubernetes/cmd/kube-proxy", Tells: Tells{Args: []string{"--version"}, Says: says}},
-			// It has no version to tell; its flags are those of the kubelet's release.
+			{Name: Kubelet, Path: `C:\k\kubelet.exe`, Package: "k8s.io/kubernetes/cmd/kubelet", VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: printed}},
+			{Name: KubeProxy, Path: `C:\k\kube-proxy.exe`, Package: "k8s.io/kubernetes/cmd/kube-proxy", VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: printed}},
+			// It reports no version; its flags are those of the kubelet's release.
 			{
 				Name: KubeLogRunner, Path: `C:\k\kube-log-runner.exe`, Package: "k8s.io/component-base/logs/kube-log-runner",
-				Module: "k8s.io/component-base", Version: StagingVersion, Tells: Tells{Args: []string{"-help"}, Says: "-log-file-age"},
+				Module: "k8s.io/component-base", Version: StagingVersion, VersionCommand: VersionCommand{Args: []string{"-help"}, Prints: "-log-file-age"},
 			},
 		},
 	}
@@ -61,7 +60,7 @@ func containerd() Component {
 		Variables: []string{module + "/version.Version=" + ContainerdVersion},
 		Executables: []Executable{{
 			Name: Containerd, Path: `C:\k\containerd\containerd.exe`, Package: module + "/cmd/containerd",
-			Tells: Tells{Args: []string{"--version"}, Says: module + " " + ContainerdVersion},
+			VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: module + " " + ContainerdVersion},
 		}},
 	}
 }
@@ -72,7 +71,7 @@ func shim() Component {
 		Variables: []string{"main.version=" + ShimVersion},
 		Executables: []Executable{{
 			Name: Shim, Path: `C:\k\containerd\containerd-shim-runhcs-v1.exe`, Package: "github.com/Microsoft/hcsshim/cmd/containerd-shim-runhcs-v1",
-			Tells: Tells{Args: []string{"--version"}, Says: ShimVersion},
+			VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: ShimVersion},
 		}},
 	}
 }
@@ -80,8 +79,8 @@ func shim() Component {
 func cni() Component {
 	const module = "github.com/containernetworking/plugins"
 	plugin := func(name, pkg string) Executable {
-		// A plugin that is asked for nothing tells about itself.
-		return Executable{Name: name, Path: `C:\k\cni\` + name + ".exe", Package: module + pkg + name, Tells: Tells{Says: "plugin " + CNIVersion}}
+		// A plugin without a command prints its version.
+		return Executable{Name: name, Path: `C:\k\cni\` + name + ".exe", Package: module + pkg + name, VersionCommand: VersionCommand{Prints: "plugin " + CNIVersion}}
 	}
 	return Component{
 		Name: "cni", Module: module, Version: CNIVersion, Debug: []string{"default=go1.24"},
@@ -97,8 +96,8 @@ func csiProxy() Component {
 		Variables: []string{"main.version=" + CSIProxyVersion},
 		Executables: []Executable{{
 			Name: CSIProxy, Path: `C:\k\csi-proxy.exe`, Package: module + "/cmd/csi-proxy",
-			// It logs its version when it starts, and ends at an address that it cannot listen on.
-			Tells: Tells{Args: []string{"--metrics-bind-address=none"}, Says: "Version: " + CSIProxyVersion},
+			// It logs its version when it starts, and exits because it cannot listen on this address.
+			VersionCommand: VersionCommand{Args: []string{"--metrics-bind-address=none"}, Prints: "Version: " + CSIProxyVersion},
 		}},
 	}
 }
@@ -111,7 +110,7 @@ func exporter() Component {
 		Variables: []string{"github.com/prometheus/common/version.Version=" + version},
 		Executables: []Executable{{
 			Name: Exporter, Path: `C:\k\windows_exporter.exe`, Package: module + "/cmd/windows_exporter",
-			Tells: Tells{Args: []string{"--version"}, Says: "windows_exporter, version " + version},
+			VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: "windows_exporter, version " + version},
 		}},
 	}
 }
@@ -123,7 +122,7 @@ func hybridOverlay() Component {
 		Variables: []string{module + "/pkg/config.Version=" + HybridOverlayVersion},
 		Executables: []Executable{{
 			Name: HybridOverlay, Path: `C:\k\hybrid-overlay-node.exe`, Package: module + "/hybrid-overlay/cmd/hybrid-overlay-node",
-			Tells: Tells{Args: []string{"--version"}, Says: HybridOverlayVersion},
+			VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: HybridOverlayVersion},
 		}},
 	}
 }
@@ -135,7 +134,7 @@ func ecr() Component {
 		Variables: []string{"main.gitVersion=" + ECRVersion},
 		Executables: []Executable{{
 			Name: ECRProvider, Path: `C:\k\ecr-credential-provider.exe`, Package: module + "/cmd/ecr-credential-provider",
-			Platforms: []bundle.Platform{bundle.PlatformAWS}, Tells: Tells{Args: []string{"--version"}, Says: ECRVersion},
+			Platforms: []bundle.Platform{bundle.PlatformAWS}, VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: ECRVersion},
 		}},
 	}
 }
@@ -147,7 +146,7 @@ func azure() Component {
 		Variables: []string{module + "/pkg/version.gitVersion=" + AzureVersion},
 		Executables: []Executable{{
 			Name: CloudManager, Path: `C:\k\azure-cloud-node-manager.exe`, Package: module + "/cmd/cloud-node-manager",
-			Platforms: []bundle.Platform{bundle.PlatformAzure}, Tells: Tells{Args: []string{"--version"}, Says: AzureVersion},
+			Platforms: []bundle.Platform{bundle.PlatformAzure}, VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: AzureVersion},
 		}},
 	}
 }
@@ -155,6 +154,6 @@ func azure() Component {
 func ours() Component {
 	return Component{
 		Name: Ours, Module: "wmco",
-		Executables: []Executable{{Name: Agent, Path: `C:\k\agent\wmco-node.exe`, Package: "wmco/cmd/wmco-node", Tells: Tells{Args: []string{"version"}}}},
+		Executables: []Executable{{Name: Agent, Path: `C:\k\agent\wmco-node.exe`, Package: "wmco/cmd/wmco-node", VersionCommand: VersionCommand{Args: []string{"version"}}}},
 	}
 }

@@ -2,9 +2,9 @@ package payload
 
 import "wmco/bundle"
 
-// Set is a payload that was built. The zero value is none: executables are then named without their contents.
+// Set is a payload that was built. The zero value is no payload: executables then have names but no digests.
 type Set struct {
-	// Source is where it was read from, for findings.
+	// Source is the folder that it was read from, for findings.
 	Source string
 	Built  []Built
 }
@@ -13,15 +13,15 @@ type Set struct {
 type Built struct {
 	Name    string
 	Version string
-	// Digest and Size (in bytes) are of the executable itself, as it lies on the node.
+	// Digest and Size (in bytes) are those of the uncompressed executable, as it is on the node.
 	Digest bundle.Digest
 	Size   int64
 }
 
-// IsZero tells that there is no payload.
+// IsZero reports whether there is no payload.
 func (s Set) IsZero() bool { return s.Source == "" && len(s.Built) == 0 }
 
-// Find returns the executable of that name.
+// Find returns the executable of that name, and whether there is one.
 func (s Set) Find(name string) (Built, bool) {
 	for _, b := range s.Built {
 		if b.Name == name {

@@ -1,5 +1,5 @@
-// Package payload is the table of the Windows executables that we ship: where each comes from, its version and its
-// path on the node. It is pure; building and reading the executables happens elsewhere.
+// Package payload is the table of the Windows executables that we ship: the module, the version and the path on the node
+// of each. It is pure: other packages build and read the executables.
 //
 //	Components (module, version) --internal/payloadbuild--> bin/payload --payload/store--> Set --render--> bundle
 package payload
@@ -30,25 +30,24 @@ const (
 type Executable struct {
 	// Name is short and stable, such as "kubelet".
 	Name string
-	// Path is where it lies on the node. The node program's is its path in references; see AgentPath.
+	// Path is its path on the node. For the node agent it is only a name in references; see AgentPath.
 	Path string
-	// Component is the name of the component that it is built in, Package the import path there.
+	// Component is the component that builds it. Package is its import path.
 	Component string
 	Package   string
-	// Module and Version are the Go module that it is built from. The version of the node program is ours.
+	// Module and Version are the Go module that it is built from. The version of the node agent is that of this build.
 	Module  string
 	Version string
-	// Platforms is empty for an executable of every platform; else they are as in Infrastructure/cluster's
-	// status.platformStatus.type.
+	// Platforms are the platforms that get it, as in status.platformStatus.type of Infrastructure/cluster. Empty means all.
 	Platforms []bundle.Platform
-	// Tells is how the program tells its version.
-	Tells Tells
+	// VersionCommand makes the program print its version.
+	VersionCommand VersionCommand
 }
 
-// Tells is how a program tells its version: started with Args, what it prints holds Says.
-type Tells struct {
-	Args []string
-	Says string
+// VersionCommand is a way to read the version of a program: started with Args, its output contains Prints.
+type VersionCommand struct {
+	Args   []string
+	Prints string
 }
 
 // The executables by name.
@@ -69,7 +68,7 @@ const (
 	Agent         = "wmco-node"
 )
 
-// Table lists every executable, by name.
+// Table returns every executable, sorted by name.
 func Table() []Executable {
 	var all []Executable
 	for _, c := range Components() {
@@ -82,7 +81,7 @@ func Table() []Executable {
 	return all
 }
 
-// Find returns the executable of that name, zero if there is none.
+// Find returns the executable of that name, or the zero value.
 func Find(name string) Executable {
 	for _, e := range Table() {
 		if e.Name == name {
@@ -92,16 +91,16 @@ func Find(name string) Executable {
 	return Executable{}
 }
 
-// Serves tells whether nodes of a platform get the executable.
+// Serves reports whether nodes of a platform get the executable.
 func (e Executable) Serves(platform bundle.Platform) bool {
 	return len(e.Platforms) == 0 || slices.Contains(e.Platforms, platform)
 }
 
-// AgentPath is where the node program of that content lies on the node. Each version has a file of its own, because
-// Windows replaces no program that runs.
+// AgentPath returns the path on the node of the node agent with that digest. Each version is a separate file, because
+// Windows cannot replace a running program.
 func AgentPath(d bundle.Digest) string { return agentPath(d.Short()) }
 
-// AgentPattern is AgentPath for documentation.
+// AgentPattern returns AgentPath with a placeholder, for documentation.
 func AgentPattern() string { return agentPath("<digest12>") }
 
 func agentPath(digest string) string {

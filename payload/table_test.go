@@ -8,7 +8,7 @@ import (
 	"wmco/bundle"
 )
 
-func TestTheNodeProgramLiesUnderItsContent(t *testing.T) {
+func TestAgentPathHasTheDigest(t *testing.T) {
 	d := bundle.Of([]byte("x"))
 	if got, want := AgentPath(d), `C:\k\agent\wmco-node-2d711642b726.exe`; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -18,8 +18,8 @@ func TestTheNodeProgramLiesUnderItsContent(t *testing.T) {
 	}
 }
 
-// TestTheKubeletFitsTheClusters: not newer than the API server, and at most three minor versions older.
-func TestTheKubeletFitsTheClusters(t *testing.T) {
+// TestKubeletVersionSkew: not newer than the API server, and at most three minor versions older.
+func TestKubeletVersionSkew(t *testing.T) {
 	kubelet := semver.MustParse(KubernetesVersion)
 	for _, c := range ClusterVersions() {
 		server := semver.MustParse(c.Kubernetes)
@@ -29,7 +29,7 @@ func TestTheKubeletFitsTheClusters(t *testing.T) {
 	}
 }
 
-func TestPathsAreOfANode(t *testing.T) {
+func TestPathsAreValidOnWindows(t *testing.T) {
 	for _, e := range Table() {
 		if err := bundle.CheckPath(e.Path); err != nil {
 			t.Errorf("%s: %v", e.Name, err)

@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -56,7 +57,7 @@ func (g *gatherer) embeddedInfrastructure(infra *configv1.Infrastructure) bool {
 func (g *gatherer) networks() {
 	var network configv1.Network
 	if g.read(render.FromClusterNetwork, place{groupConfig, "Network", "", clusterName}, &network) {
-		g.cluster.Network.Type = firstNonEmpty(network.Status.NetworkType, network.Spec.NetworkType)
+		g.cluster.Network.Type = cmp.Or(network.Status.NetworkType, network.Spec.NetworkType)
 		g.cluster.Network.ServiceNetworks = network.Spec.ServiceNetwork
 		if len(network.Spec.ServiceNetwork) == 0 {
 			g.cluster.Network.ServiceNetworks = network.Status.ServiceNetwork
@@ -196,13 +197,4 @@ func (g *gatherer) exporter() {
 	g.cluster.Exporter = render.KeyPair{
 		Certificate: g.secretValue(secret.Data, name, "tls.crt").Reveal(), Key: g.secretValue(secret.Data, name, "tls.key"),
 	}
-}
-
-func firstNonEmpty(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }

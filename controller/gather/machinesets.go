@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -46,7 +47,7 @@ func platformFacts(c *machines.Cluster, s configv1.PlatformStatus) {
 		c.Region, c.Project = s.GCP.Region, s.GCP.ProjectID
 	}
 	if s.Azure != nil {
-		c.ResourceGroup, c.NetworkResourceGroup = s.Azure.ResourceGroupName, firstNonEmpty(s.Azure.NetworkResourceGroupName, s.Azure.ResourceGroupName)
+		c.ResourceGroup, c.NetworkResourceGroup = s.Azure.ResourceGroupName, cmp.Or(s.Azure.NetworkResourceGroupName, s.Azure.ResourceGroupName)
 	}
 }
 

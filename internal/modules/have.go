@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// Selection is what of a module is needed.
+// Selection is the part of a module that is needed.
 type Selection struct {
 	// Dir is the folder of its go.mod.
 	Dir string
-	// Packages are patterns of the go command; `tool` is every tool of the go.mod.
+	// Packages are patterns of the go command. `tool` means every tool of the go.mod.
 	Packages []string
-	// Tests includes what the tests of these packages import.
+	// Tests reports whether the imports of the tests are needed too.
 	Tests bool
 	// Env is added to the environment of the go command, such as GOOS=windows.
 	Env []string
-	// Progress, if there is one, gets a line for each module that is downloaded.
+	// Progress, if not nil, gets a line for each download.
 	Progress io.Writer
 }
 
-// Have downloads what the packages import, as far as it is not in the module cache. The error is a *RefusedError if a module
-// cannot be downloaded.
+// Have downloads the modules that the packages import and that are not in the module cache. The error is a *RefusedError if a
+// module cannot be downloaded.
 func Have(ctx context.Context, s Selection) error {
 	args := []string{"go", "list", "-deps", "-f", "{{.ImportPath}}"}
 	if s.Tests {
@@ -36,8 +36,7 @@ func Have(ctx context.Context, s Selection) error {
 	return err
 }
 
-// goCommand runs the go command in a folder and returns what it prints. Its messages are in the error, or make it a
-// *RefusedError.
+// goCommand runs the go command in a folder and returns its stdout. The error has its stderr, or is a *RefusedError.
 func goCommand(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
 	return run(ctx, command{dir: dir, env: append([]string{"GOWORK=off"}, env...), args: append([]string{"go"}, args...)})
 }
@@ -48,7 +47,7 @@ type command struct {
 	progress  io.Writer
 }
 
-// downloads passes the go command's lines about downloads on, and keeps everything.
+// downloads keeps the stderr of the go command and forwards its lines about downloads.
 type downloads struct {
 	all, line []byte
 	progress  io.Writer
@@ -62,7 +61,7 @@ func (d *downloads) Write(p []byte) (int, error) {
 			continue
 		}
 		if d.progress != nil && bytes.HasPrefix(d.line, []byte("go: downloading ")) {
-			_, _ = d.progress.Write(d.line) // a lost line of progress is no failure
+			_, _ = d.progress.Write(d.line) // a lost line of progress is harmless
 		}
 		d.line = d.line[:0]
 	}

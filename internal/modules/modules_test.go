@@ -86,9 +86,9 @@ func TestPins(t *testing.T) {
 	}
 	want := strings.Join([]string{
 		"go.mod: 4 pins: 1 listed, 1 served but not listed, 2 not served",
-		"  c.io/d@v1.2.0: 403 Forbidden; listed next to it: v1.1.0, v1.3.0",
-		"  e.io/f@" + commit + ": 403 Forbidden; listed next to it: " + before + ", " + after,
-		"  g.io/h@v1.0.0: served, not listed; listed next to it: none",
+		"  c.io/d@v1.2.0: 403 Forbidden; nearest listed: v1.1.0, v1.3.0",
+		"  e.io/f@" + commit + ": 403 Forbidden; nearest listed: " + before + ", " + after,
+		"  g.io/h@v1.0.0: served, not listed; nearest listed: none",
 		"",
 	}, "\n")
 	if diff := cmp.Diff(want, out.String()); diff != "" {

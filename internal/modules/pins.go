@@ -12,14 +12,14 @@ import (
 	"strings"
 )
 
-// State is what the module proxy does with a pin.
+// State is the state of a pin at the module proxy.
 type State string
 
 // The states of a pin.
 const (
-	// Listed versions are served, and named by the proxy.
+	// Listed versions are served and listed by the proxy.
 	Listed State = "listed"
-	// Unlisted versions are served, and not named: a proxy that serves a subset may stop.
+	// Unlisted versions are served but not listed: a proxy that serves a subset may stop serving them.
 	Unlisted State = "served, not listed"
 	// NotServed versions cannot be downloaded.
 	NotServed State = "not served"
@@ -28,20 +28,20 @@ const (
 // Pin is one version of one module.
 type Pin struct{ Module, Version string }
 
-// String is how the go command writes it.
+// String returns the pin as the go command writes it.
 func (p Pin) String() string { return p.Module + "@" + p.Version }
 
-// File is a go.mod and what its packages may need.
+// File is a go.mod and its pins.
 type File struct {
-	// Path is that of the go.mod.
+	// Path is the path of the go.mod.
 	Path string
 	Pins []Pin
-	// Err is why the pins are not known: a version whose own go.mod is not served, for instance.
+	// Err is the reason why the pins are not known, such as a version whose go.mod is not served.
 	Err error
 }
 
-// ReadFiles returns every go.mod below root that git tracks, but for test data, each with its pins: the versions that are
-// selected and whose contents go.sum has a checksum of.
+// ReadFiles returns every go.mod below root that git tracks, except test data, with its pins: the selected versions whose
+// contents have a checksum in go.sum.
 func ReadFiles(ctx context.Context, root string) ([]File, error) {
 	out, err := run(ctx, command{dir: root, args: []string{"git", "ls-files", "-z", "go.mod", "*/go.mod"}})
 	if err != nil {
@@ -59,7 +59,7 @@ func ReadFiles(ctx context.Context, root string) ([]File, error) {
 	return files, nil
 }
 
-// selected is what `go list -m -json` says of a module.
+// selected is a module in the output of `go list -m -json`.
 type selected struct {
 	Path, Version string
 	Main          bool
@@ -83,7 +83,7 @@ func pins(ctx context.Context, dir string) ([]Pin, error) {
 		}
 		pin := Pin{m.Path, m.Version}
 		if m.Replace != nil {
-			// A folder takes its place, and needs no download: it has no version.
+			// A folder that replaces a module has no version and needs no download.
 			pin = Pin{m.Replace.Path, m.Replace.Version}
 		}
 		if !m.Main && checked[pin] {
@@ -93,7 +93,7 @@ func pins(ctx context.Context, dir string) ([]Pin, error) {
 	return list, nil
 }
 
-// checksums are the versions whose contents go.sum knows; lines for a go.mod alone are left out.
+// checksums returns the versions whose contents have a checksum in go.sum, without those that have one for go.mod only.
 func checksums(sums string) map[Pin]bool {
 	found := map[Pin]bool{}
 	for line := range strings.Lines(sums) {
@@ -104,7 +104,7 @@ func checksums(sums string) map[Pin]bool {
 	return found
 }
 
-// decode reads JSON values that follow each other, as the go command prints them.
+// decode yields a sequence of JSON values, as the go command prints them.
 func decode[T any](data []byte) func(yield func(T, error) bool) {
 	return func(yield func(T, error) bool) {
 		for decoder := json.NewDecoder(bytes.NewReader(data)); ; {
@@ -117,7 +117,7 @@ func decode[T any](data []byte) func(yield func(T, error) bool) {
 	}
 }
 
-// unique are the pins of all files, in order.
+// unique returns the pins of all files, sorted and without duplicates.
 func unique(files []File) []Pin {
 	var list []Pin
 	for _, f := range files {

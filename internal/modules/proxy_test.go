@@ -14,16 +14,16 @@ import (
 	"testing"
 )
 
-// proxy is a module proxy (https://go.dev/ref/mod#goproxy-protocol) that serves a subset of what it has.
+// proxy is a module proxy (https://go.dev/ref/mod#goproxy-protocol) that serves a subset of its modules.
 type proxy struct {
 	mu sync.Mutex
-	// versions are what it has; unlisted and refused take from what it lists and serves.
+	// versions are all versions; it does not list unlisted ones and does not serve refused ones.
 	versions          map[string][]string
 	unlisted, refused map[string]bool
 }
 
-// newProxy starts one that has every named MODULE@VERSION, each with one package, and lets the go command of the test use
-// it alone.
+// newProxy starts a proxy with the named MODULE@VERSION, each with one package. It is the only proxy of the test's go
+// command.
 func newProxy(t *testing.T, has ...string) *proxy {
 	t.Helper()
 	p := &proxy{versions: map[string][]string{}, unlisted: map[string]bool{}, refused: map[string]bool{}}
@@ -66,7 +66,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// archive is a module of one package (https://go.dev/ref/mod#zip-files).
+// archive returns a module with one package (https://go.dev/ref/mod#zip-files).
 func archive(name string) []byte {
 	var out bytes.Buffer
 	zw := zip.NewWriter(&out)
@@ -85,7 +85,7 @@ func archive(name string) []byte {
 	return out.Bytes()
 }
 
-// writeModule writes a module that imports the packages of others, with its go.sum, into a folder that git tracks.
+// writeModule writes a module that imports packages of other modules, with its go.sum, into a folder that git tracks.
 func writeModule(t *testing.T, requires ...string) string {
 	t.Helper()
 	dir := t.TempDir()

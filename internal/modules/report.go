@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// ErrNotServed is what ReportPins returns if a pin cannot be downloaded.
-var ErrNotServed = errors.New("some pins are not served: go get MODULE@VERSION in the folder of the go.mod")
+// ErrNotServed is the error of ReportPins if a pin cannot be downloaded.
+var ErrNotServed = errors.New("some pins are not served; fix: run go get MODULE@VERSION in the folder of the go.mod")
 
-// ReportPins says for every go.mod below root how many pins the module proxy serves and names those that it does not
-// serve or does not list. The file all gets every pin, a line each: go.mod, pin, state, separated by tabs.
+// ReportPins prints, for every go.mod below root, how many pins the module proxy serves, and those that it does not serve or
+// does not list. It writes every pin to the file all, one per line: go.mod, pin, state, separated by tabs.
 func ReportPins(ctx context.Context, root string, out io.Writer, all string) error {
 	file, err := os.Create(all)
 	if err != nil {
@@ -50,11 +50,11 @@ func (r reporter) report(ctx context.Context, root string) error {
 			if states[p] == Listed {
 				continue
 			}
-			says := string(Unlisted)
+			state := string(Unlisted)
 			if states[p] == NotServed {
-				missing, says = ErrNotServed, refused[p].Reason
+				missing, state = ErrNotServed, refused[p].Reason
 			}
-			fmt.Fprintf(r.out, "  %s: %s; listed next to it: %s\n", p, says, orNone(Nearest(ctx, p)))
+			fmt.Fprintf(r.out, "  %s: %s; nearest listed: %s\n", p, state, orNone(Nearest(ctx, p)))
 		}
 	}
 	return missing

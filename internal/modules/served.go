@@ -16,13 +16,13 @@ import (
 	"unicode"
 )
 
-// Served asks the module proxy for every pin: its lists first, then, for what they lack, the version itself.
+// Served asks the module proxy for every pin: first for the lists of versions, then for each version that is not listed.
 func Served(ctx context.Context, list []Pin) (map[Pin]State, map[Pin]*RefusedError, error) {
 	scratch, err := os.MkdirTemp("", "pins-")
 	if err != nil {
 		return nil, nil, err
 	}
-	defer os.RemoveAll(scratch) //nolint:errcheck // a rest of it disturbs nobody
+	defer os.RemoveAll(scratch) //nolint:errcheck // what remains of it is harmless
 	listed, err := listedVersions(ctx, scratch, list)
 	if err != nil {
 		return nil, nil, err
@@ -44,11 +44,11 @@ func Served(ctx context.Context, list []Pin) (map[Pin]State, map[Pin]*RefusedErr
 	return states, refused, err
 }
 
-// batch is how many modules one go command is asked about.
+// batch is the number of modules in one go command.
 const batch = 100
 
-// listedVersions are the versions that the proxy lists for each module: releases by the go command, which leaves
-// pseudo-versions out, and those of modules that are pinned to one by the proxy's list itself.
+// listedVersions returns the versions that the proxy lists for each module. The go command lists releases but no
+// pseudo-versions; for modules pinned to one, the proxy's own list is read.
 func listedVersions(ctx context.Context, dir string, list []Pin) (map[string][]string, error) {
 	var paths []string
 	pseudo := map[string]bool{}
@@ -59,7 +59,7 @@ func listedVersions(ctx context.Context, dir string, list []Pin) (map[string][]s
 	paths = slices.Compact(slices.Sorted(slices.Values(paths)))
 	listed := map[string][]string{}
 	for some := range slices.Chunk(paths, batch) {
-		// With -e a module whose list is refused is one without versions.
+		// With -e, a module whose list is refused has no versions.
 		out, err := goCommand(ctx, dir, []string{"GOFLAGS=-mod=mod"}, append([]string{"list", "-e", "-m", "-versions", "-json=Path,Versions"}, some...)...)
 		if err != nil {
 			return nil, err
@@ -84,10 +84,10 @@ func listedVersions(ctx context.Context, dir string, list []Pin) (map[string][]s
 			return listed, nil
 		}
 	}
-	return nil, errors.New("asking the module proxy: it lists no version of any module (go env GOPROXY)")
+	return nil, errors.New("asking the module proxy: it lists no version of any module; fix: check go env GOPROXY")
 }
 
-// isPseudo reports whether a version names a commit: it ends in a time of fourteen digits and twelve digits of a commit
+// isPseudo reports whether a version is a pseudo-version: it ends in a time of 14 digits and 12 digits of a commit
 // (https://go.dev/ref/mod#pseudo-versions).
 func isPseudo(version string) bool {
 	parts := strings.Split(strings.TrimSuffix(version, "+incompatible"), "-")
@@ -99,10 +99,10 @@ func isPseudo(version string) bool {
 	return len(stamp) == 14 && strings.Trim(stamp, "0123456789") == "" && len(parts[len(parts)-1]) == 12
 }
 
-// download asks for the versions themselves, with an empty module cache, and returns those that are refused.
+// download downloads versions to an empty module cache and returns those that are refused.
 func download(ctx context.Context, dir string, list []Pin) (map[Pin]*RefusedError, error) {
 	cache := filepath.Join(dir, "modules")
-	// Nothing of what comes is used, so the checksum database is not asked.
+	// The contents are not used, so the checksum database is not needed.
 	env := []string{"GOMODCACHE=" + cache, "GOFLAGS=-modcacherw", "GONOSUMDB=*"}
 	refused := map[Pin]*RefusedError{}
 	for some := range slices.Chunk(list, batch) {
@@ -110,7 +110,7 @@ func download(ctx context.Context, dir string, list []Pin) (map[Pin]*RefusedErro
 		for _, p := range some {
 			args = append(args, p.String())
 		}
-		// It fails if one of them does; which one, its output says.
+		// It fails if one of them fails; the output has the error of each.
 		out, _ := goCommand(ctx, dir, env, args...)
 		answered := 0
 		for m, err := range decode[struct{ Path, Version, Error string }](out) {
@@ -138,7 +138,7 @@ func download(ctx context.Context, dir string, list []Pin) (map[Pin]*RefusedErro
 	return refused, ctx.Err()
 }
 
-// Nearest are the listed versions next to a pin, below and above; empty where there is none.
+// Nearest returns the nearest listed versions below and above a pin. It is empty if there are none.
 func Nearest(ctx context.Context, p Pin) []string {
 	dir := os.TempDir()
 	if isPseudo(p.Version) {
@@ -154,7 +154,7 @@ func Nearest(ctx context.Context, p Pin) []string {
 	return near
 }
 
-// neighbours are the pseudo-versions before and after one. Those of one base version sort by their time.
+// neighbours returns the pseudo-versions before and after one. Those of one base version sort by time.
 func neighbours(listed []string, version string) []string {
 	base, _, _ := strings.Cut(version, "-")
 	same := slices.DeleteFunc(slices.Clone(listed), func(v string) bool { return !isPseudo(v) || !strings.HasPrefix(v, base+"-") })
@@ -163,8 +163,8 @@ func neighbours(listed []string, version string) []string {
 	return same[max(0, i-1):min(len(same), i+1)]
 }
 
-// proxyList is the list of a module as the first proxy of GOPROXY gives it, pseudo-versions included
-// (https://go.dev/ref/mod#goproxy-protocol: $base/$module/@v/list). No answer is an empty list.
+// proxyList returns the list of a module's versions from the first proxy of GOPROXY, with pseudo-versions
+// (https://go.dev/ref/mod#goproxy-protocol: $base/$module/@v/list). It is empty if the proxy does not answer.
 func proxyList(ctx context.Context, dir, module string) []string {
 	out, err := goCommand(ctx, dir, nil, "env", "GOPROXY")
 	if err != nil {
@@ -192,7 +192,7 @@ func proxyList(ctx context.Context, dir, module string) []string {
 	return strings.Fields(string(body))
 }
 
-// escape writes capital letters as proxies want them: an exclamation mark and the small letter.
+// escape replaces each upper-case letter with an exclamation mark and the lower-case letter, as the protocol requires.
 func escape(module string) string {
 	var out strings.Builder
 	for _, r := range module {

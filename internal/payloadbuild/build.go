@@ -21,9 +21,9 @@ import (
 	"wmco/payload/store"
 )
 
-// Build builds what is wanted and not there yet, writes the list and the bills of materials of everything that is current,
-// and ends with a table of components. A component that cannot be built does not stop the others. The error is an
-// ErrNotServed if all that is missing are modules that cannot be downloaded.
+// Build builds the selected executables that are not current, writes the list and the bills of materials of all that are
+// current, and prints a table of components. A component that cannot be built does not stop the others. The error is
+// ErrNotServed if the only reason is that modules cannot be downloaded.
 func Build(ctx context.Context, o Options) error {
 	all, err := o.recipes(ctx)
 	if err != nil {
@@ -40,19 +40,19 @@ func Build(ctx context.Context, o Options) error {
 	}
 	stale := slices.DeleteFunc(slices.Clone(wanted), func(r recipe) bool { _, ok := o.current(r); return ok })
 	failed := o.build(ctx, stale)
-	// What was built is kept and listed, whatever failed.
+	// The executables that were built are kept and listed even if others failed.
 	if err := errors.Join(ctx.Err(), o.finish(all)); err != nil {
 		return err
 	}
 	return o.report(wanted, failed)
 }
 
-// perBuild is how much memory, in bytes, one component may need: its linker, and the compilers beside it. Linking a
-// kubelet takes 1.5 GB.
+// perBuild is the memory that one component may need, in bytes: its linker and the compilers that run at the same time.
+// Linking a kubelet takes 1.5 GB.
 const perBuild = 3 << 30
 
-// build builds recipes, components beside each other. The executables of one follow each other, as they share packages.
-// It returns why an executable could not be built, by name.
+// build builds components in parallel, and the executables of one component in sequence, as they share packages. It returns
+// the errors by the name of the executable.
 func (o Options) build(ctx context.Context, stale []recipe) map[string]error {
 	var mu sync.Mutex
 	started, failed := 0, map[string]error{}
@@ -63,7 +63,7 @@ func (o Options) build(ctx context.Context, stale []recipe) map[string]error {
 			for _, r := range list {
 				mu.Lock()
 				started++
-				o.tell("building %s %s (%d of %d)", r.Name, r.Version, started, len(stale))
+				o.logf("building %s %s (%d of %d)", r.Name, r.Version, started, len(stale))
 				mu.Unlock()
 				err := o.prepare(ctx, r)
 				if err == nil {
@@ -82,7 +82,7 @@ func (o Options) build(ctx context.Context, stale []recipe) map[string]error {
 	return failed
 }
 
-// prepare downloads what an executable is built from and checks what the go.mod of its component must repeat.
+// prepare downloads the modules of an executable and checks the GODEBUG settings of its component's go.mod.
 func (o Options) prepare(ctx context.Context, r recipe) error {
 	if r.Component == payload.Ours {
 		return nil
@@ -111,7 +111,7 @@ func (o Options) one(ctx context.Context, r recipe) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a rest of it disturbs nobody
+	defer os.RemoveAll(dir) //nolint:errcheck // what remains of it is harmless
 	exe := filepath.Join(dir, r.Name+".exe")
 	if _, err := o.output(ctx, r.dir, r.arguments(exe)...); err != nil {
 		return fmt.Errorf("building %s: %w", r.Name, err)
@@ -124,7 +124,7 @@ func (o Options) one(ctx context.Context, r recipe) error {
 	if err != nil {
 		return err
 	}
-	o.tell("built %s in %s: %d MB, %d MB stored", r.Name, time.Since(begin).Round(time.Second), megabytes(raw.Size), megabytes(stored.Size))
+	o.logf("built %s in %s: %d MB, %d MB stored", r.Name, time.Since(begin).Round(time.Second), megabytes(raw.Size), megabytes(stored.Size))
 	return o.keep(stamp{Key: r.key, Entry: r.entry(raw, stored), Info: info.String()})
 }
 
@@ -138,7 +138,7 @@ func (r recipe) entry(raw, stored store.Blob) store.Entry {
 	return e
 }
 
-// finish lists everything that is current, and removes what is not: a list never names what nobody would build today.
+// finish lists the executables that are current and removes all others.
 func (o Options) finish(all []recipe) error {
 	list := store.List{Schema: store.Schema}
 	var stamps []stamp
@@ -158,7 +158,7 @@ func (o Options) finish(all []recipe) error {
 	if err := o.bills(stamps); err != nil {
 		return err
 	}
-	o.tell("%s: %d of %d executables, %d MB", o.payloadDir(), len(stamps), len(all), megabytes(stored(list)))
+	o.logf("%s: %d of %d executables, %d MB", o.payloadDir(), len(stamps), len(all), megabytes(stored(list)))
 	return errors.Join(o.sweep(o.payloadDir(), store.ListFile, list, store.FileOf), o.sweep(o.sbomDir(), WholeBill, list, billOf))
 }
 
@@ -170,8 +170,7 @@ func stored(l store.List) int64 {
 	return size
 }
 
-// sweep removes the files of a folder that belong to no listed executable: of another build, or left by one that was
-// interrupted.
+// sweep removes the files of a folder that belong to no listed executable: those of another build or of an interrupted one.
 func (o Options) sweep(dir, index string, l store.List, file func(name string) string) error {
 	keep := map[string]bool{index: true}
 	for _, e := range l.Executables {
@@ -185,7 +184,7 @@ func (o Options) sweep(dir, index string, l store.List, file func(name string) s
 		if keep[f.Name()] {
 			continue
 		}
-		o.tell("removing %s: it is of another build", filepath.Join(dir, f.Name()))
+		o.logf("removing %s: it belongs to another build", filepath.Join(dir, f.Name()))
 		if err := os.RemoveAll(filepath.Join(dir, f.Name())); err != nil {
 			return err
 		}
@@ -193,11 +192,11 @@ func (o Options) sweep(dir, index string, l store.List, file func(name string) s
 	return nil
 }
 
-func (o Options) tell(format string, args ...any) {
+func (o Options) logf(format string, args ...any) {
 	fmt.Fprintf(o.Progress, format+"\n", args...)
 }
 
-// available is how much memory the machine has left, in bytes; enough for one build where that cannot be known.
+// available returns the available memory in bytes. If it is not known, it returns enough for one build.
 func available() int64 {
 	file, err := os.Open("/proc/meminfo")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // small is quick to build.
 const small = payload.HostLocal
 
-// buildSmall builds one executable. The test is skipped where its modules cannot be downloaded.
+// buildSmall builds one executable. It skips the test if its modules cannot be downloaded.
 func buildSmall(t *testing.T) Options {
 	t.Helper()
 	o := testOptions(t)
@@ -48,7 +48,7 @@ func smallRecipe(t *testing.T, o Options) recipe {
 	return chosen[0]
 }
 
-func TestWhatIsBuiltIsWhatTheTableSays(t *testing.T) {
+func TestBuildMatchesTheTable(t *testing.T) {
 	o := buildSmall(t)
 	s, err := store.Open(o.payloadDir())
 	if err != nil {
@@ -214,7 +214,7 @@ func TestBadModulesAreRefused(t *testing.T) {
 	}
 }
 
-// TestRecipesChange: what a build depends on is in its key.
+// TestRecipesChange checks that the key depends on all inputs of a build.
 func TestRecipesChange(t *testing.T) {
 	o := testOptions(t)
 	o.Only = []string{small}
@@ -236,7 +236,7 @@ func TestRecipesChange(t *testing.T) {
 	}
 }
 
-func TestChoosing(t *testing.T) {
+func TestSelection(t *testing.T) {
 	o := testOptions(t)
 	all, err := o.recipes(t.Context())
 	if err != nil {
@@ -256,7 +256,7 @@ func TestChoosing(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	o.Only = []string{"kublet"}
-	if _, err := o.chosen(all); err == nil || !strings.Contains(err.Error(), `no "kublet"; there are kubernetes, kubelet`) {
+	if _, err := o.chosen(all); err == nil || !strings.Contains(err.Error(), `unknown name "kublet"; use kubernetes, kubelet`) {
 		t.Error(err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // variable names the folder of the payload in the environment.
 const variable = "WMCO_PAYLOAD"
 
-// open opens the payload that was built; the test is skipped where there is none.
+// open opens the built payload. It skips the test if there is none.
 func open(t *testing.T) *store.Store {
 	t.Helper()
 	dir := os.Getenv(variable)
@@ -45,8 +45,8 @@ func raw(t *testing.T, s *store.Store, name string) []byte {
 	return data
 }
 
-// TestBuildInformationIsTheTables reads what every executable that was built says of its build.
-func TestBuildInformationIsTheTables(t *testing.T) {
+// TestBuildInformationMatchesTheTable reads the build information of every built executable.
+func TestBuildInformationMatchesTheTable(t *testing.T) {
 	s := open(t)
 	o := testOptions(t)
 	all, err := o.recipes(t.Context())
@@ -67,17 +67,17 @@ func TestBuildInformationIsTheTables(t *testing.T) {
 	}
 }
 
-// TestExecutablesStartAndTellTheirVersion starts every executable that was built under Wine.
-func TestExecutablesStartAndTellTheirVersion(t *testing.T) {
+// TestExecutablesStartAndPrintTheirVersion starts every built executable under Wine.
+func TestExecutablesStartAndPrintTheirVersion(t *testing.T) {
 	s := open(t)
 	p := winetest.New(t)
 	for _, e := range s.Entries() {
 		t.Run(e.Name, func(t *testing.T) {
 			p.WriteFile(t, e.Path, raw(t, s, e.Name))
-			tells := payload.Find(e.Name).Tells
-			r := p.Run(t, winetest.Command{Path: e.Path, Args: tells.Args})
-			if want := cmp.Or(tells.Says, e.Version); !strings.Contains(r.Stdout+r.Stderr, want) {
-				t.Errorf("%v: it does not say %q: %+v", tells.Args, want, r)
+			command := payload.Find(e.Name).VersionCommand
+			r := p.Run(t, winetest.Command{Path: e.Path, Args: command.Args})
+			if want := cmp.Or(command.Prints, e.Version); !strings.Contains(r.Stdout+r.Stderr, want) {
+				t.Errorf("%v: it does not print %q: %+v", command.Args, want, r)
 			}
 		})
 	}

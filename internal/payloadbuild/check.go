@@ -11,22 +11,22 @@ import (
 	"wmco/payload/store"
 )
 
-// ErrDiffers says that a second build gave other bytes.
+// ErrDiffers is the error for a second build with other bytes.
 var ErrDiffers = errors.New("two builds differ")
 
-// Check verifies what was built, builds it again from empty caches in a folder below Out, and compares every byte by
-// digest.
+// Check verifies the built executables, builds them again from empty caches in a folder below Out, and compares the
+// digests.
 func Check(ctx context.Context, o Options) error {
 	first, err := o.verified(ctx)
 	if err != nil {
 		return err
 	}
-	// The underscore keeps the module cache in it out of ./...
+	// The underscore excludes the module cache in it from ./...
 	again, err := os.MkdirTemp(o.Out, "_payload-check-")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(again) //nolint:errcheck // a rest of it disturbs nobody
+	defer os.RemoveAll(again) //nolint:errcheck // what remains of it is harmless
 	second := o
 	second.Out, second.Caches = again, filepath.Join(again, "caches")
 	if err := Build(ctx, second); err != nil {
@@ -39,7 +39,7 @@ func Check(ctx context.Context, o Options) error {
 	return o.compare(first, entries)
 }
 
-// verified are the wanted executables of the folder, every byte read. That one is missing is an error.
+// verified verifies the folder and returns the selected executables. It returns an error if one is missing.
 func (o Options) verified(ctx context.Context) ([]store.Entry, error) {
 	all, err := o.recipes(ctx)
 	if err != nil {
@@ -74,7 +74,7 @@ func (o Options) compare(first, second []store.Entry) error {
 			problems = append(problems, fmt.Errorf("comparing %s: %w: %+v and %+v", e.Name, ErrDiffers, e, second[i]))
 			continue
 		}
-		o.tell("same bytes: %s %s %s", e.Raw.Digest.Short(), e.Name, e.Version)
+		o.logf("same bytes: %s %s %s", e.Raw.Digest.Short(), e.Name, e.Version)
 	}
 	return errors.Join(problems...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"go/version"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 	"wmco/payload"
 )
 
-// goMod is what `go mod edit -json` says of a go.mod.
+// goMod is the output of `go mod edit -json`.
 type goMod struct {
 	Go      string
 	Require []struct{ Path, Version string }
@@ -34,7 +35,7 @@ func (o Options) readMod(ctx context.Context, path string) (goMod, error) {
 	return m, nil
 }
 
-// debug are the settings of GODEBUG, as name=value.
+// debug returns the settings of GODEBUG as name=value.
 func (m goMod) debug() []string {
 	var list []string
 	for _, d := range m.Godebug {
@@ -43,9 +44,9 @@ func (m goMod) debug() []string {
 	return list
 }
 
-// checkDebug compares the table's GODEBUG settings of a component with those of its own go.mod: its godebug lines, and what
-// its go line stands for where that is older than ours. The go command takes GODEBUG from the main module alone
-// (https://go.dev/doc/godebug), so that ours must repeat them.
+// checkDebug compares the table's GODEBUG settings of a component with those of upstream's go.mod: its godebug lines, and the
+// defaults of its go line if that is older than ours. The go command reads GODEBUG from the main module only
+// (https://go.dev/doc/godebug), so our go.mod must repeat them.
 func (o Options) checkDebug(ctx context.Context, c payload.Component) error {
 	dir := filepath.Join(o.Root, "payload", c.Name)
 	path, err := o.output(ctx, dir, "list", "-mod=readonly", "-m", "-f", "{{.GoMod}}", c.Module)
@@ -61,12 +62,12 @@ func (o Options) checkDebug(ctx context.Context, c payload.Component) error {
 		return err
 	}
 	if want := inherited(upstream, ours); !slices.Equal(want, c.Debug) {
-		return fmt.Errorf("checking %s: its go.mod sets GODEBUG %q, the table %q", c.Name, want, c.Debug)
+		return fmt.Errorf("checking %s: its go.mod sets GODEBUG %q, but the table has %q", c.Name, want, c.Debug)
 	}
 	return nil
 }
 
-// inherited are the settings that a module with the go.mod ours must repeat.
+// inherited returns the settings of upstream that our go.mod must repeat.
 func inherited(upstream, ours goMod) []string {
 	const byRelease = "default=go"
 	want := upstream.debug()
@@ -76,7 +77,7 @@ func inherited(upstream, ours goMod) []string {
 	}
 	for i, d := range want {
 		if isDefault(d) {
-			// default=go1.24.6 and default=go1.24 are the same.
+			// default=go1.24.6 equals default=go1.24.
 			want[i] = byRelease + minorOf(strings.TrimPrefix(d, byRelease))
 		}
 	}
@@ -85,8 +86,5 @@ func inherited(upstream, ours goMod) []string {
 	return want
 }
 
-// minorOf is 1.24 of 1.24.6.
-func minorOf(release string) string {
-	parts := strings.SplitN(release, ".", 3)
-	return strings.Join(parts[:min(2, len(parts))], ".")
-}
+// minorOf returns 1.24 for 1.24.6.
+func minorOf(release string) string { return strings.TrimPrefix(version.Lang("go"+release), "go") }

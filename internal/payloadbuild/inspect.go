@@ -10,7 +10,7 @@ import (
 	"wmco/payload"
 )
 
-// inspect reads what an executable says of its own build, and holds it to the table.
+// inspect reads the build information of an executable and compares it with the table.
 func (r recipe) inspect(path string) (*debug.BuildInfo, error) {
 	info, err := buildinfo.ReadFile(path)
 	if err != nil {
@@ -18,7 +18,7 @@ func (r recipe) inspect(path string) (*debug.BuildInfo, error) {
 	}
 	for _, c := range r.claims(info) {
 		if c.have != c.want {
-			return nil, fmt.Errorf("checking %s: its %s is %q, the table says %q", r.Name, c.what, c.have, c.want)
+			return nil, fmt.Errorf("checking %s: its %s is %q, but the table has %q", r.Name, c.what, c.have, c.want)
 		}
 	}
 	return info, nil
@@ -29,7 +29,7 @@ type claim struct{ what, have, want string }
 func (r recipe) claims(info *debug.BuildInfo) []claim {
 	version := r.Version
 	if r.Component == payload.Ours {
-		version = "(devel)" // go build knows no version of the module that it is in
+		version = "(devel)" // go build does not know the version of the main module
 	}
 	claims := []claim{
 		{"package", info.Path, r.Package},
@@ -44,7 +44,7 @@ func (r recipe) claims(info *debug.BuildInfo) []claim {
 	}
 	have := strings.Split(setting(info, "DefaultGODEBUG"), ",")
 	for _, d := range r.component.Debug {
-		// default= is written as what it stands for.
+		// default= is written as the settings that it implies.
 		if !strings.HasPrefix(d, "default=") && !slices.Contains(have, d) {
 			claims = append(claims, claim{"GODEBUG", setting(info, "DefaultGODEBUG"), d})
 		}
@@ -55,7 +55,7 @@ func (r recipe) claims(info *debug.BuildInfo) []claim {
 	return claims
 }
 
-// built is the module that was really built: the one that replaces it, if any.
+// built returns the module that was built: the replacement, if there is one.
 func built(m debug.Module) debug.Module {
 	if m.Replace != nil {
 		return *m.Replace

@@ -11,14 +11,14 @@ import (
 	"wmco/payload"
 )
 
-// Newer tells, for each component, which newer versions the module proxy lists. That it lists none is told too, and is no
-// error: a proxy need not list what it serves.
+// Newer prints the newer versions of each component that the module proxy lists. No listed version is not an error: a proxy
+// may serve versions that it does not list.
 func Newer(ctx context.Context, o Options) {
 	for _, c := range payload.Components() {
 		if c.Name == payload.Ours {
 			continue
 		}
-		o.tell("%s", o.newer(ctx, c))
+		o.logf("%s", o.newer(ctx, c))
 	}
 }
 
@@ -30,22 +30,22 @@ func (o Options) newer(ctx context.Context, c payload.Component) string {
 	}
 	var listed struct{ Versions []string }
 	if err := json.Unmarshal(data, &listed); err != nil {
-		return line + "the answer of go list is not understood"
+		return line + "the output of go list is not JSON"
 	}
 	patch, latest := newest(c.Version, listed.Versions)
 	switch {
 	case patch == "" && latest == "":
 		return line + "nothing newer is listed"
 	case patch == "" || patch == latest:
-		return line + latest + " is there"
+		return line + latest + " is available"
 	case latest == "":
-		return line + patch + " is there"
+		return line + patch + " is available"
 	}
-	return line + patch + " and " + latest + " are there"
+	return line + patch + " and " + latest + " are available"
 }
 
-// newest are the newest version of the same minor version, and the newest of all; empty where there is none that is newer.
-// Versions before a release do not count.
+// newest returns the newest patch of the same minor version and the newest version of all. Each is empty if none is newer.
+// Prereleases are ignored.
 func newest(have string, listed []string) (patch, latest string) {
 	current, err := semver.NewVersion(have)
 	if err != nil {

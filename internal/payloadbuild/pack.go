@@ -15,7 +15,7 @@ import (
 	"wmco/payload/store"
 )
 
-// pack compresses a file beside it and puts the result in place. The same content gives the same bytes.
+// pack compresses a file and moves the result to its place. The same content gives the same bytes.
 func pack(from, to string) (raw, stored store.Blob, err error) {
 	in, err := os.Open(from)
 	if err != nil {
@@ -26,7 +26,7 @@ func pack(from, to string) (raw, stored store.Blob, err error) {
 	if err != nil {
 		return raw, stored, fmt.Errorf("packing: %w", err)
 	}
-	defer os.Remove(out.Name()) //nolint:errcheck // it is gone when all went well
+	defer os.Remove(out.Name()) //nolint:errcheck // after a success it does not exist
 	raw, stored, err = compress(out, in)
 	if err = errors.Join(err, out.Chmod(modeFile), out.Sync(), out.Close()); err != nil {
 		return raw, stored, fmt.Errorf("packing %q: %w", from, err)
@@ -34,8 +34,8 @@ func pack(from, to string) (raw, stored store.Blob, err error) {
 	return raw, stored, os.Rename(out.Name(), to)
 }
 
-// compress uses one thread: with several, where blocks end would be a matter of luck. It takes its time, five times as long
-// as the next quicker level for six bytes in a hundred less: it is done once, and travels to every machine.
+// compress uses one thread: with several, block boundaries would differ between runs. Its level takes five times as long as
+// the next one and saves 6%: the result is made once and sent to every host.
 func compress(w io.Writer, r io.Reader) (raw, stored store.Blob, err error) {
 	before, after := newMeter(io.Discard), newMeter(w)
 	enc, err := zstd.NewWriter(after, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithWindowSize(store.Window), zstd.WithEncoderCRC(true))

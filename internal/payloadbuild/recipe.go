@@ -18,21 +18,21 @@ import (
 	"wmco/payload"
 )
 
-// Options say where things are and what is wanted.
+// Options are the folders and the selection of a build.
 type Options struct {
-	// Root is the folder of the main module; Out is where the results go, bin in it.
+	// Root is the folder of the main module. Out is the folder of the results, bin in Root by default.
 	Root, Out string
-	// Version is that of our own executables.
+	// Version is the version of the executables of this module.
 	Version string
-	// Only are names of components and executables; empty is all of them.
+	// Only are names of components and executables. Empty means all.
 	Only []string
-	// Caches is a folder of its own for the caches of Go. Empty are the caches of the user.
+	// Caches is a folder for the caches of Go. If it is empty, those of the user are used.
 	Caches string
-	// Progress is told what is done, in lines for people.
+	// Progress gets lines about the progress, for people.
 	Progress io.Writer
 }
 
-// recipe is all that one executable is made of.
+// recipe is everything that one executable depends on.
 type recipe struct {
 	payload.Executable
 	component payload.Component
@@ -40,11 +40,11 @@ type recipe struct {
 	dir string
 	// release is that of Go, such as "go1.26.8".
 	release string
-	// key is a digest over everything that its bytes depend on.
+	// key is the digest of the recipe.
 	key string
 }
 
-// environment is what go build sees beside the machine's own: where modules come from stays the user's choice.
+// environment returns the environment of go build. GOPROXY and similar settings of the user stay.
 func (o Options) environment() []string {
 	env := append(os.Environ(), "GOOS=windows", "GOARCH=amd64", "GOAMD64=v1", "CGO_ENABLED=0", "GOFLAGS=", "GOEXPERIMENT=", "GOWORK=off", "GODEBUG=", "GOTOOLCHAIN=local", "GOFIPS140=off")
 	if o.Caches != "" {
@@ -53,7 +53,7 @@ func (o Options) environment() []string {
 	return env
 }
 
-// arguments are those of go for the executable.
+// arguments returns the arguments of go for the executable.
 func (r recipe) arguments(out string) []string {
 	flags := "-s -w -buildid="
 	for _, v := range r.component.Variables {
@@ -62,7 +62,7 @@ func (r recipe) arguments(out string) []string {
 	return []string{"build", "-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o", out, r.Package}
 }
 
-// recipes are those of the chosen executables, the longest to build first.
+// recipes returns the recipes of all executables, the slowest to build first.
 func (o Options) recipes(ctx context.Context) ([]recipe, error) {
 	release, err := o.output(ctx, o.Root, "env", "GOVERSION")
 	if err != nil {
@@ -90,14 +90,14 @@ func (o Options) recipes(ctx context.Context) ([]recipe, error) {
 	return all, nil
 }
 
-// chosen tells which recipes are wanted.
+// chosen returns the selected recipes.
 func (o Options) chosen(all []recipe) ([]recipe, error) {
 	if len(o.Only) == 0 {
 		return all, nil
 	}
 	for _, name := range o.Only {
 		if known := names(); !slices.Contains(known, name) {
-			return nil, fmt.Errorf("choosing what to build: there is no %q; there are %s", name, strings.Join(known, ", "))
+			return nil, fmt.Errorf("selecting executables: unknown name %q; use %s", name, strings.Join(known, ", "))
 		}
 	}
 	return slices.DeleteFunc(slices.Clone(all), func(r recipe) bool { return !slices.ContainsFunc(o.Only, r.called) }), nil
@@ -105,7 +105,7 @@ func (o Options) chosen(all []recipe) ([]recipe, error) {
 
 func (r recipe) called(name string) bool { return name == r.Name || name == r.Component }
 
-// names are those of components and executables.
+// names returns the names of components and executables.
 func names() []string {
 	var list []string
 	for _, c := range payload.Components() {
@@ -119,7 +119,7 @@ func names() []string {
 	return list
 }
 
-// packing names how executables are stored; another packing is another recipe.
+// packing describes how executables are compressed. It is part of the recipe.
 const packing = "zstd best 8MiB 1"
 
 func (o Options) key(ctx context.Context, r recipe) (string, error) {
@@ -143,7 +143,7 @@ func (o Options) key(ctx context.Context, r recipe) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// sources are the files of our module that go into a program.
+// sources returns the files of this module that a program is built from.
 func (o Options) sources(ctx context.Context, pkg string) ([]string, error) {
 	const format = `{{if and .Module .Module.Main}}{{$d := .Dir}}{{range .GoFiles}}{{$d}}/{{.}}` + "\n" + `{{end}}{{range .EmbedFiles}}{{$d}}/{{.}}` + "\n" + `{{end}}{{range .SFiles}}{{$d}}/{{.}}` + "\n" + `{{end}}{{end}}`
 	out, err := o.output(ctx, o.Root, "list", "-deps", "-f", format, pkg)
@@ -153,26 +153,26 @@ func (o Options) sources(ctx context.Context, pkg string) ([]string, error) {
 	return strings.Fields(string(out)), nil
 }
 
-// patience is how long an interrupted go may take to end.
+// patience is how long an interrupted go command may take to exit.
 const patience = 10 * time.Second
 
-// output runs go in a folder. What it complains of is in the error.
+// output runs go in a folder and returns its stdout. The error has its stderr.
 func (o Options) output(ctx context.Context, dir string, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = dir, o.environment()
-	// An interrupted go removes its own folders; what it started may outlive it, and is not waited for.
+	// An interrupted go removes its temporary folders. Processes that it started may live on and are not waited for.
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, patience
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("running go %s in %q: %w", args[0], dir, errors.Join(err, errors.New(reasons(complaints.String()))))
+		return nil, fmt.Errorf("running go %s in %q: %w", args[0], dir, errors.Join(err, errors.New(withoutDownloads(stderr.String()))))
 	}
 	return out, nil
 }
 
-// reasons is what go complains of, without what it tells of its progress.
-func reasons(told string) string {
-	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(told), "\n"), func(line string) bool { return strings.HasPrefix(line, "go: downloading ") })
+// withoutDownloads returns the messages of go without its lines about downloads.
+func withoutDownloads(stderr string) string {
+	lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(stderr), "\n"), func(line string) bool { return strings.HasPrefix(line, "go: downloading ") })
 	return strings.Join(lines, "\n")
 }

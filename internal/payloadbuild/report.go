@@ -11,11 +11,11 @@ import (
 	"wmco/internal/modules"
 )
 
-// ErrNotServed says that executables are missing because modules cannot be downloaded, and for no other reason.
-var ErrNotServed = errors.New("some executables are missing: the module proxy does not serve what they are built from (make pins)")
+// ErrNotServed is the error if executables are missing only because modules cannot be downloaded.
+var ErrNotServed = errors.New("some executables are missing: the module proxy does not serve their modules (make pins)")
 
-// report prints one line for each component that was asked for, and returns what is missing. failed are errors by the name
-// of the executable.
+// report prints one line for each selected component, and returns an error for the missing executables. failed are errors by
+// the name of the executable.
 func (o Options) report(wanted []recipe, failed map[string]error) error {
 	table := tabwriter.NewWriter(o.Progress, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "COMPONENT\tVERSION\tRESULT")
@@ -35,7 +35,7 @@ func (o Options) report(wanted []recipe, failed map[string]error) error {
 	return errors.Join(append(problems, table.Flush())...)
 }
 
-// result names the executables of a component that are built, and the others with the reason.
+// result lists the executables of a component that were built, and the others with the reason.
 func result(list []recipe, failed map[string]error) string {
 	var built, missing []string
 	for _, r := range list {

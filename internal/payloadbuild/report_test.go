@@ -13,7 +13,7 @@ import (
 	"wmco/payload"
 )
 
-func TestReportSaysWhatIsMissingAndWhy(t *testing.T) {
+func TestReportListsMissingExecutablesWithReasons(t *testing.T) {
 	o := testOptions(t)
 	all, err := o.recipes(t.Context())
 	if err != nil {

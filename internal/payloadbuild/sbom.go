@@ -17,14 +17,14 @@ import (
 // WholeBill is the name of the bill of materials of all executables together.
 const WholeBill = "payload.cdx.json"
 
-// billOf is the name of the bill of materials of one executable.
+// billOf returns the name of the bill of materials of one executable.
 func billOf(name string) string { return name + ".cdx.json" }
 
-// specVersion is of CycloneDX: not its newest, so that scanners read it.
+// specVersion is the version of CycloneDX. It is not the newest, so that scanners can read it.
 const specVersion = cyclonedx.SpecVersion1_6
 
-// bills writes a bill of materials for each executable, and one for all. They say what is in the executables, by their
-// own build information, and nothing about when or where: the same executables have the same bills.
+// bills writes a bill of materials for each executable and one for all. They come from the build information and have no
+// time and no place: the same executables have the same bills.
 func (o Options) bills(stamps []stamp) error {
 	whole := newBill(&cyclonedx.Component{BOMRef: "payload", Type: cyclonedx.ComponentTypeApplication, Name: "wmco payload", Version: o.Version})
 	for _, s := range stamps {
@@ -44,7 +44,7 @@ func (o Options) bills(stamps []stamp) error {
 	return whole.write(filepath.Join(o.sbomDir(), WholeBill))
 }
 
-// bill collects components once each, and who depends on them.
+// bill collects each component once, and the dependencies.
 type bill struct {
 	root       *cyclonedx.Component
 	components map[string]cyclonedx.Component
@@ -55,7 +55,7 @@ func newBill(root *cyclonedx.Component) *bill {
 	return &bill{root: root, components: map[string]cyclonedx.Component{}, depends: map[string][]string{}}
 }
 
-// add adds what the component with that reference depends on; no reference is the root.
+// add adds dependencies of the component with that reference, or of the root if it is empty.
 func (b *bill) add(ref string, components []cyclonedx.Component) {
 	if ref == "" {
 		ref = b.root.BOMRef
@@ -86,7 +86,7 @@ func (b *bill) write(path string) error {
 	return write(path, out.Bytes())
 }
 
-// program is an executable as a component.
+// program returns an executable as a component.
 func program(e store.Entry, info *debug.BuildInfo) cyclonedx.Component {
 	return cyclonedx.Component{
 		BOMRef: e.Name, Type: cyclonedx.ComponentTypeApplication, Name: e.Name, Version: e.Version,
@@ -96,7 +96,7 @@ func program(e store.Entry, info *debug.BuildInfo) cyclonedx.Component {
 	}
 }
 
-// linked is what is linked into an executable: the standard library, the main module and the others.
+// linked returns the modules of an executable: the standard library, the main module and all others.
 func linked(release string, info *debug.BuildInfo) []cyclonedx.Component {
 	release = strings.TrimPrefix(release, "go")
 	list := []cyclonedx.Component{{
@@ -113,13 +113,14 @@ func library(m debug.Module) cyclonedx.Component {
 		BOMRef: packageURL(m.Path, m.Version), Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: packageURL(m.Path, m.Version),
 	}
 	if m.Sum != "" {
-		// A digest over a list of digests, so no hash of any file.
+		// It is a digest of a list of digests, not the hash of a file.
 		c.Properties = &[]cyclonedx.Property{{Name: "go:sum", Value: m.Sum}}
 	}
 	return c
 }
 
-// packageURL is as github.com/package-url/purl-spec has it for Go: + is escaped, case is kept as the module proxy knows it.
+// packageURL returns the URL of a Go module as in github.com/package-url/purl-spec: + is escaped, upper and lower case stay as
+// in the module path.
 func packageURL(module, version string) string {
 	return "pkg:golang/" + module + "@" + strings.ReplaceAll(version, "+", "%2B")
 }

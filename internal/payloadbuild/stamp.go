@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -17,12 +18,12 @@ const (
 	modeFolder = 0o755
 )
 
-// stamp is what is kept of a finished build.
+// stamp is the record of a finished build.
 type stamp struct {
-	// Key is that of the recipe it was built by.
+	// Key is the key of the recipe.
 	Key   string      `json:"key"`
 	Entry store.Entry `json:"entry"`
-	// Info is the build information, in Go's own text form.
+	// Info is the build information in the text form of Go.
 	Info string `json:"info"`
 }
 
@@ -33,7 +34,7 @@ func (o Options) stampDir() string   { return filepath.Join(o.Out, "payload-stam
 
 func (o Options) stampFile(name string) string { return filepath.Join(o.stampDir(), name+".json") }
 
-// current returns the stamp of a recipe if it was built by it, and what it built is still there.
+// current returns the stamp of a recipe if its executable was built and is unchanged.
 func (o Options) current(r recipe) (stamp, bool) {
 	data, err := os.ReadFile(o.stampFile(r.Name))
 	if err != nil {
@@ -48,17 +49,12 @@ func (o Options) current(r recipe) (stamp, bool) {
 		return stamp{}, false
 	}
 	defer file.Close() //nolint:errcheck // only read from
-	m := newMeter(discard{})
+	m := newMeter(io.Discard)
 	if _, err := file.WriteTo(m); err != nil {
 		return stamp{}, false
 	}
 	return s, m.blob() == s.Entry.Stored
 }
-
-type discard struct{}
-
-// Write implements io.Writer.
-func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 func (o Options) keep(s stamp) error {
 	data, err := json.MarshalIndent(s, "", "  ")
@@ -76,7 +72,7 @@ func (s stamp) info() (*debug.BuildInfo, error) {
 	return info, nil
 }
 
-// write puts a file in place, unless it is there already.
+// write replaces a file, unless it has these contents already.
 func write(path string, data []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, data) {
 		return nil
@@ -88,7 +84,7 @@ func write(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temp.Name()) //nolint:errcheck // it is gone when all went well
+	defer os.Remove(temp.Name()) //nolint:errcheck // after a success it does not exist
 	_, err = temp.Write(data)
 	if err = errors.Join(err, temp.Chmod(modeFile), temp.Close()); err != nil {
 		return err

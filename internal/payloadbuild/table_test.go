@@ -44,8 +44,8 @@ func (m goMod) version(path string) string {
 	return ""
 }
 
-// TestModulesSayWhatTheTableSays: a version is in a go.mod and in the table, and nobody may change one of them alone.
-func TestModulesSayWhatTheTableSays(t *testing.T) {
+// TestModulesMatchTheTable checks that every version in the table equals the one in the go.mod.
+func TestModulesMatchTheTable(t *testing.T) {
 	o := testOptions(t)
 	folders, err := filepath.Glob(filepath.Join(root, "payload", "*", "go.mod"))
 	if err != nil {
@@ -85,7 +85,7 @@ func TestModulesSayWhatTheTableSays(t *testing.T) {
 	}
 }
 
-// TestKubernetesLibrariesAreOfOneRelease: the libraries that Kubernetes keeps in its own tree are those of its release.
+// TestKubernetesLibrariesAreOfOneRelease checks that the staging libraries have the release of Kubernetes.
 func TestKubernetesLibrariesAreOfOneRelease(t *testing.T) {
 	o := testOptions(t)
 	m := readMod(t, o, filepath.Join(o.Root, "payload", "kubernetes", "go.mod"))
@@ -102,9 +102,9 @@ func TestKubernetesLibrariesAreOfOneRelease(t *testing.T) {
 	}
 }
 
-// TestJudgesAreOfTheReleaseThatWeShip: payload/table.go says which release goes onto nodes. What judges our files in tests
-// may be another patch release of Kubernetes, as the module proxy does not serve all of them; containerd is the same.
-func TestJudgesAreOfTheReleaseThatWeShip(t *testing.T) {
+// TestConsumersHaveTheShippedRelease compares the modules that check our files in tests with payload/table.go. Kubernetes may
+// be another patch release, as the module proxy does not serve all of them. containerd must be equal.
+func TestConsumersHaveTheShippedRelease(t *testing.T) {
 	o := testOptions(t)
 	minor := payload.KubernetesVersion[:strings.LastIndex(payload.KubernetesVersion, ".")+1]
 	for _, dir := range []string{"tools/kube-apiserver", "internal/consumers"} {
@@ -154,7 +154,7 @@ func TestNamesAndPathsAreUsedOnce(t *testing.T) {
 		}
 	}
 	for _, c := range payload.Components() {
-		// A component may be called as its only executable is.
+		// A component may have the name of its only executable.
 		if other, ok := seen[c.Name]; ok && payload.Find(other).Component != c.Name {
 			t.Errorf("%s is a component, and an executable of another", c.Name)
 		}

@@ -15,24 +15,24 @@ import (
 	"wmco/bundle"
 )
 
-// ErrChanged says that a content is not the one that the list names.
+// ErrChanged is the error for contents that differ from the list.
 var ErrChanged = errors.New("is not what " + ListFile + " lists")
 
-// Window is the zstd window in bytes: what a reader needs of memory.
+// Window is the size of the zstd window in bytes. A reader needs as much memory.
 const Window = 8 << 20
 
-// Content is a stream of known bytes. Reading it to its end tells ErrChanged if it was not them, so nothing of it may be
-// used before io.EOF.
+// Content is a stream with a known digest. It ends with ErrChanged if the digest differs, so nothing of it may be used
+// before io.EOF.
 type Content struct {
 	Blob
 	io.Reader
 	close func() error
 }
 
-// Close ends the reading.
+// Close closes the stream.
 func (c *Content) Close() error { return c.close() }
 
-// Stored is the compressed executable, as the folder has it.
+// Stored returns the compressed executable, as it is in the folder.
 func (s *Store) Stored(name string) (*Content, error) {
 	e, err := s.find(name)
 	if err != nil {
@@ -45,7 +45,7 @@ func (s *Store) Stored(name string) (*Content, error) {
 	return &Content{Blob: e.Stored, Reader: checked(file, e.Stored), close: file.Close}, nil
 }
 
-// Raw is the executable itself.
+// Raw returns the uncompressed executable.
 func (s *Store) Raw(name string) (*Content, error) {
 	e, err := s.find(name)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Store) open(e Entry) (*os.File, error) {
 	return file, nil
 }
 
-// decompress reads zstd with bounded memory; a stream that grows beyond the listed size ends there.
+// decompress reads zstd with bounded memory. It stops at the listed size.
 func decompress(r io.Reader, b Blob) (*Content, error) {
 	dec, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(Window))
 	if err != nil {
@@ -93,7 +93,7 @@ func checked(r io.Reader, want Blob) *checker {
 	return &checker{from: r, want: want, hash: sha256.New()}
 }
 
-// Read implements io.Reader. In place of io.EOF it tells ErrChanged where the content is not the wanted one.
+// Read implements io.Reader. It returns ErrChanged instead of io.EOF if the content is not the wanted one.
 func (c *checker) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	_, _ = c.hash.Write(p[:n]) // hash.Hash documents that Write never returns an error

@@ -16,13 +16,13 @@ import (
 // Schema is the version of the list's format.
 const Schema = 1
 
-// MaxSize is how large an executable may be, in bytes: the largest that we ship has a sixth of it.
+// MaxSize is the largest size of an executable, in bytes. It is six times the size of the largest that we ship.
 const MaxSize = 512 << 20
 
 // ListFile is the name of the list in the folder.
 const ListFile = "payload.json"
 
-// List is what payload.json holds: every executable of the folder, by name.
+// List is the content of payload.json: every executable of the folder, sorted by name.
 type List struct {
 	Schema      int     `json:"schema"`
 	Executables []Entry `json:"executables"`
@@ -31,13 +31,13 @@ type List struct {
 // Entry is one executable.
 type Entry struct {
 	Name string `json:"name"`
-	// Path is where it lies on the node.
+	// Path is its path on the node.
 	Path string `json:"path"`
-	// Module, Version and Go are what it was built from, and by which release of Go.
+	// Module and Version are what it was built from. Go is the release of Go that built it.
 	Module  string `json:"module"`
 	Version string `json:"version"`
 	Go      string `json:"go"`
-	// Raw is the executable itself, Stored the file of the folder that holds it, compressed with zstd.
+	// Raw is the uncompressed executable. Stored is the file in the folder, compressed with zstd.
 	Raw    Blob `json:"raw"`
 	Stored Blob `json:"stored"`
 }
@@ -48,10 +48,10 @@ type Blob struct {
 	Size   int64         `json:"size"`
 }
 
-// File is the name of the file that holds the executable.
+// File returns the name of the file that holds the executable.
 func (e Entry) File() string { return FileOf(e.Name) }
 
-// FileOf is the name of the file that holds the executable of that name.
+// FileOf returns the name of the file that holds the executable of that name.
 func FileOf(name string) string { return name + ".exe.zst" }
 
 // Encode returns the only form that Decode reads: sorted by name, indented, with an end of line.
@@ -71,8 +71,8 @@ func (l List) Encode() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Decode reads what Encode wrote, byte for byte, and nothing else. What it returns names no file outside the folder and
-// no path of a node that the table does not have.
+// Decode reads the exact bytes that Encode writes and refuses anything else. The list that it returns has no file outside
+// the folder and only paths of the table.
 func Decode(data []byte) (List, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
@@ -85,7 +85,7 @@ func Decode(data []byte) (List, error) {
 		return List{}, fmt.Errorf("reading the list of executables: %w", err)
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return List{}, errors.New("reading the list of executables: something follows it")
+		return List{}, errors.New("reading the list of executables: there is data after its end")
 	}
 	again, err := l.Encode()
 	if err != nil {
@@ -112,11 +112,11 @@ func (l List) check() error {
 	return nil
 }
 
-// check holds an entry to the table: a payload of another version of ours is not what would be rendered.
+// check compares an entry with the table: a payload of another version of this program is refused.
 func (e Entry) check() error {
 	x := payload.Find(e.Name)
 	if x.Name == "" {
-		return errors.New("this wmco ships no such executable")
+		return errors.New("this version of wmco does not ship it")
 	}
 	for _, b := range []Blob{e.Raw, e.Stored} {
 		if err := b.check(); err != nil {
@@ -129,11 +129,11 @@ func (e Entry) check() error {
 	}
 	switch {
 	case e.Module != x.Module || e.Version != version || e.Version == "":
-		return fmt.Errorf("it is %s %q, this wmco ships %s %q", e.Module, e.Version, x.Module, version)
+		return fmt.Errorf("it is %s %q, but this version of wmco ships %s %q", e.Module, e.Version, x.Module, version)
 	case e.Path != path:
-		return fmt.Errorf("its path is %q, this wmco puts it at %q", e.Path, path)
+		return fmt.Errorf("its path is %q, but this version of wmco installs it at %q", e.Path, path)
 	case !strings.HasPrefix(e.Go, "go1."):
-		return fmt.Errorf("%q is no release of Go", e.Go)
+		return fmt.Errorf("%q is not a release of Go", e.Go)
 	}
 	return nil
 }
@@ -143,10 +143,10 @@ func (b Blob) check() error {
 		return err
 	}
 	if !strings.HasPrefix(string(b.Digest), "sha256:") {
-		return fmt.Errorf("%q is no digest of public content", b.Digest)
+		return fmt.Errorf("%q is not a sha256 digest", b.Digest)
 	}
 	if b.Size <= 0 || b.Size > MaxSize {
-		return fmt.Errorf("a size of %d bytes is impossible", b.Size)
+		return fmt.Errorf("a size of %d bytes is not valid", b.Size)
 	}
 	return nil
 }

@@ -1,11 +1,11 @@
-// Package store reads a folder of executables that `make payload` built, and hands out only contents that are what the
-// folder's list says. It never writes one, and never holds a whole executable in memory.
+// Package store reads a folder of executables that `make payload` built. It returns only contents that match the folder's
+// list. It never writes to the folder and never holds a whole executable in memory.
 //
 //	payload.json       every executable: digest and size, raw and stored; module, version, release of Go
 //	<name>.exe.zst     the executable, compressed
 //
 //	Open   the list and the names and sizes of the files      Verify   every byte of every file
-//	Stored, Raw   one content as a stream that ends with an error if it is not the listed one
+//	Stored, Raw   one content as a stream that ends with an error if it does not match the list
 package store
 
 import (
@@ -27,12 +27,12 @@ type Store struct {
 	list List
 }
 
-// maxList bounds how large a list may be, in bytes.
+// maxList is the largest size of a list, in bytes.
 const maxList = 1 << 20
 
 const buildAgain = "build it again: make payload"
 
-// Open reads the list, and checks that each of its files is there with its size and nothing else is. What is wrong is a
+// Open reads the list and checks that the folder has exactly its files, with their sizes. A folder that does not match is a
 // *RefusedError. Contents are checked when they are read, or by Verify.
 func Open(dir string) (*Store, error) {
 	list, err := readList(dir)
@@ -50,7 +50,7 @@ func Open(dir string) (*Store, error) {
 func readList(dir string) (List, error) {
 	file, err := os.Open(filepath.Join(dir, ListFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return List{}, errors.New("is not there: this is no folder of make payload")
+		return List{}, errors.New("is missing: make payload did not build this folder")
 	}
 	if err != nil {
 		return List{}, err
@@ -86,7 +86,7 @@ func (s *Store) files() ([]Problem, error) {
 		info, err := os.Lstat(filepath.Join(s.dir, e.File()))
 		switch {
 		case errors.Is(err, os.ErrNotExist):
-			add(e.File(), "is not there", buildAgain)
+			add(e.File(), "is missing", buildAgain)
 		case err != nil:
 			return nil, fmt.Errorf("reading payload %q: %w", s.dir, err)
 		case !info.Mode().IsRegular():
@@ -98,10 +98,10 @@ func (s *Store) files() ([]Problem, error) {
 	return problems, nil
 }
 
-// Entries are the executables by name.
+// Entries returns the executables, sorted by name.
 func (s *Store) Entries() []Entry { return slices.Clone(s.list.Executables) }
 
-// Set is the payload as render takes it.
+// Set returns the payload as an input of render.
 func (s *Store) Set() payload.Set {
 	set := payload.Set{Source: s.dir}
 	for _, e := range s.list.Executables {
@@ -110,7 +110,7 @@ func (s *Store) Set() payload.Set {
 	return set
 }
 
-// ErrUnknown says that the folder has no executable of that name.
+// ErrUnknown is the error for a name that the folder does not have.
 var ErrUnknown = errors.New("no such executable")
 
 func (s *Store) find(name string) (Entry, error) {
@@ -121,7 +121,7 @@ func (s *Store) find(name string) (Entry, error) {
 	return s.list.Executables[i], nil
 }
 
-// Verify reads every executable to its end. What is wrong, with all of them, is a *RefusedError.
+// Verify reads every executable to its end. A *RefusedError has the problems of all of them.
 func (s *Store) Verify(ctx context.Context) error {
 	var problems []Problem
 	for _, e := range s.list.Executables {
@@ -135,7 +135,7 @@ func (s *Store) Verify(ctx context.Context) error {
 	return refused(s.dir, problems)
 }
 
-// verify reads the stored bytes once: the raw content is what they decompress to.
+// verify reads the stored bytes once and checks both them and the raw content.
 func (s *Store) verify(e Entry) error {
 	c, err := s.open(e)
 	if err != nil {
@@ -151,12 +151,13 @@ func (s *Store) verify(e Entry) error {
 	if _, err := io.Copy(io.Discard, raw); err != nil {
 		return err
 	}
-	// What may follow the last frame.
+	// There may be data after the last frame.
 	_, err = io.Copy(io.Discard, stored)
 	return err
 }
 
-// Read opens a folder, verifies every byte of it and returns it as render takes it. What is wrong is a *RefusedError.
+// Read opens a folder, verifies every byte and returns it as an input of render. A folder that does not match its list is a
+// *RefusedError.
 func Read(ctx context.Context, dir string) (payload.Set, error) {
 	s, err := Open(dir)
 	if err != nil {
@@ -168,13 +169,13 @@ func Read(ctx context.Context, dir string) (payload.Set, error) {
 	return s.Set(), nil
 }
 
-// RefusedError says that a folder is not the payload that its list describes.
+// RefusedError is the error for a folder that does not match its list.
 type RefusedError struct {
 	Dir      string
 	Problems []Problem
 }
 
-// Problem is one thing that is wrong, and what to do.
+// Problem is one difference from the list and how to fix it.
 type Problem struct{ Path, Message, Fix string }
 
 func refused(dir string, problems []Problem) error {

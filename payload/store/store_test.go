@@ -16,7 +16,7 @@ import (
 	"wmco/payload"
 )
 
-// contents are large enough for several blocks of zstd.
+// contents have several blocks of zstd.
 var contents = map[string][]byte{
 	payload.Kubelet: bytes.Repeat([]byte("kubelet 0123456789 "), 50_000),
 	payload.Agent:   bytes.Repeat([]byte("wmco-node "), 7),
@@ -44,7 +44,7 @@ func entry(t testing.TB, name string) (Entry, []byte) {
 	return e, stored
 }
 
-// folder is a good payload of two executables.
+// folder writes a valid payload of two executables.
 func folder(t testing.TB) (string, List) {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func write(t testing.TB, path string, data []byte) {
 	}
 }
 
-func TestContentsAreHandedOutAsTheyAre(t *testing.T) {
+func TestContentsAreReturnedUnchanged(t *testing.T) {
 	dir, list := folder(t)
 	s, err := Open(dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func TestContentsAreHandedOutAsTheyAre(t *testing.T) {
 		}
 	}
 	if _, err := s.Raw("kube-proxy"); !errors.Is(err, ErrUnknown) {
-		t.Errorf("an executable that is not there: %v", err)
+		t.Errorf("an executable that does not exist: %v", err)
 	}
 	set, err := Read(t.Context(), dir)
 	if err != nil {
@@ -166,7 +166,7 @@ func refuses(t *testing.T, dir string, e Entry, what string) {
 	}
 }
 
-func TestFoldersThatAreNotThePayloadAreRefused(t *testing.T) {
+func TestFoldersThatDifferFromTheListAreRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		change func(t *testing.T, dir string, list List)
 		want   []string
@@ -175,18 +175,18 @@ func TestFoldersThatAreNotThePayloadAreRefused(t *testing.T) {
 			func(t *testing.T, dir string, _ List) {
 				remove(t, dir, ListFile, "kubelet.exe.zst", "wmco-node.exe.zst")
 			},
-			[]string{"payload.json: is not there"},
+			[]string{"payload.json: is missing"},
 		},
 		"a missing file": {
 			func(t *testing.T, dir string, _ List) { remove(t, dir, "kubelet.exe.zst") },
-			[]string{"kubelet.exe.zst: is not there; build it again: make payload"},
+			[]string{"kubelet.exe.zst: is missing; build it again: make payload"},
 		},
 		"a missing and a foreign file": {
 			func(t *testing.T, dir string, _ List) {
 				remove(t, dir, "wmco-node.exe.zst")
 				write(t, filepath.Join(dir, "setup.exe"), nil)
 			},
-			[]string{"setup.exe: is not in payload.json", "wmco-node.exe.zst: is not there"},
+			[]string{"setup.exe: is not in payload.json", "wmco-node.exe.zst: is missing"},
 		},
 		"a folder in place of a file": {
 			func(t *testing.T, dir string, _ List) {
@@ -226,7 +226,7 @@ func TestFoldersThatAreNotThePayloadAreRefused(t *testing.T) {
 				data := strings.Replace(string(encode(t, list)), payload.KubernetesVersion, "v1.35.0", 1)
 				write(t, filepath.Join(dir, ListFile), []byte(data))
 			},
-			[]string{`payload.json: checking "kubelet": it is k8s.io/kubernetes "v1.35.0", this wmco ships k8s.io/kubernetes "v1.36.3"`},
+			[]string{`payload.json: checking "kubelet": it is k8s.io/kubernetes "v1.35.0", but this version of wmco ships k8s.io/kubernetes "v1.36.3"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func remove(t *testing.T, dir string, names ...string) {
 	}
 }
 
-func TestListsThatNobodyWroteAreRefused(t *testing.T) {
+func TestListsInAnotherFormAreRefused(t *testing.T) {
 	_, list := folder(t)
 	good := string(encode(t, list))
 	if _, err := Decode([]byte(good)); err != nil {
@@ -292,7 +292,7 @@ func TestListsThatNobodyWroteAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzDecode: what is read is what would be written again, and every name and path is the table's.
+// FuzzDecode checks that a list encodes to the bytes that it was read from, with names and paths of the table only.
 func FuzzDecode(f *testing.F) {
 	_, list := folder(f)
 	f.Add(encode(f, list))

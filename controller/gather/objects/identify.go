@@ -1,6 +1,7 @@
 package objects
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strings"
@@ -32,25 +33,15 @@ type flaw struct{ field, message, fix string }
 // Without either, it is not a Kubernetes object and has no flaw.
 func identify(object map[string]any, inherited typeMeta) (p parsed, bad *flaw) {
 	kind, bad := textAt(object, "kind", "kind")
-	if p.Kind = firstText(kind, inherited.kind); bad != nil || p.Kind == "" {
+	if p.Kind = cmp.Or(kind, inherited.kind); bad != nil || p.Kind == "" {
 		return p, bad
 	}
 	version, bad := textAt(object, "apiVersion", "apiVersion")
-	p.Group, p.Version = splitVersion(firstText(version, inherited.apiVersion))
+	p.Group, p.Version = splitVersion(cmp.Or(version, inherited.apiVersion))
 	if bad == nil && p.Version == "" {
 		bad = &flaw{"apiVersion", "has no apiVersion", "add the apiVersion of the object in the cluster"}
 	}
-	return p, firstFlaw(bad, p.identifyMetadata(object))
-}
-
-// firstFlaw returns the first flaw that is not nil.
-func firstFlaw(flaws ...*flaw) *flaw {
-	for _, bad := range flaws {
-		if bad != nil {
-			return bad
-		}
-	}
-	return nil
+	return p, cmp.Or(bad, p.identifyMetadata(object))
 }
 
 // identifyMetadata reads the fields of metadata, as many as it can.
@@ -68,7 +59,7 @@ func (p *parsed) identifyMetadata(object map[string]any) *flaw {
 		flaws[4] = &flaw{"metadata.name", "has no metadata.name", "add the name of the object, or remove it from the inputs"}
 	}
 	flaws[5] = p.identifyLabels(metadata)
-	return firstFlaw(flaws[:]...)
+	return cmp.Or(flaws[:]...)
 }
 
 func (p *parsed) identifyLabels(metadata map[string]any) *flaw {
@@ -121,13 +112,6 @@ func typeName(value any) string {
 		return "text"
 	}
 	return "a number"
-}
-
-func firstText(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // encode sets the JSON, including a kind and apiVersion that come from the list.

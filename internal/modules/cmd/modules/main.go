@@ -1,10 +1,10 @@
-// Command modules says which pinned modules the module proxy serves; the Makefile calls it.
+// Command modules reports which pinned modules the module proxy serves. The Makefile calls it.
 //
-//	modules have [--tests] DIR PACKAGE...   downloads what the packages import
-//	modules pins FILE                       which pins of every go.mod below this folder are served; all of them to FILE
+//	modules have [--tests] DIR PACKAGE...   downloads the modules that the packages import
+//	modules pins FILE                       prints the pins that are not served or listed; writes all pins to FILE
 //
-// Exit status of have: 0 everything is there, 3 a module cannot be downloaded (one line on stdout says which), 1 anything
-// else. Exit status of pins: 0 everything is served, 1 something is not.
+// Exit status of have: 0 all available, 3 a module cannot be downloaded (stdout has its name and the reason), 1 any other
+// error. Exit status of pins: 0 all are served, 1 some are not.
 package main
 
 import (
@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string) error {
 		return errors.New(usage)
 	}
 	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
-	tests := flags.Bool("tests", false, "what the tests import, too")
+	tests := flags.Bool("tests", false, "include the imports of the tests")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
-// Command builder builds, checks and compares the Windows executables that we ship; the Makefile calls it.
+// Command builder builds, checks and compares the Windows executables that we ship. The Makefile calls it.
 //
-// Exit status: 0 everything was done, 3 executables are missing because modules cannot be downloaded, 1 anything else.
+// Exit status: 0 done, 3 executables are missing because modules cannot be downloaded, 1 any other error.
 package main
 
 import (
@@ -43,10 +43,10 @@ func run(ctx context.Context, args []string) error {
 	}
 	o := payloadbuild.Options{Root: root, Progress: os.Stderr}
 	flags := flag.NewFlagSet("builder", flag.ContinueOnError)
-	flags.StringVar(&o.Version, "version", "devel", "version of our own executables")
+	flags.StringVar(&o.Version, "version", "devel", "version of the executables of this module")
 	flags.StringVar(&o.Out, "out", filepath.Join(root, "bin"), "folder of the results")
-	flags.StringVar(&o.Caches, "caches", "", "folder for caches of Go of its own; those of the user without")
-	only := flags.String("only", "", "executables or components, separated by commas; all without")
+	flags.StringVar(&o.Caches, "caches", "", "folder for the caches of Go (default: those of the user)")
+	only := flags.String("only", "", "executables or components, separated by commas (default: all)")
 	if err := flags.Parse(args[1:]); err != nil {
 		return err
 	}
