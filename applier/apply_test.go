@@ -9,6 +9,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/hosttest/bundletest"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -26,7 +27,7 @@ func TestApplyConfiguresAnEmptyHost(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"containerd", "kubelet"} {
-		if s := seen.Services[name]; s.Status != applier.ServiceRunning {
+		if s := seen.Services[name]; s.Status != plan.ServiceRunning {
 			t.Errorf("service %s is %s", name, s.Status)
 		}
 	}
@@ -82,14 +83,14 @@ var drift = []struct {
 		m.Discard(`C:\k\containerd\registries`)
 		m.Place(`C:\k\containerd\registries`, bundle.AccessUsers, "z")
 	}, nil},
-	{"users can read a secret", func(m *machine) { m.SetAccess(`C:\k\bootstrap-kubeconfig`, applier.AccessOther) }, nil},
+	{"users can read a secret", func(m *machine) { m.SetAccess(`C:\k\bootstrap-kubeconfig`, plan.AccessOther) }, nil},
 	{"an exclusive folder has another file", func(m *machine) {
 		m.Place(`C:\k\containerd\registries\evil.io\hosts.toml`, bundle.AccessUsers, "server = \"https://evil.io\"\n")
 	}, nil},
 	{"a program was replaced", func(m *machine) { m.Place(`C:\k\kubelet.exe`, bundle.AccessUsers, "another") }, []string{"kubelet"}},
 	{"a variable has another value", func(m *machine) {
 		m.edit(func(s *simulation.State) {
-			s.Put(applier.Setting{Kind: bundle.KindVariable, Name: "NO_PROXY", Value: "x", Present: true})
+			s.Put(plan.Setting{Kind: bundle.KindVariable, Name: "NO_PROXY", Value: "x", Present: true})
 		})
 	}, nil},
 	{"a CA is missing", func(m *machine) {
@@ -98,10 +99,10 @@ var drift = []struct {
 		})
 	}, nil},
 	{"a service is stopped", func(m *machine) {
-		editService(m, "kubelet", func(s *simulation.Service) { s.Status, s.Processes = applier.ServiceStopped, nil })
+		editService(m, "kubelet", func(s *simulation.Service) { s.Status, s.Processes = plan.ServiceStopped, nil })
 	}, []string{"kubelet"}},
 	{"a service is disabled", func(m *machine) {
-		editService(m, "kubelet", func(s *simulation.Service) { s.Start = applier.StartDisabled })
+		editService(m, "kubelet", func(s *simulation.Service) { s.Start = plan.StartDisabled })
 	}, nil},
 	{"a service has other arguments", func(m *machine) { editService(m, "kubelet", func(s *simulation.Service) { s.CommandLine += " --v=9" }) }, []string{"kubelet"}},
 	{"a service is missing", func(m *machine) {
@@ -152,7 +153,7 @@ func TestDriftIsRepairedFromKeptContents(t *testing.T) {
 func (m *machine) started() []string {
 	var names []string
 	for _, e := range m.events {
-		if e.Event == applier.EventAction && e.Action.Verb == applier.VerbStart {
+		if e.Event == applier.EventAction && e.Action.Verb == plan.VerbStart {
 			names = append(names, string(e.Action.Entry)[len("service "):])
 		}
 	}
@@ -214,7 +215,7 @@ func TestAChangeTouchesOnlyWhatDiffers(t *testing.T) {
 				t.Errorf("still differs: %+v", o.Actions)
 			}
 			for _, e := range m.events {
-				if e.Event == applier.EventAction && e.Action.Verb == applier.VerbStop && countStops(m, e.Action.Entry) > 1 {
+				if e.Event == applier.EventAction && e.Action.Verb == plan.VerbStop && countStops(m, e.Action.Entry) > 1 {
 					t.Errorf("%s stopped more than once", e.Action.Entry)
 				}
 			}
@@ -225,7 +226,7 @@ func TestAChangeTouchesOnlyWhatDiffers(t *testing.T) {
 func countStops(m *machine, id bundle.EntryID) int {
 	n := 0
 	for _, e := range m.events {
-		if e.Event == applier.EventAction && e.Action.Verb == applier.VerbStop && e.Action.Entry == id {
+		if e.Event == applier.EventAction && e.Action.Verb == plan.VerbStop && e.Action.Entry == id {
 			n++
 		}
 	}

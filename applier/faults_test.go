@@ -15,14 +15,15 @@ import (
 	"wmco/applier"
 	"wmco/applier/hosttest/bundletest"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
 
 const (
-	ledgerPath  = applier.StateFolder + `\ledger.json`
-	journalPath = applier.StateFolder + `\journal.json`
-	cachePath   = applier.StateFolder + `\cache.json`
+	ledgerPath  = plan.StateFolder + `\ledger.json`
+	journalPath = plan.StateFolder + `\journal.json`
+	cachePath   = plan.StateFolder + `\cache.json`
 )
 
 // TestHostFaults lets something go wrong that ends by itself: the machine is then as it was, or the bundle is there;
@@ -36,7 +37,7 @@ func TestHostFaults(t *testing.T) {
 		names string // in the error
 	}{
 		{"the disk is full", func(s *simulation.Script) { s.Full = []string{`C:\k`} }, "disk full"},
-		{"no space for contents", func(s *simulation.Script) { s.Full = []string{applier.StateFolder} }, "disk full"},
+		{"no space for contents", func(s *simulation.Script) { s.Full = []string{plan.StateFolder} }, "disk full"},
 		{"access is denied", func(s *simulation.Script) { s.Denied = []string{`C:\k\kubelet.conf`} }, `C:\k\kubelet.conf`},
 		{"a file is locked", func(s *simulation.Script) { s.Locked = []string{`C:\k\containerd\containerd_conf.toml`} }, "locked"},
 		{"a service hangs in its start", func(s *simulation.Script) {
@@ -291,7 +292,7 @@ func TestCleanupKeepsUnmanagedEntries(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(), newNode()
 	m.edit(func(s *simulation.State) {
-		s.Put(applier.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of([]byte("first CA"))), Value: "first CA", Present: true})
+		s.Put(plan.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of([]byte("first CA"))), Value: "first CA", Present: true})
 	})
 	m.Place(`C:\k\foreign.txt`, bundle.AccessUsers, "not ours")
 	want := m.place()
@@ -304,7 +305,7 @@ func TestCleanupKeepsUnmanagedEntries(t *testing.T) {
 	}
 	got := m.Snapshot()
 	for path, f := range got.Files {
-		if f.Kind == applier.FileRegular && !strings.HasSuffix(path, "foreign.txt") && path != applier.LockFile {
+		if f.Kind == plan.FileRegular && !strings.HasSuffix(path, "foreign.txt") && path != plan.LockFile {
 			t.Errorf("%s stays", path)
 		}
 	}
@@ -331,7 +332,7 @@ func TestCleanupKeepsUnmanagedEntries(t *testing.T) {
 // withoutFolders drops folders that are only in one.
 func withoutFolders(s, like simulation.Snapshot) simulation.Snapshot {
 	for path, f := range s.Files {
-		if _, ok := like.Files[path]; !ok && f.Kind == applier.FileDirectory {
+		if _, ok := like.Files[path]; !ok && f.Kind == plan.FileDirectory {
 			delete(s.Files, path)
 		}
 	}
@@ -414,7 +415,7 @@ func TestChangesThatNeedARebootWaitForIt(t *testing.T) {
 	}
 	m.boot()
 	m.mustApply(t, n)
-	if s := m.Snapshot(); s.HostName != "win-new" || s.Services["kubelet"].Status != applier.ServiceRunning {
+	if s := m.Snapshot(); s.HostName != "win-new" || s.Services["kubelet"].Status != plan.ServiceRunning {
 		t.Errorf("%+v", s)
 	}
 	if o := m.observe(t, n); !o.InSync || len(o.RebootPending) > 0 {
@@ -459,7 +460,7 @@ func TestARunDoesNotWaitForARebootThatIsNotNeeded(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	for _, name := range []string{"containerd", "kubelet"} {
-		if s := m.Snapshot().Services[name]; s.Status != applier.ServiceRunning {
+		if s := m.Snapshot().Services[name]; s.Status != plan.ServiceRunning {
 			t.Errorf("service %s is %s", name, s.Status)
 		}
 	}
@@ -482,7 +483,7 @@ func TestRepairWithoutTheStateFolder(t *testing.T) {
 	m, n := newMachine(), newNode()
 	m.mustApply(t, n)
 	for path := range m.Snapshot().Files {
-		if strings.HasPrefix(path, applier.StateFolder+`\contents`) {
+		if strings.HasPrefix(path, plan.StateFolder+`\contents`) {
 			m.Discard(path)
 		}
 	}

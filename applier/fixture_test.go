@@ -13,6 +13,7 @@ import (
 	"wmco/applier/hosttest"
 	"wmco/applier/hosttest/bundletest"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -22,7 +23,7 @@ type node = bundletest.Node
 func newNode() node { return bundletest.New() }
 
 // reader reads the node as it is sent to a host that lacks contents.
-func reader(t testing.TB, n node, missing []applier.Missing) *archive.Reader {
+func reader(t testing.TB, n node, missing []plan.Missing) *archive.Reader {
 	t.Helper()
 	r, err := archive.NewReader(bytes.NewReader(n.Archive(t, missing)))
 	if err != nil {

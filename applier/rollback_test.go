@@ -10,6 +10,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/hosttest"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -77,9 +78,9 @@ func TestAHostOfTheExistingOperatorIsRolledBack(t *testing.T) {
 	m.edit(func(s *simulation.State) {
 		s.Script.Services = map[string]simulation.Behaviour{"kubelet": {Needs: lacksBad}}
 	})
-	m.Place(`C:\k\kubelet.conf`, applier.AccessOther, "theirs")
-	m.Place(`C:\k\kubelet.exe`, applier.AccessOther, "their kubelet")
-	theirs := applier.ServiceConfig{Name: "kubelet", Description: "theirs", Start: bundle.StartAuto, CommandLine: `C:\k\kubelet.exe --theirs`}
+	m.Place(`C:\k\kubelet.conf`, plan.AccessOther, "theirs")
+	m.Place(`C:\k\kubelet.exe`, plan.AccessOther, "their kubelet")
+	theirs := plan.ServiceConfig{Name: "kubelet", Description: "theirs", Start: bundle.StartAuto, CommandLine: `C:\k\kubelet.exe --theirs`}
 	if err := errors.Join(m.PutService(t.Context(), theirs), m.StartService(t.Context(), "kubelet")); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +93,7 @@ func TestAHostOfTheExistingOperatorIsRolledBack(t *testing.T) {
 	}
 	// Without the fault, its entries become managed.
 	m.mustApply(t, n)
-	if s := m.Snapshot().Services["kubelet"]; s.Description != "OpenShift managed kubelet" || s.Status != applier.ServiceRunning {
+	if s := m.Snapshot().Services["kubelet"]; s.Description != "OpenShift managed kubelet" || s.Status != plan.ServiceRunning {
 		t.Errorf("%+v", s)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest"
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/internal/golden"
@@ -142,7 +143,7 @@ func (h *host) engine(emit func(applier.Event)) *applier.Engine {
 	return &applier.Engine{Host: h.Memory, Clock: h.clock, Program: "golden", Owner: "the goldens", Emit: emit}
 }
 
-func reader(t testing.TB, s shipment, missing []applier.Missing) *archive.Reader {
+func reader(t testing.TB, s shipment, missing []plan.Missing) *archive.Reader {
 	t.Helper()
 	s.Missing = map[bundle.Digest][]int{}
 	for _, x := range missing {

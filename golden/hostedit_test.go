@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/internal/golden"
 )
@@ -121,13 +121,13 @@ func (e edit) change(t testing.TB, s *simulation.State) {
 	case e.Stop != "":
 		halt(s, e.Stop, "")
 	case e.Disable != "":
-		halt(s, e.Disable, applier.StartDisabled)
+		halt(s, e.Disable, plan.StartDisabled)
 	case e.Delete != "":
 		delete(s.Services, simulation.Key(e.Delete))
 	case e.Service != nil:
 		e.Service.put(s)
 	case e.Set != nil:
-		s.Put(applier.Setting{Kind: e.Set.Kind, Name: e.Set.Name, Value: e.Set.Value, Present: true})
+		s.Put(plan.Setting{Kind: e.Set.Kind, Name: e.Set.Name, Value: e.Set.Value, Present: true})
 	case e.Unset != nil:
 		delete(s.Settings, simulation.SettingKey(e.Unset.Kind, e.Unset.Name))
 	case e.TrustCA != "":
@@ -187,7 +187,7 @@ func (h *host) rewrite(t testing.TB, path string, change func(string) string) {
 // halt stops a service and gives it a start type, if there is one.
 func halt(s *simulation.State, name string, start bundle.StartType) {
 	x := s.Services[simulation.Key(name)]
-	x.Status, x.Processes = applier.ServiceStopped, nil
+	x.Status, x.Processes = plan.ServiceStopped, nil
 	if start != "" {
 		x.Start = start
 	}
@@ -197,7 +197,7 @@ func halt(s *simulation.State, name string, start bundle.StartType) {
 func (c service) put(s *simulation.State) {
 	x, ok := s.Services[simulation.Key(c.Name)]
 	if !ok {
-		x.Name, x.Start, x.Status, x.Boot = c.Name, bundle.StartAuto, applier.ServiceStopped, s.Boot
+		x.Name, x.Start, x.Status, x.Boot = c.Name, bundle.StartAuto, plan.ServiceStopped, s.Boot
 	}
 	if c.CommandLine != "" {
 		x.CommandLine = c.CommandLine
@@ -218,5 +218,5 @@ func (c service) put(s *simulation.State) {
 }
 
 func trust(s *simulation.State, der []byte) {
-	s.Put(applier.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of(der)), Value: string(der), Present: true})
+	s.Put(plan.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of(der)), Value: string(der), Present: true})
 }

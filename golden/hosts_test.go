@@ -10,6 +10,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/internal/golden"
 	"wmco/payload"
@@ -76,14 +77,14 @@ func (h *host) after(t *testing.T, before seenHost, o applier.Observation) strin
 // applyPlan applies the bundle with the contents that observe lists as missing, and compares what is done with the plan.
 func (h *host) applyPlan(t *testing.T, o applier.Observation) applier.Outcome {
 	t.Helper()
-	var done []applier.Action
+	var done []plan.Action
 	outcome, err := h.engine(func(e applier.Event) {
 		if e.Event == applier.EventAction {
 			done = append(done, *e.Action)
 		}
 	}).Apply(t.Context(), reader(t, h.wanted, o.Missing), applier.Options{})
 	must(t, err)
-	if diff := cmp.Diff(o.Actions, append([]applier.Action{}, done...)); diff != "" {
+	if diff := cmp.Diff(o.Actions, append([]plan.Action{}, done...)); diff != "" {
 		t.Errorf("actions (-planned +done):\n%s", diff)
 	}
 	return outcome

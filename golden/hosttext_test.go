@@ -14,6 +14,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -31,13 +32,13 @@ type seenHost struct {
 }
 
 type seenService struct {
-	Status       applier.ServiceStatus `json:"status"`
-	Start        bundle.StartType      `json:"start"`
-	CommandLine  string                `json:"commandLine"`
-	Description  string                `json:"description"`
-	Dependencies string                `json:"dependencies,omitempty"`
-	Environment  []string              `json:"environment,omitempty"`
-	Recovery     string                `json:"recovery,omitempty"`
+	Status       plan.ServiceStatus `json:"status"`
+	Start        bundle.StartType   `json:"start"`
+	CommandLine  string             `json:"commandLine"`
+	Description  string             `json:"description"`
+	Dependencies string             `json:"dependencies,omitempty"`
+	Environment  []string           `json:"environment,omitempty"`
+	Recovery     string             `json:"recovery,omitempty"`
 }
 
 func (h *host) seen(t testing.TB) seenHost {
@@ -49,7 +50,7 @@ func (h *host) seen(t testing.TB) seenHost {
 	}
 	records := map[string]int{}
 	for path, f := range snap.Files {
-		if name, ours := strings.CutPrefix(path, applier.StateFolder+`\`); ours {
+		if name, ours := strings.CutPrefix(path, plan.StateFolder+`\`); ours {
 			records[recordName(name)]++
 			continue
 		}
@@ -84,13 +85,13 @@ func recordName(name string) string {
 }
 
 func fileLine(f simulation.FileSnapshot) string {
-	if f.Kind != applier.FileRegular {
+	if f.Kind != plan.FileRegular {
 		return fmt.Sprintf("%s %s", f.Kind, f.Access)
 	}
 	return fmt.Sprintf("%s %s %s", f.Kind, f.Access, f.Digest.Short())
 }
 
-func (h *host) seenService(c applier.ServiceConfig, status applier.ServiceStatus) seenService {
+func (h *host) seenService(c plan.ServiceConfig, status plan.ServiceStatus) seenService {
 	s := seenService{
 		Status: status, Start: c.Start, CommandLine: c.CommandLine, Description: c.Description,
 		Dependencies: strings.Join(c.Dependencies, " "),
@@ -104,7 +105,7 @@ func (h *host) seenService(c applier.ServiceConfig, status applier.ServiceStatus
 	return s
 }
 
-func (h *host) settingLine(x applier.Setting) string {
+func (h *host) settingLine(x plan.Setting) string {
 	text := h.masked(x.Value)
 	if x.Kind == bundle.KindTrustedCA {
 		if c, err := x509.ParseCertificate([]byte(x.Value)); err == nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -138,7 +139,7 @@ func (t *trial) read(path string) string {
 	return string(data)
 }
 
-func (t *trial) stat(path string) applier.FileInfo {
+func (t *trial) stat(path string) plan.FileInfo {
 	t.Helper()
 	infos, err := t.host.Stat(t.Context(), []string{path})
 	t.ok(err)
@@ -164,7 +165,7 @@ func (t *trial) list(names ...string) []string {
 func (t *trial) leftovers() (leftovers, others []string) {
 	t.Helper()
 	for _, name := range t.list() {
-		if applier.Leftover(t.path(name)) {
+		if plan.Leftover(t.path(name)) {
 			leftovers = append(leftovers, name)
 		} else {
 			others = append(others, name)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -13,7 +14,7 @@ var folderClauses = []clause{
 	{"MakeDirectory needs the parent folder", func(t *trial) {
 		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessUsers))
 		t.ok(t.host.MakeDirectory(t.Context(), t.path(`folder\in it`), bundle.AccessUsers))
-		t.equal(applier.FileDirectory, t.stat(t.path(`folder\in it`)).Kind)
+		t.equal(plan.FileDirectory, t.stat(t.path(`folder\in it`)).Kind)
 		t.refused(t.host.MakeDirectory(t.Context(), t.path(`none\in it`), bundle.AccessUsers), applier.FileBroken)
 		t.equal([]string{"folder"}, t.list())
 	}},
@@ -84,7 +85,7 @@ var linkClauses = []clause{
 	}},
 	{"a symbolic link or junction is neither file nor folder and is not followed", func(t *trial) {
 		t.linked()
-		t.equal(applier.FileOther, t.stat(t.path("link")).Kind)
+		t.equal(plan.FileOther, t.stat(t.path("link")).Kind)
 		t.equal([]string(nil), t.list("link"))
 		if f, err := t.host.Open(t.Context(), t.path("link")); err == nil {
 			t.ok(f.Close())
@@ -102,7 +103,7 @@ var linkClauses = []clause{
 		err := t.host.Write(t.Context(), t.path("link"), bundle.AccessUsers, strings.NewReader("new"))
 		t.refused(err, applier.FileBroken, applier.FileDenied)
 		t.refused(t.host.MakeDirectory(t.Context(), t.path("link"), bundle.AccessAdmins), applier.FileBroken, applier.FileDenied)
-		t.equal(applier.FileOther, t.stat(t.path("link")).Kind)
+		t.equal(plan.FileOther, t.stat(t.path("link")).Kind)
 		t.access(bundle.AccessUsers, "folder")
 		t.equal([]string{"folder", "link"}, t.list())
 	}},

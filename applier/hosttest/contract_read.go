@@ -5,7 +5,7 @@ import (
 	"io/fs"
 	"strings"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -13,7 +13,7 @@ var readClauses = []clause{
 	{"a path that does not exist is absent to Stat and fs.ErrNotExist to Open", func(t *trial) {
 		t.write(t.path("file"), "text")
 		for _, path := range []string{t.path("none"), t.path(`none\below`), t.path(`file\below`)} {
-			t.equal(applier.FileInfo{Path: path}, t.stat(path))
+			t.equal(plan.FileInfo{Path: path}, t.stat(path))
 			t.equal("(absent)", t.read(path))
 		}
 	}},
@@ -64,7 +64,7 @@ var readClauses = []clause{
 		t.write(t.path("file"), "text")
 		infos, err := t.host.List(t.Context(), t.fixture.Folder())
 		t.ok(err)
-		t.equal([]applier.FileInfo{t.stat(t.path("file"))}, infos)
+		t.equal([]plan.FileInfo{t.stat(t.path("file"))}, infos)
 	}},
 	{"List of a missing folder or of a file is empty", func(t *trial) {
 		t.write(t.path("file"), "text")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -18,8 +19,8 @@ const (
 )
 
 // config returns a service of the program in the folder of the fixture.
-func (t *trial) config(name string, dependencies ...string) applier.ServiceConfig {
-	return applier.ServiceConfig{
+func (t *trial) config(name string, dependencies ...string) plan.ServiceConfig {
+	return plan.ServiceConfig{
 		Name:         name,
 		Description:  "OpenShift managed " + name,
 		Start:        bundle.StartAuto,
@@ -29,7 +30,7 @@ func (t *trial) config(name string, dependencies ...string) applier.ServiceConfi
 }
 
 // put creates a service, which is deleted after the clause.
-func (t *trial) put(config applier.ServiceConfig) {
+func (t *trial) put(config plan.ServiceConfig) {
 	t.Helper()
 	t.cleanup(func(ctx context.Context, h applier.Host) error {
 		return errors.Join(h.StopService(ctx, config.Name), h.DeleteService(ctx, config.Name))
@@ -43,7 +44,7 @@ func (t *trial) installed(program Program) {
 	need[ServiceInstaller](t).InstallProgram(t, t.path("service.exe"), program)
 }
 
-func (t *trial) service(name string) applier.ServiceState {
+func (t *trial) service(name string) plan.ServiceState {
 	t.Helper()
 	states, err := t.host.Services(t.Context(), []string{name})
 	t.ok(err)
@@ -53,7 +54,7 @@ func (t *trial) service(name string) applier.ServiceState {
 	return states[0]
 }
 
-func (t *trial) status(want applier.ServiceStatus, names ...string) {
+func (t *trial) status(want plan.ServiceStatus, names ...string) {
 	t.Helper()
 	for _, name := range names {
 		if got := t.service(name).Status; got != want {
@@ -79,9 +80,9 @@ var serviceClauses = []clause{
 		t.put(t.config(serviceB))
 		full := t.config(serviceA, serviceB)
 		full.Description = `größer "than" life`
-		bare := applier.ServiceConfig{Name: serviceA, Start: applier.StartManual, CommandLine: t.path("other.exe")}
+		bare := plan.ServiceConfig{Name: serviceA, Start: plan.StartManual, CommandLine: t.path("other.exe")}
 		t.put(full)
-		for _, want := range []applier.ServiceConfig{full, bare, full} {
+		for _, want := range []plan.ServiceConfig{full, bare, full} {
 			t.ok(t.host.PutService(t.Context(), want))
 			t.equal(want, t.service(serviceA).ServiceConfig)
 		}
@@ -107,7 +108,7 @@ var serviceClauses = []clause{
 	{"names of services are case-insensitive", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceA))
-		t.status(applier.ServiceStopped, strings.ToUpper(serviceA))
+		t.status(plan.ServiceStopped, strings.ToUpper(serviceA))
 	}},
 	{"a service gets its arguments unchanged", func(t *trial) {
 		t.installed(ProgramGood)
@@ -137,21 +138,21 @@ var serviceClauses = []clause{
 		t.put(t.config(serviceA))
 		for range 2 {
 			t.ok(t.host.DeleteService(t.Context(), serviceA))
-			t.status(applier.ServiceAbsent, serviceA)
+			t.status(plan.ServiceAbsent, serviceA)
 		}
 		t.ok(t.host.PutService(t.Context(), t.config(serviceA)))
-		t.status(applier.ServiceStopped, serviceA)
+		t.status(plan.ServiceStopped, serviceA)
 	}},
 	{"a service with an open handle stays marked for deletion until the handle is closed", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceA))
 		release := need[ServiceHolder](t).HoldService(t, serviceA)
 		t.serviceError(t.host.DeleteService(t.Context(), serviceA), serviceA)
-		t.status(applier.ServiceDeleting, serviceA)
+		t.status(plan.ServiceDeleting, serviceA)
 		t.serviceError(t.host.PutService(t.Context(), t.config(serviceA)), serviceA)
 		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
 		release()
 		t.ok(t.host.DeleteService(t.Context(), serviceA))
-		t.status(applier.ServiceAbsent, serviceA)
+		t.status(plan.ServiceAbsent, serviceA)
 	}},
 }

@@ -13,15 +13,16 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
 var settingClauses = []clause{
 	{"Settings keeps the order of the names", func(t *trial) {
 		t.set(variable("WMCO_CONTRACT_B", "b"))
-		got, err := t.host.Settings(t.Context(), []applier.Setting{variable("WMCO_CONTRACT_A", "a"), variable("WMCO_CONTRACT_B", "b")})
+		got, err := t.host.Settings(t.Context(), []plan.Setting{variable("WMCO_CONTRACT_A", "a"), variable("WMCO_CONTRACT_B", "b")})
 		t.ok(err)
-		t.equal([]applier.Setting{{Kind: bundle.KindVariable, Name: "WMCO_CONTRACT_A"}, variable("WMCO_CONTRACT_B", "b")}, got)
+		t.equal([]plan.Setting{{Kind: bundle.KindVariable, Name: "WMCO_CONTRACT_A"}, variable("WMCO_CONTRACT_B", "b")}, got)
 	}},
 	{"a variable is set, changed and removed", func(t *trial) {
 		t.lives(variable("WMCO_CONTRACT", "one"), variable("WMCO_CONTRACT", "two"))
@@ -84,7 +85,7 @@ var settingClauses = []clause{
 		network := need[NetworkMaker](t).MakeNetwork(t)
 		t.equal(present(bundle.KindNetwork, network, ""), t.setting(bundle.KindNetwork, network))
 		for range 2 {
-			t.ok(t.host.Set(t.Context(), applier.Setting{Kind: bundle.KindNetwork, Name: network}))
+			t.ok(t.host.Set(t.Context(), plan.Setting{Kind: bundle.KindNetwork, Name: network}))
 			t.equal(false, t.setting(bundle.KindNetwork, network).Present)
 		}
 		t.refusedSetting(present(bundle.KindNetwork, network, ""))
@@ -138,25 +139,25 @@ var pendingClauses = []clause{
 	}},
 	{"a pending Windows feature is withdrawn without a boot", func(t *trial) {
 		t.set(present(bundle.KindFeature, "Containers", ""))
-		absent := applier.Setting{Kind: bundle.KindFeature, Name: "Containers"}
+		absent := plan.Setting{Kind: bundle.KindFeature, Name: "Containers"}
 		t.ok(t.host.Set(t.Context(), absent))
 		t.equal(absent, t.setting(bundle.KindFeature, "Containers"))
 	}},
 }
 
-func present(kind bundle.EntryKind, name, value string) applier.Setting {
-	return applier.Setting{Kind: kind, Name: name, Value: value, Present: true}
+func present(kind bundle.EntryKind, name, value string) plan.Setting {
+	return plan.Setting{Kind: kind, Name: name, Value: value, Present: true}
 }
 
-func variable(name, value string) applier.Setting { return present(bundle.KindVariable, name, value) }
+func variable(name, value string) plan.Setting { return present(bundle.KindVariable, name, value) }
 
-func trusted(der []byte) applier.Setting {
+func trusted(der []byte) plan.Setting {
 	return present(bundle.KindTrustedCA, string(bundle.Of(der)), string(der))
 }
 
-func (t *trial) setting(kind bundle.EntryKind, name string) applier.Setting {
+func (t *trial) setting(kind bundle.EntryKind, name string) plan.Setting {
 	t.Helper()
-	got, err := t.host.Settings(t.Context(), []applier.Setting{{Kind: kind, Name: name}})
+	got, err := t.host.Settings(t.Context(), []plan.Setting{{Kind: kind, Name: name}})
 	t.ok(err)
 	if len(got) != 1 {
 		t.Fatalf("%d results for one setting", len(got))
@@ -165,18 +166,18 @@ func (t *trial) setting(kind bundle.EntryKind, name string) applier.Setting {
 }
 
 // set sets a setting, which is removed after the clause.
-func (t *trial) set(x applier.Setting) {
+func (t *trial) set(x plan.Setting) {
 	t.Helper()
 	t.cleanup(func(ctx context.Context, h applier.Host) error {
-		return h.Set(ctx, applier.Setting{Kind: x.Kind, Name: x.Name})
+		return h.Set(ctx, plan.Setting{Kind: x.Kind, Name: x.Name})
 	})
 	t.ok(t.host.Set(t.Context(), x))
 }
 
 // lives checks that a setting is absent, sets each of the values twice, and removes it twice.
-func (t *trial) lives(values ...applier.Setting) {
+func (t *trial) lives(values ...plan.Setting) {
 	t.Helper()
-	absent := applier.Setting{Kind: values[0].Kind, Name: values[0].Name}
+	absent := plan.Setting{Kind: values[0].Kind, Name: values[0].Name}
 	t.equal(absent, t.setting(absent.Kind, absent.Name))
 	for _, want := range values {
 		for range 2 {
@@ -190,7 +191,7 @@ func (t *trial) lives(values ...applier.Setting) {
 	}
 }
 
-func (t *trial) refusedSetting(x applier.Setting) {
+func (t *trial) refusedSetting(x plan.Setting) {
 	t.Helper()
 	err := t.host.Set(t.Context(), x)
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -27,13 +28,13 @@ var startClauses = []clause{
 		t.equal(0, t.service(serviceA).Process)
 		t.ok(t.host.StartService(t.Context(), serviceA))
 		first := t.service(serviceA)
-		t.equal(applier.ServiceRunning, first.Status)
+		t.equal(plan.ServiceRunning, first.Status)
 		t.equal(true, first.Process > 0)
 		t.ok(t.host.StartService(t.Context(), serviceA))
 		t.equal(first, t.service(serviceA))
 		for range 2 {
 			t.ok(t.host.StopService(t.Context(), serviceA))
-			t.status(applier.ServiceStopped, serviceA)
+			t.status(plan.ServiceStopped, serviceA)
 			t.equal(0, t.service(serviceA).Process)
 		}
 		t.ok(t.host.StartService(t.Context(), serviceA))
@@ -58,28 +59,28 @@ var startClauses = []clause{
 	{"a service without its program does not start", func(t *trial) {
 		t.put(t.config(serviceA))
 		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
-		t.status(applier.ServiceStopped, serviceA)
+		t.status(plan.ServiceStopped, serviceA)
 	}},
 	{"a disabled service does not start", func(t *trial) {
 		t.installed(ProgramGood)
 		config := t.config(serviceA)
-		config.Start = applier.StartDisabled
+		config.Start = plan.StartDisabled
 		t.put(config)
 		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
-		t.status(applier.ServiceStopped, serviceA)
+		t.status(plan.ServiceStopped, serviceA)
 	}},
 	{"a service whose program exits at once does not start", func(t *trial) {
 		t.installed(ProgramExits)
 		t.put(t.config(serviceA))
 		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
-		t.status(applier.ServiceStopped, serviceA)
+		t.status(plan.ServiceStopped, serviceA)
 	}},
 	{"a service that hangs while it starts does not start and can be stopped", func(t *trial) {
 		t.installed(ProgramHangsStarting)
 		t.put(t.config(serviceA))
 		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
 		t.ok(t.host.StopService(t.Context(), serviceA))
-		t.status(applier.ServiceStopped, serviceA)
+		t.status(plan.ServiceStopped, serviceA)
 		t.gone("service.exe")
 	}},
 	{"a service that hangs while it stops is killed", func(t *trial) {
@@ -87,7 +88,7 @@ var startClauses = []clause{
 		t.put(t.config(serviceA))
 		t.ok(t.host.StartService(t.Context(), serviceA))
 		t.ok(t.host.StopService(t.Context(), serviceA))
-		t.status(applier.ServiceStopped, serviceA)
+		t.status(plan.ServiceStopped, serviceA)
 		t.gone("service.exe")
 	}},
 	{"the child processes of a stopped service are gone", func(t *trial) {
@@ -102,7 +103,7 @@ var startClauses = []clause{
 		t.put(t.config(serviceA))
 		t.ok(t.host.StartService(t.Context(), serviceA))
 		t.write(t.path("service.exe"), "another program")
-		t.status(applier.ServiceRunning, serviceA)
+		t.status(plan.ServiceRunning, serviceA)
 		aside := t.aside("service.exe")
 		t.ok(t.host.StopService(t.Context(), serviceA))
 		t.ok(t.host.Remove(t.Context(), aside))
@@ -122,17 +123,17 @@ var dependencyClauses = []clause{
 	{"the dependencies of a service are started first", func(t *trial) {
 		t.chain()
 		t.ok(t.host.StartService(t.Context(), serviceC))
-		t.status(applier.ServiceRunning, serviceA, serviceB, serviceC)
+		t.status(plan.ServiceRunning, serviceA, serviceB, serviceC)
 	}},
 	{"a service with a missing or failing dependency does not start", func(t *trial) {
 		t.installed(ProgramGood)
 		t.put(t.config(serviceB, serviceA))
 		t.serviceError(t.host.StartService(t.Context(), serviceB), serviceB)
 		broken := t.config(serviceA)
-		broken.Start = applier.StartDisabled
+		broken.Start = plan.StartDisabled
 		t.put(broken)
 		t.serviceError(t.host.StartService(t.Context(), serviceB), serviceB)
-		t.status(applier.ServiceStopped, serviceA, serviceB)
+		t.status(plan.ServiceStopped, serviceA, serviceB)
 		t.ok(t.host.DeleteService(t.Context(), serviceB))
 	}},
 	{"the running dependents of a service are listed, indirect ones too", func(t *trial) {
@@ -148,10 +149,10 @@ var dependencyClauses = []clause{
 		t.chain()
 		t.ok(t.host.StartService(t.Context(), serviceB))
 		t.serviceError(t.host.StopService(t.Context(), serviceA), serviceA)
-		t.status(applier.ServiceRunning, serviceA, serviceB)
+		t.status(plan.ServiceRunning, serviceA, serviceB)
 		t.ok(t.host.StopService(t.Context(), serviceB))
 		t.ok(t.host.StopService(t.Context(), serviceA))
-		t.status(applier.ServiceStopped, serviceA, serviceB)
+		t.status(plan.ServiceStopped, serviceA, serviceB)
 	}},
 	{"a service cannot depend on itself", func(t *trial) {
 		t.chain()
@@ -162,7 +163,7 @@ var dependencyClauses = []clause{
 		booter := need[Booter](t)
 		t.installed(ProgramGood)
 		manual := t.config(serviceA)
-		manual.Start = applier.StartManual
+		manual.Start = plan.StartManual
 		t.put(manual)
 		t.put(t.config(serviceB, serviceA))
 		manual.Name = serviceC
@@ -170,8 +171,8 @@ var dependencyClauses = []clause{
 		t.ok(t.host.StartService(t.Context(), serviceC))
 		booter.Boot(t)
 		t.host = t.fixture.Host(t)
-		t.status(applier.ServiceRunning, serviceA, serviceB)
-		t.status(applier.ServiceStopped, serviceC)
+		t.status(plan.ServiceRunning, serviceA, serviceB)
+		t.status(plan.ServiceStopped, serviceC)
 	}},
 }
 

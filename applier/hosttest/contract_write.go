@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -59,7 +60,7 @@ var writeClauses = []clause{
 		t.equal([]string{"old"}, t.list())
 	}},
 	{"a leftover under NewName is replaced", func(t *trial) {
-		t.write(applier.NewName(t.path("FILE")), "a leftover that is longer than the text")
+		t.write(plan.NewName(t.path("FILE")), "a leftover that is longer than the text")
 		t.write(t.path("file"), "text")
 		t.equal("text", t.read(t.path("file")))
 		t.equal([]string{"file"}, t.list())
@@ -74,7 +75,7 @@ var writeClauses = []clause{
 		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessUsers))
 		err := t.host.Write(t.Context(), t.path("folder"), bundle.AccessUsers, strings.NewReader("text"))
 		t.refused(err, applier.FileBroken, applier.FileDenied)
-		t.equal(applier.FileDirectory, t.stat(t.path("folder")).Kind)
+		t.equal(plan.FileDirectory, t.stat(t.path("folder")).Kind)
 		t.equal([]string{"folder"}, t.list())
 	}},
 	{"names may have spaces, dots, any letters and the greatest length of a bundle", func(t *trial) {
@@ -86,7 +87,7 @@ var writeClauses = []clause{
 		for _, name := range []string{"a b.txt", "a..b", ".hidden", "größe-日本", "%PATH%", "a'b", "[x]", "$(x)", long} {
 			t.write(t.path(name), name)
 			t.equal(name, t.read(t.path(name)))
-			t.equal(applier.FileRegular, t.stat(t.path(name)).Kind)
+			t.equal(plan.FileRegular, t.stat(t.path(name)).Kind)
 		}
 	}},
 	{"CopyTruncate copies a file and empties it in place", func(t *trial) {
@@ -147,9 +148,9 @@ var accessClauses = []clause{
 	{"users never read a secret, not even while it replaces a public file", func(t *trial) {
 		reader := need[AccessReader](t)
 		t.write(t.path("file"), "public")
-		beside := applier.NewName(t.path("file"))
+		beside := plan.NewName(t.path("file"))
 		content := readerFunc(func(b []byte) (int, error) {
-			if t.stat(beside).Kind == applier.FileRegular && reader.UsersRead(t, beside) {
+			if t.stat(beside).Kind == plan.FileRegular && reader.UsersRead(t, beside) {
 				t.Error("users can read the secret while it is written")
 			}
 			return copy(b, "secret"), io.EOF
@@ -159,7 +160,7 @@ var accessClauses = []clause{
 	}},
 	{"a file that everybody may write to has access other", func(t *trial) {
 		need[AccessOpener](t).OpenToAll(t, t.path("file"))
-		t.equal(applier.AccessOther, t.stat(t.path("file")).Access)
+		t.equal(plan.AccessOther, t.stat(t.path("file")).Access)
 		t.write(t.path("file"), "text")
 		t.access(bundle.AccessUsers, "file")
 	}},

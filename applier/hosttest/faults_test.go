@@ -10,6 +10,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -56,7 +57,7 @@ func newFaultyHost(t *testing.T) *Memory {
 		t.Fatal(err)
 	}
 	for name, dependencies := range map[string][]string{"a": nil, "b": {"a"}} {
-		config := applier.ServiceConfig{Name: name, Start: bundle.StartAuto, CommandLine: `C:\k\run.exe`, Dependencies: dependencies}
+		config := plan.ServiceConfig{Name: name, Start: bundle.StartAuto, CommandLine: `C:\k\run.exe`, Dependencies: dependencies}
 		if err := m.PutService(t.Context(), config); err != nil {
 			t.Fatal(err)
 		}
@@ -101,7 +102,7 @@ func TestCutOperationsCanRunAgain(t *testing.T) {
 // withoutAside removes programs that were moved aside: a cut may leave one under another name.
 func withoutAside(s simulation.Snapshot) simulation.Snapshot {
 	for path := range s.Files {
-		if applier.Leftover(path) {
+		if plan.Leftover(path) {
 			delete(s.Files, path)
 		}
 	}
@@ -245,7 +246,7 @@ func TestWindowsErrorsOfServices(t *testing.T) {
 		{"missing dependency", func(s *simulation.State) { delete(s.Services, "a") }, start("b"), 1075},
 		{"disabled service", func(s *simulation.State) {
 			a := s.Services["a"]
-			a.Start = applier.StartDisabled
+			a.Start = plan.StartDisabled
 			s.Services["a"] = a
 		}, start("a"), 1058},
 		{"program that exits at once", script("a", simulation.Behaviour{Start: simulation.StartExits}), start("a"), 1067},
@@ -263,7 +264,7 @@ func TestWindowsErrorsOfServices(t *testing.T) {
 			return errors.Join(m.StartService(ctx, "a"), m.DeleteService(ctx, "a"))
 		}, 1072},
 		{"circular dependency", func(*simulation.State) {}, func(ctx context.Context, m *Memory) error {
-			return m.PutService(ctx, applier.ServiceConfig{Name: "a", Dependencies: []string{"b"}})
+			return m.PutService(ctx, plan.ServiceConfig{Name: "a", Dependencies: []string{"b"}})
 		}, 1059},
 	}
 	for _, tt := range tests {
@@ -339,7 +340,7 @@ func TestVariablesInCommandLineOfService(t *testing.T) {
 	m := newFaultyHost(t)
 	err := errors.Join(
 		m.Set(t.Context(), variable("Level", "4")),
-		m.PutService(t.Context(), applier.ServiceConfig{Name: "a", CommandLine: `C:\k\run.exe --v=%LEVEL% %none% 100%`}),
+		m.PutService(t.Context(), plan.ServiceConfig{Name: "a", CommandLine: `C:\k\run.exe --v=%LEVEL% %none% 100%`}),
 		m.StartService(t.Context(), "a"),
 	)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -26,7 +26,7 @@ type memoryDisk struct {
 
 // node is a file or folder; hard links are names of one node. Its data is replaced, never changed in place.
 type node struct {
-	kind     applier.FileKind
+	kind     plan.FileKind
 	access   bundle.Access
 	data     []byte
 	modified time.Time
@@ -42,20 +42,20 @@ type name struct {
 // newMemoryDisk returns an empty disk.
 func newMemoryDisk(now func() time.Time) *memoryDisk {
 	d := &memoryDisk{now: now, names: map[string]name{}}
-	d.put(simulation.Drive, d.node(applier.FileDirectory, bundle.AccessUsers))
+	d.put(simulation.Drive, d.node(plan.FileDirectory, bundle.AccessUsers))
 	return d
 }
 
 // key is the form in which paths are compared.
 func key(path string) string { return strings.TrimSuffix(bundle.FoldPath(path), `\`) }
 
-func (d *memoryDisk) node(kind applier.FileKind, access bundle.Access) *node {
+func (d *memoryDisk) node(kind plan.FileKind, access bundle.Access) *node {
 	d.serial++
 	return &node{kind: kind, access: access, modified: d.now(), id: strconv.Itoa(d.serial)}
 }
 
 func (d *memoryDisk) file(access bundle.Access, data []byte) *node {
-	n := d.node(applier.FileRegular, access)
+	n := d.node(plan.FileRegular, access)
 	n.data = data
 	return n
 }
@@ -73,39 +73,39 @@ func (d *memoryDisk) put(path string, n *node) {
 // regular returns the file at a path.
 func (d *memoryDisk) regular(path string) (*node, bool) {
 	n, ok := d.names[key(path)]
-	return n.node, ok && n.kind == applier.FileRegular
+	return n.node, ok && n.kind == plan.FileRegular
 }
 
 // Stat implements simulation.Disk.
-func (d *memoryDisk) Stat(paths []string) ([]applier.FileInfo, error) {
+func (d *memoryDisk) Stat(paths []string) ([]plan.FileInfo, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	infos := make([]applier.FileInfo, 0, len(paths))
+	infos := make([]plan.FileInfo, 0, len(paths))
 	for _, path := range paths {
 		infos = append(infos, d.info(path))
 	}
 	return infos, nil
 }
 
-func (d *memoryDisk) info(path string) applier.FileInfo {
+func (d *memoryDisk) info(path string) plan.FileInfo {
 	n, ok := d.names[key(path)]
 	if !ok {
-		return applier.FileInfo{Path: path}
+		return plan.FileInfo{Path: path}
 	}
 	// In local time, as package os returns it.
-	return applier.FileInfo{
+	return plan.FileInfo{
 		Path: path, Kind: n.kind, Size: int64(len(n.data)), Modified: n.modified.Local(), ID: n.id, Access: n.access,
 	}
 }
 
 // List implements simulation.Disk.
-func (d *memoryDisk) List(folder string) ([]applier.FileInfo, error) {
+func (d *memoryDisk) List(folder string) ([]plan.FileInfo, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.info(folder).Kind != applier.FileDirectory {
+	if d.info(folder).Kind != plan.FileDirectory {
 		return nil, nil
 	}
-	var infos []applier.FileInfo
+	var infos []plan.FileInfo
 	top := key(folder) + `\`
 	for _, below := range slices.Sorted(maps.Keys(d.names)) {
 		if base, ok := strings.CutPrefix(below, top); ok && !strings.Contains(base, `\`) {
@@ -144,7 +144,7 @@ func (d *memoryDisk) MakeFolder(path string, access bundle.Access) error {
 	defer d.mu.Unlock()
 	n, ok := d.names[key(path)]
 	if !ok {
-		d.put(path, d.node(applier.FileDirectory, access))
+		d.put(path, d.node(plan.FileDirectory, access))
 		return nil
 	}
 	n.access = access

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"io"
 
-	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -44,7 +44,7 @@ func (s *steps) take() error {
 }
 
 // Steps returns the number of changes so far. One operation may take several steps: a Write makes half a file under
-// applier.NewName, then a whole one, moves a program that runs aside, and renames the new one.
+// plan.NewName, then a whole one, moves a program that runs aside, and renames the new one.
 func (m *Memory) Steps() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,14 +104,14 @@ type faultyDisk struct {
 	host *Memory
 }
 
-func (d faultyDisk) Stat(paths []string) ([]applier.FileInfo, error) {
+func (d faultyDisk) Stat(paths []string) ([]plan.FileInfo, error) {
 	if err := d.host.alive(); err != nil {
 		return nil, err
 	}
 	return d.memoryDisk.Stat(paths)
 }
 
-func (d faultyDisk) List(folder string) ([]applier.FileInfo, error) {
+func (d faultyDisk) List(folder string) ([]plan.FileInfo, error) {
 	if err := d.host.alive(); err != nil {
 		return nil, err
 	}

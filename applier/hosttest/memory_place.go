@@ -3,7 +3,7 @@ package hosttest
 import (
 	"strings"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -37,18 +37,18 @@ func (m *Memory) PlaceFolder(path string) {
 }
 
 func (m *Memory) placeFolders(path string) {
-	if m.disk.info(path).Kind != applier.FileAbsent {
+	if m.disk.info(path).Kind != plan.FileAbsent {
 		return
 	}
 	m.placeFolders(bundle.Dir(path))
-	m.disk.put(path, m.disk.node(applier.FileDirectory, bundle.AccessUsers))
+	m.disk.put(path, m.disk.node(plan.FileDirectory, bundle.AccessUsers))
 }
 
 // PlaceLink makes a link.
 func (m *Memory) PlaceLink(path string) {
 	m.disk.mu.Lock()
 	defer m.disk.mu.Unlock()
-	m.disk.put(path, m.disk.node(applier.FileOther, applier.AccessOther))
+	m.disk.put(path, m.disk.node(plan.FileOther, plan.AccessOther))
 }
 
 // Discard removes what is at path, with everything below.

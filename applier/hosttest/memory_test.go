@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -37,7 +38,7 @@ func (m memoryFixture) MakeReadOnly(testing.TB, string) {}
 func (m memoryFixture) MakeLink(_ testing.TB, path, _ string) { m.memory.PlaceLink(path) }
 
 func (m memoryFixture) OpenToAll(_ testing.TB, path string) {
-	m.memory.Place(path, applier.AccessOther, "text")
+	m.memory.Place(path, plan.AccessOther, "text")
 }
 
 func (m memoryFixture) UsersRead(t testing.TB, path string) bool {

@@ -12,6 +12,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -73,7 +74,7 @@ var mutants = map[string]mutant{
 
 func (h leavesNewName) Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error {
 	err := h.Memory.Write(ctx, path, access, content)
-	h.Place(applier.NewName(path), access, "left")
+	h.Place(plan.NewName(path), access, "left")
 	return err
 }
 
@@ -92,7 +93,7 @@ func (h keepsHalf) Write(ctx context.Context, path string, access bundle.Access,
 	return errors.Join(h.Memory.Write(ctx, path, access, strings.NewReader(string(data))), failed)
 }
 
-func (h listsBackwards) List(ctx context.Context, directory string) ([]applier.FileInfo, error) {
+func (h listsBackwards) List(ctx context.Context, directory string) ([]plan.FileInfo, error) {
 	infos, err := h.Memory.List(ctx, directory)
 	slices.Reverse(infos)
 	return infos, err
@@ -121,7 +122,7 @@ func (h alwaysStarts) StartService(ctx context.Context, name string) error {
 	return nil
 }
 
-func (h keepsOldConfig) PutService(ctx context.Context, c applier.ServiceConfig) error {
+func (h keepsOldConfig) PutService(ctx context.Context, c plan.ServiceConfig) error {
 	old, err := h.Services(ctx, []string{c.Name})
 	if err == nil && len(c.Environment) == 0 {
 		c.Environment = old[0].Environment
@@ -134,12 +135,12 @@ func (h deletesLater) DeleteService(ctx context.Context, name string) error {
 	return nil
 }
 
-func (h trims) Set(ctx context.Context, x applier.Setting) error {
+func (h trims) Set(ctx context.Context, x plan.Setting) error {
 	x.Value = strings.TrimSpace(x.Value)
 	return h.Memory.Set(ctx, x)
 }
 
-func (h neverPends) Settings(ctx context.Context, names []applier.Setting) ([]applier.Setting, error) {
+func (h neverPends) Settings(ctx context.Context, names []plan.Setting) ([]plan.Setting, error) {
 	all, err := h.Memory.Settings(ctx, names)
 	for i := range all {
 		all[i].Pending = false
@@ -149,11 +150,11 @@ func (h neverPends) Settings(ctx context.Context, names []applier.Setting) ([]ap
 
 func (h alwaysHealthy) Probe(context.Context, bundle.Probe) error { return nil }
 
-func (h sortsServices) Services(ctx context.Context, names []string) ([]applier.ServiceState, error) {
+func (h sortsServices) Services(ctx context.Context, names []string) ([]plan.ServiceState, error) {
 	return h.Memory.Services(ctx, slices.Sorted(slices.Values(names)))
 }
 
-func (h clearsRoots) Set(ctx context.Context, x applier.Setting) error {
+func (h clearsRoots) Set(ctx context.Context, x plan.Setting) error {
 	if x.Kind == bundle.KindTrustedCA {
 		err := h.Edit(ctx, func(s *simulation.State) { clear(s.Settings) })
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -153,7 +154,7 @@ func unlessMissing(tell func(applier.Event)) func(applier.Event) {
 }
 
 // send applies, with the contents that are missing.
-func (a *Agent) send(ctx context.Context, r Request, o ApplyOptions, missing []applier.Missing, tell func(applier.Event)) (applier.Event, error) {
+func (a *Agent) send(ctx context.Context, r Request, o ApplyOptions, missing []plan.Missing, tell func(applier.Event)) (applier.Event, error) {
 	parts := map[bundle.Digest][]int{}
 	for _, m := range missing {
 		parts[m.Digest] = m.Parts

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -149,7 +149,7 @@ func temporaryName(target string) (string, error) {
 	if _, err := rand.Read(serial[:]); err != nil {
 		return "", err
 	}
-	return applier.NewName(target + "." + hex.EncodeToString(serial[:])), nil
+	return plan.NewName(target + "." + hex.EncodeToString(serial[:])), nil
 }
 
 // write writes the program and checks its size. It returns the files that are in the folder then.
@@ -182,7 +182,7 @@ func (u upload) tidy(entries []fs.FileInfo, now time.Time) {
 	var older []fs.FileInfo
 	for _, e := range entries {
 		switch {
-		case applier.Leftover(e.Name()):
+		case plan.Leftover(e.Name()):
 			if now.Sub(e.ModTime()) > leftoverAge {
 				_ = u.Remove(path.Join(folder, e.Name()))
 			}

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier"
 	"wmco/applier/hosttest/bundletest"
+	"wmco/applier/plan"
 	"wmco/bundle/archive"
 )
 
@@ -29,9 +29,9 @@ func BenchmarkApplyProcess(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var all []applier.Missing
+	var all []plan.Missing
 	for _, d := range archive.Needs(m) {
-		all = append(all, applier.Missing{Digest: d})
+		all = append(all, plan.Missing{Digest: d})
 	}
 	stream := filepath.Join(b.TempDir(), "archive")
 	if err := os.WriteFile(stream, n.Archive(b, all), 0o600); err != nil {

@@ -19,6 +19,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest/bundletest"
+	"wmco/applier/plan"
 	"wmco/internal/cli"
 )
 
@@ -74,7 +75,7 @@ func (s simulated) run(t testing.TB, stdin []byte, args ...string) answer {
 }
 
 // missing returns the contents that the host lacks.
-func (s simulated) missing(t testing.TB, n bundletest.Node) []applier.Missing {
+func (s simulated) missing(t testing.TB, n bundletest.Node) []plan.Missing {
 	t.Helper()
 	return s.observe(t, n).Missing
 }

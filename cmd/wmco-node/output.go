@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/internal/cli"
 )
@@ -37,7 +38,7 @@ func (a *app) printEvent(e applier.Event) {
 	}
 }
 
-func actionText(x applier.Action) string {
+func actionText(x plan.Action) string {
 	return fmt.Sprintf("%-8s %s (%s; impact %s)", x.Verb, x.Entry, x.Reason, x.Impact)
 }
 

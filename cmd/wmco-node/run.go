@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/internal/cli"
 )
@@ -99,7 +100,7 @@ type keeper struct {
 	// read is when every file was last read.
 	read time.Time
 	// differs is what the last turn reported and did not repair, now what this turn has found.
-	differs, now []applier.Action
+	differs, now []plan.Action
 }
 
 // turn compares and repairs once. It returns only errors that end the program.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/remote"
 	"wmco/bundle"
 )
@@ -59,7 +60,7 @@ func TestTheFixDependsOnTheFieldsOfTheResult(t *testing.T) {
 		{applier.Event{Result: applier.ResultRolledBack, Message: "x"}, "HOST: x\n  fix: read the log of the service under C:\\var\\log on the host, fix the inputs and apply again\n"},
 		{applier.Event{Result: applier.ResultPartial}, "HOST: partial\n  fix: apply again; if another run is in progress on the host, wait for its end or give a longer --wait\n"},
 		{applier.Event{Result: applier.ResultRefused, Impact: bundle.ImpactDrain, Message: "x"}, "HOST: x\n  fix: allow it with --max-impact drain\n"},
-		{applier.Event{Result: applier.ResultRefused, Impact: bundle.ImpactNone, Missing: []applier.Missing{{}}, Message: "x"}, "HOST: x\n  fix: apply again, with --payload if these are executables\n"},
+		{applier.Event{Result: applier.ResultRefused, Impact: bundle.ImpactNone, Missing: []plan.Missing{{}}, Message: "x"}, "HOST: x\n  fix: apply again, with --payload if these are executables\n"},
 		{applier.Event{Result: applier.ResultRefused, Message: "the manifest is a preview"}, "HOST: the manifest is a preview\n"},
 	} {
 		var stderr bytes.Buffer

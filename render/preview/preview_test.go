@@ -72,10 +72,10 @@ func TestDamagedPreviewsAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	damage := map[string]func(map[string][]byte){
-		"no manifest":    func(m map[string][]byte) { delete(m, preview.ManifestFile) },
+		"no manifest":          func(m map[string][]byte) { delete(m, preview.ManifestFile) },
 		"a truncated manifest": func(m map[string][]byte) { m[preview.ManifestFile] = m[preview.ManifestFile][:500] },
-		"a missing file": func(m map[string][]byte) { delete(m, "C/k/kubelet.conf") },
-		"an edited file": func(m map[string][]byte) { m["C/k/kubelet.conf"] = append(m["C/k/kubelet.conf"], '\n') },
+		"a missing file":       func(m map[string][]byte) { delete(m, "C/k/kubelet.conf") },
+		"an edited file":       func(m map[string][]byte) { m["C/k/kubelet.conf"] = append(m["C/k/kubelet.conf"], '\n') },
 		"a file with CRLF": func(m map[string][]byte) {
 			m["C/k/kubelet.conf"] = []byte(strings.ReplaceAll(string(m["C/k/kubelet.conf"]), "\n", "\r\n"))
 		},

@@ -11,15 +11,15 @@ import (
 	"slices"
 	"syscall"
 
-	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
 // fileModes and folderModes are the modes that stand for accesses. Those of AccessOther are given to copies of such files.
 var (
 	fileModes = map[bundle.Access]fs.FileMode{
-		bundle.AccessUsers: 0o644, bundle.AccessAdmins: 0o600, applier.AccessOther: 0o640,
+		bundle.AccessUsers: 0o644, bundle.AccessAdmins: 0o600, plan.AccessOther: 0o640,
 	}
 	folderModes = map[bundle.Access]fs.FileMode{bundle.AccessUsers: 0o755, bundle.AccessAdmins: 0o700}
 )
@@ -28,8 +28,8 @@ var (
 type disk struct{ tree *os.Root }
 
 // Stat implements simulation.Disk.
-func (d disk) Stat(paths []string) ([]applier.FileInfo, error) {
-	infos := make([]applier.FileInfo, 0, len(paths))
+func (d disk) Stat(paths []string) ([]plan.FileInfo, error) {
+	infos := make([]plan.FileInfo, 0, len(paths))
 	r := newResolver(d.tree)
 	defer r.close()
 	for _, path := range paths {
@@ -42,21 +42,21 @@ func (d disk) Stat(paths []string) ([]applier.FileInfo, error) {
 	return infos, nil
 }
 
-func (p place) fileInfo(path string) applier.FileInfo {
+func (p place) fileInfo(path string) plan.FileInfo {
 	if p.info == nil {
-		return applier.FileInfo{Path: path}
+		return plan.FileInfo{Path: path}
 	}
-	info := applier.FileInfo{
+	info := plan.FileInfo{
 		Path: path, Kind: p.kind(), Modified: p.info.ModTime(), ID: fileID(p.info), Access: accessOf(p.info),
 	}
-	if info.Kind == applier.FileRegular {
+	if info.Kind == plan.FileRegular {
 		info.Size = p.info.Size()
 	}
 	return info
 }
 
 // List implements simulation.Disk.
-func (d disk) List(directory string) ([]applier.FileInfo, error) {
+func (d disk) List(directory string) ([]plan.FileInfo, error) {
 	r := newResolver(d.tree)
 	defer r.close()
 	f, err := r.folder(directory)
@@ -68,7 +68,7 @@ func (d disk) List(directory string) ([]applier.FileInfo, error) {
 		return nil, systemError(err)
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(bundle.FoldPath(a), bundle.FoldPath(b)) })
-	infos := make([]applier.FileInfo, 0, len(names))
+	infos := make([]plan.FileInfo, 0, len(names))
 	for _, name := range names {
 		p, err := r.exactly(f, name)
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -106,7 +106,7 @@ func decode(documents map[string][]byte) (*simulation.State, error) {
 		return nil, fmt.Errorf("reading the state: %w", errMachine)
 	}
 	var m machine
-	s := &simulation.State{Services: map[string]simulation.Service{}, Settings: map[string]applier.Setting{}}
+	s := &simulation.State{Services: map[string]simulation.Service{}, Settings: map[string]plan.Setting{}}
 	for rel, v := range map[string]any{fileMachine: &m, fileFacts: &s.Facts, fileProcesses: &s.Processes, fileBehaviour: &s.Script} {
 		if err := unmarshal(documents, rel, v); err != nil {
 			return nil, err
@@ -141,12 +141,12 @@ func decodeSettings(s *simulation.State, documents map[string][]byte) error {
 			return err
 		}
 		for _, x := range all {
-			s.Put(applier.Setting{Kind: kind, Name: x.Name, Value: x.Value, Pending: x.Pending, Present: !x.Removed})
+			s.Put(plan.Setting{Kind: kind, Name: x.Name, Value: x.Value, Pending: x.Pending, Present: !x.Removed})
 		}
 	}
 	for rel, data := range documents {
 		if path.Dir(rel) == dirCertificates {
-			s.Put(applier.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of(data)), Value: string(data), Present: true})
+			s.Put(plan.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of(data)), Value: string(data), Present: true})
 		}
 	}
 	return nil

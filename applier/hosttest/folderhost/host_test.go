@@ -17,6 +17,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -40,12 +41,12 @@ func newFullHost(t *testing.T) (*Host, string) {
 	ok(t, h.MakeDirectory(t.Context(), `C:\k`, bundle.AccessUsers))
 	put(t, h, `C:\k\kubelet.exe`, bundle.AccessUsers, "MZ")
 	put(t, h, `C:\k\kubeconfig`, bundle.AccessAdmins, "secret")
-	ok(t, h.PutService(t.Context(), applier.ServiceConfig{
+	ok(t, h.PutService(t.Context(), plan.ServiceConfig{
 		Name: "kubelet", Start: bundle.StartAuto, CommandLine: `C:\k\kubelet.exe --v=2`, Environment: []string{"A=b"},
 		Recovery: bundle.Recovery{RestartAfterSeconds: []int{10}, ResetSeconds: 300},
 	}))
 	ok(t, h.StartService(t.Context(), "kubelet"))
-	for _, x := range []applier.Setting{
+	for _, x := range []plan.Setting{
 		{Kind: bundle.KindVariable, Name: "Path", Value: `C:\k`},
 		{Kind: bundle.KindTrustedCA, Name: string(bundle.Of([]byte{0x30, 0})), Value: "\x30\x00"},
 		{Kind: bundle.KindRoute, Name: "169.254.169.254/32", Value: bundle.ViaDefault},
@@ -133,7 +134,7 @@ func TestRebootAppliesPendingSettings(t *testing.T) {
 	}
 	states, err := h.Services(t.Context(), []string{"kubelet"})
 	ok(t, err)
-	if states[0].Status != applier.ServiceRunning {
+	if states[0].Status != plan.ServiceRunning {
 		t.Errorf("kubelet is %s", states[0].Status)
 	}
 }

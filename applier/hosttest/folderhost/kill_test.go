@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -51,9 +51,9 @@ func change(ctx context.Context, h *Host, word string) error {
 	return errors.Join(
 		h.Write(ctx, `C:\k\service.exe`, bundle.AccessUsers, strings.NewReader(strings.Repeat(word, 10000))),
 		h.Link(ctx, `C:\k\service.exe`, `C:\k\second`),
-		h.PutService(ctx, applier.ServiceConfig{Name: "service", Description: word, Start: bundle.StartAuto, CommandLine: `C:\k\service.exe`}),
+		h.PutService(ctx, plan.ServiceConfig{Name: "service", Description: word, Start: bundle.StartAuto, CommandLine: `C:\k\service.exe`}),
 		h.StartService(ctx, "service"),
-		h.Set(ctx, applier.Setting{Kind: bundle.KindVariable, Name: "WORD", Value: strings.Repeat(word, 1000), Present: true}),
+		h.Set(ctx, plan.Setting{Kind: bundle.KindVariable, Name: "WORD", Value: strings.Repeat(word, 1000), Present: true}),
 		h.StopService(ctx, "service"),
 		h.DeleteService(ctx, "service"),
 		h.Restart(ctx),
@@ -105,13 +105,13 @@ func whole(t *testing.T, h *Host) {
 	for path, f := range snap.Files {
 		old, latest := bundle.Of([]byte(strings.Repeat("old", 10000))), bundle.Of([]byte(strings.Repeat("new", 10000)))
 		switch {
-		case path == `C:\k` || applier.Leftover(path):
+		case path == `C:\k` || plan.Leftover(path):
 		case f.Digest != old && f.Digest != latest:
 			t.Errorf("%s holds neither the old nor the new contents", path)
 		}
 	}
 	for _, path := range []string{`C:\k\service.exe`, `C:\k\second`} {
-		if snap.Files[path].Kind != applier.FileRegular {
+		if snap.Files[path].Kind != plan.FileRegular {
 			t.Errorf("%s is missing", path)
 		}
 	}

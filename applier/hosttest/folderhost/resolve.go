@@ -5,8 +5,8 @@ import (
 	"io/fs"
 	"os"
 
-	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -18,16 +18,16 @@ type place struct {
 	info fs.FileInfo
 }
 
-func (p place) kind() applier.FileKind {
+func (p place) kind() plan.FileKind {
 	switch {
 	case p.info == nil:
-		return applier.FileAbsent
+		return plan.FileAbsent
 	case p.info.Mode().IsRegular():
-		return applier.FileRegular
+		return plan.FileRegular
 	case p.info.IsDir():
-		return applier.FileDirectory
+		return plan.FileDirectory
 	}
-	return applier.FileOther
+	return plan.FileOther
 }
 
 // resolver finds what is at paths, element by element, without regard to case and without following links. It remembers
@@ -83,7 +83,7 @@ func (r *resolver) folder(path string) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{rel: p.rel, there: p.kind() == applier.FileDirectory}
+	f := &folder{rel: p.rel, there: p.kind() == plan.FileDirectory}
 	r.folders[key] = f
 	return f, nil
 }

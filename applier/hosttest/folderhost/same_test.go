@@ -16,6 +16,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/hosttest"
 	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -135,13 +136,13 @@ func anyPath(random *rand.Rand) string {
 	for range random.IntN(3) {
 		path += `\` + pick(random, "a.exe", "A.EXE", "b", "c d", "größe")
 	}
-	return pick(random, path, path, path, applier.NewName(path), applier.AsideName(path, "1"))
+	return pick(random, path, path, path, plan.NewName(path), plan.AsideName(path, "1"))
 }
 
-func anyConfig(random *rand.Rand, name string) applier.ServiceConfig {
-	c := applier.ServiceConfig{
+func anyConfig(random *rand.Rand, name string) plan.ServiceConfig {
+	c := plan.ServiceConfig{
 		Name:        name,
-		Start:       pick(random, bundle.StartAuto, bundle.StartAuto, applier.StartManual, applier.StartDisabled),
+		Start:       pick(random, bundle.StartAuto, bundle.StartAuto, plan.StartManual, plan.StartDisabled),
 		CommandLine: bundle.CommandLine([]string{anyPath(random), "x y", anyPath(random)}),
 	}
 	for range random.IntN(3) {
@@ -172,17 +173,17 @@ func anyScript(random *rand.Rand, path string) simulation.Script {
 	return s
 }
 
-func anySetting(random *rand.Rand) applier.Setting {
+func anySetting(random *rand.Rand) plan.Setting {
 	x := pick(random,
-		applier.Setting{Kind: bundle.KindVariable, Name: pick(random, "A", "a", "B"), Value: pick(random, "", "%x%")},
-		applier.Setting{Kind: bundle.KindRoute, Name: "169.254.169.254/32", Value: pick(random, bundle.ViaDefault, "10.0.0.9", "no address")},
-		applier.Setting{Kind: bundle.KindFeature, Name: "Containers"},
-		applier.Setting{Kind: bundle.KindFirewall, Name: "kubelet", Value: pick(random, "TCP/10250", "UDP/1", "?")},
-		applier.Setting{Kind: bundle.KindExclusion, Name: `C:\k\a.exe`},
-		applier.Setting{Kind: bundle.KindEndpoint, Name: "VIPEndpoint", Value: "none/1"},
-		applier.Setting{Kind: bundle.KindNetwork, Name: "none"},
-		applier.Setting{Kind: bundle.KindHostName, Name: bundle.Computer, Value: pick(random, "winhost", "other")},
-		applier.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of([]byte("a"))), Value: pick(random, "a", "b")},
+		plan.Setting{Kind: bundle.KindVariable, Name: pick(random, "A", "a", "B"), Value: pick(random, "", "%x%")},
+		plan.Setting{Kind: bundle.KindRoute, Name: "169.254.169.254/32", Value: pick(random, bundle.ViaDefault, "10.0.0.9", "no address")},
+		plan.Setting{Kind: bundle.KindFeature, Name: "Containers"},
+		plan.Setting{Kind: bundle.KindFirewall, Name: "kubelet", Value: pick(random, "TCP/10250", "UDP/1", "?")},
+		plan.Setting{Kind: bundle.KindExclusion, Name: `C:\k\a.exe`},
+		plan.Setting{Kind: bundle.KindEndpoint, Name: "VIPEndpoint", Value: "none/1"},
+		plan.Setting{Kind: bundle.KindNetwork, Name: "none"},
+		plan.Setting{Kind: bundle.KindHostName, Name: bundle.Computer, Value: pick(random, "winhost", "other")},
+		plan.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of([]byte("a"))), Value: pick(random, "a", "b")},
 	)
 	x.Present = random.IntN(3) > 0
 	return x

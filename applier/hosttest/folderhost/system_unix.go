@@ -9,7 +9,7 @@ import (
 	"os"
 	"syscall"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -33,7 +33,7 @@ func accessOf(info fs.FileInfo) bundle.Access {
 			return access
 		}
 	}
-	return applier.AccessOther
+	return plan.AccessOther
 }
 
 // syncFolder flushes the names in a folder to the disk.

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
-func readHostName(s *State, x applier.Setting) applier.Setting {
+func readHostName(s *State, x plan.Setting) plan.Setting {
 	x.Present, x.Value = true, s.HostName
 	if s.NextHostName != "" {
 		x.Value, x.Pending = s.NextHostName, true
@@ -19,7 +19,7 @@ func readHostName(s *State, x applier.Setting) applier.Setting {
 	return x
 }
 
-func setHostName(s *State, x applier.Setting) error {
+func setHostName(s *State, x plan.Setting) error {
 	if x.Value == "" {
 		return ErrInvalidParameter
 	}
@@ -31,7 +31,7 @@ func setHostName(s *State, x applier.Setting) error {
 }
 
 // unsetHostName keeps the name: Windows always has one.
-func unsetHostName(*State, applier.Setting) error { return nil }
+func unsetHostName(*State, plan.Setting) error { return nil }
 
 // Facts implements applier.Host.
 func (h *Host) Facts(ctx context.Context) (bundle.Facts, error) {

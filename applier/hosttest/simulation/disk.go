@@ -3,7 +3,7 @@ package simulation
 import (
 	"io"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -19,9 +19,9 @@ type Disk interface {
 // DiskReader reads a Disk.
 type DiskReader interface {
 	// Stat returns what is at each of the paths, in their order.
-	Stat(paths []string) ([]applier.FileInfo, error)
+	Stat(paths []string) ([]plan.FileInfo, error)
 	// List returns what is in a folder, sorted by name. A missing folder is empty.
-	List(folder string) ([]applier.FileInfo, error)
+	List(folder string) ([]plan.FileInfo, error)
 	// Open opens an existing file. Replacing and removing the file do not affect the reader.
 	Open(path string) (io.ReadCloser, error)
 }
@@ -47,10 +47,10 @@ type DiskNames interface {
 	Remove(path string) error
 }
 
-func statOne(d DiskReader, path string) (applier.FileInfo, error) {
+func statOne(d DiskReader, path string) (plan.FileInfo, error) {
 	infos, err := d.Stat([]string{path})
 	if err != nil {
-		return applier.FileInfo{}, err
+		return plan.FileInfo{}, err
 	}
 	return infos[0], nil
 }

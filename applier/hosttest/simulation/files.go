@@ -8,11 +8,12 @@ import (
 	"strconv"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
 // Stat implements applier.Reader.
-func (h *Host) Stat(ctx context.Context, paths []string) ([]applier.FileInfo, error) {
+func (h *Host) Stat(ctx context.Context, paths []string) ([]plan.FileInfo, error) {
 	if err := check(ctx, paths...); err != nil {
 		return nil, err
 	}
@@ -20,7 +21,7 @@ func (h *Host) Stat(ctx context.Context, paths []string) ([]applier.FileInfo, er
 }
 
 // List implements applier.Reader.
-func (h *Host) List(ctx context.Context, directory string) ([]applier.FileInfo, error) {
+func (h *Host) List(ctx context.Context, directory string) ([]plan.FileInfo, error) {
 	if err := check(ctx, directory); err != nil {
 		return nil, err
 	}
@@ -38,11 +39,11 @@ func (h *Host) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 		return nil, FileError(path, err)
 	}
 	switch info.Kind {
-	case applier.FileAbsent:
+	case plan.FileAbsent:
 		return nil, FileError(path, ErrFileNotFound)
-	case applier.FileDirectory, applier.FileOther:
+	case plan.FileDirectory, plan.FileOther:
 		return nil, FileError(path, ErrAccessDenied)
-	case applier.FileRegular:
+	case plan.FileRegular:
 	}
 	s, err := h.state(ctx)
 	if err == nil && s.Script.Locks(path) {
@@ -58,7 +59,7 @@ func (h *Host) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 // Write implements applier.Writer.
 func (h *Host) Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error {
 	return h.changeFiles(ctx, VerbWrite, []string{path}, func(s *State) error {
-		if _, err := h.target(s, path, applier.FileRegular); err != nil {
+		if _, err := h.target(s, path, plan.FileRegular); err != nil {
 			return err
 		}
 		return h.replace(ctx, path, access, content)
@@ -68,7 +69,7 @@ func (h *Host) Write(ctx context.Context, path string, access bundle.Access, con
 // MakeDirectory implements applier.Writer.
 func (h *Host) MakeDirectory(ctx context.Context, path string, access bundle.Access) error {
 	return h.changeFiles(ctx, VerbMake, []string{path}, func(s *State) error {
-		if _, err := h.target(s, path, applier.FileDirectory); err != nil {
+		if _, err := h.target(s, path, plan.FileDirectory); err != nil {
 			return err
 		}
 		return FileError(path, h.Storage.Files.MakeFolder(path, access))
@@ -109,15 +110,15 @@ func (h *Host) CopyTruncate(ctx context.Context, path, to string) error {
 func (h *Host) Remove(ctx context.Context, path string) error {
 	return h.changeFiles(ctx, VerbRemove, []string{path}, func(s *State) error {
 		info, err := statOne(h.Storage.Files, path)
-		if err != nil || info.Kind == applier.FileAbsent {
+		if err != nil || info.Kind == plan.FileAbsent {
 			return FileError(path, err)
 		}
-		runs := info.Kind == applier.FileRegular && s.runs(info.ID)
+		runs := info.Kind == plan.FileRegular && s.runs(info.ID)
 		err = s.Script.RefusesRemoval(path)
 		switch {
 		case err != nil:
 			return err
-		case runs && applier.Leftover(path):
+		case runs && plan.Leftover(path):
 			return &applier.FileError{Path: path, Reason: applier.FileLocked, Err: ErrAccessDenied}
 		case runs:
 			return FileError(path, h.moveAside(path))
@@ -148,39 +149,39 @@ func (h *Host) state(ctx context.Context) (*State, error) {
 }
 
 // target returns what is at a path at which something of a kind is to be made, or why it cannot be made there.
-func (h *Host) target(s *State, path string, kind applier.FileKind) (applier.FileInfo, error) {
+func (h *Host) target(s *State, path string, kind plan.FileKind) (plan.FileInfo, error) {
 	if err := s.Script.Refuses(path); err != nil {
-		return applier.FileInfo{}, err
+		return plan.FileInfo{}, err
 	}
 	infos, err := h.Storage.Files.Stat([]string{bundle.Dir(path), path})
 	switch {
 	case err != nil:
-	case infos[0].Kind != applier.FileDirectory:
+	case infos[0].Kind != plan.FileDirectory:
 		err = ErrFileNotFound
-	case infos[1].Kind != applier.FileAbsent && infos[1].Kind != kind:
+	case infos[1].Kind != plan.FileAbsent && infos[1].Kind != kind:
 		err = ErrAlreadyExists
 	}
 	if err != nil {
-		return applier.FileInfo{}, FileError(path, err)
+		return plan.FileInfo{}, FileError(path, err)
 	}
 	return infos[1], nil
 }
 
 // pair returns a file and what is at a second path, which is to become a copy or a name of the file.
-func (h *Host) pair(s *State, path, second string) (file, there applier.FileInfo, err error) {
+func (h *Host) pair(s *State, path, second string) (file, there plan.FileInfo, err error) {
 	file, err = statOne(h.Storage.Files, path)
 	switch {
 	case err != nil:
-	case file.Kind != applier.FileRegular:
+	case file.Kind != plan.FileRegular:
 		err = ErrFileNotFound
-	case bundle.FoldPath(path) == bundle.FoldPath(applier.NewName(second)):
+	case bundle.FoldPath(path) == bundle.FoldPath(plan.NewName(second)):
 		// The copy is made under the name that the file has.
 		err = ErrSharingViolation
 	}
 	if err != nil {
 		return file, there, FileError(path, err)
 	}
-	there, err = h.target(s, second, applier.FileRegular)
+	there, err = h.target(s, second, plan.FileRegular)
 	return file, there, err
 }
 
@@ -208,10 +209,10 @@ func (s *source) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// place makes a file under applier.NewName and renames it to path. A program that runs there is moved aside first, as
+// place makes a file under plan.NewName and renames it to path. A program that runs there is moved aside first, as
 // Windows refuses to replace it: a cut in between leaves nothing at path.
 func (h *Host) place(ctx context.Context, path string, create func(beside string) error) error {
-	beside := applier.NewName(path)
+	beside := plan.NewName(path)
 	err := h.discard(beside)
 	if err != nil {
 		return FileError(path, err)
@@ -234,14 +235,14 @@ func (h *Host) place(ctx context.Context, path string, create func(beside string
 // discard removes what a cut or a failure left.
 func (h *Host) discard(path string) error {
 	info, err := statOne(h.Storage.Files, path)
-	if err != nil || info.Kind == applier.FileAbsent {
+	if err != nil || info.Kind == plan.FileAbsent {
 		return err
 	}
 	return h.remove(info)
 }
 
-func (h *Host) remove(info applier.FileInfo) error {
-	if info.Kind == applier.FileDirectory {
+func (h *Host) remove(info plan.FileInfo) error {
+	if info.Kind == plan.FileDirectory {
 		if in, err := h.Storage.Files.List(info.Path); err != nil || len(in) > 0 {
 			return errors.Join(err, ErrDirNotEmpty)
 		}
@@ -251,7 +252,7 @@ func (h *Host) remove(info applier.FileInfo) error {
 
 func (h *Host) moveAsideIfRunning(ctx context.Context, path string) error {
 	info, err := statOne(h.Storage.Files, path)
-	if err != nil || info.Kind != applier.FileRegular {
+	if err != nil || info.Kind != plan.FileRegular {
 		return err
 	}
 	s, err := h.state(ctx)
@@ -264,12 +265,12 @@ func (h *Host) moveAsideIfRunning(ctx context.Context, path string) error {
 // moveAside gives a program that runs the first of its applier.AsideNames that is free.
 func (h *Host) moveAside(path string) error {
 	for n := 1; ; n++ {
-		aside := applier.AsideName(path, strconv.Itoa(n))
+		aside := plan.AsideName(path, strconv.Itoa(n))
 		info, err := statOne(h.Storage.Files, aside)
 		if err != nil {
 			return err
 		}
-		if info.Kind == applier.FileAbsent {
+		if info.Kind == plan.FileAbsent {
 			return h.Storage.Files.Rename(path, aside)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 )
 
 // Host is a simulated Windows host: everything of applier.Host except Lock.
@@ -177,7 +178,7 @@ func (h *Host) fileID(path string) (string, error) {
 		return "", nil
 	}
 	info, err := statOne(h.Own.Files, path)
-	if err != nil || info.Kind != applier.FileRegular {
+	if err != nil || info.Kind != plan.FileRegular {
 		return "", err
 	}
 	return info.ID, nil

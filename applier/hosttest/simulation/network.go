@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
 // readRoute returns bundle.ViaDefault for a route to the next hop of the default route, however it was set.
-func readRoute(s *State, x applier.Setting) applier.Setting {
+func readRoute(s *State, x plan.Setting) plan.Setting {
 	x = readKept(s, x)
 	if x.Present && x.Value == s.Facts.DefaultRoute.Gateway {
 		x.Value = bundle.ViaDefault
@@ -20,7 +21,7 @@ func readRoute(s *State, x applier.Setting) applier.Setting {
 	return x
 }
 
-func setRoute(s *State, x applier.Setting) error {
+func setRoute(s *State, x plan.Setting) error {
 	if _, err := netip.ParsePrefix(x.Name); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalidParameter, err)
 	}
@@ -35,7 +36,7 @@ func setRoute(s *State, x applier.Setting) error {
 }
 
 // setEndpoint makes an endpoint on an HNS network that exists.
-func setEndpoint(s *State, x applier.Setting) error {
+func setEndpoint(s *State, x plan.Setting) error {
 	network, compartment, ok := strings.Cut(x.Value, "/")
 	if !ok || strings.Trim(compartment, "0123456789") != "" {
 		return fmt.Errorf("%w: %s is not network/compartment", ErrInvalidParameter, x.Value)
@@ -47,13 +48,13 @@ func setEndpoint(s *State, x applier.Setting) error {
 	return nil
 }
 
-func readNetwork(s *State, x applier.Setting) applier.Setting {
+func readNetwork(s *State, x plan.Setting) plan.Setting {
 	x.Present = s.Facts.Network(x.Name).Name != ""
 	return x
 }
 
 // unsetNetwork removes an HNS network with its endpoints.
-func unsetNetwork(s *State, x applier.Setting) error {
+func unsetNetwork(s *State, x plan.Setting) error {
 	s.Facts.Networks = slices.DeleteFunc(slices.Clone(s.Facts.Networks), func(n bundle.HNSNetwork) bool { return n.Name == x.Name })
 	for key, e := range s.Settings {
 		if e.Kind == bundle.KindEndpoint && endpointNetwork(e) == x.Name {
@@ -63,7 +64,7 @@ func unsetNetwork(s *State, x applier.Setting) error {
 	return nil
 }
 
-func endpointNetwork(e applier.Setting) string {
+func endpointNetwork(e plan.Setting) string {
 	network, _, _ := strings.Cut(e.Value, "/")
 	return network
 }

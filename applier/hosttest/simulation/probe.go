@@ -7,7 +7,7 @@ import (
 	"maps"
 	"slices"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -55,7 +55,7 @@ func (h *Host) answers(s *State, target string) (bool, error) {
 // serviceAnswers reports whether a service answers, and counts the probe.
 func (h *Host) serviceAnswers(s *State, name, target string) (bool, error) {
 	b, svc := s.Script.Services[name], s.Services[Key(name)]
-	if svc.Status != applier.ServiceRunning {
+	if svc.Status != plan.ServiceRunning {
 		return false, nil
 	}
 	if asked := svc.Asked[target]; asked < b.HealthyAfter {

@@ -5,12 +5,12 @@ import (
 	"maps"
 	"slices"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 )
 
 // Services implements applier.Services.
-func (h *Host) Services(ctx context.Context, names []string) ([]applier.ServiceState, error) {
-	states := make([]applier.ServiceState, 0, len(names))
+func (h *Host) Services(ctx context.Context, names []string) ([]plan.ServiceState, error) {
+	states := make([]plan.ServiceState, 0, len(names))
 	err := h.look(ctx, func(s *State) error {
 		for _, name := range names {
 			states = append(states, s.serviceState(name))
@@ -20,16 +20,16 @@ func (h *Host) Services(ctx context.Context, names []string) ([]applier.ServiceS
 	return states, err
 }
 
-func (s *State) serviceState(name string) applier.ServiceState {
+func (s *State) serviceState(name string) plan.ServiceState {
 	svc, ok := s.Services[Key(name)]
 	if !ok {
-		return applier.ServiceState{ServiceConfig: applier.ServiceConfig{Name: name}}
+		return plan.ServiceState{ServiceConfig: plan.ServiceConfig{Name: name}}
 	}
-	state := applier.ServiceState{ServiceConfig: svc.ServiceConfig, Status: svc.Status, Dependents: s.dependents(name)}
+	state := plan.ServiceState{ServiceConfig: svc.ServiceConfig, Status: svc.Status, Dependents: s.dependents(name)}
 	if svc.Deleted {
-		state.Status = applier.ServiceDeleting
+		state.Status = plan.ServiceDeleting
 	}
-	if svc.Status == applier.ServiceRunning && len(svc.Processes) > 0 {
+	if svc.Status == plan.ServiceRunning && len(svc.Processes) > 0 {
 		state.Process = svc.Processes[0].ID
 	}
 	return state
@@ -44,7 +44,7 @@ func (s *State) dependents(name string) []string {
 
 func (s *State) addDependents(name string, found map[string]string) {
 	for key, svc := range s.Services {
-		if svc.Status == applier.ServiceStopped || found[key] != "" || !svc.dependsOn(name) {
+		if svc.Status == plan.ServiceStopped || found[key] != "" || !svc.dependsOn(name) {
 			continue
 		}
 		found[key] = svc.Name
@@ -57,7 +57,7 @@ func (svc Service) dependsOn(name string) bool {
 }
 
 // PutService implements applier.Services.
-func (h *Host) PutService(ctx context.Context, config applier.ServiceConfig) error {
+func (h *Host) PutService(ctx context.Context, config plan.ServiceConfig) error {
 	return h.change(ctx, Operation{VerbPut, config.Name}, func(s *State) error {
 		svc, ok := s.Services[Key(config.Name)]
 		switch {
@@ -66,7 +66,7 @@ func (h *Host) PutService(ctx context.Context, config applier.ServiceConfig) err
 		case s.reaches(config.Dependencies, config.Name, map[string]bool{}):
 			return asServiceError(config.Name, "configuring", ErrCircularDependency)
 		case !ok:
-			svc.Status, svc.Boot = applier.ServiceStopped, s.Boot
+			svc.Status, svc.Boot = plan.ServiceStopped, s.Boot
 		}
 		svc.ServiceConfig = config
 		s.Services[Key(config.Name)] = svc
@@ -117,14 +117,14 @@ func (h *Host) StopService(ctx context.Context, name string) error {
 	return h.change(ctx, Operation{VerbStop, name}, func(s *State) error {
 		svc, ok := s.Services[Key(name)]
 		switch {
-		case !ok || svc.Status == applier.ServiceStopped:
+		case !ok || svc.Status == plan.ServiceStopped:
 			return nil
 		case len(s.dependents(name)) > 0:
 			return asServiceError(name, "stopping", ErrDependentServices)
 		}
 		b := s.Script.behaviour(name)
-		svc.Killed = b.Stop == StopHangs || svc.Status == applier.ServicePending
-		svc.Status, svc.Processes = applier.ServiceStopped, nil
+		svc.Killed = b.Stop == StopHangs || svc.Status == plan.ServicePending
+		svc.Status, svc.Processes = plan.ServiceStopped, nil
 		s.Services[Key(name)] = svc
 		s.sweep(svc)
 		return h.Storage.State.Save(s)

@@ -6,19 +6,20 @@ import (
 	"strings"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
 // Settings implements applier.Host.
-func (h *Host) Settings(ctx context.Context, names []applier.Setting) ([]applier.Setting, error) {
-	settings := make([]applier.Setting, 0, len(names))
+func (h *Host) Settings(ctx context.Context, names []plan.Setting) ([]plan.Setting, error) {
+	settings := make([]plan.Setting, 0, len(names))
 	err := h.look(ctx, func(s *State) error {
 		for _, n := range names {
 			k, ok := kinds[n.Kind]
 			if !ok {
 				return fmt.Errorf("reading %s: %w", n.ID(), applier.ErrNoSetting)
 			}
-			settings = append(settings, k.read(s, applier.Setting{Kind: n.Kind, Name: n.Name}))
+			settings = append(settings, k.read(s, plan.Setting{Kind: n.Kind, Name: n.Name}))
 		}
 		return nil
 	})
@@ -26,7 +27,7 @@ func (h *Host) Settings(ctx context.Context, names []applier.Setting) ([]applier
 }
 
 // Set implements applier.Host. Its errors do not contain the value, which may be a secret.
-func (h *Host) Set(ctx context.Context, setting applier.Setting) error {
+func (h *Host) Set(ctx context.Context, setting plan.Setting) error {
 	op := Operation{VerbUnset, string(setting.ID())}
 	if setting.Present {
 		op.Verb = VerbSet
@@ -50,9 +51,9 @@ func (h *Host) Set(ctx context.Context, setting applier.Setting) error {
 // settingKind is how one kind of setting is read and changed. Where set or unset is nil, that is not possible.
 type settingKind struct {
 	// read fills in a setting of which the kind and name are given.
-	read  func(*State, applier.Setting) applier.Setting
-	set   func(*State, applier.Setting) error
-	unset func(*State, applier.Setting) error
+	read  func(*State, plan.Setting) plan.Setting
+	set   func(*State, plan.Setting) error
+	unset func(*State, plan.Setting) error
 }
 
 var kinds = map[bundle.EntryKind]settingKind{
@@ -67,7 +68,7 @@ var kinds = map[bundle.EntryKind]settingKind{
 	bundle.KindHostName:  {readHostName, setHostName, unsetHostName},
 }
 
-func readKept(s *State, x applier.Setting) applier.Setting {
+func readKept(s *State, x plan.Setting) plan.Setting {
 	kept, ok := s.Settings[SettingKey(x.Kind, x.Name)]
 	if !ok {
 		return x
@@ -76,12 +77,12 @@ func readKept(s *State, x applier.Setting) applier.Setting {
 	return x
 }
 
-func unsetKept(s *State, x applier.Setting) error {
+func unsetKept(s *State, x plan.Setting) error {
 	delete(s.Settings, SettingKey(x.Kind, x.Name))
 	return nil
 }
 
-func setVariable(s *State, x applier.Setting) error {
+func setVariable(s *State, x plan.Setting) error {
 	if x.Name == "" || strings.ContainsAny(x.Name, "=\x00") || strings.Contains(x.Value, "\x00") {
 		return ErrInvalidParameter
 	}
@@ -89,7 +90,7 @@ func setVariable(s *State, x applier.Setting) error {
 	return nil
 }
 
-func setTrustedCA(s *State, x applier.Setting) error {
+func setTrustedCA(s *State, x plan.Setting) error {
 	if string(bundle.Of([]byte(x.Value))) != x.Name {
 		return fmt.Errorf("%w: the certificate has another digest", ErrInvalidParameter)
 	}
@@ -98,8 +99,8 @@ func setTrustedCA(s *State, x applier.Setting) error {
 }
 
 // switchFeature turns a feature on or off with the next boot. A return to what is in effect takes effect at once.
-func switchFeature(s *State, x applier.Setting) error {
-	now := readKept(s, applier.Setting{Kind: x.Kind, Name: x.Name})
+func switchFeature(s *State, x plan.Setting) error {
+	now := readKept(s, plan.Setting{Kind: x.Kind, Name: x.Name})
 	inEffect := now.Present != now.Pending
 	switch {
 	case x.Present != inEffect:
@@ -113,7 +114,7 @@ func switchFeature(s *State, x applier.Setting) error {
 	return nil
 }
 
-func setFirewall(s *State, x applier.Setting) error {
+func setFirewall(s *State, x plan.Setting) error {
 	protocol, port, ok := strings.Cut(x.Value, "/")
 	if !ok || protocol == "" || strings.Trim(port, "0123456789") != "" {
 		return fmt.Errorf("%w: %s is not protocol/port", ErrInvalidParameter, x.Value)
@@ -122,13 +123,13 @@ func setFirewall(s *State, x applier.Setting) error {
 	return nil
 }
 
-func readExclusion(s *State, x applier.Setting) applier.Setting {
+func readExclusion(s *State, x plan.Setting) plan.Setting {
 	x = readKept(s, x)
 	x.Unavailable = !s.Facts.DefenderRunning
 	return x
 }
 
-func setExclusion(s *State, x applier.Setting) error {
+func setExclusion(s *State, x plan.Setting) error {
 	if !s.Facts.DefenderRunning {
 		return applier.ErrNoSetting
 	}

@@ -7,7 +7,7 @@ import (
 	"io"
 	"maps"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -16,7 +16,7 @@ type Snapshot struct {
 	Files    map[string]FileSnapshot
 	Services map[string]ServiceSnapshot
 	// Settings are by their ID. They hold secrets in clear text.
-	Settings                            map[string]applier.Setting
+	Settings                            map[string]plan.Setting
 	Facts                               bundle.Facts
 	HostName, NextHostName, RebootAsked string
 	Boot                                int
@@ -24,15 +24,15 @@ type Snapshot struct {
 
 // FileSnapshot is what is at a path.
 type FileSnapshot struct {
-	Kind   applier.FileKind
+	Kind   plan.FileKind
 	Access bundle.Access
 	Digest bundle.Digest
 }
 
 // ServiceSnapshot is the configuration and the status of a service.
 type ServiceSnapshot struct {
-	applier.ServiceConfig
-	Status applier.ServiceStatus
+	plan.ServiceConfig
+	Status plan.ServiceStatus
 	// Delivered is the environment that it runs with, Programs the number of its processes.
 	Delivered []string
 	Programs  int
@@ -60,7 +60,7 @@ func addFiles(d DiskReader, folder string, files map[string]FileSnapshot) error 
 	}
 	for _, info := range infos {
 		f := FileSnapshot{Kind: info.Kind, Access: info.Access}
-		if f.Kind == applier.FileRegular {
+		if f.Kind == plan.FileRegular {
 			if f.Digest, err = digest(d, info.Path); err != nil {
 				return err
 			}
@@ -95,7 +95,7 @@ func (s *State) snapshot(files map[string]FileSnapshot) Snapshot {
 	}
 	for key, svc := range s.Services {
 		x := ServiceSnapshot{ServiceConfig: svc.ServiceConfig, Status: s.serviceState(svc.Name).Status, Programs: len(svc.Processes)}
-		if svc.Status == applier.ServiceRunning {
+		if svc.Status == plan.ServiceRunning {
 			x.Delivered = svc.Delivered
 		}
 		snap.Services[key] = x

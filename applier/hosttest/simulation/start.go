@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -33,11 +33,11 @@ func (h *Host) start(s *State, name string, w *starting) error {
 		return ErrServiceDoesNotExist
 	case svc.Deleted:
 		return ErrServiceMarkedForDelete
-	case svc.Status == applier.ServiceRunning:
+	case svc.Status == plan.ServiceRunning:
 		return nil
-	case svc.Status == applier.ServicePending:
+	case svc.Status == plan.ServicePending:
 		return ErrServiceAlreadyRunning
-	case svc.Start == applier.StartDisabled:
+	case svc.Start == plan.StartDisabled:
 		return ErrServiceDisabled
 	case slices.Contains(w.chain, Key(name)):
 		return ErrCircularDependency
@@ -76,13 +76,13 @@ func (h *Host) run(s *State, svc Service, store Store) error {
 	if err != nil {
 		return err
 	}
-	svc.Status = applier.ServiceRunning
+	svc.Status = plan.ServiceRunning
 	var ends error
 	switch {
 	case !starts || b.Start == StartExits:
-		svc.Status, svc.Processes, ends = applier.ServiceStopped, nil, ErrProcessAborted
+		svc.Status, svc.Processes, ends = plan.ServiceStopped, nil, ErrProcessAborted
 	case b.Start == StartHangs:
-		svc.Status, ends = applier.ServicePending, ErrServiceRequestTimeout
+		svc.Status, ends = plan.ServicePending, ErrServiceRequestTimeout
 	}
 	s.Services[Key(svc.Name)] = svc
 	if err := store.Save(s); err != nil {

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 )
 
@@ -30,16 +30,16 @@ type State struct {
 	// Processes are the programs that run and belong to no service.
 	Processes []Process
 	// Settings are those that are present or pending, by SettingKey, without host names and networks.
-	Settings map[string]applier.Setting
+	Settings map[string]plan.Setting
 	Script   Script
 }
 
 // Service is the configuration and the status of a service.
 type Service struct {
-	applier.ServiceConfig
+	plan.ServiceConfig
 	// Status is stopped, running or pending. It holds only if Boot is the Boot of the State.
-	Status applier.ServiceStatus `json:"status"`
-	Boot   int                   `json:"boot,omitempty"`
+	Status plan.ServiceStatus `json:"status"`
+	Boot   int                `json:"boot,omitempty"`
 	// Deleted is true for a service that is marked for deletion.
 	Deleted bool `json:"deleted,omitempty"`
 	// Processes are its own, which is the first, and those that it started.
@@ -69,13 +69,13 @@ func NewState(facts bundle.Facts, boot time.Time) *State {
 		HostName: facts.HostName,
 		Facts:    facts,
 		Services: map[string]Service{},
-		Settings: map[string]applier.Setting{},
+		Settings: map[string]plan.Setting{},
 	}
 	for _, name := range facts.Features {
-		s.Put(applier.Setting{Kind: bundle.KindFeature, Name: name, Present: true})
+		s.Put(plan.Setting{Kind: bundle.KindFeature, Name: name, Present: true})
 	}
 	for _, e := range facts.Endpoints {
-		s.Put(applier.Setting{Kind: bundle.KindEndpoint, Name: e.Name, Value: e.Network + "/1", Present: true})
+		s.Put(plan.Setting{Kind: bundle.KindEndpoint, Name: e.Name, Value: e.Network + "/1", Present: true})
 	}
 	s.Facts.Schema, s.Facts.HostName, s.Facts.Features, s.Facts.Endpoints = bundle.FactsSchema, "", nil, nil
 	return s
@@ -96,7 +96,7 @@ func Key(name string) string { return strings.ToLower(name) }
 func SettingKey(kind bundle.EntryKind, name string) string { return Key(string(kind.ID(name))) }
 
 // Put adds or replaces a setting.
-func (s *State) Put(setting applier.Setting) {
+func (s *State) Put(setting plan.Setting) {
 	s.Settings[SettingKey(setting.Kind, setting.Name)] = setting
 }
 
@@ -106,9 +106,9 @@ func (s *State) settle(looks int) {
 	for key, svc := range s.Services {
 		after := s.Script.behaviour(svc.Name).After
 		switch {
-		case svc.Boot != s.Boot || svc.Status == applier.ServiceRunning && after == AfterCrashes:
-			svc.Status, svc.Processes = applier.ServiceStopped, nil
-		case svc.Status == applier.ServiceRunning && after == AfterRestarts && len(svc.Processes) > 0:
+		case svc.Boot != s.Boot || svc.Status == plan.ServiceRunning && after == AfterCrashes:
+			svc.Status, svc.Processes = plan.ServiceStopped, nil
+		case svc.Status == plan.ServiceRunning && after == AfterRestarts && len(svc.Processes) > 0:
 			own := svc.Processes[0]
 			own.ID += looks
 			svc.Processes = append([]Process{own}, svc.Processes[1:]...)
@@ -127,7 +127,7 @@ func (s *State) settle(looks int) {
 
 // sweep removes a service that was deleted unless a handle keeps it.
 func (s *State) sweep(svc Service) {
-	if svc.Deleted && svc.Status == applier.ServiceStopped && !s.Script.behaviour(svc.Name).Held {
+	if svc.Deleted && svc.Status == plan.ServiceStopped && !s.Script.behaviour(svc.Name).Held {
 		delete(s.Services, Key(svc.Name))
 	}
 }

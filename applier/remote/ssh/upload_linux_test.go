@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/applier/remote"
 	"wmco/bundle/archive"
 	"wmco/internal/sshtest"
@@ -213,7 +214,7 @@ func TestCorruptContentsAreSentAgain(t *testing.T) {
 		}
 		if content.Digest == files[2].Digest {
 			discard(t, s, files[2].Path, content)
-			write(t, s.Path(applier.StateFolder+`\contents\`+content.Part(1).Name()), strings.Repeat("bad", 50))
+			write(t, s.Path(plan.StateFolder+`\contents\`+content.Part(1).Name()), strings.Repeat("bad", 50))
 		}
 	}
 	var results []applier.Result
@@ -237,7 +238,7 @@ func TestCorruptContentsAreSentAgain(t *testing.T) {
 func discard(t *testing.T, s *sshtest.Server, path string, c archive.Content) {
 	t.Helper()
 	for i := range c.Parts() {
-		if err := os.Remove(s.Path(applier.StateFolder + `\contents\` + c.Part(i+1).Name())); err != nil {
+		if err := os.Remove(s.Path(plan.StateFolder + `\contents\` + c.Part(i+1).Name())); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -124,15 +125,15 @@ func (n node) applied() bundle.Digest {
 
 func (n node) part(p archive.Part) string { return filepath.Join(n.root, "parts", p.Name()) }
 
-func (n node) missing(r *archive.Reader) []applier.Missing {
+func (n node) missing(r *archive.Reader) []plan.Missing {
 	known := map[bundle.Digest]archive.Content{}
 	for _, c := range r.Contents {
 		known[c.Digest] = c
 	}
-	var all []applier.Missing
+	var all []plan.Missing
 	for _, d := range archive.Needs(r.Manifest) {
 		c := known[d]
-		m := applier.Missing{Digest: d}
+		m := plan.Missing{Digest: d}
 		for i := range c.Parts() {
 			if _, err := os.Stat(n.part(c.Part(i + 1))); err == nil {
 				m.Parts = append(m.Parts, i+1)
@@ -155,7 +156,7 @@ func (n node) observe() error {
 	}
 	o := applier.Observation{
 		Schema: applier.Schema, Program: "fake", Bundle: r.Manifest.Digest, Applied: n.applied(),
-		InSync: n.applied() == r.Manifest.Digest, Impact: bundle.ImpactNone, Actions: []applier.Action{}, Missing: n.missing(r),
+		InSync: n.applied() == r.Manifest.Digest, Impact: bundle.ImpactNone, Actions: []plan.Action{}, Missing: n.missing(r),
 	}
 	if n.is(chatters) {
 		data, err := json.MarshalIndent(o, "", " ")
