@@ -229,12 +229,12 @@ func TestInvalidFlagsAreRefused(t *testing.T) {
 		want string
 	}{
 		{nil, "name the hosts with --host"},
-		{[]string{"--host", "a b"}, "is no address"},
+		{[]string{"--host", "a b"}, "is not an address"},
 		{[]string{"--host", host, "--host", host}, "named twice"},
 		{[]string{"--host", host, "--host", "10.0.0.1", "--node", "x"}, "go with one --host"},
 		{[]string{"--host", host, "--max-impact", "much"}, "none, restart, drain or reboot"},
 		{[]string{"--host", host, "--identity", "/nowhere"}, "reading --identity"},
-		{[]string{"--host", host, "--node-program", "/nowhere"}, "reading the node program"},
+		{[]string{"--host", host, "--node-program", "/nowhere"}, "reading the node agent"},
 		{[]string{"--host", host, "--instance", "10.9.9.9"}, "no Windows host of the inputs has this name or address: 10.9.9.9"},
 		{[]string{"--host", "ssh://" + host}, "--host ssh://" + host + ": write [USER@]ADDR[:PORT], without a scheme"},
 		{[]string{"--host", host, "--parallel", "0"}, "--parallel 0: must be at least 1"},

@@ -260,14 +260,14 @@ func TestTheResultNamesRebootsOfHosts(t *testing.T) {
 func TestEachFailedHostHasAFix(t *testing.T) {
 	o := threeEnds(t)
 	got := o.wmco(t, "apply", o.hosts()...)
-	want := "\n" + o.addresses()[1] + ": rolled back: start service kubelet: starting service kubelet: the program ended at once (Windows error 1067)\n" +
+	want := "\n" + o.addresses()[1] + ": rolled back: start service kubelet: starting service kubelet: the process terminated unexpectedly (Windows error 1067)\n" +
 		`  fix: read the log of the service under C:\var\log on the host, fix the inputs and apply again` + "\n" + o.addresses()[2] + ": connecting to"
 	if !strings.Contains(got.stderr, want) {
 		t.Errorf("want %s\ngot %s", want, got.stderr)
 	}
 	must(t, os.WriteFile(o.servers[0].Path(`C:\k\kubelet.conf`), nil, 0o600))
 	got = o.wmco(t, "apply", append([]string{"--max-impact", "none"}, o.hosts()[:2]...)...)
-	want = ": the plan has impact restart, allowed is none\n  fix: allow it with --max-impact restart\n"
+	want = ": the plan has impact restart, and at most none is allowed\n  fix: allow it with --max-impact restart\n"
 	if got.status != cli.ExitUsage || !strings.HasSuffix(got.stderr, want) {
 		t.Errorf("status %d, want %s\ngot %s", got.status, want, got.stderr)
 	}
@@ -344,7 +344,7 @@ func TestConfirmingIsRetried(t *testing.T) {
 	if status != cli.ExitDone || !strings.Contains(stdout.String(), string(applier.ResultApplied)) {
 		t.Errorf("status %d\n%s\n%s", status, &stdout, stderr)
 	}
-	if n := strings.Count(stderr.String(), "confirming, retried every second: "); n != 1 || !strings.Contains(stderr.String(), "; fix: check the address, that the machine runs") {
+	if n := strings.Count(stderr.String(), "confirming, retried every second: "); n != 1 || !strings.Contains(stderr.String(), "; fix: check the address, that the host is running") {
 		t.Errorf("printed %d times\n%s", n, stderr)
 	}
 }

@@ -92,7 +92,7 @@ func TestLoginWithTheKeysOfSSHAgent(t *testing.T) {
 		{"an agent that has ended", filepath.Join(o.folder, "nowhere"), cli.ExitUsage, "connecting to ssh-agent"},
 		{"an agent without keys", empty, cli.ExitUsage, "ssh-agent has no keys: add one with ssh-add; or give the private key with --identity"},
 		{"only keys that the host refuses", strangers, cli.ExitUnreachable, "fix: "},
-		{"too many keys before the right one", many, cli.ExitUnreachable, "name the one key that the machine knows: there are 8"},
+		{"too many keys before the right one", many, cli.ExitUnreachable, "offer only the key that the host accepts: there are 8"},
 		{"the third key is the right one", ours, cli.ExitDone, "applied"},
 	} {
 		t.Setenv("SSH_AUTH_SOCK", tt.socket)

@@ -108,7 +108,7 @@ func TestATerminalShowsTheResultOfEachHost(t *testing.T) {
 	want := []string{
 		"win-0  applied ... done!",
 		"win-1  rolled back ... fail!",
-		"win-1 rolled back: start service kubelet: starting service kubelet: the program ended at once (Windows error 1067)",
+		"win-1 rolled back: start service kubelet: starting service kubelet: the process terminated unexpectedly (Windows error 1067)",
 		"win-2  connecting ... fail!",
 		"win-2 connecting to win-2: connection refused",
 	}

@@ -9,6 +9,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 var (
@@ -136,7 +137,7 @@ func WithFacts(n render.Node, facts bundle.Facts, host string) (render.Node, bun
 		severity = bundle.SeverityError
 	}
 	return n, bundle.Findings{{
-		Severity: severity, Reason: "FactsUnmatched", Node: n.ID(), Object: bundle.Ref{Source: host},
+		Severity: severity, Reason: reason.FactsUnmatched, Node: n.ID(), Object: bundle.Ref{Source: host},
 		Message: fmt.Sprintf("the host reports the name %q and the addresses %s: its facts are not used for %s", facts.HostName, strings.Join(facts.Addresses, ", "), n.ID()),
 		Fix:     "check that --host and --node or --instance are the same host, and check its address in the inputs",
 	}}

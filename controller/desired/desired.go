@@ -17,6 +17,7 @@ import (
 	"wmco/payload"
 	"wmco/payload/store"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // Source is where the inputs come from.
@@ -82,7 +83,7 @@ func readPayload(ctx context.Context, dir string) (payload.Set, bundle.Findings,
 	}
 	var findings bundle.Findings
 	for _, p := range refused.Problems {
-		findings = append(findings, bundle.Finding{Severity: bundle.SeverityError, Reason: "PayloadInvalid", Object: bundle.Ref{Source: p.Path}, Message: p.Message, Fix: p.Fix})
+		findings = append(findings, bundle.Finding{Severity: bundle.SeverityError, Reason: reason.PayloadInvalid, Object: bundle.Ref{Source: p.Path}, Message: p.Message, Fix: p.Fix})
 	}
 	return payload.Set{}, findings, nil
 }
