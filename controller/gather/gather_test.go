@@ -15,7 +15,7 @@ import (
 	"wmco/render"
 )
 
-// given is a reader of objects that a test holds.
+// given is a reader of fixed objects.
 type given []objects.Object
 
 func (g given) Read(_ context.Context, wants []objects.Want) (objects.Set, error) {
@@ -52,7 +52,7 @@ func reasons(findings bundle.Findings) []string {
 	return list
 }
 
-func TestEntriesOfWindowsInstances(t *testing.T) {
+func TestWindowsInstances(t *testing.T) {
 	good := map[string]string{
 		"username=Administrator":        "Administrator",
 		"  username = Administrator \n": "Administrator",
@@ -105,7 +105,7 @@ func TestFlagsOfKubeletUnits(t *testing.T) {
 	}
 }
 
-func TestSecretsThatSourcesLack(t *testing.T) {
+func TestMissingSecretsBecomeStandIns(t *testing.T) {
 	ref := func(data string) objects.Object {
 		return object("", "Secret", namespaceMCO, bootstrapTokenName, `{"data":{`+data+`}}`)
 	}
@@ -140,7 +140,7 @@ func TestProxyOfTheClusterWinsOverTheOperatorsEnvironment(t *testing.T) {
 	}
 	r = gatherFrom(t, Options{}, object(groupConfig, "Proxy", "", clusterName, `{"status":{"httpProxy":"http://user:****@p:1"}}`))
 	if got := reasons(r.Findings); !slices.Contains(got, "warning SecretStandIn status.httpProxy") {
-		t.Errorf("a masked password is not told: %q", got)
+		t.Errorf("a masked password is not reported: %q", got)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestMachinesNodesAndInstancesAreMatched(t *testing.T) {
 	}
 }
 
-func TestCurrentMachineConfigIsThePoolsAndNotTheNewest(t *testing.T) {
+func TestMachineConfigOfThePoolWinsOverTheNewest(t *testing.T) {
 	mc := func(name, created string) objects.Object {
 		return object(groupMachineConfig, "MachineConfig", "", name, fmt.Sprintf(`{"metadata":{"name":%q,"creationTimestamp":%q},"spec":{"config":{"ignition":{"version":"3.5.0"}}}}`, name, created))
 	}
@@ -181,7 +181,7 @@ func TestCurrentMachineConfigIsThePoolsAndNotTheNewest(t *testing.T) {
 	}
 }
 
-func TestIgnitionOfTheMachineConfigIsJudged(t *testing.T) {
+func TestIgnitionFindings(t *testing.T) {
 	const version = `"ignition":{"version":"3.5.0"}`
 	cloudConf := func(file string) string {
 		return version + `,"storage":{"files":[{"path":"/etc/other","contents":{"source":"https://example.com/x"}},{"path":"/etc/kubernetes/cloud.conf",` + file + `}]}`
@@ -215,7 +215,7 @@ func TestIgnitionOfTheMachineConfigIsJudged(t *testing.T) {
 	}
 }
 
-func TestTLSProfilesOfEveryType(t *testing.T) {
+func TestTLSProfiles(t *testing.T) {
 	server := func(profile string) objects.Object {
 		return object(groupConfig, "APIServer", "", clusterName, `{"spec":{"tlsSecurityProfile":`+profile+`}}`)
 	}
@@ -261,7 +261,7 @@ func FuzzKubeletUnit(f *testing.F) {
 	})
 }
 
-// FuzzGather: no object of any kind makes gathering or rendering panic.
+// FuzzGather checks that no object makes gathering or rendering panic.
 func FuzzGather(f *testing.F) {
 	f.Add("Infrastructure", `{"status":{"platformStatus":{"type":"AWS"}}}`)
 	f.Add("Network", `{"spec":{"serviceNetwork":["172.30.0.0/16"]}}`)

@@ -42,13 +42,13 @@ func files(paths ...string) []string {
 	return out
 }
 
-// everyKind holds an object of every kind that is read.
+// everyKind has an object of every kind that is read.
 func everyKind() []string {
 	return files("clusters/common", "clusters/aws", "clusters/none/windows-instances.yaml",
 		"clusters/traits/mirrors", "clusters/traits/operator-config", "clusters/traits/trusted-ca")
 }
 
-// recorder keeps what a reader read.
+// recorder keeps the result of a reader.
 type recorder struct {
 	objects.Reader
 	set objects.Set
@@ -60,7 +60,7 @@ func (r *recorder) Read(ctx context.Context, wants []objects.Want) (objects.Set,
 	return r.set, err
 }
 
-// gatherFrom gathers from a source that is complete, and returns what was read as well.
+// gatherFrom gathers from a complete source. It returns the objects that were read as well.
 func gatherFrom(t *testing.T, source objects.Reader, facts []bundle.Facts) (gather.Result, objects.Set) {
 	t.Helper()
 	r := &recorder{Reader: source}
@@ -71,13 +71,13 @@ func gatherFrom(t *testing.T, source objects.Reader, facts []bundle.Facts) (gath
 	return result, r.set
 }
 
-// gatherLive gathers as the user that the configuration is for.
+// gatherLive gathers as the user of the configuration.
 func gatherLive(t *testing.T, config *rest.Config, facts ...bundle.Facts) (gather.Result, objects.Set) {
 	t.Helper()
 	return gatherFrom(t, objects.Cluster(testenv.NewClient(t, config)), facts)
 }
 
-// sameInputs compares by value: secrets too, but not where an object stands.
+// sameInputs compares by value, including secrets but not the places of objects.
 func sameInputs() gocmp.Options {
 	return gocmp.Options{
 		cmpopts.IgnoreFields(bundle.Ref{}, "Source", "Line", "Digest"),
@@ -86,7 +86,7 @@ func sameInputs() gocmp.Options {
 	}
 }
 
-// digests are those of every node's bundle and of its layers.
+// digests returns the digests of every node's bundle and its layers.
 func digests(t *testing.T, r gather.Result) map[string][3]bundle.Digest {
 	t.Helper()
 	fleet, findings, err := render.NewFleet(r.Cluster, render.Options{Key: bundle.Key("the same for both")})
@@ -104,8 +104,8 @@ func digests(t *testing.T, r gather.Result) map[string][3]bundle.Digest {
 	return found
 }
 
-// TestALiveClusterGivesWhatItsFilesGive holds for every case whose files are those of a whole cluster.
-func TestALiveClusterGivesWhatItsFilesGive(t *testing.T) {
+// TestLiveClusterEqualsItsFiles checks every case whose files are those of a whole cluster.
+func TestLiveClusterEqualsItsFiles(t *testing.T) {
 	server.Config(t)
 	notWhole := map[string]string{
 		"aws-must-gather":            "a must-gather holds no Secrets",
@@ -125,8 +125,8 @@ func TestALiveClusterGivesWhatItsFilesGive(t *testing.T) {
 	}
 }
 
-// TestAServerAcceptsTheExamplesThatNoCaseLoads: a server refuses what no cluster could hold.
-func TestAServerAcceptsTheExamplesThatNoCaseLoads(t *testing.T) {
+// TestServerAcceptsExamplesNotUsedInCases checks that the other examples are valid objects too.
+func TestServerAcceptsExamplesNotUsedInCases(t *testing.T) {
 	server.Config(t)
 	for name, paths := range map[string][]string{
 		"mirrors":     files("clusters/common", "clusters/none", "clusters/traits/mirrors"),
@@ -175,7 +175,7 @@ func factsOf(t *testing.T, dir string, c golden.Case) []bundle.Facts {
 	return facts
 }
 
-// rights are all that gathering needs.
+// rights are all rights that gathering needs.
 func rights() []testenv.Rule {
 	rule := func(namespace, verb, resource string, names ...string) testenv.Rule {
 		parsed := schema.ParseGroupResource(resource)
@@ -207,7 +207,7 @@ func rights() []testenv.Rule {
 	}
 }
 
-// covers tells whether the object is read by the right.
+// covers reports whether the right allows reading the object.
 func covers(r testenv.Rule, o objects.Object) bool {
 	plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: o.Group, Version: o.Version, Kind: o.Kind})
 	return r.APIGroups[0] == o.Group && r.Resources[0] == plural.Resource && (r.Namespace == "" || r.Namespace == o.Namespace)
@@ -215,7 +215,7 @@ func covers(r testenv.Rule, o objects.Object) bool {
 
 var advice = regexp.MustCompile(`^add the rule (\{.*\}) to a (?:ClusterRole|Role in namespace (\S+)) that is bound to this user$`)
 
-// missing reads the rules that findings ask for, in the order of rights; every finding has to be one of those.
+// missing returns the rules in the findings, in the order of rights. Every finding must have one of those.
 func missing(t *testing.T, findings bundle.Findings) []testenv.Rule {
 	t.Helper()
 	var list []testenv.Rule
@@ -242,7 +242,7 @@ func compareRules(a, b testenv.Rule) int {
 	)
 }
 
-func TestAUserWithoutRightsIsToldEveryOne(t *testing.T) {
+func TestUserWithoutRightsGetsAllFindings(t *testing.T) {
 	server.Load(t, everyKind()...)
 	_, set := gatherLive(t, server.User(t, "nobody"))
 	if len(set.Objects) > 0 {
@@ -253,11 +253,11 @@ func TestAUserWithoutRightsIsToldEveryOne(t *testing.T) {
 	}
 }
 
-func TestTheRightsAreEnoughAndNoneIsTooMuch(t *testing.T) {
+func TestRightsAreSufficientAndMinimal(t *testing.T) {
 	server.Load(t, everyKind()...)
 	want, all := gatherLive(t, server.Config(t))
 	if len(all.Findings) > 0 {
-		t.Fatalf("the administrator is told %+v", all.Findings)
+		t.Fatalf("the administrator gets findings: %+v", all.Findings)
 	}
 	got, _ := gatherLive(t, server.User(t, "gatherer", rights()...))
 	if diff := gocmp.Diff(want, got, sameInputs()); diff != "" {
@@ -282,13 +282,13 @@ func TestTheRightsAreEnoughAndNoneIsTooMuch(t *testing.T) {
 	}
 }
 
-func TestAClusterWithoutTheOptionalKinds(t *testing.T) {
+func TestClusterWithoutOptionalKinds(t *testing.T) {
 	server.Without(t, "imagedigestmirrorsets.config.openshift.io", "imagetagmirrorsets.config.openshift.io",
 		"imagecontentsourcepolicies.operator.openshift.io", "machines.machine.openshift.io", "machinesets.machine.openshift.io")
 	compareWithFiles(t, filepath.Join(goldens, "cases", "none"))
 }
 
-func TestPlainKubernetesIsToldWhatItLacks(t *testing.T) {
+func TestPlainKubernetesReportsMissingKinds(t *testing.T) {
 	server.Without(t)
 	_, set := gatherLive(t, server.Config(t))
 	var kinds []string
@@ -306,8 +306,9 @@ func TestPlainKubernetesIsToldWhatItLacks(t *testing.T) {
 	}
 }
 
-// TestAKindThatGoesIsToldToAClientThatKnewIt: the client asks a path that is gone, which is not an object that is absent.
-func TestAKindThatGoesIsToldToAClientThatKnewIt(t *testing.T) {
+// TestRemovedKindIsReportedToCachedClient: a client that cached the kind requests a path that no longer exists. That is not
+// an object that is absent.
+func TestRemovedKindIsReportedToCachedClient(t *testing.T) {
 	reader := objects.Cluster(testenv.NewClient(t, server.Config(t)))
 	wants := []objects.Want{{Group: "config.openshift.io", Version: "v1", Kind: "Proxy", Names: []string{"cluster"}}}
 	reasons := func() []string {
@@ -330,7 +331,7 @@ func TestAKindThatGoesIsToldToAClientThatKnewIt(t *testing.T) {
 	}
 }
 
-func TestAnUnreachableClusterIsAnError(t *testing.T) {
+func TestUnreachableClusterIsAnError(t *testing.T) {
 	r := objects.Cluster(testenv.NewClient(t, &rest.Config{Host: "https://127.0.0.1:1"}))
 	if _, err := gather.Gather(t.Context(), r, gather.Options{Complete: true}); err == nil {
 		t.Error("no error")

@@ -78,7 +78,7 @@ func run(ctx context.Context, c command) ([]byte, error) {
 	if err == nil {
 		return out, nil
 	}
-	if refused, ok := FindRefused(string(stderr.all)); ok {
+	if refused, ok := findRefused(string(stderr.all)); ok {
 		return out, refused
 	}
 	return out, fmt.Errorf("running %s %s in %q: %w", c.args[0], c.args[1], c.dir, errors.Join(err, errors.New(strings.TrimSpace(string(stderr.all)))))

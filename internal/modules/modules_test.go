@@ -31,7 +31,7 @@ func TestFindRefused(t *testing.T) {
 		{"a source that does not compile", "x.go:1:1: expected 'package', found reading\n", nil},
 		{"nothing", "", nil},
 	} {
-		got, ok := FindRefused(tt.stderr)
+		got, ok := findRefused(tt.stderr)
 		if diff := cmp.Diff(tt.want, got); diff != "" || ok != (tt.want != nil) {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}

@@ -12,47 +12,47 @@ import (
 	"strings"
 )
 
-// State is the state of a pin at the module proxy.
-type State string
+// state is the state of a pin at the module proxy.
+type state string
 
 // The states of a pin.
 const (
-	// Listed versions are served and listed by the proxy.
-	Listed State = "listed"
-	// Unlisted versions are served but not listed: a proxy that serves a subset may stop serving them.
-	Unlisted State = "served, not listed"
-	// NotServed versions cannot be downloaded.
-	NotServed State = "not served"
+	// pinListed: served and listed by the proxy.
+	pinListed state = "listed"
+	// pinUnlisted: served but not listed. A proxy that serves a subset may stop serving it.
+	pinUnlisted state = "served, not listed"
+	// pinNotServed: cannot be downloaded.
+	pinNotServed state = "not served"
 )
 
-// Pin is one version of one module.
-type Pin struct{ Module, Version string }
+// pin is one version of one module.
+type pin struct{ Module, Version string }
 
 // String returns the pin as the go command writes it.
-func (p Pin) String() string { return p.Module + "@" + p.Version }
+func (p pin) String() string { return p.Module + "@" + p.Version }
 
-// File is a go.mod and its pins.
-type File struct {
+// file is a go.mod and its pins.
+type file struct {
 	// Path is the path of the go.mod.
 	Path string
-	Pins []Pin
+	Pins []pin
 	// Err is the reason why the pins are not known, such as a version whose go.mod is not served.
 	Err error
 }
 
-// ReadFiles returns every go.mod below root that git tracks, except test data, with its pins: the selected versions whose
+// readFiles returns every go.mod below root that git tracks, except test data, with its pins: the selected versions whose
 // contents have a checksum in go.sum.
-func ReadFiles(ctx context.Context, root string) ([]File, error) {
+func readFiles(ctx context.Context, root string) ([]file, error) {
 	out, err := run(ctx, command{dir: root, args: []string{"git", "ls-files", "-z", "go.mod", "*/go.mod"}})
 	if err != nil {
 		return nil, err
 	}
-	var files []File
+	var files []file
 	for path := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
 		if strings.Contains(path, "testdata/") {
 			continue
 		}
-		f := File{Path: path}
+		f := file{Path: path}
 		f.Pins, f.Err = pins(ctx, filepath.Join(root, filepath.Dir(path)))
 		files = append(files, f)
 	}
@@ -66,7 +66,7 @@ type selected struct {
 	Replace       *struct{ Path, Version string }
 }
 
-func pins(ctx context.Context, dir string) ([]Pin, error) {
+func pins(ctx context.Context, dir string) ([]pin, error) {
 	sums, err := os.ReadFile(filepath.Join(dir, "go.sum"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
@@ -76,29 +76,29 @@ func pins(ctx context.Context, dir string) ([]Pin, error) {
 		return nil, err
 	}
 	checked := checksums(string(sums))
-	var list []Pin
+	var list []pin
 	for m, err := range decode[selected](out) {
 		if err != nil {
 			return nil, err
 		}
-		pin := Pin{m.Path, m.Version}
+		p := pin{m.Path, m.Version}
 		if m.Replace != nil {
 			// A folder that replaces a module has no version and needs no download.
-			pin = Pin{m.Replace.Path, m.Replace.Version}
+			p = pin{m.Replace.Path, m.Replace.Version}
 		}
-		if !m.Main && checked[pin] {
-			list = append(list, pin)
+		if !m.Main && checked[p] {
+			list = append(list, p)
 		}
 	}
 	return list, nil
 }
 
 // checksums returns the versions whose contents have a checksum in go.sum, without those that have one for go.mod only.
-func checksums(sums string) map[Pin]bool {
-	found := map[Pin]bool{}
+func checksums(sums string) map[pin]bool {
+	found := map[pin]bool{}
 	for line := range strings.Lines(sums) {
 		if f := strings.Fields(line); len(f) == 3 && !strings.HasSuffix(f[1], "/go.mod") {
-			found[Pin{f[0], f[1]}] = true
+			found[pin{f[0], f[1]}] = true
 		}
 	}
 	return found
@@ -118,11 +118,11 @@ func decode[T any](data []byte) func(yield func(T, error) bool) {
 }
 
 // unique returns the pins of all files, sorted and without duplicates.
-func unique(files []File) []Pin {
-	var list []Pin
+func unique(files []file) []pin {
+	var list []pin
 	for _, f := range files {
 		list = append(list, f.Pins...)
 	}
-	slices.SortFunc(list, func(a, b Pin) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(list, func(a, b pin) int { return strings.Compare(a.String(), b.String()) })
 	return slices.Compact(list)
 }

@@ -26,8 +26,8 @@ var refusal = regexp.MustCompile(`(?m)(?:^|\s)([^\s@]+)@(v[^\s:]+): ((?:reading 
 // status matches the answer of a proxy in such a line.
 var status = regexp.MustCompile(`\b([45]\d\d [A-Z][A-Za-z ]+)$`)
 
-// FindRefused returns the first module that could not be downloaded, from the stderr of the go command.
-func FindRefused(stderr string) (*RefusedError, bool) {
+// findRefused returns the first module that could not be downloaded, from the stderr of the go command.
+func findRefused(stderr string) (*RefusedError, bool) {
 	m := refusal.FindStringSubmatch(stderr)
 	if m == nil || strings.Contains(stderr, "checksum mismatch") || strings.Contains(stderr, "SECURITY ERROR") {
 		return nil, false

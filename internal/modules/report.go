@@ -25,11 +25,11 @@ func ReportPins(ctx context.Context, root string, out io.Writer, all string) err
 type reporter struct{ out, all io.Writer }
 
 func (r reporter) report(ctx context.Context, root string) error {
-	files, err := ReadFiles(ctx, root)
+	files, err := readFiles(ctx, root)
 	if err != nil {
 		return err
 	}
-	states, refused, err := Served(ctx, unique(files))
+	states, refused, err := served(ctx, unique(files))
 	if err != nil {
 		return err
 	}
@@ -40,21 +40,21 @@ func (r reporter) report(ctx context.Context, root string) error {
 			fmt.Fprintf(r.out, "%s: its pins are not known: %v\n", f.Path, f.Err)
 			continue
 		}
-		count := map[State]int{}
+		count := map[state]int{}
 		for _, p := range f.Pins {
 			count[states[p]]++
 			fmt.Fprintf(r.all, "%s\t%s\t%s\n", f.Path, p, states[p])
 		}
-		fmt.Fprintf(r.out, "%s: %d pins: %d listed, %d served but not listed, %d not served\n", f.Path, len(f.Pins), count[Listed], count[Unlisted], count[NotServed])
+		fmt.Fprintf(r.out, "%s: %d pins: %d listed, %d served but not listed, %d not served\n", f.Path, len(f.Pins), count[pinListed], count[pinUnlisted], count[pinNotServed])
 		for _, p := range f.Pins {
-			if states[p] == Listed {
+			if states[p] == pinListed {
 				continue
 			}
-			state := string(Unlisted)
-			if states[p] == NotServed {
-				missing, state = ErrNotServed, refused[p].Reason
+			text := string(pinUnlisted)
+			if states[p] == pinNotServed {
+				missing, text = ErrNotServed, refused[p].Reason
 			}
-			fmt.Fprintf(r.out, "  %s: %s; nearest listed: %s\n", p, state, orNone(Nearest(ctx, p)))
+			fmt.Fprintf(r.out, "  %s: %s; nearest listed: %s\n", p, text, orNone(nearest(ctx, p)))
 		}
 	}
 	return missing

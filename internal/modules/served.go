@@ -16,8 +16,8 @@ import (
 	"unicode"
 )
 
-// Served asks the module proxy for every pin: first for the lists of versions, then for each version that is not listed.
-func Served(ctx context.Context, list []Pin) (map[Pin]State, map[Pin]*RefusedError, error) {
+// served asks the module proxy for every pin: first for the lists of versions, then for each version that is not listed.
+func served(ctx context.Context, list []pin) (map[pin]state, map[pin]*RefusedError, error) {
 	scratch, err := os.MkdirTemp("", "pins-")
 	if err != nil {
 		return nil, nil, err
@@ -27,19 +27,19 @@ func Served(ctx context.Context, list []Pin) (map[Pin]State, map[Pin]*RefusedErr
 	if err != nil {
 		return nil, nil, err
 	}
-	states := map[Pin]State{}
-	var others []Pin
+	states := map[pin]state{}
+	var others []pin
 	for _, p := range list {
 		if slices.Contains(listed[p.Module], p.Version) {
-			states[p] = Listed
+			states[p] = pinListed
 			continue
 		}
-		states[p] = Unlisted
+		states[p] = pinUnlisted
 		others = append(others, p)
 	}
 	refused, err := download(ctx, scratch, others)
 	for p := range maps.Keys(refused) {
-		states[p] = NotServed
+		states[p] = pinNotServed
 	}
 	return states, refused, err
 }
@@ -49,7 +49,7 @@ const batch = 100
 
 // listedVersions returns the versions that the proxy lists for each module. The go command lists releases but no
 // pseudo-versions; for modules pinned to one, the proxy's own list is read.
-func listedVersions(ctx context.Context, dir string, list []Pin) (map[string][]string, error) {
+func listedVersions(ctx context.Context, dir string, list []pin) (map[string][]string, error) {
 	var paths []string
 	pseudo := map[string]bool{}
 	for _, p := range list {
@@ -100,11 +100,11 @@ func isPseudo(version string) bool {
 }
 
 // download downloads versions to an empty module cache and returns those that are refused.
-func download(ctx context.Context, dir string, list []Pin) (map[Pin]*RefusedError, error) {
+func download(ctx context.Context, dir string, list []pin) (map[pin]*RefusedError, error) {
 	cache := filepath.Join(dir, "modules")
 	// The contents are not used, so the checksum database is not needed.
 	env := []string{"GOMODCACHE=" + cache, "GOFLAGS=-modcacherw", "GONOSUMDB=*"}
-	refused := map[Pin]*RefusedError{}
+	refused := map[pin]*RefusedError{}
 	for some := range slices.Chunk(list, batch) {
 		args := []string{"mod", "download", "-json"}
 		for _, p := range some {
@@ -121,12 +121,12 @@ func download(ctx context.Context, dir string, list []Pin) (map[Pin]*RefusedErro
 			if m.Error == "" {
 				continue
 			}
-			pin := Pin{m.Path, m.Version}
-			r, ok := FindRefused(m.Error)
+			p := pin{m.Path, m.Version}
+			r, ok := findRefused(m.Error)
 			if !ok {
-				r = &RefusedError{Module: pin.Module, Version: pin.Version, Reason: strings.Join(strings.Fields(m.Error), " ")}
+				r = &RefusedError{Module: p.Module, Version: p.Version, Reason: strings.Join(strings.Fields(m.Error), " ")}
 			}
-			refused[pin] = r
+			refused[p] = r
 		}
 		if answered != len(some) {
 			return nil, fmt.Errorf("go mod download answered for %d of %d modules", answered, len(some))
@@ -138,8 +138,8 @@ func download(ctx context.Context, dir string, list []Pin) (map[Pin]*RefusedErro
 	return refused, ctx.Err()
 }
 
-// Nearest returns the nearest listed versions below and above a pin. It is empty if there are none.
-func Nearest(ctx context.Context, p Pin) []string {
+// nearest returns the nearest listed versions below and above a pin. It is empty if there are none.
+func nearest(ctx context.Context, p pin) []string {
 	dir := os.TempDir()
 	if isPseudo(p.Version) {
 		return neighbours(proxyList(ctx, dir, p.Module), p.Version)

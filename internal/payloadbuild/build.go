@@ -159,7 +159,7 @@ func (o Options) finish(all []recipe) error {
 		return err
 	}
 	o.logf("%s: %d of %d executables, %d MB", o.payloadDir(), len(stamps), len(all), megabytes(stored(list)))
-	return errors.Join(o.sweep(o.payloadDir(), store.ListFile, list, store.FileOf), o.sweep(o.sbomDir(), WholeBill, list, billOf))
+	return errors.Join(o.sweep(o.payloadDir(), store.ListFile, list, store.FileOf), o.sweep(o.sbomDir(), wholeBill, list, billOf))
 }
 
 func stored(l store.List) int64 {

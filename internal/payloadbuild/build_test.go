@@ -105,7 +105,7 @@ func TestBuildMatchesTheTable(t *testing.T) {
 			t.Error(err)
 		}
 		second[0].Raw.Size++
-		if err := o.compare(entries, second); !errors.Is(err, ErrDiffers) {
+		if err := o.compare(entries, second); !errors.Is(err, errDiffers) {
 			t.Errorf("other bytes: %v", err)
 		}
 	})
@@ -136,7 +136,7 @@ func TestBuildMatchesTheTable(t *testing.T) {
 
 func checkBill(t *testing.T, o Options) {
 	t.Helper()
-	for _, name := range []string{billOf(small), WholeBill} {
+	for _, name := range []string{billOf(small), wholeBill} {
 		data, err := os.ReadFile(filepath.Join(o.sbomDir(), name))
 		if err != nil {
 			t.Fatal(err)

@@ -11,8 +11,8 @@ import (
 	"wmco/payload/store"
 )
 
-// ErrDiffers is the error for a second build with other bytes.
-var ErrDiffers = errors.New("two builds differ")
+// errDiffers is the error for a second build with other bytes.
+var errDiffers = errors.New("two builds differ")
 
 // Check verifies the built executables, builds them again from empty caches in a folder below Out, and compares the
 // digests.
@@ -71,7 +71,7 @@ func (o Options) compare(first, second []store.Entry) error {
 	var problems []error
 	for i, e := range first {
 		if e != second[i] {
-			problems = append(problems, fmt.Errorf("comparing %s: %w: %+v and %+v", e.Name, ErrDiffers, e, second[i]))
+			problems = append(problems, fmt.Errorf("comparing %s: %w: %+v and %+v", e.Name, errDiffers, e, second[i]))
 			continue
 		}
 		o.logf("same bytes: %s %s %s", e.Raw.Digest.Short(), e.Name, e.Version)

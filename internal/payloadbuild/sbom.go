@@ -14,8 +14,8 @@ import (
 	"wmco/payload/store"
 )
 
-// WholeBill is the name of the bill of materials of all executables together.
-const WholeBill = "payload.cdx.json"
+// wholeBill is the name of the bill of materials of all executables together.
+const wholeBill = "payload.cdx.json"
 
 // billOf returns the name of the bill of materials of one executable.
 func billOf(name string) string { return name + ".cdx.json" }
@@ -41,7 +41,7 @@ func (o Options) bills(stamps []stamp) error {
 		whole.add("payload", []cyclonedx.Component{program})
 		whole.add(program.BOMRef, modules)
 	}
-	return whole.write(filepath.Join(o.sbomDir(), WholeBill))
+	return whole.write(filepath.Join(o.sbomDir(), wholeBill))
 }
 
 // bill collects each component once, and the dependencies.

@@ -15,13 +15,13 @@ import (
 	"wmco/bundle"
 )
 
-// ErrChanged is the error for contents that differ from the list.
-var ErrChanged = errors.New("is not what " + ListFile + " lists")
+// errChanged is the error for contents that differ from the list.
+var errChanged = errors.New("is not what " + ListFile + " lists")
 
 // Window is the size of the zstd window in bytes. A reader needs as much memory.
 const Window = 8 << 20
 
-// Content is a stream with a known digest. It ends with ErrChanged if the digest differs, so nothing of it may be used
+// Content is a stream with a known digest. It ends with an error if the digest differs, so nothing of it may be used
 // before io.EOF.
 type Content struct {
 	Blob
@@ -93,28 +93,28 @@ func checked(r io.Reader, want Blob) *checker {
 	return &checker{from: r, want: want, hash: sha256.New()}
 }
 
-// Read implements io.Reader. It returns ErrChanged instead of io.EOF if the content is not the wanted one.
+// Read implements io.Reader. It returns errChanged instead of io.EOF if the content is not the wanted one.
 func (c *checker) Read(p []byte) (int, error) {
 	n, err := c.from.Read(p)
 	_, _ = c.hash.Write(p[:n]) // hash.Hash documents that Write never returns an error
 	c.size += int64(n)
 	switch {
 	case c.size > c.want.Size:
-		return 0, fmt.Errorf("%w: it has more than %d bytes", ErrChanged, c.want.Size)
+		return 0, fmt.Errorf("%w: it has more than %d bytes", errChanged, c.want.Size)
 	case errors.Is(err, io.EOF):
 		return n, c.end()
-	case err != nil && !errors.Is(err, ErrChanged):
-		return n, fmt.Errorf("%w: %w", ErrChanged, err)
+	case err != nil && !errors.Is(err, errChanged):
+		return n, fmt.Errorf("%w: %w", errChanged, err)
 	}
 	return n, err
 }
 
 func (c *checker) end() error {
 	if c.size < c.want.Size {
-		return fmt.Errorf("%w: it ends after %d of %d bytes", ErrChanged, c.size, c.want.Size)
+		return fmt.Errorf("%w: it ends after %d of %d bytes", errChanged, c.size, c.want.Size)
 	}
 	if got := bundle.Digest("sha256:" + hex.EncodeToString(c.hash.Sum(nil))); got != c.want.Digest {
-		return fmt.Errorf("%w: its digest is %s, not %s", ErrChanged, got.Short(), c.want.Digest.Short())
+		return fmt.Errorf("%w: its digest is %s, not %s", errChanged, got.Short(), c.want.Digest.Short())
 	}
 	return io.EOF
 }

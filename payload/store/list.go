@@ -16,8 +16,8 @@ import (
 // Schema is the version of the list's format.
 const Schema = 1
 
-// MaxSize is the largest size of an executable, in bytes. It is six times the size of the largest that we ship.
-const MaxSize = 512 << 20
+// maxSize is the largest size of an executable, in bytes. It is six times the size of the largest that we ship.
+const maxSize = 512 << 20
 
 // ListFile is the name of the list in the folder.
 const ListFile = "payload.json"
@@ -145,7 +145,7 @@ func (b Blob) check() error {
 	if !strings.HasPrefix(string(b.Digest), "sha256:") {
 		return fmt.Errorf("%q is not a sha256 digest", b.Digest)
 	}
-	if b.Size <= 0 || b.Size > MaxSize {
+	if b.Size <= 0 || b.Size > maxSize {
 		return fmt.Errorf("a size of %d bytes is not valid", b.Size)
 	}
 	return nil

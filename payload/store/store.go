@@ -110,13 +110,13 @@ func (s *Store) Set() payload.Set {
 	return set
 }
 
-// ErrUnknown is the error for a name that the folder does not have.
-var ErrUnknown = errors.New("no such executable")
+// errUnknown is the error for a name that the folder does not have.
+var errUnknown = errors.New("no such executable")
 
 func (s *Store) find(name string) (Entry, error) {
 	i := slices.IndexFunc(s.list.Executables, func(e Entry) bool { return e.Name == name })
 	if i < 0 {
-		return Entry{}, fmt.Errorf("reading payload %q: %q: %w", s.dir, name, ErrUnknown)
+		return Entry{}, fmt.Errorf("reading payload %q: %q: %w", s.dir, name, errUnknown)
 	}
 	return s.list.Executables[i], nil
 }

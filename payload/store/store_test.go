@@ -104,7 +104,7 @@ func TestContentsAreReturnedUnchanged(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := s.Raw("kube-proxy"); !errors.Is(err, ErrUnknown) {
+	if _, err := s.Raw("kube-proxy"); !errors.Is(err, errUnknown) {
 		t.Errorf("an executable that does not exist: %v", err)
 	}
 	set, err := Read(t.Context(), dir)

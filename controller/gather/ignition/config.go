@@ -9,8 +9,8 @@ import (
 	kjson "sigs.k8s.io/json"
 )
 
-// MaxConfig is the largest size of a configuration, in bytes of JSON. An API server accepts objects of up to 3 MiB.
-const MaxConfig = 16 << 20
+// maxConfig is the largest size of a configuration, in bytes of JSON. An API server accepts objects of up to 3 MiB.
+const maxConfig = 16 << 20
 
 // Config is the part of a configuration that is read.
 type Config struct {
@@ -69,8 +69,8 @@ var versions = []version{
 
 // Parse reads a configuration and returns all its problems.
 func Parse(data []byte) (Config, []Problem) {
-	if len(data) > MaxConfig {
-		return Config{}, []Problem{{Message: fmt.Sprintf("the configuration has %d bytes; at most %d are read", len(data), MaxConfig)}}
+	if len(data) > maxConfig {
+		return Config{}, []Problem{{Message: fmt.Sprintf("the configuration has %d bytes; at most %d are read", len(data), maxConfig)}}
 	}
 	var root any
 	strict, err := kjson.UnmarshalStrict(data, &root)

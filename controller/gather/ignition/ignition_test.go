@@ -120,7 +120,7 @@ func TestEveryProblemIsNamedWithItsPlace(t *testing.T) {
 				{"systemd.units[2].name", `"x.service" is also systemd.units[0].name`},
 			},
 		},
-		{"too large", strings.Repeat(" ", MaxConfig+1), []Problem{{"", "the configuration has 16777217 bytes; at most 16777216 are read"}}},
+		{"too large", strings.Repeat(" ", maxConfig+1), []Problem{{"", "the configuration has 16777217 bytes; at most 16777216 are read"}}},
 	}
 	for _, test := range tests {
 		_, problems := Parse([]byte(test.text))
@@ -163,7 +163,7 @@ func TestContentsOfFiles(t *testing.T) {
 		{"no data", Resource{Source: "data:,"}, "", ""},
 		{"the hash of the uncompressed contents", Resource{Source: zipped(t, "hello"), Compression: "gzip", Hash: sha}, "hello", ""},
 		{"a hash in upper case", Resource{Source: "data:,hello", Hash: sha512of}, "hello", ""},
-		{"4 MiB", Resource{Source: zipped(t, strings.Repeat("0", MaxContents)), Compression: "gzip"}, strings.Repeat("0", MaxContents), ""},
+		{"4 MiB", Resource{Source: zipped(t, strings.Repeat("0", maxContents)), Compression: "gzip"}, strings.Repeat("0", maxContents), ""},
 
 		{"another hash", Resource{Source: "data:,hullo", Hash: sha}, "", "the contents do not match verification.hash"},
 		{"an unknown hash", Resource{Source: "data:,hello", Hash: "md5-00"}, "", "verification.hash is neither sha512-<hex> nor sha256-<hex>"},
@@ -175,8 +175,8 @@ func TestContentsOfFiles(t *testing.T) {
 		{"escapes in base64", Resource{Source: "data:;base64,aGk%3D"}, "", "the contents are a malformed data URL"},
 		{"not gzip", Resource{Source: "data:,hunter2", Compression: "gzip"}, "", "the contents are not gzip: unexpected EOF"},
 		{"an unknown compression", Resource{Source: "data:,x", Compression: "xz"}, "", `compression "xz" is not supported`},
-		{"a bomb", Resource{Source: zipped(t, strings.Repeat("0", MaxContents+1)), Compression: "gzip"}, "", "the contents have more than 4194304 bytes"},
-		{"too large as it is", Resource{Source: "data:," + strings.Repeat("0", MaxContents+1)}, "", "the contents have more than 4194304 bytes"},
+		{"a bomb", Resource{Source: zipped(t, strings.Repeat("0", maxContents+1)), Compression: "gzip"}, "", "the contents have more than 4194304 bytes"},
+		{"too large as it is", Resource{Source: "data:," + strings.Repeat("0", maxContents+1)}, "", "the contents have more than 4194304 bytes"},
 	}
 	for _, test := range tests {
 		got, err := test.resource.Decode()
@@ -216,7 +216,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("data:text/plain;charset=utf-8;base64,aGk=", "", "sha512-")
 	f.Fuzz(func(t *testing.T, source, compression, hash string) {
 		data, err := Resource{Source: source, Compression: compression, Hash: hash}.Decode()
-		if err == nil && len(data) > MaxContents {
+		if err == nil && len(data) > maxContents {
 			t.Errorf("%d bytes", len(data))
 		}
 	})

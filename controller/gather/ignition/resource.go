@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// MaxContents is the largest size of a file, in bytes, uncompressed.
-const MaxContents = 4 << 20
+// maxContents is the largest size of a file, in bytes, uncompressed.
+const maxContents = 4 << 20
 
 // Resource is the source of a file's contents.
 type Resource struct {
@@ -44,8 +44,8 @@ func (r Resource) Decode() ([]byte, error) {
 	default:
 		return nil, fmt.Errorf("compression %q is not supported", r.Compression)
 	}
-	if len(data) > MaxContents {
-		return nil, fmt.Errorf("the contents have more than %d bytes", MaxContents)
+	if len(data) > maxContents {
+		return nil, fmt.Errorf("the contents have more than %d bytes", maxContents)
 	}
 	return data, r.verify(data)
 }
@@ -77,7 +77,7 @@ func gunzip(data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the contents are not gzip: %w", err)
 	}
-	out, err := io.ReadAll(io.LimitReader(zr, MaxContents+1))
+	out, err := io.ReadAll(io.LimitReader(zr, maxContents+1))
 	if err != nil {
 		return nil, fmt.Errorf("decompressing the contents: %w", err)
 	}

@@ -132,7 +132,7 @@ func sizeOfFolder(b *testing.B, dir string) int64 {
 	return size
 }
 
-// watchHeap samples the heap until the function it returns is called, which tells the highest sample in bytes.
+// watchHeap samples the heap until the returned function is called, which returns the highest sample in bytes.
 func watchHeap() func() uint64 {
 	stop, result := make(chan struct{}), make(chan uint64)
 	go func() {

@@ -16,7 +16,7 @@ import (
 	"wmco/render/reason"
 )
 
-// TestClusterRefusals holds what a cluster may say no to; every no is told, and the rest is read all the same.
+// TestClusterRefusals checks that every refused request is a finding and that the other objects are read.
 func TestClusterRefusals(t *testing.T) {
 	node := objects.Want{Version: "v1", Kind: "Node"}
 	config := objects.Want{Version: "v1", Kind: "ConfigMap", Namespace: "a", Names: []string{"two", "one"}}
@@ -83,8 +83,8 @@ func TestClusterRefusals(t *testing.T) {
 	}
 }
 
-// TestClusterAsksForLittle holds the requests that wants lead to: the rights of the operator are cut to them.
-func TestClusterAsksForLittle(t *testing.T) {
+// TestClusterRequests checks the requests for each kind of want: the operator has rights for exactly these.
+func TestClusterRequests(t *testing.T) {
 	a := newAPI(contractWorld())
 	_, err := objects.Cluster(a.client(t)).Read(context.Background(), []objects.Want{
 		{Group: "config.openshift.io", Version: "v1", Kind: "Proxy", Names: []string{"cluster"}},
@@ -101,7 +101,7 @@ func TestClusterAsksForLittle(t *testing.T) {
 	}
 }
 
-func TestAClusterThatDoesNotAnswerIsAnError(t *testing.T) {
+func TestUnreachableClusterIsAnError(t *testing.T) {
 	server := httptest.NewServer(newAPI(contractWorld()))
 	c, err := client.New(&rest.Config{Host: server.URL}, client.Options{})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"wmco/controller/gather/objects"
 )
 
-// contractWorld is what every reader of the contract has to offer.
+// contractWorld returns the objects that every reader of the contract has.
 func contractWorld() []map[string]any {
 	return []map[string]any{
 		object("v1", "Node", "", "win-b", map[string]any{"kubernetes.io/os": "windows", "zone": "b"}),
@@ -42,7 +42,7 @@ func object(apiVersion, kind, namespace, name string, labels map[string]any) map
 	return map[string]any{"apiVersion": apiVersion, "kind": kind, "metadata": metadata}
 }
 
-// TestContract holds what every reader does alike.
+// TestContract checks the behaviour that all readers share.
 func TestContract(t *testing.T) {
 	for name, newReader := range map[string]func(*testing.T) objects.Reader{
 		"paths": pathsOfWorld, "cluster": clusterOfWorld,
@@ -72,7 +72,7 @@ func testContract(t *testing.T, r objects.Reader) {
 		{"a prefix", []objects.Want{{Version: "v1", Kind: "ConfigMap", Namespace: "a", NamePrefix: "two"}}, []string{"v1 ConfigMap/a/two", "v1 ConfigMap/a/two-more"}},
 		{"a prefix or a name", []objects.Want{{Version: "v1", Kind: "ConfigMap", Namespace: "a", NamePrefix: "two-", Names: []string{"one"}}}, []string{"v1 ConfigMap/a/one", "v1 ConfigMap/a/two-more"}},
 		{"two wants for one object", []objects.Want{config("a", "one"), config("a")}, []string{"v1 ConfigMap/a/one", "v1 ConfigMap/a/two", "v1 ConfigMap/a/two-more"}},
-		{"the group tells kinds apart, and groups come first in the order",
+		{"kinds of different groups, sorted by group first",
 			[]objects.Want{{Group: "example.com", Version: "v1", Kind: "Proxy"}, {Group: "apps", Version: "v1", Kind: "Deployment"}, config("b")},
 			[]string{"v1 ConfigMap/b/one", "apps/v1 Deployment/a/one", "example.com/v1 Proxy/cluster"}},
 		{"what is optional may be missing", []objects.Want{{Group: "none.example.com", Version: "v1", Kind: "None", Optional: true}}, nil},
@@ -108,7 +108,7 @@ func joined(namespace, name string) string {
 	return namespace + "/" + name
 }
 
-// checkJSON compares the JSON of an object with the one in the world that it is.
+// checkJSON compares the JSON of an object with that in contractWorld.
 func checkJSON(t *testing.T, o objects.Object) {
 	t.Helper()
 	for _, w := range contractWorld() {
@@ -126,7 +126,7 @@ func checkJSON(t *testing.T, o objects.Object) {
 		}
 		return
 	}
-	t.Errorf("nobody made %s", o.Ref)
+	t.Errorf("unexpected object %s", o.Ref)
 }
 
 func pathsOfWorld(t *testing.T) objects.Reader {

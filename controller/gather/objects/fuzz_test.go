@@ -19,8 +19,8 @@ import (
 	"wmco/controller/gather/objects"
 )
 
-// FuzzPaths reads any bytes: it must not panic, must give the same twice, must say for everything where it stands, and
-// must find whatever a parser finds that reads the whole file.
+// FuzzPaths reads any bytes. Reading must not panic, must be deterministic, must give every object and finding a place, and
+// must find every object that a parser of the whole file finds.
 func FuzzPaths(f *testing.F) {
 	for _, seed := range []string{
 		proxy + "---\n" + node, "{kind: Node, apiVersion: v1, metadata: {name: a}}",
@@ -42,19 +42,19 @@ func FuzzPaths(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		set := readBytes(t, data)
 		if diff := cmp.Diff(set, readBytes(t, data)); diff != "" {
-			t.Errorf("the second time is not as the first:\n%s", diff)
+			t.Errorf("the second result differs from the first:\n%s", diff)
 		}
 		checkPlaces(t, set, data)
-		checkNothingIsPassedOver(t, set, data)
+		checkNothingIsMissed(t, set, data)
 	})
 }
 
-// checkNothingIsPassedOver checks that whatever a parser of the whole file finds is found, or refused.
-func checkNothingIsPassedOver(t *testing.T, set objects.Set, data []byte) {
+// checkNothingIsMissed checks that every object that a parser of the whole file finds is found, or that there is an error.
+func checkNothingIsMissed(t *testing.T, set objects.Set, data []byte) {
 	t.Helper()
 	for _, id := range wantedIn(data) {
 		if !slices.ContainsFunc(set.Objects, func(o objects.Object) bool { return nameOf(o) == id }) && len(errorsOf(set)) == 0 {
-			t.Errorf("%s was passed over in\n%s", id, data)
+			t.Errorf("%s was missed in\n%s", id, data)
 		}
 	}
 }
@@ -68,7 +68,7 @@ func readBytes(t *testing.T, data []byte) objects.Set {
 	return set
 }
 
-// checkPlaces checks what holds for every object and finding of standard input.
+// checkPlaces checks the places of all objects and findings of standard input.
 func checkPlaces(t *testing.T, set objects.Set, data []byte) {
 	t.Helper()
 	last := bytes.Count(data, []byte("\n")) + bytes.Count(data, []byte("\r")) + 1
@@ -94,7 +94,7 @@ func nameOf(o objects.Object) string {
 }
 
 // wantedIn names the wanted objects that a parser of the whole file finds, up to the first document it does not
-// understand. Characters that YAML 1.1 alone takes for line breaks are left out.
+// understand. Text with characters that only YAML 1.1 treats as line breaks is left out.
 func wantedIn(data []byte) []string {
 	if bytes.ContainsAny(data, "\ufeff\u0085\u2028\u2029") || bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return nil
@@ -113,7 +113,7 @@ func wantedIn(data []byte) []string {
 	}
 }
 
-// isJSON tells whether JSON can hold the value.
+// isJSON reports whether JSON can represent the value.
 func isJSON(value any) bool {
 	switch v := value.(type) {
 	case float64:
@@ -171,8 +171,8 @@ func wantedAmong(document any, kind, version string, depth int) []string {
 	return nil
 }
 
-// TestTheReferenceFindsSomething keeps the fuzzing honest: a reference that finds nothing proves nothing.
-func TestTheReferenceFindsSomething(t *testing.T) {
+// TestFuzzReferenceFindsObjects checks that the reference of the fuzz targets can fail them.
+func TestFuzzReferenceFindsObjects(t *testing.T) {
 	text := "kind: NodeList\napiVersion: v1\nitems:\n- metadata: {name: a}\n---\n" + proxy + "---\n" + secret
 	want := []string{" v1 Node  a", "config.openshift.io v1 Proxy  cluster", " v1 Secret openshift-config pull-secret"}
 	if diff := cmp.Diff(want, wantedIn([]byte(text))); diff != "" {
@@ -186,7 +186,7 @@ type oneByteAtATime struct{ io.Reader }
 // Read implements io.Reader.
 func (r oneByteAtATime) Read(p []byte) (int, error) { return r.Reader.Read(p[:min(len(p), 1)]) }
 
-func TestStandardInputMayComeInPieces(t *testing.T) {
+func TestStandardInputInPieces(t *testing.T) {
 	set, err := objects.Paths([]string{"-"}, oneByteAtATime{strings.NewReader(proxy)}).Read(context.Background(), someWants())
 	if err != nil {
 		t.Fatal(err)

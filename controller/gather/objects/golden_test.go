@@ -9,9 +9,9 @@ import (
 	"wmco/controller/gather/objects"
 )
 
-// TestAMustGatherIsReadAsItIs reads the example clusters: a must-gather holds many objects twice, and gives the same
-// as the manifests it was made from.
-func TestAMustGatherIsReadAsItIs(t *testing.T) {
+// TestMustGatherEqualsItsManifests reads the example clusters: a must-gather has many objects twice, and equals the manifests
+// that it was made from.
+func TestMustGatherEqualsItsManifests(t *testing.T) {
 	const clusters = "../../../golden/clusters/"
 	manifests := readClusters(t, clusters+"common", clusters+"aws")
 	gathered := readClusters(t, clusters+"mustgather")
@@ -27,7 +27,7 @@ func TestAMustGatherIsReadAsItIs(t *testing.T) {
 	}
 }
 
-// readClusters is the JSON of each object in the folders.
+// readClusters returns the JSON of each object in the folders.
 func readClusters(t *testing.T, paths ...string) map[string]string {
 	t.Helper()
 	set, err := objects.Paths(paths, nil).Read(context.Background(), clusterWants())

@@ -13,7 +13,7 @@ import (
 	"wmco/controller/gather/objects"
 )
 
-// someWants is what the tests want unless they say otherwise.
+// someWants returns the default wants of the tests.
 func someWants() []objects.Want {
 	return []objects.Want{
 		{Group: "config.openshift.io", Version: "v1", Kind: "Proxy"},
@@ -50,7 +50,7 @@ func folder(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// printed is one line for each object and each finding.
+// printed returns one line for each object and each finding.
 func printed(set objects.Set) []string {
 	lines := []string{}
 	for _, o := range set.Objects {
@@ -63,7 +63,7 @@ func printed(set objects.Set) []string {
 	return lines
 }
 
-// errorsOf is the findings that refuse the inputs.
+// errorsOf returns the findings of severity error.
 func errorsOf(set objects.Set) bundle.Findings {
 	var out bundle.Findings
 	for _, f := range set.Findings {

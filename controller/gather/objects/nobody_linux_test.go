@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// asNobody runs the calling test again as a user to whom permissions matter, and tells whether it did: root reads
-// everything.
+// asNobody runs the calling test again as an unprivileged user and reports whether it did: root can read everything.
 func asNobody(t *testing.T) bool {
 	t.Helper()
 	if os.Geteuid() != 0 {

@@ -22,14 +22,14 @@ const (
 	pod    = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\n"
 )
 
-// TestForms holds one file in every form that an object can have, and what is found in it.
+// TestForms reads one file in every form that an object can have.
 func TestForms(t *testing.T) {
 	for _, c := range []struct {
 		name, content string
 		want          []string
 	}{
 		{"a document alone", proxy, []string{"Proxy/cluster at f.yaml:1"}},
-		{"documents of kinds that nobody wants are skipped", pod + "---\n" + proxy + "---\n" + pod, []string{"Proxy/cluster at f.yaml:6"}},
+		{"documents of other kinds are skipped", pod + "---\n" + proxy + "---\n" + pod, []string{"Proxy/cluster at f.yaml:6"}},
 		{"a separator may come first, and hold a comment", "--- # first\n" + proxy + "--- # second\n" + node, []string{"Node/a at f.yaml:7", "Proxy/cluster at f.yaml:2"}},
 		{"a separator may hold the document", "--- {apiVersion: v1, kind: Node, metadata: {name: a}}\n---\t{apiVersion: v1, kind: Node, metadata: {name: b}}\n", []string{"Node/a at f.yaml:1", "Node/b at f.yaml:2"}},
 		{"documents end with dots too", node + "...\n# done\n---\n" + proxy + "...\n", []string{"Node/a at f.yaml:1", "Proxy/cluster at f.yaml:8"}},
@@ -79,7 +79,7 @@ func inUTF16(order binary.AppendByteOrder, text string) string {
 	return string(out)
 }
 
-// TestLists holds lists in every form.
+// TestLists reads lists in every form.
 func TestLists(t *testing.T) {
 	const list = "apiVersion: v1\nkind: List\n"
 	for _, c := range []struct {
@@ -106,9 +106,9 @@ func TestLists(t *testing.T) {
 		{"an anchor above the list", "apiVersion: v1\nkind: List\nmetadata:\n  x: &k Node\nitems:\n- apiVersion: v1\n  kind: *k\n  metadata: {name: a}\n", []string{"Node/a at f.yaml:6"}},
 		{"items that are an alias", "x: &i\n- apiVersion: v1\n  kind: Node\n  metadata: {name: a}\napiVersion: v1\nkind: List\nitems: *i\n", []string{"Node/a at f.yaml:1"}},
 		{"a list whose kind is given twice", "apiVersion: v1\nkind: PodList\nitems:\n- metadata: {name: a}\nkind: NodeList\n", []string{"error ObjectMalformed at f.yaml:1"}},
-		{"lists that stand too deep in each other", strings.Repeat(`{"kind":"List","items":[`, 10) + `{"kind":"Node"}` + strings.Repeat("]}", 10), []string{"error ListTooDeep at f.yaml:1"}},
-		{"lists that stand too deep in flow style", strings.Repeat(`{kind: List, apiVersion: v1, items: [`, 10) + `{kind: Node}` + strings.Repeat("]}", 10), []string{"error ListTooDeep at f.yaml:1"}},
-		{"deep lists of what nobody wants", strings.Repeat(`{"kind":"List","items":[`, 10) + `{"kind":"Pod"}` + strings.Repeat("]}", 10), []string{}},
+		{"lists nested too deep", strings.Repeat(`{"kind":"List","items":[`, 10) + `{"kind":"Node"}` + strings.Repeat("]}", 10), []string{"error ListTooDeep at f.yaml:1"}},
+		{"lists nested too deep in flow style", strings.Repeat(`{kind: List, apiVersion: v1, items: [`, 10) + `{kind: Node}` + strings.Repeat("]}", 10), []string{"error ListTooDeep at f.yaml:1"}},
+		{"deep lists of other kinds", strings.Repeat(`{"kind":"List","items":[`, 10) + `{"kind":"Pod"}` + strings.Repeat("]}", 10), []string{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := folder(t, map[string]string{"f.yaml": c.content})
@@ -119,7 +119,7 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// TestMalformed holds what is wrong with objects, in a file and in a folder.
+// TestMalformed reads invalid objects.
 func TestMalformed(t *testing.T) {
 	const config = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  namespace: openshift-config\n"
 	for _, c := range []struct {
@@ -127,13 +127,13 @@ func TestMalformed(t *testing.T) {
 		want          []string
 	}{
 		{"a needed document that does not parse", pod + "---\n" + proxy + "spec: [\n", []string{"error ObjectMalformed at f.yaml:6 Proxy/cluster"}},
-		{"a needless document that does not parse", pod + "spec: [\n---\n" + proxy, []string{"Proxy/cluster at f.yaml:7"}},
+		{"a document of another kind that does not parse", pod + "spec: [\n---\n" + proxy, []string{"Proxy/cluster at f.yaml:7"}},
 		{"a document of another namespace that does not parse", config + "  name: other\n  namespace: x\ndata: {\n---\nkind: Secret\napiVersion: v1\nmetadata: {}\ndata: {\n", []string{"error ObjectMalformed at f.yaml:1 ConfigMap/other", "error ObjectMalformed at f.yaml:9 Secret"}},
 		{"a document of another group that does not parse", "apiVersion: example.com/v1\nkind: Proxy\nspec: {\n", []string{}},
 		{"a document of another name that does not parse", config + "  name: whatever\ndata: {\n", []string{}},
 		{"one item that does not parse", "apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {name: a}\n- metadata: {name: b\n- metadata: {name: c}\n", []string{"Node/a at f.yaml:4", "Node/c at f.yaml:6", "error ObjectMalformed at f.yaml:5 Node"}},
-		{"a JSON list that breaks off", `{"kind": "List", "items": [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}},`, []string{"error ObjectMalformed at f.yaml:1"}},
-		{"a JSON list of what nobody wants that breaks off", `{"kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod"},`, []string{}},
+		{"a truncated JSON list", `{"kind": "List", "items": [{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}},`, []string{"error ObjectMalformed at f.yaml:1"}},
+		{"a truncated JSON list of other kinds", `{"kind": "List", "items": [{"apiVersion": "v1", "kind": "Pod"},`, []string{}},
 		{"no name", "apiVersion: v1\nkind: Node\nmetadata: {}\n---\nkind: Node\napiVersion: v1\n", []string{"error ObjectMalformed at f.yaml:1 Node metadata.name", "error ObjectMalformed at f.yaml:5 Node metadata.name"}},
 		{"no name, in another namespace", "apiVersion: v1\nkind: Secret\nmetadata: {}\n", []string{}},
 		{"no apiVersion", "kind: Node\nmetadata: {name: a}\n", []string{"error ObjectMalformed at f.yaml:1 Node/a apiVersion"}},
@@ -152,9 +152,9 @@ func TestMalformed(t *testing.T) {
 		{"an object over 4 MiB in JSON", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"},"x":"` + strings.Repeat("y", 4<<20) + `"}`, []string{"error ObjectTooLarge at f.yaml:1 Node/a"}},
 		{"an item over 4 MiB", "kind: NodeList\napiVersion: v1\nitems:\n- metadata: {name: a}\n  x: " + strings.Repeat("y", 4<<20) + "\n- metadata: {name: b}\n", []string{"Node/b at f.yaml:6", "error ObjectTooLarge at f.yaml:4 Node"}},
 		{"a large list that cannot be read in parts", "{kind: NodeList, apiVersion: v1, x: " + strings.Repeat("y", 4<<20) + ", items: [{kind: Node}]}", []string{"error ObjectMalformed at f.yaml:1"}},
-		{"a large JSON list that breaks off", `{"kind": "List", "x": "` + strings.Repeat("y", 4<<20) + `", "items": [{"kind": "Node"},`, []string{"error ObjectMalformed at f.yaml:1"}},
-		{"a large JSON object that breaks off behind a key", `{"kind": "Node", "x": "` + strings.Repeat("y", 4<<20) + `", "z"`, []string{"error ObjectMalformed at f.yaml:1"}},
-		{"a large text of one line that is nothing", strings.Repeat("{kind: Pod, ", 1<<20), []string{}},
+		{"a large truncated JSON list", `{"kind": "List", "x": "` + strings.Repeat("y", 4<<20) + `", "items": [{"kind": "Node"},`, []string{"error ObjectMalformed at f.yaml:1"}},
+		{"a large JSON object truncated behind a key", `{"kind": "Node", "x": "` + strings.Repeat("y", 4<<20) + `", "z"`, []string{"error ObjectMalformed at f.yaml:1"}},
+		{"a large text of one line without an object", strings.Repeat("{kind: Pod, ", 1<<20), []string{}},
 		{"a bomb of aliases", bomb("a"), []string{"error ObjectMalformed at f.yaml:1 Node"}},
 		{"a bomb of long aliases", node + "x: &x " + strings.Repeat("y", 1<<20) + "\ny: [" + strings.Repeat("*x, ", 1<<13) + "]\n", []string{"error ObjectMalformed at f.yaml:1 Node/a"}},
 		{"deep nesting in flow style", node + "x: " + strings.Repeat("[", 1<<20) + "\n", []string{"error ObjectMalformed at f.yaml:1 Node/a"}},
@@ -175,7 +175,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// bomb is a Node whose aliases double ten times ten times.
+// bomb returns a Node whose aliases expand tenfold, nine times.
 func bomb(name string) string {
 	var out strings.Builder
 	out.WriteString("apiVersion: v1\nkind: Node\nmetadata: {name: " + name + "}\nx0: &x0 [1]\n")
@@ -186,7 +186,7 @@ func bomb(name string) string {
 	return out.String()
 }
 
-// TestPathKinds holds the ways in which files are found.
+// TestPathKinds checks which files are read.
 func TestPathKinds(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -238,7 +238,7 @@ func TestPathKinds(t *testing.T) {
 	}
 }
 
-// TestCopies holds objects that are found more than once.
+// TestCopies reads objects that exist more than once.
 func TestCopies(t *testing.T) {
 	version := func(uid, resourceVersion, extra string) string {
 		return node + "  uid: '" + uid + "'\n  resourceVersion: '" + resourceVersion + "'\n" + extra
@@ -275,7 +275,7 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestMessages shows whole findings, and that those about Secrets repeat nothing.
+// TestMessages checks whole messages, and that findings about Secrets quote nothing.
 func TestMessages(t *testing.T) {
 	const value = "c2VjcmV0"
 	broken := []string{
@@ -316,7 +316,7 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestContents shows what an object looks like once it is read.
+// TestContents checks the JSON of an object.
 func TestContents(t *testing.T) {
 	text := lines(
 		"apiVersion: config.openshift.io/v1",
@@ -347,7 +347,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// TestUnreadable needs a user whom permissions stop.
+// TestUnreadable needs an unprivileged user.
 func TestUnreadable(t *testing.T) {
 	if asNobody(t) {
 		return
@@ -368,7 +368,7 @@ func TestUnreadable(t *testing.T) {
 	}
 }
 
-// TestHugeFiles makes files that take no room on the disk.
+// TestHugeFiles uses sparse files.
 func TestHugeFiles(t *testing.T) {
 	dir := folder(t, map[string]string{"d/a.yaml": proxy, "d/b.yaml": ""})
 	if err := os.Truncate(filepath.Join(dir, "d/b.yaml"), 1<<30+1); err != nil {

@@ -14,8 +14,8 @@ import (
 	"wmco/controller/gather/objects"
 )
 
-// FuzzStyles writes objects in the ways that people and programs write them, and reads all of them back, from the
-// lines where they were written.
+// FuzzStyles writes objects in the styles of people and programs and reads them back, with the lines where they were
+// written.
 func FuzzStyles(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed)
@@ -69,7 +69,7 @@ func (w *stylist) thing() thing {
 	return o
 }
 
-// expect notes the object if it is wanted.
+// expect records the object if it is wanted.
 func (w *stylist) expect(o thing, line int) {
 	switch {
 	case o.kind == "Node":
@@ -268,7 +268,7 @@ func FuzzBentStyles(f *testing.F) {
 		for range 1 + w.IntN(3) {
 			text = w.bend(text)
 		}
-		checkNothingIsPassedOver(t, readBytes(t, []byte(text)), []byte(text))
+		checkNothingIsMissed(t, readBytes(t, []byte(text)), []byte(text))
 	})
 }
 
@@ -299,8 +299,8 @@ func (w *stylist) splinter() string {
 		"%", "-", "\n  ", "\n    ")
 }
 
-// TestTheOrderOfFilesDoesNotMatter puts the same documents into files of other names and order.
-func TestTheOrderOfFilesDoesNotMatter(t *testing.T) {
+// TestOrderOfFilesDoesNotMatter puts the same documents into files of other names and order.
+func TestOrderOfFilesDoesNotMatter(t *testing.T) {
 	version := func(uid, resourceVersion string) string {
 		return node + "  uid: " + uid + "\n  resourceVersion: '" + resourceVersion + "'\n"
 	}
