@@ -264,7 +264,7 @@ func TestARollbackDoesNotNeedTheKeptContents(t *testing.T) {
 	want := m.place()
 	for path := range m.Snapshot().Files {
 		if strings.Contains(path, `\contents\`) {
-			m.Place(path, bundle.AccessAdmins, "rotten")
+			m.Place(path, bundle.AccessAdmins, "corrupt")
 		}
 	}
 	_, err := m.apply(t, n.Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "bad" }), applier.Options{})

@@ -215,7 +215,7 @@ func planText(o applier.Observation) string {
 	return out.String()
 }
 
-// planJSON is an observation as the node program prints it, without facts, which are in the inputs.
+// planJSON is an observation as the node agent prints it, without facts, which are in the inputs.
 func planJSON(t testing.TB, o applier.Observation) []byte {
 	t.Helper()
 	data, err := json.MarshalIndent(struct {

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -43,7 +44,7 @@ func (e *emitter) networkEntries() {
 	e.file(rowCNIConf, e.template("cni.conf", func(c Cluster) any {
 		network := e.node.Facts.Network(overlayNetwork)
 		return cniView{
-			Network: overlayNetwork, Subnet: firstNonEmpty(network.AddressPrefix, e.node.Subnet),
+			Network: overlayNetwork, Subnet: cmp.Or(network.AddressPrefix, e.node.Subnet),
 			ServiceNetwork: c.Network.ServiceNetworks[0], ProviderAddress: network.ManagementIP,
 		}
 	}))

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"net/netip"
 	"strings"
 
@@ -45,11 +46,11 @@ func (n Node) hostNameOverride(p bundle.Platform) string {
 func (n Node) predictedName(p bundle.Platform) string {
 	switch p {
 	case bundle.PlatformAWS:
-		return firstNonEmpty(n.Facts.MetadataName, n.objectName())
+		return cmp.Or(n.Facts.MetadataName, n.objectName())
 	case bundle.PlatformGCP:
-		return shortenGCP(firstNonEmpty(n.Facts.MetadataName, n.objectName()))
+		return shortenGCP(cmp.Or(n.Facts.MetadataName, n.objectName()))
 	case bundle.PlatformVSphere:
-		name := firstNonEmpty(n.MachineName, n.Facts.HostName)
+		name := cmp.Or(n.MachineName, n.Facts.HostName)
 		if name == "" || n.Facts.DNSSuffix == "" {
 			return ""
 		}
@@ -78,18 +79,9 @@ func shortenGCP(name string) string {
 	return short[:min(len(short), validation.LabelValueMaxLength)]
 }
 
-func firstNonEmpty(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
-}
-
 // kubernetesName returns the name that the node has, or will have as far as is known.
 func (n Node) kubernetesName(p bundle.Platform) string {
-	return firstNonEmpty(n.Name, n.hostNameOverride(p), strings.ToLower(n.Facts.HostName))
+	return cmp.Or(n.Name, n.hostNameOverride(p), strings.ToLower(n.Facts.HostName))
 }
 
 // MaxComputerName is the longest NetBIOS name. The name of a Machine that becomes its computer's name must fit

@@ -166,7 +166,7 @@ func (p *planner) contents() {
 			continue
 		}
 		if f.Digest == "" {
-			continue // a payload that is only referred to: nobody knows what it should be
+			continue // an executable of which only the component and version are known
 		}
 		have := p.observed.File(f.Path)
 		a := Action{Verb: VerbWrite, Entry: f.ID, Reason: ReasonAbsent, Impact: f.Impact, Size: max(f.Content.Size, 0)}

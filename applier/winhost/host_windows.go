@@ -49,16 +49,10 @@ func (h *Host) Settings(ctx context.Context, names []plan.Setting) ([]plan.Setti
 	return h.keepers.Read(ctx, names)
 }
 
-// hives are the parts of the registry with settings.
-var hives = map[bundle.EntryKind]string{
-	bundle.KindVariable: "SYSTEM", bundle.KindHostName: "SYSTEM", bundle.KindRoute: "SYSTEM", bundle.KindFirewall: "SYSTEM",
-	bundle.KindTrustedCA: "SOFTWARE",
-}
-
 // Set changes nothing if the setting is as it should be. It returns when the change is on the disk.
 func (h *Host) Set(ctx context.Context, setting plan.Setting) error {
 	err := h.keepers.Write(ctx, setting)
-	if hive := hives[setting.Kind]; hive != "" && err == nil {
+	if hive := settings.Hives[setting.Kind]; hive != "" && err == nil {
 		err = hklm.Flush(hive)
 	}
 	return err

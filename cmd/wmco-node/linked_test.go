@@ -60,7 +60,7 @@ func TestLinkedForWindows(t *testing.T) {
 	}
 }
 
-// seen opens a folder of ours: the cache of go test knows what a test opens, and not what the go command does for it.
+// seen opens a folder of this module: the cache of go test knows what a test opens, and not what the go command does for it.
 func seen(t *testing.T, folder string) {
 	t.Helper()
 	if folder == "" {

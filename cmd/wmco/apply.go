@@ -36,7 +36,7 @@ func applyCommand(a app) *cobra.Command {
 		Short: "Bring Windows hosts to their desired state over SSH",
 		Long: `Render the bundles of the named hosts and apply them. Only what differs is written, and a host is rolled back if a service
 does not become healthy. A host gets the bundle of the node or instance that has its address or name; --node or --instance
-choose one for a single --host. The node program is copied to a host that does not have it.
+choose one for a single --host. The node agent is copied to a host that does not have it.
 
 Hosts are worked on at the same time and do not wait for each other. An interrupted run is resumed by the next one. After a
 change, a new connection confirms that the host can be reached, tried every second; without it, the host rolls back

@@ -31,7 +31,7 @@ type overSSH struct {
 	folder  string
 }
 
-// built are the programs that servers need, and the node program. They are built for the first test that needs them.
+// built are the programs that servers need, and the node agent. They are built for the first test that needs them.
 type built struct {
 	sshtest.Programs
 	node string

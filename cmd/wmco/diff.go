@@ -32,7 +32,7 @@ func diffCommand(a app) *cobra.Command {
 		Long: `Compare the desired state of nodes by --from with an earlier one: by other objects (--against, as --from), by a folder that
 render --out wrote (also --against), or by a golden folder (--golden); or with the state of hosts (--host, over SSH). Every
 change is printed with its impact and the objects that caused it; a removal with those that caused the entry. Secrets are
-masked. All nodes are compared unless one is chosen. The node program is copied to a host that does not have it; nothing
+masked. All nodes are compared unless one is chosen. The node agent is copied to a host that does not have it; nothing
 else is changed there.` +
 			cli.ExitHelp("0  nothing differs", "1  something differs", "2  usage, or inputs with findings of severity error", "3  the cluster or a host cannot be reached", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted"),
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster

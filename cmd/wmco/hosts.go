@@ -221,7 +221,7 @@ func hostStatus(err error, unknown int) int {
 	return cli.ExitUnreachable
 }
 
-// nodeStatus returns a status of the node program that means the same here, 0 for others.
+// nodeStatus returns a status of the node agent that means the same here, 0 for others.
 func nodeStatus(status int) int {
 	switch status {
 	case cli.ExitUsage, cli.ExitPartial, cli.ExitRolledBack:

@@ -29,7 +29,7 @@ import (
 // module is the folder of this module.
 const module = "../.."
 
-// exe is the path of the node program, which no bundle contains.
+// exe is the path of the node agent, which no bundle contains.
 const exe = `C:\wmco-node.exe`
 
 // programs are the executables that tests write to hosts.
@@ -68,7 +68,7 @@ func stand(t *testing.T, b stub.Behaviour) string {
 	return string(data)
 }
 
-// machine is a Windows host with the node program.
+// machine is a Windows host with the node agent.
 type machine struct{ *winetest.Prefix }
 
 func newMachine(t *testing.T) machine {
@@ -106,7 +106,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// wmco runs the node program.
+// wmco runs the node agent.
 func (m machine) wmco(t *testing.T, stdin []byte, args ...string) winetest.Result {
 	t.Helper()
 	return m.Run(t, winetest.Command{Path: exe, Args: args, Stdin: string(stdin)})
@@ -129,7 +129,7 @@ func (m machine) apply(t *testing.T, n bundletest.Node) (applier.Event, int) {
 	return last(t, r), r.ExitCode
 }
 
-// last returns the result that the node program printed.
+// last returns the result that the node agent printed.
 func last(t *testing.T, r winetest.Result) applier.Event {
 	t.Helper()
 	lines := strings.Split(strings.TrimSpace(r.Stdout), "\n")

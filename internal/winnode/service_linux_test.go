@@ -184,7 +184,7 @@ func restarts(t *testing.T, m machine, n bundletest.Node) {
 	if text := m.sc(t, "query"); !strings.Contains(text, "WIN32_EXIT_CODE    : 1066 ") || !strings.Contains(text, "SERVICE_EXIT_CODE  : 1 ") {
 		t.Errorf("the recovery would not begin: %s", text)
 	}
-	if text := m.logs(t, "INFO"); !strings.Contains(text, "restarting: the service was configured anew") {
+	if text := m.logs(t, "INFO"); !strings.Contains(text, "restarting: the service was reconfigured") {
 		t.Errorf("the log: %s", text)
 	}
 	m.sc(t, "start")

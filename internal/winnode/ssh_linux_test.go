@@ -78,7 +78,7 @@ func reach(t *testing.T) *reached {
 	return r
 }
 
-// agent returns the node program, as the client uploads it.
+// agent returns the node agent, as the client uploads it.
 func agent(t *testing.T) remote.Program {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "wmco-node.exe")
@@ -154,7 +154,7 @@ func (r *reached) asked(t *testing.T) []string {
 
 func ignore(applier.Event) {}
 
-// TestANodeOverSSH runs the client against the node program, through cmd.exe and SFTP on Windows.
+// TestANodeOverSSH runs the client against the node agent, through cmd.exe and SFTP on Windows.
 func TestANodeOverSSH(t *testing.T) {
 	t.Parallel()
 	r := reach(t)

@@ -20,7 +20,7 @@ import (
 // foreign is an unmanaged file.
 const foreign = `C:\k\foreign.txt`
 
-// TestTheLifeOfANode runs the node program for each change in the life of a node, on one host.
+// TestTheLifeOfANode runs the node agent for each change in the life of a node, on one host.
 func TestTheLifeOfANode(t *testing.T) {
 	t.Parallel()
 	m, n := newMachine(t), newNode(t)

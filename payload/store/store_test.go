@@ -221,7 +221,7 @@ func TestFoldersThatDifferFromTheListAreRefused(t *testing.T) {
 			},
 			[]string{"kubelet.exe.zst: is not what payload.json lists: it has more than 10 bytes"},
 		},
-		"a list of another version of ours": {
+		"a list of another version": {
 			func(t *testing.T, dir string, list List) {
 				data := strings.Replace(string(encode(t, list)), payload.KubernetesVersion, "v1.35.0", 1)
 				write(t, filepath.Join(dir, ListFile), []byte(data))

@@ -27,6 +27,12 @@ func (h Host) Keepers() Keepers {
 	}
 }
 
+// Hives are the parts of the registry that keep settings, by kind.
+var Hives = map[bundle.EntryKind]string{
+	bundle.KindVariable: "SYSTEM", bundle.KindHostName: "SYSTEM", bundle.KindRoute: "SYSTEM", bundle.KindFirewall: "SYSTEM",
+	bundle.KindTrustedCA: "SOFTWARE",
+}
+
 // Facts sets the names of the host, whether Defender runs, and the features if the host has any.
 func (h Host) Facts(f *bundle.Facts) (err error) {
 	if f.HostName, err = computerNameEx(windows.ComputerNamePhysicalDnsHostname); err != nil {

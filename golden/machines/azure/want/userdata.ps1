@@ -11,7 +11,7 @@ Set-Service -Name 'sshd' -StartupType Automatic
 # Its first start writes the host keys and the default configuration.
 Start-Service -Name 'sshd'
 
-# Only the operator's key opens the door. sshd trusts the file if nobody but Administrators (BA) and SYSTEM (SY) can write it.
+# Only the operator's key can log in. sshd trusts the file if nobody but Administrators (BA) and SYSTEM (SY) can write it.
 $keys = Join-Path -Path $env:ProgramData -ChildPath 'ssh\administrators_authorized_keys'
 Set-Content -LiteralPath $keys -Value 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIKAApkO0boja/JwuSYdW7OWtct1mbyWCgltfaN7WopYa' -Encoding Ascii
 $acl = New-Object -TypeName 'System.Security.AccessControl.FileSecurity'

@@ -3,7 +3,7 @@
 //
 //	standins FOLDER SERVICE.EXE KUBE-LOG-RUNNER.EXE WMCO-NODE.EXE VERSION
 //
-// SERVICE.EXE is internal/winnode/stub/service. The other two are real. VERSION is that of the node program.
+// SERVICE.EXE is internal/winnode/stub/service. The other two are real. VERSION is that of the node agent.
 //
 // Exit status: 0 done; 1 the folder could not be written.
 package main
