@@ -20,6 +20,17 @@ func TestApplyConfiguresAnEmptyHost(t *testing.T) {
 	if o.Result != applier.ResultApplied {
 		t.Errorf("result %s", o.Result)
 	}
+	done := 0
+	for _, e := range m.events {
+		if e.Event == applier.EventAction {
+			if done++; e.Done != done || e.Total != o.Total {
+				t.Errorf("action %d of %d is reported as %d of %d", done, o.Total, e.Done, e.Total)
+			}
+		}
+	}
+	if done == 0 || done != o.Done || o.Done != o.Total {
+		t.Errorf("%d actions are reported, the result says %d of %d", done, o.Done, o.Total)
+	}
 	seen := m.Snapshot()
 	for path, text := range n.Files {
 		if got, ok := m.Contents(path); !ok || got != text {
