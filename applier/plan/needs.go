@@ -5,23 +5,23 @@ import (
 )
 
 // Need is a content that a step needs.
-type need struct {
+type Need struct {
 	Digest  bundle.Digest
 	Content Content
 }
 
 // Needs returns the contents without which the step cannot be done. A file that is written for its access alone needs
 // none.
-func (s Step) Needs() []need {
+func (s Step) Needs() []Need {
 	switch s.Verb {
 	case VerbWrite:
 		if s.Reason != ReasonAccess {
-			return []need{{s.File.Digest, s.File.Content}}
+			return []Need{{s.File.Digest, s.File.Content}}
 		}
 	case VerbSet:
 		return s.Setting.Value.needs()
 	case VerbPut:
-		var list []need
+		var list []Need
 		for _, v := range s.Service.Variables {
 			list = append(list, v.Value.needs()...)
 		}
@@ -31,9 +31,9 @@ func (s Step) Needs() []need {
 	return nil
 }
 
-func (v Value) needs() []need {
+func (v Value) needs() []Need {
 	if v.Known {
 		return nil
 	}
-	return []need{{v.digest, v.Content}}
+	return []Need{{v.digest, v.Content}}
 }

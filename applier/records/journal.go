@@ -8,64 +8,6 @@ import (
 	"wmco/bundle"
 )
 
-// AddSetting adds what a setting is, unless the journal has it.
-func (b *Before) AddSetting(have plan.Setting, wanted plan.WantedSetting) {
-	same := func(s SettingBefore) bool { return s.Kind == wanted.Kind && s.Name == wanted.Name }
-	if slices.ContainsFunc(b.Settings, same) {
-		return
-	}
-	b.Settings = append(b.Settings, SettingBefore{Kind: wanted.Kind, Name: wanted.Name, Value: []byte(have.Value), Present: have.Present})
-}
-
-// AddService adds what a service is, unless the journal has it.
-func (b *Before) AddService(name string, observed plan.Observed) {
-	same := func(s serviceBefore) bool { return plan.ServiceName(s.Config.Name) == plan.ServiceName(name) }
-	if slices.ContainsFunc(b.Services, same) {
-		return
-	}
-	have := observed.Service(name)
-	have.Name = name
-	b.Services = append(b.Services, serviceBefore{
-		Config: have.ServiceConfig, Present: have.Status != plan.ServiceAbsent, Running: have.Status == plan.ServiceRunning || have.Status == plan.ServicePending,
-	})
-}
-
-// Target returns what there was, as something to apply.
-func (b Before) Target() plan.Target {
-	t := plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
-	for _, f := range b.Files {
-		item := plan.WantedFile{ID: f.Entry, Path: f.Path, Kind: f.Kind, Access: f.Access, Impact: bundle.ImpactRestart, Content: f.Content, Reason: plan.ReasonUnwanted}
-		switch f.Kind {
-		case plan.FileRegular:
-			item.Digest = bundle.Digest("sha256:" + f.Content.SHA256)
-		case plan.FileOther:
-			continue // a link that stood in the way: nobody can say where it led
-		case plan.FileAbsent, plan.FileDirectory:
-		}
-		t.Files = append(t.Files, item)
-	}
-	plan.SortFiles(t.Files)
-	for _, s := range b.Settings {
-		t.Settings = append(t.Settings, plan.WantedSetting{
-			Kind: s.Kind, Name: s.Name, Value: plan.PlainValue(string(s.Value)), Present: s.Present, Impact: bundle.ImpactRestart,
-		})
-	}
-	for _, s := range b.Services {
-		t.Services = append(t.Services, s.item())
-	}
-	return t
-}
-
-func (s serviceBefore) item() plan.WantedService {
-	item := plan.WantedService{Config: s.Config, Present: s.Present, Run: s.Running, Impact: bundle.ImpactRestart}
-	for _, line := range s.Config.Environment {
-		v := plan.SplitVariable(line)
-		item.Variables = append(item.Variables, v)
-	}
-	item.Config.Environment = nil
-	return item
-}
-
 // Phase is how far a run has come.
 type phase string
 
@@ -155,4 +97,62 @@ func (j Journal) StartedByUs(name string) bool {
 	return slices.ContainsFunc(j.Before.Services, func(b serviceBefore) bool {
 		return plan.ServiceName(b.Config.Name) == plan.ServiceName(name) && !b.Present
 	})
+}
+
+// AddSetting adds what a setting is, unless the journal has it.
+func (b *Before) AddSetting(have plan.Setting, wanted plan.WantedSetting) {
+	same := func(s SettingBefore) bool { return s.Kind == wanted.Kind && s.Name == wanted.Name }
+	if slices.ContainsFunc(b.Settings, same) {
+		return
+	}
+	b.Settings = append(b.Settings, SettingBefore{Kind: wanted.Kind, Name: wanted.Name, Value: []byte(have.Value), Present: have.Present})
+}
+
+// AddService adds what a service is, unless the journal has it.
+func (b *Before) AddService(name string, observed plan.Observed) {
+	same := func(s serviceBefore) bool { return plan.ServiceName(s.Config.Name) == plan.ServiceName(name) }
+	if slices.ContainsFunc(b.Services, same) {
+		return
+	}
+	have := observed.Service(name)
+	have.Name = name
+	b.Services = append(b.Services, serviceBefore{
+		Config: have.ServiceConfig, Present: have.Status != plan.ServiceAbsent, Running: have.Status == plan.ServiceRunning || have.Status == plan.ServicePending,
+	})
+}
+
+// Target returns what there was, as something to apply.
+func (b Before) Target() plan.Target {
+	t := plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
+	for _, f := range b.Files {
+		item := plan.WantedFile{ID: f.Entry, Path: f.Path, Kind: f.Kind, Access: f.Access, Impact: bundle.ImpactRestart, Content: f.Content, Reason: plan.ReasonUnwanted}
+		switch f.Kind {
+		case plan.FileRegular:
+			item.Digest = bundle.Digest("sha256:" + f.Content.SHA256)
+		case plan.FileOther:
+			continue // a link that stood in the way: nobody can say where it led
+		case plan.FileAbsent, plan.FileDirectory:
+		}
+		t.Files = append(t.Files, item)
+	}
+	plan.SortFiles(t.Files)
+	for _, s := range b.Settings {
+		t.Settings = append(t.Settings, plan.WantedSetting{
+			Kind: s.Kind, Name: s.Name, Value: plan.PlainValue(string(s.Value)), Present: s.Present, Impact: bundle.ImpactRestart,
+		})
+	}
+	for _, s := range b.Services {
+		t.Services = append(t.Services, s.item())
+	}
+	return t
+}
+
+func (s serviceBefore) item() plan.WantedService {
+	item := plan.WantedService{Config: s.Config, Present: s.Present, Run: s.Running, Impact: bundle.ImpactRestart}
+	for _, line := range s.Config.Environment {
+		v := plan.SplitVariable(line)
+		item.Variables = append(item.Variables, v)
+	}
+	item.Config.Environment = nil
+	return item
 }
