@@ -105,7 +105,7 @@ func (p *planner) set(s WantedSetting, have Setting) {
 		a.Reason = ReasonDiffers
 	}
 	if s.Present && !s.Value.Known && s.Value.Content.SHA256 == "" {
-		p.plan.Missing = append(p.plan.Missing, Missing{Digest: s.Value.digest})
+		p.plan.Missing = append(p.plan.Missing, Missing{Digest: s.Value.Digest})
 	}
 	if s.Present && s.Impact == bundle.ImpactReboot {
 		p.plan.Reboot = true
@@ -206,7 +206,7 @@ func (p *planner) readByRunning(path string) bool {
 			if p.observed.Service(s.Config.Name).Status != ServiceRunning {
 				continue
 			}
-			for _, read := range s.reads {
+			for _, read := range s.Reads {
 				p.running[bundle.FoldPath(read)] = true
 			}
 		}
@@ -337,7 +337,7 @@ func (p *planner) readByStopped() map[string]bool {
 		if _, stops := p.stop[strings.ToLower(s.Config.Name)]; !stops {
 			continue
 		}
-		for _, path := range s.reads {
+		for _, path := range s.Reads {
 			read[bundle.FoldPath(path)] = true
 		}
 	}

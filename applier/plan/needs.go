@@ -35,5 +35,5 @@ func (v Value) needs() []Need {
 	if v.Known {
 		return nil
 	}
-	return []Need{{v.digest, v.Content}}
+	return []Need{{v.Digest, v.Content}}
 }

@@ -47,7 +47,7 @@ func (p Plan) Readers() []string {
 		switch {
 		case s.Verb == VerbWrite:
 			written[bundle.FoldPath(s.File.Path)] = true
-		case s.Verb == VerbStop && s.Service.Run && slices.ContainsFunc(s.Service.reads, func(path string) bool { return written[bundle.FoldPath(path)] }):
+		case s.Verb == VerbStop && s.Service.Run && slices.ContainsFunc(s.Service.Reads, func(path string) bool { return written[bundle.FoldPath(path)] }):
 			names = append(names, s.Service.Config.Name)
 		}
 	}

@@ -114,7 +114,7 @@ func (p *planner) sameShadows(s WantedService, have ServiceState) bool {
 func (s WantedService) Hidden(shadows []string) []string {
 	var lines []string
 	for _, name := range shadows {
-		if !slices.ContainsFunc(s.Variables, func(v variable) bool { return strings.EqualFold(v.Name, name) }) {
+		if !slices.ContainsFunc(s.Variables, func(v Variable) bool { return strings.EqualFold(v.Name, name) }) {
 			lines = append(lines, name+"=")
 		}
 	}
@@ -138,7 +138,7 @@ func (p *planner) mustStop(name string, c cause) {
 // removed.
 func (p *planner) stopReaders() {
 	for _, s := range p.target.Services {
-		for _, path := range s.reads {
+		for _, path := range s.Reads {
 			if impact := p.changed[bundle.FoldPath(path)]; impact != "" && impact.Rank() >= bundle.ImpactRestart.Rank() {
 				p.mustStop(s.Config.Name, cause{ReasonRestart, impact})
 			}

@@ -54,13 +54,13 @@ func (s WantedSetting) ID() bundle.EntryID { return s.Kind.ID(s.Name) }
 type WantedService struct {
 	// Config has no environment: that is in Variables.
 	Config    ServiceConfig
-	Variables []variable
+	Variables []Variable
 	Present   bool
 	// Run reports whether the service should run.
-	Run    bool
-	reads  []string
+	Run bool
+	// Reads are the files and executables whose change restarts the service.
+	Reads  []string
 	Probe  bundle.Probe
-	logs   []bundle.Log
 	Impact bundle.Impact
 }
 
@@ -121,7 +121,7 @@ func wantService(s bundle.Service, environments []bundle.Environment, contents C
 			Name: s.Name, Description: s.Description, Start: s.Start, CommandLine: bundle.CommandLine(s.Argv),
 			Dependencies: slices.Sorted(slices.Values(s.Dependencies)), Recovery: s.Recovery,
 		},
-		Present: true, Run: s.Start == bundle.StartAuto, reads: s.Reads, Probe: s.Probe, logs: s.Logs, Impact: s.Impact,
+		Present: true, Run: s.Start == bundle.StartAuto, Reads: s.Reads, Probe: s.Probe, Impact: s.Impact,
 	}
 	for _, e := range environments {
 		if e.Name != s.Environment {
@@ -134,11 +134,11 @@ func wantService(s bundle.Service, environments []bundle.Environment, contents C
 	return item
 }
 
-func wantVariable(v bundle.Variable, contents Contents) variable {
+func wantVariable(v bundle.Variable, contents Contents) Variable {
 	if v.Secret() {
-		return variable{Name: v.Name, Value: contents.Value(v.Digest)}
+		return Variable{Name: v.Name, Value: contents.Value(v.Digest)}
 	}
-	return variable{Name: v.Name, Value: PlainValue(v.Value)}
+	return Variable{Name: v.Name, Value: PlainValue(v.Value)}
 }
 
 // addParents adds the folders around others that the bundle does not name, and sorts.

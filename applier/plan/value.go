@@ -28,7 +28,7 @@ type Value struct {
 	Text string
 	// Known reports whether Text is the value; otherwise Content names it.
 	Known   bool
-	digest  bundle.Digest
+	Digest  bundle.Digest
 	Content Content
 }
 
@@ -45,15 +45,16 @@ func (v Value) Is(text string) bool {
 	return v.Content.SHA256 != "" && v.Content.SHA256 == ContentOf([]byte(text)).SHA256
 }
 
-type variable struct {
+// Variable is an environment variable of a service as it should be.
+type Variable struct {
 	Name  string
 	Value Value
 }
 
 // SplitVariable splits a line NAME=value.
-func SplitVariable(line string) variable {
+func SplitVariable(line string) Variable {
 	name, text, _ := strings.Cut(line, "=")
-	return variable{Name: name, Value: PlainValue(text)}
+	return Variable{Name: name, Value: PlainValue(text)}
 }
 
 // Contents is what a host knows of the contents that a manifest names. Public ones are known by their sha256; the digests
@@ -72,4 +73,4 @@ func (k Contents) Content(d bundle.Digest, size int64) Content {
 }
 
 // Value returns a value that is sent as content.
-func (k Contents) Value(d bundle.Digest) Value { return Value{digest: d, Content: k.Content(d, 0)} }
+func (k Contents) Value(d bundle.Digest) Value { return Value{Digest: d, Content: k.Content(d, 0)} }

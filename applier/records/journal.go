@@ -9,24 +9,24 @@ import (
 )
 
 // Phase is how far a run has come.
-type phase string
+type Phase string
 
 const (
 	// PhaseApplying means that actions are being done.
-	PhaseApplying phase = "applying"
+	PhaseApplying Phase = "applying"
 	// PhaseReboot means that the rest waits for the host to boot.
-	PhaseReboot phase = "rebooting"
+	PhaseReboot Phase = "rebooting"
 	// PhaseConfirming means that all services are healthy and the caller has not confirmed.
-	PhaseConfirming phase = "confirming"
+	PhaseConfirming Phase = "confirming"
 	// PhaseRollback means that the state before is being restored.
-	PhaseRollback phase = "rolling back"
+	PhaseRollback Phase = "rolling back"
 )
 
 // Journal is what it takes to resume or undo an interrupted run. It exists from before the first action until after the
 // ledger is written.
 type Journal struct {
 	Schema int          `json:"schema"`
-	Phase  phase        `json:"phase"`
+	Phase  Phase        `json:"phase"`
 	Bundle BundleRecord `json:"bundle"`
 	// Earlier are bundles whose runs were interrupted before this one: their entries are managed too.
 	Earlier []BundleRecord `json:"earlier,omitempty"`

@@ -13,7 +13,7 @@ import (
 // Records are what the applier keeps on a host between two runs.
 type Records struct {
 	host    Files
-	Store   *store
+	Store   *Store
 	Cache   *Cache
 	Ledger  Ledger
 	Journal Journal

@@ -21,7 +21,7 @@ import (
 //
 //	contents\<sha256>-000of002, ...-001of002      zstd, in parts
 //	previous\<sha256>                             a second name of a file that is about to be replaced
-type store struct {
+type Store struct {
 	host Files
 	// parts are those that the host has, by sha256; sizes are their sizes in bytes.
 	parts map[string][]archive.Part
@@ -34,8 +34,8 @@ type store struct {
 	fresh map[string]bool
 }
 
-func openStore(ctx context.Context, host Files) (*store, error) {
-	s := &store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{}}
+func openStore(ctx context.Context, host Files) (*Store, error) {
+	s := &Store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{}}
 	files, err := host.List(ctx, DirContents)
 	if err != nil {
 		return nil, fmt.Errorf("listing contents: %w", err)
@@ -59,15 +59,16 @@ func openStore(ctx context.Context, host Files) (*store, error) {
 }
 
 // Has reports whether a content is available, whole.
-func (s *store) Has(sum string) bool { return s.previous[sum] || s.Whole(sum) }
+func (s *Store) Has(sum string) bool { return s.previous[sum] || s.Whole(sum) }
 
-func (s *store) Whole(sum string) bool {
+// Whole reports whether all parts of a content have arrived.
+func (s *Store) Whole(sum string) bool {
 	parts := s.parts[sum]
 	return len(parts) > 0 && len(parts) == parts[0].Of
 }
 
-// Indexes returns the numbers of the parts that have arrived.
-func (s *store) PartsOf(sum string) []int {
+// PartsOf returns the numbers of the parts that have arrived.
+func (s *Store) PartsOf(sum string) []int {
 	var list []int
 	for _, p := range s.parts[sum] {
 		list = append(list, p.Index)
@@ -77,7 +78,7 @@ func (s *store) PartsOf(sum string) []int {
 }
 
 // Put keeps one part, unless the store has it.
-func (s *store) Put(ctx context.Context, p archive.Part, data io.Reader) error {
+func (s *Store) Put(ctx context.Context, p archive.Part, data io.Reader) error {
 	wanted, err := s.Admit(ctx, p)
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func (s *store) Put(ctx context.Context, p archive.Part, data io.Reader) error {
 }
 
 // Admit reports whether the store lacks a part.
-func (s *store) Admit(ctx context.Context, p archive.Part) (bool, error) {
+func (s *Store) Admit(ctx context.Context, p archive.Part) (bool, error) {
 	have := s.parts[p.SHA256]
 	if slices.Contains(have, p) {
 		return false, nil
@@ -107,12 +108,13 @@ func (s *store) Admit(ctx context.Context, p archive.Part) (bool, error) {
 	return true, nil
 }
 
-func (s *store) Write(ctx context.Context, p archive.Part, data io.Reader) error {
+// Write writes a part that Admit asked for; Add notes it afterwards.
+func (s *Store) Write(ctx context.Context, p archive.Part, data io.Reader) error {
 	return s.host.Write(ctx, partPath(p), bundle.AccessAdmins, data)
 }
 
 // Add notes that a part has been written.
-func (s *store) Add(p archive.Part, size int64) {
+func (s *Store) Add(p archive.Part, size int64) {
 	s.sizes[p] = size
 	s.parts[p.SHA256] = append(s.parts[p.SHA256], p)
 	s.fresh[p.SHA256] = true
@@ -124,7 +126,7 @@ func previousPath(sum string) string { return DirPrevious + `\` + sum }
 
 // Open returns the raw bytes of a content, which are checked at their end: a corrupt content is an *archive.CorruptError,
 // and one that is not there fs.ErrNotExist.
-func (s *store) Open(ctx context.Context, c plan.Content) (io.ReadCloser, error) {
+func (s *Store) Open(ctx context.Context, c plan.Content) (io.ReadCloser, error) {
 	if s.Whole(c.SHA256) {
 		// Errors do not name the digest: the plain one of a secret would let people guess it.
 		stored := &partReader{ctx: ctx, store: s, parts: s.sorted(c.SHA256)}
@@ -150,7 +152,7 @@ type decoded struct {
 func (d decoded) Close() error { return errors.Join(d.ReadCloser.Close(), d.stored.Close()) }
 
 // stored is the number of bytes of the parts of a content.
-func (s *store) stored(sum string) int64 {
+func (s *Store) stored(sum string) int64 {
 	var n int64
 	for _, p := range s.parts[sum] {
 		n += s.sizes[p]
@@ -158,12 +160,12 @@ func (s *store) stored(sum string) int64 {
 	return n
 }
 
-func (s *store) sorted(sum string) []archive.Part {
+func (s *Store) sorted(sum string) []archive.Part {
 	return slices.SortedFunc(slices.Values(s.parts[sum]), func(a, b archive.Part) int { return a.Index - b.Index })
 }
 
 // Verify reads a content to its end and reports whether it is what it should be. A corrupt one is removed.
-func (s *store) Verify(ctx context.Context, c plan.Content) (bool, error) {
+func (s *Store) Verify(ctx context.Context, c plan.Content) (bool, error) {
 	r, err := s.Open(ctx, c)
 	if err != nil {
 		return false, err
@@ -179,7 +181,7 @@ func (s *store) Verify(ctx context.Context, c plan.Content) (bool, error) {
 
 // Reject removes a content if err says that it is corrupt: parts from before and after an interruption may not fit
 // together. The next run asks for all of it.
-func (s *store) Reject(ctx context.Context, sum string, err error) error {
+func (s *Store) Reject(ctx context.Context, sum string, err error) error {
 	var corrupt *archive.CorruptError
 	if !errors.As(err, &corrupt) {
 		return err
@@ -188,7 +190,7 @@ func (s *store) Reject(ctx context.Context, sum string, err error) error {
 }
 
 // discard removes all parts of a content.
-func (s *store) discard(ctx context.Context, sum string) error {
+func (s *Store) discard(ctx context.Context, sum string) error {
 	for _, p := range s.parts[sum] {
 		if err := s.host.Remove(ctx, partPath(p)); err != nil {
 			return err
@@ -200,7 +202,7 @@ func (s *store) discard(ctx context.Context, sum string) error {
 
 // Keep makes sure that a file which is about to be replaced can be restored: from its content, which is read to its end,
 // or, where there is none or it is corrupt, by a second name of the file.
-func (s *store) Keep(ctx context.Context, path string, c plan.Content) error {
+func (s *Store) Keep(ctx context.Context, path string, c plan.Content) error {
 	if s.Whole(c.SHA256) {
 		if sound, err := s.Verify(ctx, c); sound || err != nil {
 			return err
@@ -219,7 +221,7 @@ func (s *store) Keep(ctx context.Context, path string, c plan.Content) error {
 // Restore moves a file that was kept by a second name to its path. It reports whether it did. It does not when the
 // content is there in parts, when the file was restored already, when the program in its place runs, or when the file
 // system has no links.
-func (s *store) Restore(ctx context.Context, sum, path string) bool {
+func (s *Store) Restore(ctx context.Context, sum, path string) bool {
 	if !s.previous[sum] || s.linked[sum] || s.Whole(sum) || s.host.Link(ctx, previousPath(sum), path) != nil {
 		return false
 	}
@@ -228,10 +230,10 @@ func (s *store) Restore(ctx context.Context, sum, path string) bool {
 }
 
 // Arrived reports whether all of a content arrived in this run. It was checked on the way, so it is not corrupt.
-func (s *store) Arrived(sum string) bool { return s.fresh[sum] && s.Whole(sum) }
+func (s *Store) Arrived(sum string) bool { return s.fresh[sum] && s.Whole(sum) }
 
 // sweep removes what no repair of the bundles needs. What cannot be removed now is removed another time.
-func (s *store) sweep(ctx context.Context, needed map[string]bool) {
+func (s *Store) sweep(ctx context.Context, needed map[string]bool) {
 	for sum := range s.parts {
 		if !needed[sum] {
 			_ = s.discard(ctx, sum)
@@ -247,7 +249,7 @@ func (s *store) sweep(ctx context.Context, needed map[string]bool) {
 // partReader reads parts one after another, and opens each when the one before has ended.
 type partReader struct {
 	ctx   context.Context //nolint:containedctx // io.Reader has no other way to carry it
-	store *store
+	store *Store
 	parts []archive.Part
 	open  io.ReadCloser
 }
