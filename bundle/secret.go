@@ -37,6 +37,9 @@ func (s Secret) Reveal() string { return s.value }
 // IsZero reports whether there is no secret at all.
 func (s Secret) IsZero() bool { return s.value == "" }
 
+// IsStandIn reports whether it stands for a secret that the inputs lack.
+func (s Secret) IsStandIn() bool { return s.public }
+
 // Masked returns a secret whose value is MaskedText; an absent one and a stand-in stay as they are.
 func (s Secret) Masked() Secret {
 	if s.IsZero() || s.public {

@@ -15,7 +15,9 @@ import (
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle"
+	"wmco/controller/desired"
 	"wmco/internal/cli"
+	"wmco/render/reason"
 )
 
 // applyFlags are those of `wmco apply`.
@@ -24,6 +26,8 @@ type applyFlags struct {
 	format  cli.Format
 	options remote.ApplyOptions
 	impact  string
+	// anyVersion says that the cluster may have a version that this release does not support.
+	anyVersion bool
 }
 
 // defaultConfirm is how long a host waits to be reached by a new connection before it rolls back.
@@ -42,7 +46,8 @@ Hosts are worked on at the same time and do not wait for each other. An interrup
 change, a new connection confirms that the host can be reached, tried every second; without it, the host rolls back
 (--confirm-within).
 
-Without --payload, the executables must be on the hosts already.` +
+Without --payload, the executables must be on the hosts already. Inputs without the values of secrets, such as a must-gather,
+are refused: stand-ins never reach a host.` +
 			cli.ExitHelp("0  every host has its desired state", "2  usage, or inputs with findings of severity error, or a plan that is refused: nothing was done there", "3  the cluster or a host cannot be reached, or refuses the login", "4  a host was changed in part, or its result is not known: run it again", "5  a host was rolled back", "130  interrupted") +
 			"\nOver several hosts the most severe status wins: 2, 4, 5, 3, 0.",
 		Example: `  wmco apply --from cluster --payload bin/payload --host 10.0.0.5 --identity key
@@ -58,6 +63,7 @@ Without --payload, the executables must be on the hosts already.` +
 	flags.BoolVar(&f.options.Reboot, "reboot", false, "reboot hosts where a change needs it")
 	flags.DurationVar(&f.options.ConfirmWithin, "confirm-within", defaultConfirm, "roll back unless a new connection reaches the host within this time; 0 needs no confirmation")
 	flags.DurationVar(&f.options.Wait, "wait", time.Minute, "how long to wait for another run on the same host")
+	flags.BoolVar(&f.anyVersion, "allow-unsupported-version", false, "apply to a cluster whose version this release does not support")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	return cmd
 }
@@ -82,6 +88,9 @@ func (f *applyFlags) run(ctx context.Context, a app) error {
 	if err != nil {
 		return unchanged(ctx, err)
 	}
+	if err := f.checkInputs(a, o.inputs.Findings); err != nil {
+		return err
+	}
 	progress := newProgress(a, f.format, o.all)
 	results := f.apply(ctx, o, progress)
 	progress.end()
@@ -96,6 +105,23 @@ func (f *applyFlags) run(ctx context.Context, a app) error {
 		return unchanged(ctx, err)
 	}
 	return err
+}
+
+// checkInputs refuses inputs whose bundles may be shown but not applied. No host is reached yet.
+func (f *applyFlags) checkInputs(a app, findings bundle.Findings) error {
+	var allowed []string
+	if f.anyVersion {
+		allowed = append(allowed, reason.ClusterVersionUnsupported)
+	}
+	only := desired.PreviewOnly(findings, allowed...)
+	if len(only) == 0 {
+		return nil
+	}
+	printFindings(a.stderr, palette{}, only)
+	if len(desired.PreviewOnly(only, reason.ClusterVersionUnsupported)) == 0 {
+		return cli.UsageError("no host is changed: this release does not support the cluster's version; --allow-unsupported-version applies nevertheless")
+	}
+	return cli.UsageError("no host is changed: stand-ins would replace secrets; these inputs can be shown, not applied")
 }
 
 // apply works on all hosts.

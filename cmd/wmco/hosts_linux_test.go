@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net"
@@ -219,6 +220,41 @@ func TestRefusedInputsChangeNoHost(t *testing.T) {
 	}
 	if now := len(o.servers[0].Starts()); now != starts {
 		t.Errorf("%d commands ran on the host", now-starts)
+	}
+}
+
+// TestInputsForPreviewsChangeNoHost: a stand-in must never replace a secret that works, and a cluster of another version is
+// applied to only if the user says so.
+func TestInputsForPreviewsChangeNoHost(t *testing.T) {
+	o := newOverSSH(t, 1)
+	o.authorize()
+	object := func(kind, namespace, name, rest string) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: %s\nmetadata: {namespace: %s, name: %s}\n%s\n", kind, namespace, name, rest)
+	}
+	for i, tt := range []struct{ name, object, want string }{
+		{"a token that a must-gather elided", object("Secret", "openshift-machine-config-operator", "node-bootstrapper-token", "stringData: {token: 36 bytes long, ca.crt: 1 bytes long}"), "stand-ins would replace secrets"},
+		{"a pull secret without its key", object("Secret", "openshift-config", "pull-secret", "data: {}"), "stand-ins would replace secrets"},
+		{"a proxy whose password is masked", "apiVersion: config.openshift.io/v1\nkind: Proxy\nmetadata: {name: cluster}\nstatus: {httpProxy: 'http://user:****@proxy.example.com:3128'}\n", "stand-ins would replace secrets"},
+		{"a cluster of another version", "apiVersion: config.openshift.io/v1\nkind: ClusterVersion\nmetadata: {name: version}\nstatus: {desired: {version: 4.1.0}}\n", "--allow-unsupported-version"},
+	} {
+		from := o.write(t, fmt.Sprintf("change-%d.yaml", i), tt.object)
+		for _, more := range [][]string{nil, {"--dry-run"}} {
+			starts := len(o.servers[0].Starts())
+			got := o.wmco(t, "apply", slices.Concat([]string{"--from", from}, more, o.hosts())...)
+			if got.status != cli.ExitUsage || !strings.Contains(got.stderr, tt.want) || !strings.Contains(got.stderr, "no host is changed") {
+				t.Errorf("%s %v: status %d\n%s", tt.name, more, got.status, got.stderr)
+			}
+			if now := len(o.servers[0].Starts()); now != starts {
+				t.Errorf("%s: %d commands ran on the host", tt.name, now-starts)
+			}
+		}
+		if got := o.wmco(t, "diff", slices.Concat([]string{"--from", from}, o.hosts())...); got.status != cli.ExitDiffers {
+			t.Errorf("%s: diff has status %d\n%s", tt.name, got.status, got.stderr)
+		}
+	}
+	version := filepath.Join(o.folder, "change-3.yaml")
+	if got := o.wmco(t, "apply", slices.Concat([]string{"--from", version, "--allow-unsupported-version"}, o.hosts())...); got.status != cli.ExitDone {
+		t.Errorf("an accepted version: status %d\n%s\n%s", got.status, got.stdout, got.stderr)
 	}
 }
 

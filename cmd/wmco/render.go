@@ -14,6 +14,7 @@ import (
 	"wmco/internal/cli"
 	"wmco/internal/golden"
 	"wmco/render/preview"
+	"wmco/render/reason"
 )
 
 // renderFlags are those of `wmco render`.
@@ -62,6 +63,11 @@ func (f *renderFlags) run(ctx context.Context, a app) error {
 	}
 	if findings.Refused() {
 		return f.refuse(a, findings)
+	}
+	// An unsupported version is a warning here: whoever applies the archive by hand has seen it.
+	if only := desired.PreviewOnly(findings, reason.ClusterVersionUnsupported); f.archive != "" && len(only) > 0 {
+		printFindings(a.stderr, palette{}, only)
+		return cli.UsageError("no archive is written: stand-ins would replace secrets; without --archive these inputs can be shown")
 	}
 	if f.out != "" {
 		if err := f.write(bundles); err != nil {

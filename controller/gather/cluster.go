@@ -102,7 +102,6 @@ func (g *gatherer) settings() {
 	g.cluster.Settings, findings = settings.OperatorEnvironment(env, g.cluster.Origins[render.FromOperator])
 	g.findings = append(g.findings, findings...)
 	g.proxy(env)
-	g.trustedCA()
 }
 
 // environment returns that of the operator: the given one, or that of its Deployment.
@@ -134,12 +133,14 @@ func (g *gatherer) proxy(env map[string]string) {
 		s := proxy.Status
 		g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(s.HTTPProxy), HTTPS: bundle.NewSecret(s.HTTPSProxy), NoProxy: s.NoProxy}
 		g.maskedProxy(s.HTTPProxy, s.HTTPSProxy)
+		g.trustedCA(proxy.Spec.TrustedCA.Name)
 		return
 	}
 	g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(env["HTTP_PROXY"]), HTTPS: bundle.NewSecret(env["HTTPS_PROXY"]), NoProxy: env["NO_PROXY"]}
 	if ref, ok := g.cluster.Origins[render.FromOperator]; ok && !g.cluster.Proxy.IsZero() {
 		g.cluster.Origins[render.FromProxy] = ref
 	}
+	g.trustedCA("")
 }
 
 // maskedProxy reports passwords that a must-gather masked.
@@ -153,10 +154,35 @@ func (g *gatherer) maskedProxy(urls ...string) {
 	})
 }
 
-func (g *gatherer) trustedCA() {
+// trustedCA reads the CAs that the network operator injects into the operator's ConfigMap. Given is the ConfigMap that the
+// Proxy names: where it names one and nothing is injected yet, nodes must keep the CAs that they have. Without a proxy the
+// existing operator imports none, and neither do we.
+func (g *gatherer) trustedCA(given string) {
+	at := place{"", "ConfigMap", g.options.Namespace, trustedCAName}
+	o, ok := g.find(at)
 	var cm corev1.ConfigMap
-	if g.read(render.FromTrustedCA, place{"", "ConfigMap", g.options.Namespace, trustedCAName}, &cm) {
-		g.cluster.TrustedCAs = cm.Data[keyTrustedCA]
+	ok = ok && g.decode(o, &cm)
+	empty := strings.TrimSpace(cm.Data[keyTrustedCA]) == ""
+	switch {
+	case g.cluster.Proxy.IsZero():
+		if ok && !empty {
+			g.add(bundle.SeverityInfo, reason.TrustedCAIgnored, bundle.Finding{
+				Object: o.Ref, Message: "is ignored: the cluster has no proxy, so nodes get no CAs of a proxy", Fix: "nothing, or remove the ConfigMap",
+			})
+		}
+	case empty && given != "":
+		f := bundle.Finding{
+			Object: bundle.Ref{Kind: at.kind, Namespace: at.namespace, Name: at.name}, Message: "is not in the inputs, and Proxy/cluster names trusted CAs (" + given + "): nodes would lose them",
+			Fix: "create the ConfigMap with the label config.openshift.io/inject-trusted-cabundle=true; the cluster's network operator fills it",
+		}
+		if ok {
+			f.Object, f.Field = o.Ref, `data["`+keyTrustedCA+`"]`
+			f.Message = "is empty, and Proxy/cluster names trusted CAs (" + given + "): nodes would lose them"
+			f.Fix = "check the label config.openshift.io/inject-trusted-cabundle=true of the ConfigMap, and the cluster's network operator, which fills it"
+		}
+		g.add(bundle.SeverityError, reason.InputMissing, f)
+	case ok:
+		g.cluster.Origins[render.FromTrustedCA], g.cluster.TrustedCAs = o.Ref, cm.Data[keyTrustedCA]
 	}
 }
 
@@ -178,23 +204,11 @@ func (g *gatherer) controllerConfig() {
 }
 
 func (g *gatherer) bootstrap() {
-	var secret corev1.Secret
-	name := bundle.Ref{Kind: "Secret", Namespace: namespaceMCO, Name: bootstrapTokenName}
-	if g.read(render.FromBootstrap, place{"", "Secret", namespaceMCO, bootstrapTokenName}, &secret) {
-		name = g.cluster.Origins[render.FromBootstrap]
-	}
-	g.cluster.Bootstrap = render.Bootstrap{
-		CA: g.secretValue(secret.Data, name, "ca.crt").Reveal(), Token: g.secretValue(secret.Data, name, "token"),
-	}
+	data, ref := g.readSecret(render.FromBootstrap, namespaceMCO, bootstrapTokenName)
+	g.cluster.Bootstrap = render.Bootstrap{CA: g.secretValue(data, ref, "ca.crt").Reveal(), Token: g.secretValue(data, ref, "token")}
 }
 
 func (g *gatherer) exporter() {
-	var secret corev1.Secret
-	name := bundle.Ref{Kind: "Secret", Namespace: g.options.Namespace, Name: exporterTLSName}
-	if g.read(render.FromExporterTLS, place{"", "Secret", g.options.Namespace, exporterTLSName}, &secret) {
-		name = g.cluster.Origins[render.FromExporterTLS]
-	}
-	g.cluster.Exporter = render.KeyPair{
-		Certificate: g.secretValue(secret.Data, name, "tls.crt").Reveal(), Key: g.secretValue(secret.Data, name, "tls.key"),
-	}
+	data, ref := g.readSecret(render.FromExporterTLS, g.options.Namespace, exporterTLSName)
+	g.cluster.Exporter = render.KeyPair{Certificate: g.secretValue(data, ref, "tls.crt").Reveal(), Key: g.secretValue(data, ref, "tls.key")}
 }

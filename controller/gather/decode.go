@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
 
 	"wmco/bundle"
 	"wmco/controller/gather/objects"
@@ -89,20 +92,37 @@ func (g *gatherer) read(origin render.Origin, p place, into any) bool {
 // elided matches the text that `oc adm inspect` writes in place of a secret value: "998 bytes long".
 var elided = regexp.MustCompile(`^\d+ bytes long\s*$`)
 
+// readSecret returns the contents of a Secret, and its reference even where it is not in the inputs. As in the API server,
+// stringData replaces data (kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/secret-v1).
+func (g *gatherer) readSecret(origin render.Origin, namespace, name string) (map[string][]byte, bundle.Ref) {
+	var secret corev1.Secret
+	if !g.read(origin, place{"", "Secret", namespace, name}, &secret) {
+		return nil, bundle.Ref{Kind: "Secret", Namespace: namespace, Name: name}
+	}
+	data := map[string][]byte{}
+	maps.Copy(data, secret.Data)
+	for key, text := range secret.StringData {
+		data[key] = []byte(text)
+	}
+	return data, g.cluster.Origins[origin]
+}
+
 // secretValue reads one key of a Secret. If the value is missing or a must-gather emptied it, it returns a marked stand-in
 // and adds a warning, unless the source is complete.
 func (g *gatherer) secretValue(data map[string][]byte, ref bundle.Ref, key string) bundle.Secret {
-	value := data[key]
-	if len(value) > 0 && !elided.Match(value) {
-		return bundle.NewSecret(string(value))
+	if hasValue(data[key]) || g.options.Complete {
+		return bundle.NewSecret(string(data[key]))
 	}
-	if g.options.Complete {
-		return bundle.Secret{}
-	}
-	what := ref.String() + " " + key
+	return g.standIn(ref, key, "add the object as another --from, or read the live cluster, to see the real bundle")
+}
+
+// hasValue reports whether the value of a Secret is there and not elided.
+func hasValue(value []byte) bool { return len(value) > 0 && !elided.Match(value) }
+
+// standIn returns the stand-in of a secret and adds a warning.
+func (g *gatherer) standIn(ref bundle.Ref, key, fix string) bundle.Secret {
 	g.add(bundle.SeverityWarning, reason.SecretStandIn, bundle.Finding{
-		Object: ref, Field: `data["` + key + `"]`, Message: "is not in the inputs; a marked stand-in replaces it",
-		Fix: "add the object as another --from, or read the live cluster, to see the real bundle",
+		Object: ref, Field: `data["` + key + `"]`, Message: "is not in the inputs; a marked stand-in replaces it", Fix: fix,
 	})
-	return bundle.NewStandIn(what)
+	return bundle.NewStandIn(ref.String() + " " + key)
 }

@@ -128,6 +128,87 @@ func TestMissingSecretsBecomeStandIns(t *testing.T) {
 	}
 }
 
+func TestTextOfASecretReplacesItsData(t *testing.T) {
+	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	r := gatherFrom(t, Options{},
+		object("", "Secret", namespaceMCO, bootstrapTokenName, `{"data":{"token":"`+encode("old")+`","ca.crt":"`+encode("CA")+`"},"stringData":{"token":"new"}}`),
+		object("", "Secret", namespaceConfig, pullSecretName, `{"stringData":{".dockerconfigjson":"{}"}}`))
+	if got := r.Cluster.Bootstrap.Token.Reveal(); got != "new" || r.Cluster.Bootstrap.CA != "CA" {
+		t.Errorf("token %q, CA %q", got, r.Cluster.Bootstrap.CA)
+	}
+	if got := r.Cluster.Mirrors.PullSecret.Reveal(); got != "{}" {
+		t.Errorf("pull secret %q", got)
+	}
+}
+
+// TestPullSecretWithoutItsValue: nodes must not lose the credentials of their mirrors because an input lacks them.
+func TestPullSecretWithoutItsValue(t *testing.T) {
+	pullSecret := func(rest string) []objects.Object {
+		return []objects.Object{object("", "Secret", namespaceConfig, pullSecretName, "{"+rest+"}")}
+	}
+	finding := `warning SecretStandIn data[".dockerconfigjson"]`
+	for _, tt := range []struct {
+		name    string
+		objects []objects.Object
+		standIn bool
+	}{
+		{"absent", nil, true},
+		{"without the key", pullSecret(`"data":{"other":"e30="}`), true},
+		{"empty", pullSecret(`"data":{".dockerconfigjson":""}`), true},
+		{"elided", pullSecret(`"data":{".dockerconfigjson":"NDA3IGJ5dGVzIGxvbmc="}`), true},
+		{"none on purpose", pullSecret(`"data":{".dockerconfigjson":"e30="}`), false},
+	} {
+		for _, complete := range []bool{false, true} {
+			r := gatherFrom(t, Options{Complete: complete}, tt.objects...)
+			if got := r.Cluster.Mirrors.PullSecret.IsStandIn(); got != tt.standIn {
+				t.Errorf("%s: stand-in %t", tt.name, got)
+			}
+			if got := slices.Contains(reasons(r.Findings), finding); got != tt.standIn {
+				t.Errorf("%s: finding %t in %q", tt.name, got, reasons(r.Findings))
+			}
+		}
+	}
+}
+
+// TestTrustedCAsComeWithAProxy: what the network operator has not injected yet must not take CAs from nodes.
+func TestTrustedCAsComeWithAProxy(t *testing.T) {
+	proxy := func(urls, name string) objects.Object {
+		return object(groupConfig, "Proxy", "", clusterName, `{"spec":{"trustedCA":{"name":"`+name+`"}},"status":{`+urls+`}}`)
+	}
+	cas := func(text string) objects.Object {
+		return object("", "ConfigMap", OperatorNamespace, trustedCAName, `{"data":{"ca-bundle.crt":"`+text+`"}}`)
+	}
+	const used, missing = `"httpProxy":"http://p:1"`, `error InputMissing data["ca-bundle.crt"]`
+	for _, tt := range []struct {
+		name    string
+		objects []objects.Object
+		want    string
+		finding string
+	}{
+		{"a proxy with CAs", []objects.Object{proxy(used, "corporate-ca"), cas("PEM")}, "PEM", ""},
+		{"a proxy without a name", []objects.Object{proxy(used, ""), cas("PEM")}, "PEM", ""},
+		{"a proxy without CAs", []objects.Object{proxy(used, "")}, "", ""},
+		{"a proxy whose CAs are absent", []objects.Object{proxy(used, "corporate-ca")}, "", "error InputMissing"},
+		{"a proxy whose CAs are not injected yet", []objects.Object{proxy(used, "corporate-ca"), cas(" ")}, "", missing},
+		{"no proxy", []objects.Object{proxy("", "corporate-ca"), cas("PEM")}, "", "info TrustedCAIgnored"},
+		{"no proxy and nothing injected", []objects.Object{proxy("", ""), cas("")}, "", ""},
+	} {
+		r := gatherFrom(t, Options{}, tt.objects...)
+		if r.Cluster.TrustedCAs != tt.want {
+			t.Errorf("%s: CAs %q", tt.name, r.Cluster.TrustedCAs)
+		}
+		var found string
+		for _, f := range r.Findings {
+			if f.Object.Name == trustedCAName {
+				found = strings.TrimSpace(string(f.Severity) + " " + f.Reason + " " + f.Field)
+			}
+		}
+		if found != tt.finding {
+			t.Errorf("%s: finding %q, want %q", tt.name, found, tt.finding)
+		}
+	}
+}
+
 func TestProxyOfTheClusterWinsOverTheOperatorsEnvironment(t *testing.T) {
 	env := map[string]string{"HTTP_PROXY": "http://olm:1", "NO_PROXY": "x"}
 	r := gatherFrom(t, Options{Environment: env})

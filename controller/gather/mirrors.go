@@ -5,9 +5,9 @@ import (
 
 	configv1 "github.com/openshift/api/config/v1"
 	operatorv1alpha1 "github.com/openshift/api/operator/v1alpha1"
-	corev1 "k8s.io/api/core/v1"
 
 	"wmco/bundle"
+	"wmco/render"
 	"wmco/render/mirrors"
 )
 
@@ -77,18 +77,14 @@ func (g *gatherer) registrySources() {
 	g.cluster.Mirrors.Scopes = mirrors.Scopes{Ref: o.Ref, Insecure: s.InsecureRegistries, Blocked: s.BlockedRegistries, Allowed: s.AllowedRegistries}
 }
 
-// pullSecret reads the pull secret. A missing one is not a finding: only mirrors that require credentials need it.
+// pullSecret reads the pull secret. Every cluster has one, {} where it needs no credentials. Without its value, a stand-in
+// keeps the bundle from being applied: nodes would lose the credentials of their mirrors.
 func (g *gatherer) pullSecret() {
-	o, ok := g.find(place{"", "Secret", namespaceConfig, pullSecretName})
-	if !ok {
-		return
-	}
-	var secret corev1.Secret
-	if !g.decode(o, &secret) {
-		return
-	}
-	g.cluster.Mirrors.PullSecretRef = o.Ref
-	if value := secret.Data[keyPullSecret]; !elided.Match(value) {
+	data, ref := g.readSecret(render.FromPullSecret, namespaceConfig, pullSecretName)
+	g.cluster.Mirrors.PullSecretRef = g.cluster.Origins[render.FromPullSecret]
+	if value := data[keyPullSecret]; hasValue(value) {
 		g.cluster.Mirrors.PullSecret = bundle.NewSecret(string(value))
+		return
 	}
+	g.cluster.Mirrors.PullSecret = g.standIn(ref, keyPullSecret, "add the object as another --from; a cluster without credentials has {} there")
 }

@@ -32,7 +32,7 @@ type dockerAuth struct {
 // values.
 func (in Inputs) credentials() ([]credential, bundle.Findings) {
 	text := strings.TrimSpace(in.PullSecret.Reveal())
-	if text == "" {
+	if text == "" || in.PullSecret.IsStandIn() {
 		return nil, nil
 	}
 	var file struct {

@@ -7,6 +7,7 @@ const (
 	CertificateExpiring = "CertificateExpiring"
 	CertificateExpired  = "CertificateExpired"
 	SecretStandIn       = "SecretStandIn"
+	TrustedCAIgnored    = "TrustedCAIgnored"
 )
 
 func secrets() []Entry {
@@ -15,6 +16,7 @@ func secrets() []Entry {
 		{CertificateSkipped, isWarning, "One PEM block cannot be used. The other certificates of the field are used.", "Remove or correct the block."},
 		{CertificateExpiring, isWarning, "A certificate expires within 30 days. Only `wmco validate` checks this.", "Replace the certificate."},
 		{CertificateExpired, isWarning, "A certificate has expired. Only `wmco validate` checks this.", "Replace the certificate."},
-		{SecretStandIn, isWarning, "The inputs do not hold the value of a secret, as in a must-gather. A marked stand-in is rendered in its place.", "To see the real bundle, add the object with one more `--from`, or read the cluster itself."},
+		{SecretStandIn, isWarning, "The inputs do not hold the value of a secret, as in a must-gather. A marked stand-in is rendered in its place, and the bundle is never applied.", "Add the object with one more `--from`, or read the cluster itself. A pull secret without credentials is `{}`."},
+		{TrustedCAIgnored, isInfo, "The ConfigMap trusted-ca has CAs, but the cluster has no proxy. Nodes get CAs of a proxy only with a proxy.", "Nothing, or remove the ConfigMap."},
 	}
 }

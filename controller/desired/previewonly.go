@@ -1,0 +1,23 @@
+package desired
+
+import (
+	"slices"
+
+	"wmco/bundle"
+	"wmco/render/reason"
+)
+
+// PreviewOnly returns the findings for which a bundle may be shown, but must not reach a host: a stand-in would replace a
+// secret that works, and a cluster of another version may not work with this kubelet. Allowed are the reasons that the user
+// accepts; a stand-in cannot be accepted.
+func PreviewOnly(findings bundle.Findings, allowed ...string) bundle.Findings {
+	return slices.DeleteFunc(slices.Clone(findings), func(f bundle.Finding) bool {
+		switch f.Reason {
+		case reason.SecretStandIn:
+			return false
+		case reason.ClusterVersionUnsupported:
+			return slices.Contains(allowed, f.Reason)
+		}
+		return true
+	})
+}
