@@ -40,6 +40,9 @@ func (k Key) Of(content []byte) Digest {
 	return Digest(keyedAlgorithm + ":" + hex.EncodeToString(mac.Sum(nil)))
 }
 
+// Keyed reports whether d is that of secret content, which only the holder of the key can compute.
+func (d Digest) Keyed() bool { return keyedDigest.MatchString(string(d)) }
+
 // Validate returns an error if d has none of the three forms.
 func (d Digest) Validate() error {
 	if d == Masked || keyedDigest.MatchString(string(d)) {

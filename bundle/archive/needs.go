@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"wmco/bundle"
 )
@@ -32,30 +33,35 @@ func sizes(m bundle.Manifest) map[bundle.Digest]int64 {
 
 // named is a content as an entry names it.
 type named struct {
-	entry   bundle.EntryID
-	digest  bundle.Digest
-	size    int64
-	content bundle.Content
+	entry  bundle.EntryID
+	digest bundle.Digest
+	size   int64
+	// content is that of the entry in the layer; nil for an executable, whose content is in a payload.
+	content *bundle.Content
 }
 
 func namedIn(l bundle.Layer) []named {
 	var all []named
-	for _, f := range l.Files {
-		all = append(all, named{bundle.KindFile.ID(f.Path), f.Digest, f.Size, f.Content})
+	for i := range l.Files {
+		f := &l.Files[i]
+		all = append(all, named{bundle.KindFile.ID(f.Path), f.Digest, f.Size, &f.Content})
 	}
 	for _, p := range l.Payload {
 		if p.Digest != "" {
 			all = append(all, named{entry: bundle.KindPayload.ID(p.Path), digest: p.Digest, size: p.Size})
 		}
 	}
-	for _, c := range l.TrustedCAs {
-		all = append(all, named{entry: bundle.KindTrustedCA.ID(string(c.Digest)), digest: c.Digest, content: c.Content})
+	for i := range l.TrustedCAs {
+		c := &l.TrustedCAs[i]
+		all = append(all, named{entry: bundle.KindTrustedCA.ID(string(c.Digest)), digest: c.Digest, content: &c.Content})
 	}
-	for _, v := range l.Variables {
+	for i := range l.Variables {
+		v := &l.Variables[i]
 		all = append(all, secret(bundle.KindVariable.ID(v.Name), v)...)
 	}
 	for _, e := range l.Environments {
-		for _, v := range e.Variables {
+		for i := range e.Variables {
+			v := &e.Variables[i]
 			all = append(all, secret(bundle.KindEnvironment.ID(e.Name+"/"+v.Name), v)...)
 		}
 	}
@@ -63,9 +69,11 @@ func namedIn(l bundle.Layer) []named {
 }
 
 // secret returns the content of a secret variable. The value of a public one is in the manifest itself.
-func secret(entry bundle.EntryID, v bundle.Variable) []named {
+func secret(entry bundle.EntryID, v *bundle.Variable) []named {
 	if !v.Secret() {
 		return nil
 	}
-	return []named{{entry: entry, digest: v.Digest, content: v.Content}}
+	return []named{{entry: entry, digest: v.Digest, content: &v.Content}}
 }
+
+func compareDigests(a, b bundle.Digest) int { return strings.Compare(string(a), string(b)) }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -51,10 +50,10 @@ func (s *memory) add(n named) error {
 	if n.digest == bundle.Masked {
 		return ErrMasked
 	}
-	raw := n.content.Data
-	if raw == nil {
+	if n.content == nil || n.content.Data == nil {
 		return nil
 	}
+	raw := n.content.Data
 	if n.size != 0 && n.size != int64(len(raw)) {
 		return fmt.Errorf("it has %d bytes, the entry says %d", len(raw), n.size)
 	}
@@ -131,5 +130,5 @@ func (j *joined) Open(sha256 string) (io.ReadCloser, error) {
 }
 
 func sortContents(all []Content) {
-	slices.SortFunc(all, func(a, b Content) int { return strings.Compare(string(a.Digest), string(b.Digest)) })
+	slices.SortFunc(all, func(a, b Content) int { return compareDigests(a.Digest, b.Digest) })
 }

@@ -43,6 +43,11 @@ var table = []rule{
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
 	},
 	{
+		pkg:     "bundle/published",
+		imports: []string{"bundle", "bundle/archive"},
+		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
+	},
+	{
 		pkg:   "render/reason",
 		never: join(cluster, remote),
 	},
@@ -158,9 +163,14 @@ var table = []rule{
 		never:   []string{"applier/..."},
 	},
 	{
+		pkg:     "controller/publish",
+		imports: []string{"bundle", "bundle/archive", "bundle/published"},
+		never:   join(remote, rendering, []string{"applier/..."}),
+	},
+	{
 		pkg: "controller",
 		imports: []string{
-			"controller/desired", "controller/gather", "render", "bundle", "bundle/archive", "payload", "payload/store", "applier", "applier/plan",
+			"controller/desired", "controller/gather", "controller/publish", "render", "bundle", "bundle/archive", "bundle/published", "payload", "payload/store", "applier", "applier/plan",
 		},
 		never: join(remote, []string{"cmd/...", "applier/remote/ssh"}),
 	},

@@ -124,7 +124,7 @@ func (e *Environment) await(ctx context.Context, crds []*apiextensionsv1.CustomR
 	var group sync.WaitGroup
 	for i, crd := range crds {
 		group.Go(func() {
-			answers[i] = eventually(ctx, "the answer for "+crd.Name, func() bool { return wanted(e.ask(ctx, crd)) })
+			answers[i] = Eventually(ctx, "the answer for "+crd.Name, func() bool { return wanted(e.ask(ctx, crd)) })
 		})
 	}
 	group.Wait()
@@ -143,8 +143,8 @@ func (e *Environment) ask(ctx context.Context, crd *apiextensionsv1.CustomResour
 	return c.List(ctx, list)
 }
 
-// eventually waits until done returns true.
-func eventually(ctx context.Context, what string, done func() bool) error {
+// Eventually waits until done returns true.
+func Eventually(ctx context.Context, what string, done func() bool) error {
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, patience, true, func(context.Context) (bool, error) { return done(), nil })
 	if err != nil {
 		return fmt.Errorf("waiting for %s: %w", what, err)

@@ -36,7 +36,7 @@ func TestAKilledProgramLeavesNothing(t *testing.T) {
 	for _, pid := range pids {
 		left = append(left, filepath.Join("/proc", pid))
 	}
-	err = eventually(t.Context(), "the end of "+strings.Join(left, ", "), func() bool {
+	err = Eventually(t.Context(), "the end of "+strings.Join(left, ", "), func() bool {
 		return !slices.ContainsFunc(left, func(path string) bool {
 			_, err := os.Stat(path)
 			return err == nil

@@ -134,6 +134,8 @@ func (e *Environment) start(programs, openshift string) error {
 	e.server.ControlPlane.Etcd = &envtest.Etcd{Path: filepath.Join(programs, etcd), DataDir: folders.data, Err: logs}
 	api := e.server.ControlPlane.GetAPIServer()
 	api.Path, api.CertDir, api.Err = filepath.Join(programs, apiServer), folders.certificates, logs
+	// As in a cluster: nodes are limited to what concerns them (kubernetes.io/docs/reference/access-authn-authz/node).
+	api.Configure().Set("authorization-mode", "Node", "RBAC").Append("enable-admission-plugins", "NodeRestriction")
 	if err := e.launch(); err != nil {
 		err = fmt.Errorf("%w; the end of its log:\n%s", err, lastLines(folders.log))
 		return errors.Join(err, e.stop())

@@ -45,10 +45,21 @@ func (e *Environment) User(t testing.TB, name string, rules ...Rule) *rest.Confi
 	}
 	for _, r := range rules {
 		for _, review := range reviews(name, r) {
-			if err := eventually(t.Context(), "rule "+r.String(), func() bool { return allowed(t, admin, review) }); err != nil {
+			if err := Eventually(t.Context(), "rule "+r.String(), func() bool { return allowed(t, admin, review) }); err != nil {
 				t.Fatal(err)
 			}
 		}
+	}
+	return user.Config()
+}
+
+// Node returns the configuration of the kubelet of a node.
+func (e *Environment) Node(t testing.TB, name string) *rest.Config {
+	t.Helper()
+	e.Config(t)
+	user, err := e.server.AddUser(envtest.User{Name: "system:node:" + name, Groups: []string{"system:nodes"}}, &rest.Config{QPS: e.server.Config.QPS, Burst: e.server.Config.Burst})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return user.Config()
 }

@@ -1,0 +1,150 @@
+package archive
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/bundle"
+)
+
+func pack(t testing.TB, l bundle.Layer) (bundle.Digest, []byte) {
+	t.Helper()
+	data, err := PackLayer(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := l.Digest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, data
+}
+
+func TestPackedLayersHaveAllContentsButExecutables(t *testing.T) {
+	for _, l := range example().Layers() {
+		digest, data := pack(t, l)
+		if _, again := pack(t, l); !bytes.Equal(data, again) {
+			t.Error("the same layer gives other bytes")
+		}
+		got, err := UnpackLayer(data, digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, have := map[bundle.Digest]string{}, map[bundle.Digest]string{}
+		for _, n := range inLayer(l) {
+			want[n.digest] = string(n.content.Data)
+		}
+		for _, n := range inLayer(got) {
+			have[n.digest] = string(n.content.Data)
+			if n.content.Data == nil {
+				t.Errorf("%s has no content: an empty one is not nil", n.entry)
+			}
+		}
+		if diff := cmp.Diff(want, have); diff != "" {
+			t.Errorf("contents of layer %s (-want +got):\n%s", l.Kind, diff)
+		}
+		if again, err := got.Digest(); err != nil || again != digest {
+			t.Errorf("layer %s has digest %s, want %s: %v", l.Kind, again, digest, err)
+		}
+	}
+}
+
+func TestLayersThatCannotBePacked(t *testing.T) {
+	masked := example().Cluster
+	masked.Files = []bundle.File{{Path: `C:\k\s`, Digest: bundle.Masked, Secret: true, Access: bundle.AccessAdmins, Impact: bundle.ImpactNone, Content: bundle.Content{Data: []byte("x")}}}
+	if _, err := PackLayer(masked); !errors.Is(err, ErrMasked) {
+		t.Errorf("a preview: %v", err)
+	}
+	bare := example().Cluster
+	bare.Files = []bundle.File{file(`C:\k\a.txt`, []byte("a"))}
+	bare.Files[0].Content.Data = nil
+	if _, err := PackLayer(bare); err == nil {
+		t.Error("a file without its content is packed")
+	}
+}
+
+// repacked returns a packed layer with other members.
+func repacked(t testing.TB, names []string, contents []string) []byte {
+	t.Helper()
+	var raw bytes.Buffer
+	out := tar.NewWriter(&raw)
+	for i, name := range names {
+		if err := writeMember(out, name, []byte(contents[i])); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := out.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return Compress(raw.Bytes())
+}
+
+func TestForeignLayersAreRefused(t *testing.T) {
+	l := example().Node
+	digest, data := pack(t, l)
+	index, err := l.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := string(bundle.Of([]byte("node")))
+	for name, data := range map[string][]byte{
+		"nothing":                      {},
+		"no zstd":                      []byte("layer"),
+		"truncated":                    data[:len(data)/2],
+		"a changed byte":               flipped(data),
+		"no members":                   repacked(t, nil, nil),
+		"another first member":         repacked(t, []string{"manifest.json"}, []string{string(index)}),
+		"another layer":                repacked(t, []string{layerMember, node}, []string{strings.Replace(string(index), "node.txt", "else.txt", 1), "node"}),
+		"a missing content":            repacked(t, []string{layerMember}, []string{string(index)}),
+		"a changed content":            repacked(t, []string{layerMember, node}, []string{string(index), "nod3"}),
+		"a longer content":             repacked(t, []string{layerMember, node}, []string{string(index), "node "}),
+		"a content that is not named":  repacked(t, []string{layerMember, node, "sha256:0"}, []string{string(index), "node", "x"}),
+		"a content under another name": repacked(t, []string{layerMember, "node"}, []string{string(index), "node"}),
+		"a content twice":              repacked(t, []string{layerMember, node, node}, []string{string(index), "node", "node"}),
+		"a bomb":                       Compress(make([]byte, maxUnpacked+1)),
+		"too long":                     make([]byte, MaxLayer+1),
+	} {
+		if _, err := UnpackLayer(data, digest); !errors.Is(err, ErrMalformed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func flipped(data []byte) []byte {
+	out := bytes.Clone(data)
+	out[len(out)/2] ^= 1
+	return out
+}
+
+func FuzzUnpackLayer(f *testing.F) {
+	digest, data := pack(f, example().Cluster)
+	raw, err := unzip(data)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(raw)
+	f.Add(raw[:len(raw)/2])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		before := allocated()
+		l, err := UnpackLayer(framed(raw), digest)
+		if err == nil {
+			if again, err := l.Digest(); err != nil || again != digest {
+				t.Errorf("an accepted layer has digest %s: %v", again, err)
+			}
+			for _, n := range inLayer(l) {
+				if err := n.accepts(n.content.Data); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if n := allocated() - before; n > readerMemory {
+			t.Errorf("%d bytes made it allocate %d", len(raw), n)
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package published
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"wmco/bundle"
+)
+
+// Schema is the version of the annotations. Within one version fields are only added; a reader accepts its own and all older
+// versions, and ignores fields that it does not know.
+const Schema = 1
+
+// Keys of the domain that the existing operator uses.
+const (
+	domain = "windowsmachineconfig.openshift.io/"
+	// DesiredAnnotation of a Node holds a Desired.
+	DesiredAnnotation = domain + "desired-bundle"
+	// ReportAnnotation of a Node holds a Report.
+	ReportAnnotation = domain + "bundle-report"
+	// LayerLabel of a Secret is the digest of the layer that it holds a part of, without its algorithm and shortened to the
+	// length of a label.
+	LayerLabel = domain + "layer"
+	// SecretType is the type of such a Secret, and SecretKey its one key.
+	SecretType = domain + "layer"
+	SecretKey  = "part"
+)
+
+// maxAnnotation is the size of the largest annotation that is read, in bytes. An API server limits all annotations of an object
+// together to 256 KiB (k8s.io/apimachinery, TotalAnnotationSizeLimitB).
+const maxAnnotation = 64 << 10
+
+// ErrInvalid means that an annotation or a layer is not one that this package wrote.
+var ErrInvalid = errors.New("invalid")
+
+// Desired is what a node should have. It is one annotation, so that its parts always belong together.
+type Desired struct {
+	Schema int `json:"schema"`
+	// Bundle is the digest over those of the layers.
+	Bundle bundle.Digest `json:"bundle"`
+	// MaxImpact is the highest impact that is allowed for exactly this bundle. A node whose plan needs more changes nothing
+	// and reports what it needs.
+	MaxImpact bundle.Impact `json:"maxImpact"`
+	Cluster   Layer         `json:"cluster"`
+	Node      Layer         `json:"node"`
+}
+
+// Layer says where a packed layer is.
+type Layer struct {
+	Digest bundle.Digest `json:"digest"`
+	// Inline is the packed layer, if it is small.
+	Inline []byte `json:"inline,omitempty"`
+	// Parts is the number of Secrets that hold it otherwise.
+	Parts int `json:"parts,omitempty"`
+}
+
+// Encode returns the text of the annotation. The same value gives the same text.
+func (d Desired) Encode() (string, error) {
+	d.Schema = Schema
+	if err := d.check(); err != nil {
+		return "", err
+	}
+	text, err := json.Marshal(d)
+	if err != nil {
+		return "", fmt.Errorf("encoding the desired bundle: %w", err)
+	}
+	if len(text) > maxAnnotation {
+		return "", fmt.Errorf("%w: the annotation has %d bytes, at most %d are allowed", ErrInvalid, len(text), maxAnnotation)
+	}
+	return string(text), nil
+}
+
+// DecodeDesired reads what Encode wrote. The annotation of a newer program is a *bundle.SchemaError, anything else that cannot
+// be used is ErrInvalid.
+func DecodeDesired(text string) (Desired, error) {
+	var d Desired
+	if err := decode(text, "desired bundle", &d); err != nil {
+		return Desired{}, err
+	}
+	return d, d.check()
+}
+
+func decode(text, what string, into any) error {
+	if len(text) > maxAnnotation {
+		return fmt.Errorf("%w: the %s has %d bytes, at most %d are allowed", ErrInvalid, what, len(text), maxAnnotation)
+	}
+	if err := bundle.CheckSchema([]byte(text), what, Schema); err != nil {
+		if newer := (*bundle.SchemaError)(nil); errors.As(err, &newer) {
+			return err
+		}
+		return fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // the error of the library is no contract
+	}
+	if err := json.Unmarshal([]byte(text), into); err != nil {
+		return fmt.Errorf("%w: the %s is not JSON of the right form: %v", ErrInvalid, what, err) //nolint:errorlint // as above
+	}
+	return nil
+}
+
+func (d Desired) check() error {
+	if d.MaxImpact.Rank() > bundle.ImpactReboot.Rank() {
+		return fmt.Errorf("%w: the impact %q is unknown", ErrInvalid, d.MaxImpact)
+	}
+	for _, l := range []Layer{d.Cluster, d.Node} {
+		if err := l.check(); err != nil {
+			return err
+		}
+	}
+	whole, err := bundle.DigestLayers(d.Cluster.Digest, d.Node.Digest)
+	if err != nil {
+		return err
+	}
+	if whole != d.Bundle {
+		return fmt.Errorf("%w: the bundle of these layers is %s, not %s", ErrInvalid, whole.Short(), d.Bundle.Short())
+	}
+	return nil
+}
+
+func (l Layer) check() error {
+	if err := l.Digest.Validate(); err != nil {
+		return fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
+	}
+	switch {
+	case l.Digest == bundle.Masked || l.Digest.Keyed():
+		return fmt.Errorf("%w: %q is not the digest of a layer", ErrInvalid, string(l.Digest))
+	case (len(l.Inline) > 0) == (l.Parts > 0):
+		return fmt.Errorf("%w: layer %s is neither inline nor in Secrets alone", ErrInvalid, l.Digest.Short())
+	case len(l.Inline) > MaxInline || l.Parts < 0 || l.Parts > maxParts:
+		return fmt.Errorf("%w: layer %s is larger than a layer can be", ErrInvalid, l.Digest.Short())
+	}
+	return nil
+}

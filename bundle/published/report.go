@@ -1,0 +1,114 @@
+package published
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"wmco/bundle"
+)
+
+// Condition is the type of the Node's condition that the node agent sets. Its reason is the State of the report; its heartbeat
+// is renewed while the agent runs.
+const Condition = "WindowsBundleApplied"
+
+// State is what a node agent is doing, or why it does not do more. Each is the reason of a condition.
+type State string
+
+const (
+	// StateApplied means that the node has the desired bundle.
+	StateApplied State = "Applied"
+	// StateApplying means that the bundle is being applied.
+	StateApplying State = "Applying"
+	// StateNeedsPermission means that the plan has a higher impact than is allowed. Nothing was changed.
+	StateNeedsPermission State = "NeedsPermission"
+	// StatePayloadMissing means that executables are not on the host yet. Nothing was changed.
+	StatePayloadMissing State = "PayloadMissing"
+	// StateRebootPending means that the rest waits for the next boot.
+	StateRebootPending State = "RebootPending"
+	// StateRolledBack means that the bundle did not work on this node. It is not tried again.
+	StateRolledBack State = "RolledBack"
+	// StateFailed means that the bundle could not be fetched, read or applied. It is tried again.
+	StateFailed State = "Failed"
+)
+
+// States returns every state.
+func States() []State {
+	return []State{StateApplied, StateApplying, StateNeedsPermission, StatePayloadMissing, StateRebootPending, StateRolledBack, StateFailed}
+}
+
+// Limits of a report: a node must not be able to fill the cluster.
+const (
+	maxMessage = 1 << 10
+	maxEntries = 50
+)
+
+// Report is what a node agent says about its host. It is untrusted: it decides about nothing but this node.
+type Report struct {
+	Schema int `json:"schema"`
+	// Program is the version of the node agent.
+	Program string `json:"program"`
+	State   State  `json:"state"`
+	// Desired is the digest of the bundle that the State is about, Applied that of the one that was last applied whole.
+	Desired bundle.Digest `json:"desired,omitempty"`
+	Applied bundle.Digest `json:"applied,omitempty"`
+	// Layers are the digests of the layers of the Applied bundle: what must stay published while the node has it.
+	Layers []bundle.Digest `json:"layers,omitempty"`
+	// Impact is what the plan needs, where that is more than is allowed.
+	Impact bundle.Impact `json:"impact,omitempty"`
+	// Message says what went wrong, for people. It holds no secrets and no contents.
+	Message string `json:"message,omitempty"`
+	// Missing are the paths of executables that are not on the host.
+	Missing []string `json:"missing,omitempty"`
+	// RebootPending are the entries that take effect with the next boot.
+	RebootPending []bundle.EntryID `json:"rebootPending,omitempty"`
+	// Repaired is the number of entries that had drifted and were restored since the bundle was applied.
+	Repaired int `json:"repaired,omitempty"`
+	// Facts are those of the host, from which its node layer is rendered.
+	Facts *bundle.Facts `json:"facts,omitempty"`
+}
+
+// Encode returns the text of the annotation, within its limits. The same report gives the same text.
+func (r Report) Encode() (string, error) {
+	r.Schema = Schema
+	r.Message = cut(r.Message)
+	r.Missing, r.RebootPending = first(r.Missing), first(r.RebootPending)
+	text, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("encoding the report: %w", err)
+	}
+	if len(text) > maxAnnotation {
+		return "", fmt.Errorf("%w: the report has %d bytes, at most %d are allowed", ErrInvalid, len(text), maxAnnotation)
+	}
+	return string(text), nil
+}
+
+// DecodeReport reads what Encode wrote; a state that it does not know is ErrInvalid.
+func DecodeReport(text string) (Report, error) {
+	var r Report
+	if err := decode(text, "report", &r); err != nil {
+		return Report{}, err
+	}
+	if !slices.Contains(States(), r.State) {
+		return Report{}, fmt.Errorf("%w: the state %.50q is unknown", ErrInvalid, r.State)
+	}
+	for _, d := range append([]bundle.Digest{r.Desired, r.Applied}, r.Layers...) {
+		if err := d.Validate(); d != "" && err != nil {
+			return Report{}, fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
+		}
+	}
+	r.Message = cut(r.Message)
+	r.Missing, r.RebootPending = first(r.Missing), first(r.RebootPending)
+	return r, nil
+}
+
+// cut shortens a message to its limit, at a character.
+func cut(text string) string {
+	if len(text) <= maxMessage {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxMessage-3], "") + "..."
+}
+
+func first[E any](list []E) []E { return list[:min(len(list), maxEntries)] }

@@ -1,0 +1,188 @@
+package publish
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// DefaultImpact is the highest impact that a newly published bundle may have: more than that needs a drained node, which the
+// rollout permits node by node.
+const DefaultImpact = bundle.ImpactRestart
+
+// Wanted is the bundle of one node.
+type Wanted struct {
+	Node    string
+	Bundle  bundle.Digest
+	Cluster *published.Packed
+	Own     published.Packed
+}
+
+// Observed is what the cluster has.
+type Observed struct {
+	Nodes []Node
+	// Secrets are the layers' Secrets: the label of the layer by the name of the Secret.
+	Secrets map[string]string
+	// Readable are the names that the Role lists, Readers the users that its binding lists; both sorted. Nil where there is
+	// no such object.
+	Readable, Readers []string
+}
+
+// Node is what is published on a Windows node and what its agent reports.
+type Node struct {
+	Name string
+	// Desired and Report are the texts of the annotations; empty where there is none.
+	Desired, Report string
+}
+
+// Changes are what brings the cluster to what is wanted, in the order in which they must be made. Zero values are no change.
+type Changes struct {
+	// Create are the Secrets that are missing, by name, each with the layer that it is a part of.
+	Create []Secret
+	// Readable and Readers are set where the Role or its binding differ.
+	Readable, Readers []string
+	// Nodes are the new values of the annotation, by the name of the node.
+	Nodes map[string]string
+	// Check are Secrets that a node could not use: they are replaced if they hold anything else.
+	Check []Secret
+	// Delete are the names of Secrets that no node needs.
+	Delete []string
+}
+
+// Secret is one part of a layer.
+type Secret struct {
+	published.Part
+	// Label is that of the layer.
+	Label string
+}
+
+// IsZero reports whether nothing has to be written.
+func (c Changes) IsZero() bool {
+	return len(c.Create) == 0 && c.Readable == nil && c.Readers == nil && len(c.Nodes) == 0 && len(c.Check) == 0 && len(c.Delete) == 0
+}
+
+// Make decides. Nodes that are not wanted keep what they have: their inputs are refused, or their facts are not known yet.
+func Make(wanted []Wanted, o Observed) (Changes, error) {
+	c := Changes{Nodes: map[string]string{}}
+	parts := map[string]Secret{}
+	nodes := map[string]Node{}
+	for _, n := range o.Nodes {
+		nodes[n.Name] = n
+	}
+	for _, w := range wanted {
+		have, exists := nodes[w.Node]
+		if !exists {
+			continue
+		}
+		for _, l := range []published.Packed{*w.Cluster, w.Own} {
+			for _, p := range l.Secrets {
+				parts[p.Name] = Secret{Part: p, Label: l.Label()}
+			}
+		}
+		text, err := w.desired(have).Encode()
+		if err != nil {
+			return Changes{}, err
+		}
+		if text != have.Desired {
+			c.Nodes[w.Node] = text
+		} else if have.failed(w.Bundle) {
+			c.Check = append(c.Check, w.secrets()...)
+		}
+	}
+	c.layers(parts, needed(wanted, o.Nodes), o)
+	c.readers(o)
+	c.Check = unique(slices.DeleteFunc(c.Check, func(s Secret) bool { return o.Secrets[s.Name] == "" }))
+	return c, nil
+}
+
+// desired returns what is published on the node. A permission that was given for this very bundle stays.
+func (w Wanted) desired(have Node) published.Desired {
+	d := published.Desired{Bundle: w.Bundle, MaxImpact: DefaultImpact, Cluster: w.Cluster.Layer, Node: w.Own.Layer}
+	if before, err := published.DecodeDesired(have.Desired); err == nil && before.Bundle == w.Bundle {
+		d.MaxImpact = before.MaxImpact
+	}
+	return d
+}
+
+// failed reports whether the node says that it cannot use this bundle.
+func (n Node) failed(b bundle.Digest) bool {
+	r, err := published.DecodeReport(n.Report)
+	return err == nil && r.State == published.StateFailed && r.Desired == b
+}
+
+func (w Wanted) secrets() []Secret {
+	var list []Secret
+	for _, l := range []published.Packed{*w.Cluster, w.Own} {
+		for _, p := range l.Secrets {
+			list = append(list, Secret{Part: p, Label: l.Label()})
+		}
+	}
+	return list
+}
+
+// needed returns the labels of all layers that are wanted, published or applied on some node.
+func needed(wanted []Wanted, nodes []Node) map[string]bool {
+	labels := map[string]bool{}
+	add := func(d bundle.Digest) { labels[published.Label(d)] = true }
+	for _, w := range wanted {
+		add(w.Cluster.Digest)
+		add(w.Own.Digest)
+	}
+	for _, n := range nodes {
+		if d, err := published.DecodeDesired(n.Desired); err == nil {
+			add(d.Cluster.Digest)
+			add(d.Node.Digest)
+		}
+		if r, err := published.DecodeReport(n.Report); err == nil {
+			for _, l := range r.Layers {
+				add(l)
+			}
+		}
+	}
+	return labels
+}
+
+// layers decides which Secrets are created, deleted and readable.
+func (c *Changes) layers(parts map[string]Secret, needed map[string]bool, o Observed) {
+	readable := []string{}
+	for _, name := range slices.Sorted(maps.Keys(o.Secrets)) {
+		if needed[o.Secrets[name]] {
+			readable = append(readable, name)
+		} else {
+			c.Delete = append(c.Delete, name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if _, ok := o.Secrets[name]; !ok {
+			c.Create = append(c.Create, parts[name])
+			readable = append(readable, name)
+		}
+	}
+	slices.Sort(readable)
+	if o.Readable == nil || !slices.Equal(readable, o.Readable) {
+		c.Readable = readable
+	}
+}
+
+// readers keeps the subjects of the binding in step with the nodes.
+func (c *Changes) readers(o Observed) {
+	users := []string{}
+	for _, n := range o.Nodes {
+		users = append(users, NodeUser(n.Name))
+	}
+	slices.Sort(users)
+	if o.Readers == nil || !slices.Equal(users, o.Readers) {
+		c.Readers = users
+	}
+}
+
+// NodeUser is the user that a kubelet's client certificate names (kubernetes.io/docs/reference/access-authn-authz/node).
+func NodeUser(node string) string { return "system:node:" + node }
+
+func unique(list []Secret) []Secret {
+	slices.SortFunc(list, func(a, b Secret) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(list, func(a, b Secret) bool { return a.Name == b.Name })
+}

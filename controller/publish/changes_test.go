@@ -1,0 +1,227 @@
+package publish
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+func file(path, text string) bundle.File {
+	return bundle.File{
+		Path: path, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: bundle.AccessUsers, Impact: bundle.ImpactNone,
+		Content: bundle.Content{Data: []byte(text)},
+	}
+}
+
+func pack(t testing.TB, kind bundle.LayerKind, text string) published.Packed {
+	t.Helper()
+	p, err := published.Pack(bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: bundle.StageJoined, Files: []bundle.File{file(`C:\k\`+string(kind), text)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// wish is the bundle of a node with these contents of its layers.
+func wish(t testing.TB, node, cluster, own string) Wanted {
+	t.Helper()
+	c, n := pack(t, bundle.LayerCluster, cluster), pack(t, bundle.LayerNode, own)
+	whole, err := bundle.DigestLayers(c.Digest, n.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Wanted{Node: node, Bundle: whole, Cluster: &c, Own: n}
+}
+
+func text(t testing.TB, w Wanted, allowed bundle.Impact) string {
+	t.Helper()
+	d := w.desired(Node{})
+	d.MaxImpact = allowed
+	text, err := d.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func report(t testing.TB, r published.Report) string {
+	t.Helper()
+	text, err := r.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// noise is text that does not get smaller.
+func noise(size int) string {
+	out := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(out)
+	return string(out)
+}
+
+func secretNames(list []Secret) []string {
+	var names []string
+	for _, s := range list {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func TestChanges(t *testing.T) {
+	a := wish(t, "win-a", "shared", "a")
+	old := wish(t, "win-a", "old", "a")
+	secret, oldSecret := a.Cluster.Names()[0], old.Cluster.Names()[0]
+	applied := func(w Wanted, state published.State) string {
+		return report(t, published.Report{State: state, Desired: w.Bundle, Applied: w.Bundle, Layers: []bundle.Digest{w.Cluster.Digest, w.Own.Digest}})
+	}
+	users := []string{"system:node:win-a"}
+	for _, tt := range []struct {
+		name     string
+		wanted   []Wanted
+		observed Observed
+		want     Changes
+	}{
+		{"the first bundle", []Wanted{a}, Observed{Nodes: []Node{{Name: "win-a"}}},
+			Changes{Create: a.secrets(), Readable: []string{secret}, Readers: users, Nodes: map[string]string{"win-a": text(t, a, DefaultImpact)}}},
+		{"nothing changed", []Wanted{a}, Observed{
+			Nodes:   []Node{{"win-a", text(t, a, DefaultImpact), ""}},
+			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
+		}, Changes{}},
+		{"a permission for this bundle stays", []Wanted{a}, Observed{
+			Nodes:   []Node{{"win-a", text(t, a, bundle.ImpactReboot), ""}},
+			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
+		}, Changes{}},
+		{"a permission ends with its bundle, and the node may still fetch the old one", []Wanted{a}, Observed{
+			Nodes:   []Node{{"win-a", text(t, old, bundle.ImpactReboot), ""}},
+			Secrets: map[string]string{oldSecret: old.Cluster.Label()}, Readable: []string{oldSecret}, Readers: users,
+		}, Changes{Create: a.secrets(), Readable: sorted(secret, oldSecret), Nodes: map[string]string{"win-a": text(t, a, DefaultImpact)}}},
+		{"a layer that a node has stays", []Wanted{a}, Observed{
+			Nodes:   []Node{{"win-a", text(t, a, DefaultImpact), applied(old, published.StateApplied)}},
+			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
+		}, Changes{}},
+		{"a layer that no node wants or has is removed", []Wanted{a}, Observed{
+			Nodes:   []Node{{"win-a", text(t, a, DefaultImpact), applied(a, published.StateApplied)}},
+			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
+		}, Changes{Readable: []string{secret}, Delete: []string{oldSecret}}},
+		{"what a node cannot use is checked", []Wanted{a}, Observed{
+			Nodes:   []Node{{"win-a", text(t, a, DefaultImpact), applied(a, published.StateFailed)}},
+			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
+		}, Changes{Check: a.secrets()}},
+		{"a node without a bundle keeps what it has", nil, Observed{
+			Nodes:   []Node{{"win-a", text(t, a, DefaultImpact), ""}},
+			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
+		}, Changes{}},
+		{"a node that is gone loses its access and its layer", nil, Observed{
+			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
+		}, Changes{Readable: []string{}, Readers: []string{}, Delete: []string{secret}}},
+		{"a bundle for a node that does not exist", []Wanted{a}, Observed{Readable: []string{}, Readers: []string{}}, Changes{}},
+		{"annotations that a node has damaged", []Wanted{a}, Observed{
+			Nodes:   []Node{{"win-a", "{", "}"}},
+			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
+		}, Changes{Nodes: map[string]string{"win-a": text(t, a, DefaultImpact)}}},
+	} {
+		got, err := Make(tt.wanted, tt.observed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got.Nodes) == 0 {
+			got.Nodes = nil
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func sorted(list ...string) []string { slices.Sort(list); return list }
+
+// TestLayersAreSharedAndCollected publishes many bundles on many nodes in any order: a layer is there once, as long as a node
+// wants or has it.
+func TestLayersAreSharedAndCollected(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	o := Observed{Secrets: map[string]string{}}
+	for _, name := range []string{"win-a", "win-b", "win-c", "win-d"} {
+		o.Nodes = append(o.Nodes, Node{Name: name})
+	}
+	texts := []string{"one", "two", "three"}
+	for range 300 {
+		var wanted []Wanted
+		shared := texts[r.IntN(len(texts))]
+		for i, n := range o.Nodes {
+			w := wish(t, n.Name, shared, n.Name)
+			if r.IntN(4) > 0 {
+				wanted = append(wanted, w)
+			}
+			if d, err := published.DecodeDesired(n.Desired); err == nil && r.IntN(2) == 0 {
+				o.Nodes[i].Report = report(t, published.Report{State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle, Layers: []bundle.Digest{d.Cluster.Digest, d.Node.Digest}})
+			}
+		}
+		c, err := Make(wanted, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		applyTo(&o, c)
+		checkReadable(t, o)
+		if again, err := Make(wanted, o); err != nil || len(again.Create) > 0 || len(again.Nodes) > 0 || again.Readers != nil {
+			t.Fatalf("a second call changes %+v: %v", again, err)
+		}
+	}
+	if len(o.Secrets) > len(texts) {
+		t.Errorf("%d Secrets for %d layers", len(o.Secrets), len(texts))
+	}
+}
+
+func applyTo(o *Observed, c Changes) {
+	for _, s := range c.Create {
+		o.Secrets[s.Name] = s.Label
+	}
+	if c.Readable != nil {
+		o.Readable = c.Readable
+	}
+	if c.Readers != nil {
+		o.Readers = c.Readers
+	}
+	for i, n := range o.Nodes {
+		if text, ok := c.Nodes[n.Name]; ok {
+			o.Nodes[i].Desired = text
+		}
+	}
+	for _, name := range c.Delete {
+		delete(o.Secrets, name)
+	}
+}
+
+// checkReadable: every part that a node may fetch exists and is readable.
+func checkReadable(t *testing.T, o Observed) {
+	t.Helper()
+	for _, n := range o.Nodes {
+		d, err := published.DecodeDesired(n.Desired)
+		if err != nil {
+			continue
+		}
+		for _, name := range slices.Concat(d.Cluster.Names(), d.Node.Names()) {
+			if _, ok := o.Secrets[name]; !ok || !slices.Contains(o.Readable, name) || !slices.Contains(o.Readers, NodeUser(n.Name)) {
+				t.Fatalf("%s cannot read %s", n.Name, name)
+			}
+		}
+	}
+}
+
+func TestNamesOfSecretsSayNothing(t *testing.T) {
+	w := wish(t, "win-a", noise(2*published.PartSize), "a")
+	if got := len(w.secrets()); got != 3 {
+		t.Errorf("%d Secrets", got)
+	}
+	for _, name := range secretNames(w.secrets()) {
+		if strings.Contains(name, "win-a") {
+			t.Errorf("%s depends on the node", name)
+		}
+	}
+}

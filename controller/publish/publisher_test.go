@@ -1,0 +1,268 @@
+package publish
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"wmco/bundle/published"
+	"wmco/internal/testenv"
+)
+
+const namespace = "openshift-windows-machine-config-operator"
+
+var server testenv.Environment
+
+func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
+
+// testCluster is a cluster with Windows nodes on the real API server.
+type testCluster struct {
+	client.WithWatch
+	publisher *Publisher
+	// writes are counted; the one with the number fail is refused, if it is not 0.
+	writes, fail int
+}
+
+var errRefused = errors.New("refused by the test")
+
+func (c *testCluster) write() error {
+	if c.writes++; c.writes == c.fail {
+		return errRefused
+	}
+	return nil
+}
+
+func newTestCluster(t *testing.T, nodes ...string) *testCluster {
+	t.Helper()
+	admin, err := client.NewWithWatch(server.Config(t), client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &testCluster{WithWatch: admin}
+	create := func(o client.Object) {
+		if err := admin.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	for _, name := range nodes {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
+		create(node)
+		t.Cleanup(func() { _ = admin.Delete(context.Background(), node) })
+	}
+	create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "cloud-private-key"}})
+	counted := interceptor.NewClient(admin, interceptor.Funcs{
+		Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			return errors.Join(c.write(), w.Create(ctx, o, opts...))
+		},
+		Update: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
+			if err := c.write(); err != nil {
+				return err
+			}
+			return w.Update(ctx, o, opts...)
+		},
+		Patch: func(ctx context.Context, w client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+			if err := c.write(); err != nil {
+				return err
+			}
+			return w.Patch(ctx, o, p, opts...)
+		},
+		Delete: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			if err := c.write(); err != nil {
+				return err
+			}
+			return w.Delete(ctx, o, opts...)
+		},
+	})
+	c.publisher = &Publisher{Reader: admin, Client: counted, Namespace: namespace}
+	t.Cleanup(func() {
+		c.fail = 0
+		for _, name := range nodes {
+			_ = admin.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		if _, err := c.publisher.Publish(context.Background(), nil); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+func (c *testCluster) publish(t *testing.T, wanted ...Wanted) int {
+	t.Helper()
+	before := c.writes
+	if _, err := c.publisher.Publish(t.Context(), wanted); err != nil {
+		t.Fatal(err)
+	}
+	return c.writes - before
+}
+
+func (c *testCluster) observe(t *testing.T) Observed {
+	t.Helper()
+	o, err := c.publisher.Observe(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (c *testCluster) report(t *testing.T, node string, r published.Report) {
+	t.Helper()
+	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
+	before := o.DeepCopy()
+	o.Annotations = map[string]string{published.ReportAnnotation: report(t, r)}
+	if err := c.Patch(t.Context(), o, client.MergeFrom(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnchangedBundlesAreNotWritten(t *testing.T) {
+	c := newTestCluster(t, "win-a", "win-b")
+	wanted := []Wanted{wish(t, "win-a", "shared", "a"), wish(t, "win-b", "shared", "b")}
+	// A Secret, the Role and its binding, and two Nodes.
+	if n := c.publish(t, wanted...); n != 5 {
+		t.Errorf("%d writes at first", n)
+	}
+	if n := c.publish(t, wanted...); n != 0 {
+		t.Errorf("%d writes when nothing changed", n)
+	}
+	checkReadable(t, c.observe(t))
+	// One node of the two changes: nothing but its annotation.
+	if n := c.publish(t, wanted[0], wish(t, "win-b", "shared", "changed")); n != 1 {
+		t.Errorf("%d writes for one node", n)
+	}
+}
+
+// TestAnInterruptedPublicationIsContinued refuses one write after the other: no node ever learns of a layer that it cannot
+// read, and the next call ends the work.
+func TestAnInterruptedPublicationIsContinued(t *testing.T) {
+	for n := 1; ; n++ {
+		c := newTestCluster(t, "win-a", "win-b")
+		c.publish(t, wish(t, "win-a", "old", "a"), wish(t, "win-b", "old", "b"))
+		wanted := []Wanted{wish(t, "win-a", noise(published.PartSize+1), "a"), wish(t, "win-b", noise(published.PartSize+1), "b")}
+		c.writes, c.fail = 0, n
+		_, err := c.publisher.Publish(t.Context(), wanted)
+		checkReadable(t, c.observe(t))
+		if err == nil {
+			if n < 5 {
+				t.Errorf("only %d writes", n-1)
+			}
+			return
+		}
+		if !errors.Is(err, errRefused) {
+			t.Fatal(err)
+		}
+		c.publish(t, wanted...)
+		for _, node := range c.observe(t).Nodes {
+			if d, err := published.DecodeDesired(node.Desired); err != nil || !slices.ContainsFunc(wanted, func(w Wanted) bool { return w.Bundle == d.Bundle }) {
+				t.Errorf("after write %d was refused, %s has %q: %v", n, node.Name, node.Desired, err)
+			}
+		}
+		_ = c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}})
+		_ = c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-b"}})
+	}
+}
+
+// TestNodesReadTheirLayersAndNothingElse asks the real authorizers.
+func TestNodesReadTheirLayersAndNothingElse(t *testing.T) {
+	c := newTestCluster(t, "win-a", "win-b")
+	w := wish(t, "win-a", "shared", "a")
+	c.publish(t, w)
+	node, stranger := testenv.NewClient(t, server.Node(t, "win-a")), testenv.NewClient(t, server.Node(t, "linux-a"))
+	layer, other := client.ObjectKey{Namespace: namespace, Name: w.Cluster.Names()[0]}, client.ObjectKey{Namespace: namespace, Name: "cloud-private-key"}
+	if err := testenv.Eventually(t.Context(), "the node's access", func() bool { return node.Get(t.Context(), layer, &corev1.Secret{}) == nil }); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"another Secret":                       node.Get(t.Context(), other, &corev1.Secret{}),
+		"all Secrets":                          node.List(t.Context(), &corev1.SecretList{}, client.InNamespace(namespace)),
+		"the layer, by a node that has none":   stranger.Get(t.Context(), layer, &corev1.Secret{}),
+		"deleting the layer":                   node.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: layer.Namespace, Name: layer.Name}}),
+		"writing another Node's annotations":   patchNode(t, node, "win-b"),
+		"reading its own Node is allowed":      invert(node.Get(t.Context(), client.ObjectKey{Name: "win-a"}, &corev1.Node{})),
+		"reporting on its own Node is allowed": invert(patchNode(t, node, "win-a")),
+	} {
+		if !apierrors.IsForbidden(err) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	// A layer that is no longer published is no longer readable.
+	c.publish(t, wish(t, "win-a", "other", "a"))
+	c.report(t, "win-a", published.Report{State: published.StateApplied})
+	c.publish(t, wish(t, "win-a", "other", "a"))
+	if err := testenv.Eventually(t.Context(), "the end of the node's access", func() bool { return apierrors.IsForbidden(node.Get(t.Context(), layer, &corev1.Secret{})) }); err != nil {
+		t.Error(err)
+	}
+}
+
+// invert makes success what the test expects.
+func invert(err error) error {
+	if err == nil {
+		return apierrors.NewForbidden(corev1.Resource("nodes"), "", nil)
+	}
+	return err
+}
+
+// patchNode writes an annotation with the status, as an agent does.
+func patchNode(t *testing.T, c client.Client, name string) error {
+	t.Helper()
+	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	before := o.DeepCopy()
+	o.Annotations = map[string]string{published.ReportAnnotation: "x"}
+	return c.Status().Patch(t.Context(), o, client.MergeFrom(before))
+}
+
+func TestAReplacedLayerIsPublishedAgain(t *testing.T) {
+	c := newTestCluster(t, "win-a")
+	w := wish(t, "win-a", "shared", "a")
+	c.publish(t, w)
+	name := w.Cluster.Names()[0]
+	foreign := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: map[string]string{published.LayerLabel: w.Cluster.Label()}}}
+	if err := errors.Join(c.Delete(t.Context(), foreign.DeepCopy()), c.Create(t.Context(), foreign)); err != nil {
+		t.Fatal(err)
+	}
+	if n := c.publish(t, w); n != 0 {
+		t.Errorf("%d writes before a node reports anything", n)
+	}
+	c.report(t, "win-a", published.Report{State: published.StateFailed, Desired: w.Bundle})
+	c.publish(t, w)
+	var now corev1.Secret
+	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &now); err != nil || string(now.Data[published.SecretKey]) != string(w.Cluster.Secrets[0].Data) {
+		t.Errorf("%v: %d bytes", err, len(now.Data[published.SecretKey]))
+	}
+	if n := c.publish(t, w); n != 0 {
+		t.Errorf("%d writes for a layer that is right", n)
+	}
+}
+
+func TestAForeignRoleIsReplaced(t *testing.T) {
+	c := newTestCluster(t, "win-a")
+	w := wish(t, "win-a", "shared", "a")
+	foreign := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: Access}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"}}
+	_ = c.Delete(t.Context(), foreign.DeepCopy())
+	if err := c.Create(t.Context(), foreign); err != nil {
+		t.Fatal(err)
+	}
+	c.publish(t, w)
+	checkReadable(t, c.observe(t))
+	for _, change := range []func(Changes) Changes{
+		func(x Changes) Changes { x.Readable = []string{"cloud-private-key"}; return x },
+		func(x Changes) Changes { x.Readers = []string{"system:node:linux-a"}; return x },
+	} {
+		if err := c.publisher.grant(t.Context(), change(Changes{})); err != nil {
+			t.Fatal(err)
+		}
+		if n := c.publish(t, w); n != 1 {
+			t.Errorf("%d writes", n)
+		}
+		checkReadable(t, c.observe(t))
+	}
+}
