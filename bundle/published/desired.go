@@ -42,8 +42,10 @@ type Desired struct {
 	// MaxImpact is the highest impact that is allowed for exactly this bundle. A node whose plan needs more changes nothing
 	// and reports what it needs.
 	MaxImpact bundle.Impact `json:"maxImpact"`
-	Cluster   Layer         `json:"cluster"`
-	Node      Layer         `json:"node"`
+	// Namespace is where the Secrets are.
+	Namespace string `json:"namespace"`
+	Cluster   Layer  `json:"cluster"`
+	Node      Layer  `json:"node"`
 }
 
 // Layer says where a packed layer is.

@@ -116,7 +116,7 @@ func desired(t testing.TB) Desired {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Desired{Schema: Schema, Bundle: whole, MaxImpact: bundle.ImpactRestart, Cluster: c.Layer, Node: n.Layer}
+	return Desired{Schema: Schema, Bundle: whole, MaxImpact: bundle.ImpactRestart, Namespace: "operator", Cluster: c.Layer, Node: n.Layer}
 }
 
 func TestDesiredSurvivesItsAnnotation(t *testing.T) {

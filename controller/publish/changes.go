@@ -64,8 +64,8 @@ func (c Changes) IsZero() bool {
 	return len(c.Create) == 0 && c.Readable == nil && c.Readers == nil && len(c.Nodes) == 0 && len(c.Check) == 0 && len(c.Delete) == 0
 }
 
-// Make decides. Nodes that are not wanted keep what they have: their inputs are refused, or their facts are not known yet.
-func Make(wanted []Wanted, o Observed) (Changes, error) {
+// Make decides; namespace is that of the Secrets. Nodes that are not wanted keep what they have: their inputs are refused, or their facts are not known yet.
+func Make(namespace string, wanted []Wanted, o Observed) (Changes, error) {
 	c := Changes{Nodes: map[string]string{}}
 	parts := map[string]Secret{}
 	nodes := map[string]Node{}
@@ -82,7 +82,9 @@ func Make(wanted []Wanted, o Observed) (Changes, error) {
 				parts[p.Name] = Secret{Part: p, Label: l.Label()}
 			}
 		}
-		text, err := w.desired(have).Encode()
+		d := w.desired(have)
+		d.Namespace = namespace
+		text, err := d.Encode()
 		if err != nil {
 			return Changes{}, err
 		}

@@ -42,7 +42,7 @@ func wish(t testing.TB, node, cluster, own string) Wanted {
 func text(t testing.TB, w Wanted, allowed bundle.Impact) string {
 	t.Helper()
 	d := w.desired(Node{})
-	d.MaxImpact = allowed
+	d.MaxImpact, d.Namespace = allowed, namespace
 	text, err := d.Encode()
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestChanges(t *testing.T) {
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{Nodes: map[string]string{"win-a": text(t, a, DefaultImpact)}}},
 	} {
-		got, err := Make(tt.wanted, tt.observed)
+		got, err := Make(namespace, tt.wanted, tt.observed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -163,13 +163,13 @@ func TestLayersAreSharedAndCollected(t *testing.T) {
 				o.Nodes[i].Report = report(t, published.Report{State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle, Layers: []bundle.Digest{d.Cluster.Digest, d.Node.Digest}})
 			}
 		}
-		c, err := Make(wanted, o)
+		c, err := Make(namespace, wanted, o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		applyTo(&o, c)
 		checkReadable(t, o)
-		if again, err := Make(wanted, o); err != nil || len(again.Create) > 0 || len(again.Nodes) > 0 || again.Readers != nil {
+		if again, err := Make(namespace, wanted, o); err != nil || len(again.Create) > 0 || len(again.Nodes) > 0 || again.Readers != nil {
 			t.Fatalf("a second call changes %+v: %v", again, err)
 		}
 	}

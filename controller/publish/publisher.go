@@ -23,7 +23,7 @@ import (
 const Access = "windows-node-layers"
 
 // windows selects the Nodes that bundles are for.
-var windows = client.MatchingLabels{corev1.LabelOSStable: "windows"}
+func windows() client.MatchingLabels { return client.MatchingLabels{corev1.LabelOSStable: "windows"} }
 
 // Publisher writes to one cluster.
 type Publisher struct {
@@ -40,7 +40,7 @@ func (p *Publisher) Publish(ctx context.Context, wanted []Wanted) (Changes, erro
 	if err != nil {
 		return Changes{}, err
 	}
-	c, err := Make(wanted, observed)
+	c, err := Make(p.Namespace, wanted, observed)
 	if err != nil {
 		return Changes{}, err
 	}
@@ -51,7 +51,7 @@ func (p *Publisher) Publish(ctx context.Context, wanted []Wanted) (Changes, erro
 func (p *Publisher) Observe(ctx context.Context) (Observed, error) {
 	o := Observed{Secrets: map[string]string{}}
 	nodes, secrets := metadataList("Node"), metadataList("Secret")
-	if err := p.Reader.List(ctx, nodes, windows); err != nil {
+	if err := p.Reader.List(ctx, nodes, windows()); err != nil {
 		return Observed{}, fmt.Errorf("listing Windows nodes: %w", err)
 	}
 	for _, n := range nodes.Items {

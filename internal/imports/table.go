@@ -143,13 +143,13 @@ var table = []rule{
 	},
 	{
 		pkg:     "applier/agent",
-		imports: []string{"applier", "applier/plan", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive", "internal/cli"},
-		never:   join(rendering, remote),
+		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published"},
+		never:   join(rendering, remote, []string{"applier/winhost/...", "applier/hosttest/..."}),
 	},
 	{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
-		imports: []string{"applier", "applier/plan", "applier/agent", "applier/hosttest/folderhost", "applier/hosttest/simulation", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive", "internal/cli"},
+		imports: []string{"applier", "applier/plan", "applier/agent", "bundle/published", "applier/hosttest/folderhost", "applier/hosttest/simulation", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive", "internal/cli"},
 		never:   join(rendering, remote),
 	},
 	{

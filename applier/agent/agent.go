@@ -1,0 +1,243 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/plan"
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// Options are how an agent works. Times that are zero have their defaults.
+type Options struct {
+	// ReportOnly repairs nothing.
+	ReportOnly bool
+	// Interval is the time between two comparisons, Full that between two that read every file.
+	Interval, Full time.Duration
+	// Confirm is how long the node may take to be Ready again after a change that restarts something.
+	Confirm time.Duration
+	// Jitter returns a time that differs from agent to agent and is about d, so that a thousand of them do not act at once.
+	Jitter func(d time.Duration) time.Duration
+}
+
+const (
+	// housekeepInterval is the longest time between two checks of logs: a log exceeds its size by what is written in between.
+	housekeepInterval = 30 * time.Second
+	// heartbeatInterval is the time between two reports in which nothing has changed.
+	heartbeatInterval = 10 * time.Minute
+	// lockWait is how long the agent waits for another run, such as one over SSH.
+	lockWait = 10 * time.Second
+	// defaultConfirm is how long a node may take to be Ready again.
+	defaultConfirm = 5 * time.Minute
+)
+
+// ErrRestart means that the service of this program was reconfigured: the program ends, so that the service control manager
+// starts it with its new configuration.
+var ErrRestart = errors.New("the service of this program was reconfigured")
+
+// Agent keeps one host. Cluster is nil on a host that pulls nothing.
+type Agent struct {
+	Engine  *applier.Engine
+	Cluster Cluster
+	Log     *slog.Logger
+	Options Options
+
+	// mu guards node and known, which the watch writes.
+	mu    sync.Mutex
+	node  Node
+	known bool
+
+	follower follower
+	reporter reporter
+	// read is when every file was last read, repairAt when the host is compared again.
+	read, repairAt time.Time
+	// differs is what the last comparison reported and did not repair, now what this one has found.
+	differs, now []plan.Action
+	repaired     int
+}
+
+// Run works until the context ends. Its only error is ErrRestart.
+func (a *Agent) Run(ctx context.Context) error {
+	a.defaults()
+	changed := make(chan struct{}, 1)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	if a.Cluster != nil {
+		watching.Go(func() { a.Cluster.Watch(ctx, func(n Node) { a.set(n, changed) }) })
+	}
+	for {
+		if err := a.step(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		case <-a.Engine.Clock.After(a.pause()):
+		}
+	}
+}
+
+func (a *Agent) defaults() {
+	if a.Options.Jitter == nil {
+		a.Options.Jitter = func(d time.Duration) time.Duration { return d }
+	}
+	if a.Options.Confirm == 0 {
+		a.Options.Confirm = defaultConfirm
+	}
+	a.Engine.Emit = a.event
+}
+
+// set keeps the newest state of the Node: what came before it does not matter any longer.
+func (a *Agent) set(n Node, changed chan<- struct{}) {
+	a.mu.Lock()
+	a.node, a.known = n, true
+	a.mu.Unlock()
+	select {
+	case changed <- struct{}{}:
+	default: // it is due already
+	}
+}
+
+func (a *Agent) latest() (Node, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.node, a.known
+}
+
+// step does what is due.
+func (a *Agent) step(ctx context.Context) error {
+	// First of all, so that an interrupted run is resumed or rolled back before anything else.
+	if !a.Engine.Clock.Now().Before(a.repairAt) {
+		if err := a.repair(ctx); err != nil {
+			return err
+		}
+		a.repairAt = a.Engine.Clock.Now().Add(a.Options.Jitter(a.Options.Interval))
+	}
+	node, known := a.latest()
+	if known && a.follower.due(node, a.Engine.Clock.Now()) {
+		if err := a.follow(ctx, node); err != nil {
+			return err
+		}
+	}
+	a.follower.seen = a.follower.seen || node.Report != ""
+	a.sendReport(ctx)
+	if err := a.Engine.Housekeep(ctx); err != nil && ctx.Err() == nil {
+		a.Log.Warn("limiting logs", "error", err)
+	}
+	return nil
+}
+
+// pause returns how long nothing is due.
+func (a *Agent) pause() time.Duration {
+	now := a.Engine.Clock.Now()
+	pause := min(housekeepInterval, a.repairAt.Sub(now))
+	if at := a.follower.retryAt; !at.IsZero() {
+		pause = min(pause, at.Sub(now))
+	}
+	return max(pause, 0)
+}
+
+// repair compares with the bundle that was applied last, and restores what differs.
+func (a *Agent) repair(ctx context.Context) error {
+	now := a.Engine.Clock.Now()
+	o := applier.Options{Full: now.Sub(a.read) >= a.Options.Full, DryRun: a.Options.ReportOnly, MaxImpact: a.follower.allowed()}
+	a.now = nil
+	outcome, err := a.Engine.Repair(ctx, o)
+	a.reportDrift()
+	var locked *applier.LockedError
+	switch {
+	case ctx.Err() != nil:
+		return nil //nolint:nilerr // it was asked to stop
+	case errors.As(err, &locked):
+		a.Log.Info("another run is changing this host", "owner", locked.Owner)
+	case err != nil:
+		a.Log.Error("repairing", "error", err)
+		a.follower.repairFailed(outcome, err)
+	default:
+		if o.Full {
+			a.read = now
+		}
+		a.countRepaired(ctx, outcome)
+	}
+	a.reporter.observe(ctx, a.Engine.Host)
+	return a.restart(outcome)
+}
+
+// countRepaired says that the host had drifted.
+func (a *Agent) countRepaired(ctx context.Context, o applier.Outcome) {
+	if o.Result != applier.ResultApplied || o.Done == 0 {
+		return
+	}
+	a.repaired += o.Done
+	a.say(ctx, Event{Reason: EventRepaired, Message: "the host had drifted: " + bundle.Count(o.Done, "change")})
+}
+
+func (a *Agent) restart(o applier.Outcome) error {
+	if !o.RestartSelf {
+		return nil
+	}
+	a.Log.Info("restarting: the service was reconfigured")
+	return ErrRestart
+}
+
+// reportDrift logs what differs and is not repaired, when that has changed.
+func (a *Agent) reportDrift() {
+	if slices.Equal(a.now, a.differs) {
+		return
+	}
+	a.differs = a.now
+	if len(a.now) == 0 {
+		a.Log.Info("nothing differs anymore")
+	}
+	for _, x := range a.now {
+		a.Log.Warn("differs", "verb", x.Verb, "entry", x.Entry, "reason", x.Reason)
+	}
+}
+
+// event logs what happened. A comparison in which nothing differs is silent.
+func (a *Agent) event(e applier.Event) {
+	switch e.Event {
+	case applier.EventAction:
+		if a.Options.ReportOnly {
+			a.now = append(a.now, *e.Action)
+			return
+		}
+		a.Log.Info("action", "verb", e.Action.Verb, "entry", e.Action.Entry, "reason", e.Action.Reason)
+	case applier.EventRollback:
+		a.Log.Error("rolling back", "reason", e.Message)
+	case applier.EventNote:
+		a.Log.Warn(e.Message)
+	case applier.EventResult:
+		if e.Result == applier.ResultApplied || e.Result == applier.ResultReboot || e.Result == applier.ResultRolledBack {
+			a.Log.Info("result", "result", e.Result, "written", e.Written, "restarted", e.Restarted)
+		}
+	case applier.EventPlan, applier.EventReceived, applier.EventProbe, applier.EventConfirm:
+	}
+}
+
+// say sends an event. One that gets lost is in the log and in the report.
+func (a *Agent) say(ctx context.Context, e Event) {
+	if a.Cluster == nil {
+		return
+	}
+	e.Time = a.Engine.Clock.Now()
+	if err := a.Cluster.Event(ctx, e); err != nil && ctx.Err() == nil {
+		a.Log.Warn("sending an event", "reason", e.Reason, "error", err)
+	}
+}
+
+// state is what the agent says about itself.
+func (a *Agent) state() published.Report {
+	r := a.follower.report
+	r.Program, r.Repaired, r.Facts = a.Engine.Program, a.repaired, a.reporter.facts
+	return r
+}

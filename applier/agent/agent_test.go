@@ -1,0 +1,356 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/applier/hosttest/bundletest"
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+const (
+	mirrors     = `C:\k\containerd\registries\a.io\hosts.toml`
+	kubeletConf = `C:\k\kubelet.conf`
+	kubelet     = `C:\k\kubelet.exe`
+)
+
+// change changes the bundle that the next publish publishes.
+func (w *world) change(path, text string) {
+	w.bundle = w.bundle.Changed(func(n *bundletest.Node) { n.Files[path] = text })
+}
+
+func TestAMirrorChangeRestartsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.publish(bundle.ImpactRestart)
+	w.turn() // the bundle that the host has already
+	if got := w.said(); got.State != published.StateApplied || len(w.cluster.events) != 0 {
+		t.Fatalf("%+v, %+v", got, w.cluster.events)
+	}
+	w.host.ClearLog()
+	w.change(mirrors, "server = \"https://mirror\"\n")
+	d := w.publish(bundle.ImpactRestart)
+	w.cluster.ready = func() time.Time { t.Error("a change without an impact asks for the Node"); return time.Time{} }
+	got := w.turn()
+	want := published.Report{
+		Schema: published.Schema, Program: "test", State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle,
+		Layers: []bundle.Digest{d.Cluster.Digest, d.Node.Digest},
+	}
+	facts := got.Facts
+	if got.Facts = nil; facts == nil || facts.HostName != "winhost" {
+		t.Errorf("facts %+v", facts)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("report (-want +got):\n%s", diff)
+	}
+	if w.file(mirrors) != "server = \"https://mirror\"\n" || w.starts("kubelet")+w.starts("containerd") != 0 {
+		t.Errorf("%q, %d starts", w.file(mirrors), w.starts("kubelet"))
+	}
+	if len(w.cluster.events) != 1 || w.cluster.events[0].Reason != EventApplied || w.cluster.events[0].Warning {
+		t.Errorf("events %+v", w.cluster.events)
+	}
+}
+
+func TestAChangeThatRestartsIsConfirmedByTheKubelet(t *testing.T) {
+	w := newWorld(t)
+	w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: 1\n")
+	w.publish(bundle.ImpactRestart)
+	begun, asked := w.clock.Now(), 0
+	w.cluster.ready = func() time.Time { // the kubelet reports with the fourth question
+		if asked++; asked < 4 {
+			return begun.Add(-time.Minute)
+		}
+		return w.clock.Now()
+	}
+	if got := w.turn(); got.State != published.StateApplied || asked != 4 {
+		t.Errorf("%s %s after %d questions", got.State, got.Message, asked)
+	}
+	states := []published.State{}
+	for _, s := range w.cluster.reports {
+		states = append(states, s.State)
+	}
+	if diff := cmp.Diff([]published.State{published.StateApplying, published.StateApplied}, states); diff != "" {
+		t.Errorf("reports (-want +got):\n%s", diff)
+	}
+	if s := w.cluster.reports[1]; s.Message == "" || !s.Changed.After(w.cluster.reports[0].Changed) {
+		t.Errorf("condition %+v", s)
+	}
+}
+
+// TestABundleThatBreaksTheNodeIsRolledBackOnce: it is not tried again until it changes or a person asks.
+func TestABundleThatBreaksTheNodeIsRolledBackOnce(t *testing.T) {
+	w := newWorld(t)
+	w.cluster.ready = func() time.Time { return time.Time{} } // not Ready
+	before := w.file(kubeletConf)
+	w.change(kubeletConf, "nonsense\n")
+	w.publish(bundle.ImpactRestart)
+	if got := w.turn(); got.State != published.StateRolledBack || w.file(kubeletConf) != before {
+		t.Fatalf("%s: %s\n%s", got.State, got.Message, w.file(kubeletConf))
+	}
+	if last := w.cluster.events[len(w.cluster.events)-1]; last.Reason != EventRolledBack || !last.Warning {
+		t.Errorf("event %+v", last)
+	}
+	w.host.ClearLog()
+	reports := len(w.cluster.reports)
+	for range 3 {
+		w.turn()
+	}
+	w.restart() // another process
+	for range 3 {
+		w.clock.Jump(time.Minute)
+		w.turn()
+	}
+	if n := w.starts("kubelet"); n != 0 || len(w.cluster.reports) > reports+1 {
+		t.Errorf("%d starts, %d more reports", n, len(w.cluster.reports)-reports)
+	}
+	if got := w.said(); got.State != published.StateRolledBack {
+		t.Errorf("another process says %s", got.State)
+	}
+	w.cluster.ready = w.clock.Now
+	w.cluster.node.Report = "" // a person asks
+	if got := w.turn(); got.State != published.StateApplied || w.file(kubeletConf) != "nonsense\n" {
+		t.Errorf("%s: %s", got.State, got.Message)
+	}
+}
+
+func TestWhatCostsMoreIsReportedAndNotDone(t *testing.T) {
+	w := newWorld(t)
+	before := w.file(kubeletConf)
+	w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: 1\n")
+	w.publish(bundle.ImpactNone)
+	w.host.ClearLog()
+	got := w.turn()
+	if got.State != published.StateNeedsPermission || got.Impact != bundle.ImpactRestart || w.file(kubeletConf) != before || w.starts("kubelet") != 0 {
+		t.Errorf("%+v", got)
+	}
+	w.publish(bundle.ImpactRestart) // the rollout permits it
+	if got := w.turn(); got.State != published.StateApplied || got.Impact != "" || w.file(kubeletConf) == before {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestMissingExecutablesAreNamedAndWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	w.bundle = w.bundle.Changed(func(n *bundletest.Node) { n.Programs[kubelet] = "another kubelet" })
+	w.publish(bundle.ImpactRestart)
+	w.host.ClearLog()
+	got := w.turn()
+	if got.State != published.StatePayloadMissing || !slices.Equal(got.Missing, []string{kubelet}) || w.starts("kubelet") != 0 {
+		t.Fatalf("%+v", got)
+	}
+	w.host.Place(kubelet, bundle.AccessUsers, "another kubelet") // the operator copies it
+	w.repairAt = w.clock.Now().Add(time.Hour)
+	w.clock.Jump(lastRetry)
+	if got := w.turn(); got.State != published.StateApplied || got.Missing != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestLayersThatCannotBeReadYet: the authorizer may learn of a Role later than the Node of its bundle.
+func TestLayersThatCannotBeReadYet(t *testing.T) {
+	w := newWorld(t)
+	w.change(mirrors, "changed\n")
+	w.publish(bundle.ImpactRestart)
+	parts := w.cluster.parts
+	w.cluster.parts = nil
+	for begin := w.clock.Now(); w.clock.Now().Sub(begin) < publishedWithin-lastRetry/4; w.clock.Jump(2 * time.Second) {
+		if got := w.turn(); got.State != "" {
+			t.Fatalf("after %s: %s", w.clock.Now().Sub(begin), got.State)
+		}
+	}
+	w.clock.Jump(publishedWithin)
+	if got := w.turn(); got.State != published.StateFailed || !strings.Contains(got.Message, "not published") {
+		t.Fatalf("%+v", got)
+	}
+	w.cluster.parts = parts
+	w.clock.Jump(lastRetry)
+	if got := w.turn(); got.State != published.StateApplied || w.file(mirrors) != "changed\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestPublishedLayersThatAreDamaged(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		damage func(*world, string)
+	}{
+		{"cut", func(w *world, name string) { w.cluster.parts[name] = w.cluster.parts[name][:20] }},
+		{"empty", func(w *world, name string) { w.cluster.parts[name] = nil }},
+		{"another layer's", func(w *world, name string) {
+			w.cluster.parts[name] = []byte("windows")
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			before := w.host.Snapshot()
+			w.change(kubeletConf, "changed\n")
+			d := w.publish(bundle.ImpactRestart)
+			good := maps.Clone(w.cluster.parts)
+			tt.damage(w, d.Cluster.Names()[0])
+			if got := w.turn(); got.State != published.StateFailed || got.Desired != d.Bundle {
+				t.Fatalf("%+v", got)
+			}
+			if diff := cmp.Diff(before, w.host.Snapshot()); diff != "" {
+				t.Errorf("the host changed:\n%s", diff)
+			}
+			w.cluster.parts = good // the operator publishes it again
+			w.clock.Jump(lastRetry)
+			if got := w.turn(); got.State != published.StateApplied || w.file(kubeletConf) != "changed\n" {
+				t.Errorf("%+v", got)
+			}
+		})
+	}
+}
+
+func TestAnnotationsThatCannotBeRead(t *testing.T) {
+	w := newWorld(t)
+	for text, want := range map[string]string{`{"schema":9}`: "use a newer wmco", "{": "invalid"} {
+		w.cluster.node.Desired = text
+		if got := w.turn(); got.State != published.StateFailed || !strings.Contains(got.Message, want) {
+			t.Errorf("%s: %s: %s", text, got.State, got.Message)
+		}
+	}
+	w.change(mirrors, "changed\n")
+	w.publish(bundle.ImpactRestart)
+	if got := w.turn(); got.State != published.StateApplied {
+		t.Errorf("a good one after a bad one: %+v", got)
+	}
+}
+
+// TestTheAPIServerIsAway: what may cut the host off is not begun, and a change that cut it off is rolled back.
+func TestTheAPIServerIsAway(t *testing.T) {
+	away := errors.New("connection refused")
+	w := newWorld(t)
+	before := w.file(kubeletConf)
+	w.change(kubeletConf, "changed\n")
+	w.publish(bundle.ImpactRestart)
+	w.cluster.ready = func() time.Time { w.cluster.away = away; return time.Time{} } // and gone after the first question
+	if got := w.turn(); w.file(kubeletConf) != before || got.State != "" {
+		t.Errorf("%s, %q", got.State, w.file(kubeletConf))
+	}
+	w.cluster.away = nil
+	if got := w.turn(); got.State != published.StateRolledBack {
+		t.Errorf("back again, it says %s", got.State)
+	}
+
+	w = newWorld(t)
+	w.change(kubeletConf, "changed\n")
+	w.publish(bundle.ImpactRestart)
+	w.cluster.away = away
+	w.host.ClearLog()
+	w.turn()
+	if w.file(kubeletConf) != before || w.starts("kubelet") != 0 || len(w.cluster.reports) != 0 {
+		t.Errorf("changed while the API server is away: %q", w.file(kubeletConf))
+	}
+	w.host.Falsify(mirrors, "drifted\n")
+	w.clock.Jump(w.Options.Interval)
+	w.turn()
+	if w.file(mirrors) == "drifted\n" {
+		t.Error("drift is not repaired while the API server is away")
+	}
+	w.cluster.away = nil
+	w.clock.Jump(lastRetry)
+	if got := w.turn(); got.State != published.StateApplied || w.file(kubeletConf) != "changed\n" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAChangeThatCannotBeTheReasonStays: the API server goes away while the change is confirmed.
+func TestAChangeThatCannotBeTheReasonStays(t *testing.T) {
+	w := newWorld(t)
+	w.bundle = w.bundle.Changed(func(n *bundletest.Node) {
+		n.Files[`C:\k\exporter.yaml`], n.Programs[`C:\k\exporter.exe`] = "a\n", "exporter"
+		n.Services = append(n.Services, bundletest.Service("windows_exporter", []string{`C:\k\exporter.exe`}, nil, `C:\k\exporter.yaml`, `C:\k\exporter.exe`))
+	})
+	w.host.Place(`C:\k\exporter.exe`, bundle.AccessUsers, "exporter")
+	w.repairAt = w.clock.Now().Add(24 * time.Hour)
+	w.publish(bundle.ImpactRestart)
+	if got := w.turn(); got.State != published.StateApplied {
+		t.Fatalf("%s: %s", got.State, got.Message)
+	}
+	w.change(`C:\k\exporter.yaml`, "b\n")
+	w.publish(bundle.ImpactRestart)
+	w.cluster.ready = func() time.Time { w.cluster.away = errors.New("connection refused"); return time.Time{} }
+	w.turn()
+	w.cluster.away = nil
+	if got := w.turn(); got.State != published.StateApplied || w.file(`C:\k\exporter.yaml`) != "b\n" {
+		t.Errorf("%s: %s", got.State, got.Message)
+	}
+}
+
+func TestDriftIsRepairedAndCounted(t *testing.T) {
+	w := newWorld(t)
+	w.publish(bundle.ImpactRestart)
+	w.turn()
+	right := w.file(mirrors)
+	w.host.Falsify(mirrors, "drifted\n")
+	w.clock.Jump(7 * time.Hour) // every file is read
+	got := w.turn()
+	if w.file(mirrors) != right || got.Repaired != 1 || w.cluster.events[len(w.cluster.events)-1].Reason != EventRepaired {
+		t.Errorf("%q, %+v", w.file(mirrors), got)
+	}
+}
+
+func TestARestingAgentWritesAHeartbeatOnly(t *testing.T) {
+	w := newWorld(t)
+	w.publish(bundle.ImpactRestart)
+	w.turn()
+	reports := len(w.cluster.reports)
+	for range 60 {
+		w.clock.Jump(time.Minute)
+		w.turn()
+	}
+	if n := len(w.cluster.reports) - reports; n < 5 || n > 6 {
+		t.Errorf("%d reports in an hour of rest", n)
+	}
+}
+
+// TestChangesOfOneMomentEndWithTheLast publishes ten bundles a second: the agent skips what is old.
+func TestChangesOfOneMomentEndWithTheLast(t *testing.T) {
+	w := newWorld(t)
+	var last published.Desired
+	for i := range 20 {
+		w.change(mirrors, fmt.Sprintf("change %d\n", i))
+		last = w.publish(bundle.ImpactRestart)
+		if i%7 == 0 {
+			w.turn()
+		}
+	}
+	if got := w.turn(); got.Applied != last.Bundle || w.file(mirrors) != "change 19\n" {
+		t.Errorf("%+v, %q", got, w.file(mirrors))
+	}
+}
+
+func TestAKilledAgentContinues(t *testing.T) {
+	for cut := 0; ; cut++ {
+		w := newWorld(t)
+		w.change(kubeletConf, "changed\n")
+		d := w.publish(bundle.ImpactRestart)
+		w.host.CutAt(cut)
+		w.set(w.cluster.node, w.changed)
+		_ = w.step(t.Context())
+		if !w.host.Cut() {
+			if cut < 10 {
+				t.Errorf("only %d steps", cut)
+			}
+			return
+		}
+		w.host.Revive()
+		w.cluster.ready = w.clock.Now
+		w.restart()
+		for range 6 {
+			w.turn()
+			w.clock.Jump(10 * time.Minute)
+		}
+		if got := w.said(); got.Applied != d.Bundle || w.file(kubeletConf) != "changed\n" {
+			t.Fatalf("killed at step %d: %s %s, %q", cut, got.State, got.Message, w.file(kubeletConf))
+		}
+	}
+}

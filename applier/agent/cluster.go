@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"wmco/bundle/published"
+)
+
+// Node is what the agent reads of its own Node.
+type Node struct {
+	// Desired and Report are the texts of the annotations; empty where there is none.
+	Desired, Report string
+}
+
+// Cluster is what the agent asks of the API server.
+type Cluster interface {
+	// Watch calls changed with the Node, first and whenever it may have changed, until the context ends.
+	Watch(ctx context.Context, changed func(Node))
+	// Part returns the content of one of the layers' Secrets. Where the Secret does not exist, or may not be read yet, the error
+	// is ErrNotPublished.
+	Part(ctx context.Context, namespace, name string) ([]byte, error)
+	// Report writes the annotation and the condition of the Node in one request.
+	Report(ctx context.Context, s Status) error
+	// Heartbeat returns the time of the kubelet's last sign of life, zero if the Node is not Ready.
+	Heartbeat(ctx context.Context) (time.Time, error)
+	// Event says what happened, on the Node.
+	Event(ctx context.Context, e Event) error
+}
+
+// Status is what a report writes.
+type Status struct {
+	// Text is the encoded report.
+	Text string
+	// State is the reason of the condition, Message what people read there.
+	State   published.State
+	Message string
+	// Time is that of the heartbeat, Changed when the condition last became true or false.
+	Time, Changed time.Time
+}
+
+// Event is an Event of the core API.
+type Event struct {
+	Warning         bool
+	Reason, Message string
+	Time            time.Time
+}
+
+// Reasons of events.
+const (
+	EventApplied    = "BundleApplied"
+	EventRolledBack = "BundleRolledBack"
+	EventFailed     = "BundleFailed"
+	EventRepaired   = "DriftRepaired"
+)

@@ -1,0 +1,185 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/hosttest"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
+	"wmco/bundle/archive"
+	"wmco/bundle/published"
+)
+
+// fakeCluster behaves as the API server does towards one node. TestClusters holds both to one contract.
+type fakeCluster struct {
+	parts map[string][]byte
+	// away is the error of every request.
+	away    error
+	reports []Status
+	events  []Event
+	// ready is the time of the kubelet's last sign of life.
+	ready func() time.Time
+	node  Node
+	told  func(Node)
+}
+
+func (c *fakeCluster) Watch(ctx context.Context, changed func(Node)) {
+	c.told = changed
+	changed(c.node)
+	<-ctx.Done()
+}
+
+func (c *fakeCluster) Part(_ context.Context, _, name string) ([]byte, error) {
+	if c.away != nil {
+		return nil, c.away
+	}
+	data, ok := c.parts[name]
+	if !ok {
+		return nil, ErrNotPublished
+	}
+	return data, nil
+}
+
+func (c *fakeCluster) Report(_ context.Context, s Status) error {
+	if c.away == nil {
+		c.reports, c.node.Report = append(c.reports, s), s.Text
+	}
+	return c.away
+}
+
+func (c *fakeCluster) Heartbeat(context.Context) (time.Time, error) {
+	if c.away != nil {
+		return time.Time{}, c.away
+	}
+	return c.ready(), nil
+}
+
+func (c *fakeCluster) Event(_ context.Context, e Event) error {
+	if c.away == nil {
+		c.events = append(c.events, e)
+	}
+	return c.away
+}
+
+// world is a host that has joined, its agent and its cluster.
+type world struct {
+	*Agent
+	t       *testing.T
+	cluster *fakeCluster
+	clock   *hosttest.Clock
+	host    *hosttest.Memory
+	bundle  bundletest.Node
+	changed chan struct{}
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	clock := hosttest.NewClock(hosttest.Epoch())
+	w := &world{t: t, clock: clock, host: hosttest.NewMemory(hosttest.Facts(), clock), bundle: bundletest.New(), changed: make(chan struct{}, 1)}
+	w.cluster = &fakeCluster{parts: map[string][]byte{}, ready: clock.Now}
+	in, err := archive.NewReader(strings.NewReader(string(w.bundle.Archive(t, nil))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	observed, err := w.engine().Observe(t.Context(), in, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in, err = archive.NewReader(strings.NewReader(string(w.bundle.Archive(t, observed.Missing)))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.engine().Apply(t.Context(), in, applier.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	w.restart()
+	return w
+}
+
+func (w *world) engine() *applier.Engine {
+	return &applier.Engine{Host: w.host, Clock: w.clock, Program: "test", Owner: "the test", Self: bundle.AgentService}
+}
+
+// restart starts the agent's program anew.
+func (w *world) restart() {
+	w.Agent = &Agent{
+		Engine: w.engine(), Cluster: w.cluster, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Options: Options{Interval: 5 * time.Minute, Full: 6 * time.Hour},
+	}
+	w.defaults()
+	w.set(w.cluster.node, w.changed)
+}
+
+// publish publishes the bundle as it is now.
+func (w *world) publish(allowed bundle.Impact) published.Desired {
+	w.t.Helper()
+	b := w.bundle.Bundle(w.t)
+	c, err := published.Pack(b.Cluster)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	n, err := published.Pack(b.Node)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, s := range append(c.Secrets, n.Secrets...) {
+		w.cluster.parts[s.Name] = s.Data
+	}
+	digest, err := b.Digest()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	d := published.Desired{Bundle: digest, MaxImpact: allowed, Namespace: "operator", Cluster: c.Layer, Node: n.Layer}
+	text, err := d.Encode()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.cluster.node.Desired = text
+	return d
+}
+
+// turn lets the agent act once, with what the watch has seen.
+func (w *world) turn() published.Report {
+	w.t.Helper()
+	w.set(w.cluster.node, w.changed)
+	if err := w.step(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.set(w.cluster.node, w.changed)
+	return w.said()
+}
+
+// said is the last report.
+func (w *world) said() published.Report {
+	w.t.Helper()
+	if len(w.cluster.reports) == 0 {
+		return published.Report{}
+	}
+	r, err := published.DecodeReport(w.cluster.reports[len(w.cluster.reports)-1].Text)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+func (w *world) file(path string) string {
+	text, _ := w.host.Contents(path)
+	return text
+}
+
+// starts is how often a service was started since the log was cleared.
+func (w *world) starts(service string) int {
+	n := 0
+	for _, op := range w.host.Log() {
+		if op.Verb == simulation.VerbStart && op.Target == service {
+			n++
+		}
+	}
+	return n
+}

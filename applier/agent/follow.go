@@ -1,0 +1,351 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/plan"
+	"wmco/bundle"
+	"wmco/bundle/archive"
+	"wmco/bundle/published"
+)
+
+// ErrNotPublished means that a layer's Secret does not exist or may not be read. Both can be true for a moment: the
+// authorizer learns of a Role later than the Node of its bundle.
+var ErrNotPublished = errors.New("is not published, or this node may not read it")
+
+// Retries of what could not be fetched or applied: the pause doubles.
+const (
+	firstRetry = 2 * time.Second
+	lastRetry  = 5 * time.Minute
+	// publishedWithin is how long a layer may be missing before that is a failure.
+	publishedWithin = 2 * time.Minute
+)
+
+// follower is where the agent is with the bundle that is published.
+type follower struct {
+	// text is the annotation that the rest is about.
+	text string
+	// desired is what it says.
+	desired published.Desired
+	// report says how it ended; its State is empty before.
+	report published.Report
+	// seen reports whether the Node had a report since. A person who removes it asks for another try of what was rolled back.
+	seen bool
+	// retryAt is when it is tried again; zero is never. Tried is how often in a row that has failed, since when the first did.
+	retryAt, since time.Time
+	tried          int
+}
+
+// due reports whether there is something to do about the Node: it says something new, or something failed and is tried again.
+func (f *follower) due(n Node, now time.Time) bool {
+	if n.Desired == "" {
+		return false
+	}
+	asked := f.report.State == published.StateRolledBack && f.seen && n.Report == ""
+	if n.Desired != f.text || asked {
+		return true
+	}
+	return !f.retryAt.IsZero() && !now.Before(f.retryAt)
+}
+
+// allowed is the highest impact of a repair: what is published for the bundle that the host has.
+func (f *follower) allowed() bundle.Impact {
+	if f.report.State == published.StateApplied {
+		return f.desired.MaxImpact
+	}
+	return ""
+}
+
+// ends notes how it ended, for good.
+func (f *follower) ends(s published.State, message string) {
+	f.report.State, f.report.Message = s, message
+	f.retryAt, f.tried = time.Time{}, 0
+}
+
+// retry notes that it is tried again.
+func (f *follower) retry(now time.Time, jitter func(time.Duration) time.Duration) {
+	if f.tried == 0 {
+		f.since = now
+	}
+	f.retryAt = now.Add(jitter(min(firstRetry<<min(f.tried, 16), lastRetry)))
+	f.tried++
+}
+
+// repairFailed says why the host is not as the bundle that it has.
+func (f *follower) repairFailed(o applier.Outcome, err error) {
+	var refused *applier.RefusedError
+	if f.report.State != published.StateApplied || !errors.As(err, &refused) || o.Impact == "" {
+		return
+	}
+	f.report.State, f.report.Impact, f.report.Message = published.StateNeedsPermission, o.Impact, err.Error()
+}
+
+// follow brings the host to what is published. It returns only ErrRestart.
+func (a *Agent) follow(ctx context.Context, n Node) error {
+	f, now := &a.follower, a.Engine.Clock.Now()
+	if f.text != n.Desired {
+		a.follower = follower{text: n.Desired, report: published.Report{Applied: f.report.Applied, Layers: f.report.Layers}}
+		desired, err := published.DecodeDesired(n.Desired)
+		if err != nil {
+			f.ends(published.StateFailed, "reading the annotation "+published.DesiredAnnotation+": "+err.Error())
+			return nil //nolint:nilerr // it is reported
+		}
+		f.desired, f.report.Desired = desired, desired.Bundle
+		if before, err := published.DecodeReport(n.Report); err == nil && before.State == published.StateRolledBack && before.Desired == desired.Bundle {
+			// It was rolled back before this program started. It is not tried again until something changes.
+			f.ends(published.StateRolledBack, before.Message)
+			return nil
+		}
+	}
+	outcome, err := a.bring(ctx)
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // it was asked to stop
+	}
+	a.judge(ctx, now, outcome, err)
+	return a.restart(outcome)
+}
+
+// needsError means that the plan needs something that the operator has to do first.
+type needsError struct {
+	state   published.State
+	impact  bundle.Impact
+	missing []string
+	text    string
+}
+
+func (e *needsError) Error() string { return e.text }
+
+// bring fetches, observes and applies. An Outcome without a Result means that nothing was begun.
+func (a *Agent) bring(ctx context.Context) (applier.Outcome, error) {
+	b, err := a.fetch(ctx)
+	if err != nil {
+		return applier.Outcome{}, err
+	}
+	m, err := b.Manifest()
+	if err != nil {
+		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
+	}
+	source, err := archive.FromBundle(b)
+	if err != nil {
+		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
+	}
+	request := archive.Request{Manifest: m, Source: source}
+	observed, err := a.observe(ctx, request)
+	if err != nil {
+		return applier.Outcome{}, err
+	}
+	a.reporter.facts = &observed.Facts
+	if err := a.ready(ctx, request, observed); err != nil {
+		return applier.Outcome{}, err
+	}
+	request.Missing = map[bundle.Digest][]int{}
+	for _, missing := range observed.Missing {
+		request.Missing[missing.Digest] = missing.Parts
+	}
+	return a.apply(ctx, request, observed)
+}
+
+// fetch returns the bundle with its contents.
+func (a *Agent) fetch(ctx context.Context) (bundle.Bundle, error) {
+	d := a.follower.desired
+	var layers [2]bundle.Layer
+	for i, l := range []published.Layer{d.Cluster, d.Node} {
+		var parts [][]byte
+		for _, name := range l.Names() {
+			part, err := a.Cluster.Part(ctx, d.Namespace, name)
+			if err != nil {
+				return bundle.Bundle{}, fmt.Errorf("fetching Secret %s: %w", name, err)
+			}
+			parts = append(parts, part)
+		}
+		var err error
+		if layers[i], err = l.Open(parts); err != nil {
+			return bundle.Bundle{}, err
+		}
+	}
+	b := bundle.Bundle{Cluster: layers[0], Node: layers[1]}
+	return b, b.Check()
+}
+
+// observe compares the host with the bundle.
+func (a *Agent) observe(ctx context.Context, r archive.Request) (applier.Observation, error) {
+	var stream bytes.Buffer
+	if err := archive.Send(ctx, &stream, r); err != nil {
+		return applier.Observation{}, fmt.Errorf("reading the bundle: %w", err)
+	}
+	in, err := archive.NewReader(&stream)
+	if err != nil {
+		return applier.Observation{}, fmt.Errorf("reading the bundle: %w", err)
+	}
+	return a.Engine.Observe(ctx, in, false)
+}
+
+// ready returns why the bundle is not applied now.
+func (a *Agent) ready(ctx context.Context, r archive.Request, o applier.Observation) error {
+	have := map[bundle.Digest]bool{}
+	for _, c := range r.Source.Contents() {
+		have[c.Digest] = true
+	}
+	var missing []string
+	for _, m := range o.Missing {
+		if !have[m.Digest] {
+			missing = append(missing, pathOf(r.Manifest, m.Digest))
+		}
+	}
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return &needsError{state: published.StatePayloadMissing, missing: missing, text: "these executables are not on the host yet; the operator copies them over SSH"}
+	}
+	if err := applier.Allowed(o.Impact, a.follower.desired.MaxImpact); err != nil {
+		return &needsError{state: published.StateNeedsPermission, impact: o.Impact, text: err.Error()}
+	}
+	if cutsLink(o) {
+		// It is not begun unless the way back is known to work.
+		if _, err := a.Cluster.Heartbeat(ctx); err != nil {
+			return fmt.Errorf("reading the Node before a change that may cut the host off: %w", err)
+		}
+	}
+	return nil
+}
+
+// pathOf names a content of a payload for people.
+func pathOf(m bundle.Manifest, d bundle.Digest) string {
+	for _, l := range m.Layers {
+		for _, p := range l.Layer.Payload {
+			if p.Digest == d {
+				return p.Path
+			}
+		}
+	}
+	return string(d)
+}
+
+// apply sends the bundle to the engine.
+func (a *Agent) apply(ctx context.Context, r archive.Request, o applier.Observation) (applier.Outcome, error) {
+	out, in := io.Pipe()
+	go func() { in.CloseWithError(archive.Send(ctx, in, r)) }() // nil is io.EOF
+	defer out.Close()                                           //nolint:errcheck // it ends the sender
+	reader, err := archive.NewReader(out)
+	if err != nil {
+		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
+	}
+	options := applier.Options{MaxImpact: a.follower.desired.MaxImpact, LockWait: lockWait}
+	if o.Impact.Rank() > bundle.ImpactNone.Rank() || cutsLink(o) {
+		a.follower.report.State, a.follower.report.Message = published.StateApplying, ""
+		a.sendReport(ctx)
+		c := confirmation{agent: a, begun: a.Engine.Clock.Now(), cuts: cutsLink(o)}
+		options.Confirm, options.ConfirmWithin = c.wait, a.Options.Confirm
+	}
+	return a.Engine.Apply(ctx, reader, options)
+}
+
+// linkServices are the services without which the Node does not become Ready.
+var linkServices = []string{"containerd", "kubelet", "hybrid-overlay-node"}
+
+// cutsLink reports whether a plan can separate the host from the cluster. The proxy is the environment of the services, so a
+// change of it restarts them.
+func cutsLink(o applier.Observation) bool {
+	if slices.ContainsFunc(o.Restarts, func(name string) bool { return slices.Contains(linkServices, name) }) {
+		return true
+	}
+	return slices.ContainsFunc(o.Actions, func(x plan.Action) bool {
+		kind, _, _ := strings.Cut(string(x.Entry), " ")
+		switch bundle.EntryKind(kind) { //nolint:exhaustive // the others change nothing between the host and the cluster
+		case bundle.KindTrustedCA, bundle.KindRoute, bundle.KindFirewall, bundle.KindNetwork, bundle.KindHostName:
+			return true
+		}
+		return false
+	})
+}
+
+// judge notes how it ended.
+func (a *Agent) judge(ctx context.Context, now time.Time, o applier.Outcome, err error) {
+	f := &a.follower
+	var needs *needsError
+	var back *applier.RolledBackError
+	var newer *bundle.SchemaError
+	switch {
+	case err == nil && o.Result == applier.ResultReboot:
+		f.ends(published.StateRebootPending, "")
+		f.report.RebootPending = o.RebootPending
+	case err == nil:
+		f.ends(published.StateApplied, "")
+		f.report.RebootPending, f.report.Missing, f.report.Impact = o.RebootPending, nil, ""
+		f.report.Applied, f.report.Layers = f.desired.Bundle, []bundle.Digest{f.desired.Cluster.Digest, f.desired.Node.Digest}
+		if o.Result == applier.ResultApplied {
+			a.say(ctx, Event{Reason: EventApplied, Message: fmt.Sprintf("bundle %s: %s written, %s restarted", f.desired.Bundle.Short(), bundle.Count(o.Written, "file"), bundle.Count(o.Restarted, "service"))})
+		}
+	case errors.As(err, &needs):
+		f.ends(needs.state, needs.text)
+		f.report.Impact, f.report.Missing = needs.impact, needs.missing
+		if needs.state == published.StatePayloadMissing {
+			f.retry(now, a.Options.Jitter)
+		}
+	case errors.As(err, &back):
+		f.ends(published.StateRolledBack, err.Error())
+		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", f.desired.Bundle.Short(), err)})
+	case errors.As(err, &newer):
+		f.ends(published.StateFailed, err.Error())
+	default:
+		a.failed(ctx, now, err)
+	}
+}
+
+// failed is for what is tried again. What may be right in a moment is not reported at once.
+func (a *Agent) failed(ctx context.Context, now time.Time, err error) {
+	f := &a.follower
+	f.retry(now, a.Options.Jitter)
+	a.Log.Warn("following the published bundle", "bundle", f.desired.Bundle.Short(), "error", err, "retry", f.retryAt.Sub(now))
+	if errors.Is(err, ErrNotPublished) && now.Sub(f.since) < publishedWithin {
+		return
+	}
+	if f.report.State != published.StateFailed {
+		a.say(ctx, Event{Warning: true, Reason: EventFailed, Message: fmt.Sprintf("bundle %s: %v", f.desired.Bundle.Short(), err)})
+	}
+	f.report.State, f.report.Message = published.StateFailed, err.Error()
+}
+
+// confirmation waits until the Node is Ready with a sign of life that is newer than the change.
+type confirmation struct {
+	agent *Agent
+	begun time.Time
+	// cuts reports whether the change can separate the host from the cluster.
+	cuts bool
+}
+
+const confirmPause = time.Second
+
+// wait returns nil when the change is confirmed. If the API server cannot be reached until the end, only a change that can be
+// the reason is not.
+func (c confirmation) wait(ctx context.Context) error {
+	last := errors.New("the Node is not Ready, or its kubelet has not reported since the change")
+	var unreachable error
+	for {
+		heartbeat, err := c.agent.Cluster.Heartbeat(ctx)
+		if ctx.Err() == nil {
+			unreachable = err
+		}
+		if err == nil && heartbeat.After(c.begun) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			switch {
+			case unreachable == nil:
+				return last
+			case c.cuts:
+				return fmt.Errorf("the API server cannot be reached since the change: %w", unreachable)
+			}
+			return nil
+		case <-c.agent.Engine.Clock.After(confirmPause):
+		}
+	}
+}
