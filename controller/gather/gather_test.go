@@ -302,6 +302,8 @@ func TestTLSProfiles(t *testing.T) {
 	}
 	tests := map[string]render.TLSProfile{
 		`null`:                          {},
+		`{}`:                            {},
+		`{"type":""}`:                   {},
 		`{"type":"Modern","modern":{}}`: {MinVersion: "VersionTLS13", Ciphers: []string{"TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"}},
 		`{"type":"Custom","custom":{"minTLSVersion":"VersionTLS12","ciphers":["ECDHE-RSA-AES128-GCM-SHA256","DHE-RSA-AES128-GCM-SHA256"]}}`: {MinVersion: "VersionTLS12", Ciphers: []string{"TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"}},
 	}

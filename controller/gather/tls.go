@@ -10,13 +10,16 @@ import (
 	"wmco/render/reason"
 )
 
-// apiServer reads the TLS profile. If none is set, every program uses its default, which is TLS 1.2.
+// apiServer reads the TLS profile. If none is set, or one without a type, every program uses its default, which is TLS 1.2.
 func (g *gatherer) apiServer() {
 	var server configv1.APIServer
-	if !g.read(render.FromAPIServer, place{groupConfig, "APIServer", "", clusterName}, &server) || server.Spec.TLSSecurityProfile == nil {
+	if !g.read(render.FromAPIServer, place{groupConfig, "APIServer", "", clusterName}, &server) {
 		return
 	}
 	profile := server.Spec.TLSSecurityProfile
+	if profile == nil || profile.Type == "" {
+		return
+	}
 	spec := configv1.TLSProfiles[profile.Type]
 	if profile.Type == configv1.TLSProfileCustomType && profile.Custom != nil {
 		spec = &profile.Custom.TLSProfileSpec
