@@ -147,6 +147,7 @@ func TestExporterCiphers(t *testing.T) {
 func TestHostNameOverrideOfEachPlatform(t *testing.T) {
 	machine := Node{Backing: BackingMachine, MachineName: "winwk-a", HostNames: []string{"from.machine"}}
 	facts := func(n Node, f bundle.Facts) Node { n.Facts = f; return n }
+	named := func(n Node) Node { n.Name = "old"; return n }
 	long := strings.Repeat("a", 40) + "." + strings.Repeat("b", 40)
 	tests := []struct {
 		name     string
@@ -162,7 +163,14 @@ func TestHostNameOverrideOfEachPlatform(t *testing.T) {
 		{"vSphere adds the suffix", facts(machine, bundle.Facts{Schema: 1, HostName: "WIN-1", DNSSuffix: "Example.com"}), bundle.PlatformVSphere, "winwk-a.example.com"},
 		{"vSphere without a suffix keeps the host name", facts(machine, bundle.Facts{Schema: 1, HostName: "WIN-1"}), bundle.PlatformVSphere, ""},
 		{"Azure has no override", facts(machine, bundle.Facts{Schema: 1, MetadataName: "x"}), bundle.PlatformAzure, ""},
-		{"a node keeps its name", func() Node { n := machine; n.Name = "old"; return n }(), bundle.PlatformAWS, "old"},
+		{"a node keeps its name", named(machine), bundle.PlatformAWS, "old"},
+		{"a node on AWS keeps its name without facts and Machine", named(Node{Backing: BackingNode}), bundle.PlatformAWS, "old"},
+		{"a node on GCP keeps its name without facts and Machine", named(Node{Backing: BackingInstance}), bundle.PlatformGCP, "old"},
+		{"a node on vSphere keeps its name without facts", named(machine), bundle.PlatformVSphere, "old"},
+		{"a node on vSphere keeps its name without a suffix", named(facts(machine, bundle.Facts{Schema: 1, HostName: "WIN-1"})), bundle.PlatformVSphere, "old"},
+		{"a node on Azure has no override", named(machine), bundle.PlatformAzure, ""},
+		{"a node on Nutanix has no override", named(machine), bundle.PlatformNutanix, ""},
+		{"a node without a platform has no override", named(machine), bundle.PlatformNone, ""},
 	}
 	for _, test := range tests {
 		if got := test.node.hostNameOverride(test.platform); got != test.want {

@@ -34,15 +34,21 @@ func isIPv4(s string) bool {
 }
 
 // hostNameOverride returns the name that the kubelet registers under if it is not the host's own name. A node that exists
-// keeps its name: with another name, the host would become another node.
+// keeps its name, whatever the facts are: with another name, the host would become another node.
 func (n Node) hostNameOverride(p bundle.Platform) string {
-	predicted := n.predictedName(p)
-	if n.Name != "" && predicted != "" {
-		return n.Name
+	if !overridesHostName(p) {
+		return ""
 	}
-	return predicted
+	return cmp.Or(n.Name, n.predictedName(p))
 }
 
+// overridesHostName reports whether the nodes of a platform have another name than their hosts.
+func overridesHostName(p bundle.Platform) bool {
+	return p == bundle.PlatformAWS || p == bundle.PlatformGCP || p == bundle.PlatformVSphere
+}
+
+// predictedName returns the name that a host would register under, on a platform that overrides it; empty if it is not known
+// yet.
 func (n Node) predictedName(p bundle.Platform) string {
 	switch p {
 	case bundle.PlatformAWS:
