@@ -82,6 +82,8 @@ func (c Cluster) checkNetwork() bundle.Findings {
 		o.add(bundle.SeverityError, reason.InputMissing, "", "the operator.openshift.io object is not in the inputs", "add it: oc get networks.operator.openshift.io cluster -o yaml")
 	case !c.Network.HybridOverlay:
 		o.add(bundle.SeverityError, reason.HybridOverlayMissing, overlayField, "the cluster has no hybrid overlay network", "set "+overlayField+" of the operator.openshift.io Network cluster")
+	case len(c.Network.HybridNetworks) == 0:
+		o.add(bundle.SeverityError, reason.HybridOverlayMissing, overlayField+".hybridClusterNetwork", "the hybrid overlay has no network, so Windows nodes get no pod subnet", "add a CIDR and host prefix that no other network of the cluster uses, such as 10.132.0.0/14 and 23")
 	case c.Network.HybridOverlayPort < 0 || c.Network.HybridOverlayPort > 65535:
 		o.add(bundle.SeverityError, reason.InputInvalid, overlayField+".hybridOverlayVXLANPort", fmt.Sprintf("%d is not a port", c.Network.HybridOverlayPort), "use a free UDP port from 1 to 65535")
 	}

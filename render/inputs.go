@@ -51,6 +51,8 @@ type Network struct {
 	ServiceNetworks []string
 	// HybridOverlay reports whether the hybrid overlay is configured.
 	HybridOverlay bool
+	// HybridNetworks are the CIDRs of which OVN gives each Windows node its pod subnet.
+	HybridNetworks []string
 	// HybridOverlayPort is the custom VXLAN port; 0 is the default, 4789.
 	HybridOverlayPort int
 }

@@ -222,7 +222,7 @@ func TestImpactAndReadersAgree(t *testing.T) {
 func testCluster(p bundle.Platform) Cluster {
 	return Cluster{
 		Platform: p, InfrastructureName: "example-x7k2p", APIServerInternalURL: "https://api-int.example.com:6443",
-		Network:         Network{Type: ovnKubernetes, ServiceNetworks: []string{"172.30.0.0/16"}, HybridOverlay: true},
+		Network:         Network{Type: ovnKubernetes, ServiceNetworks: []string{"172.30.0.0/16"}, HybridOverlay: true, HybridNetworks: []string{"10.132.0.0/14"}},
 		KubeletClientCA: testCertificate, Bootstrap: Bootstrap{CA: testCertificate, Token: bundle.NewSecret("token")},
 		Settings: DefaultSettings(),
 		Origins: Origins{

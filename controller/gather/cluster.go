@@ -72,6 +72,9 @@ func (g *gatherer) networks() {
 		return
 	}
 	g.cluster.Network.HybridOverlay = true
+	for _, n := range ovn.HybridOverlayConfig.HybridClusterNetwork {
+		g.cluster.Network.HybridNetworks = append(g.cluster.Network.HybridNetworks, n.CIDR)
+	}
 	if port := ovn.HybridOverlayConfig.HybridOverlayVXLANPort; port != nil {
 		g.cluster.Network.HybridOverlayPort = int(*port)
 	}
