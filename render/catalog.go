@@ -54,7 +54,6 @@ const (
 	rowAgentKubeconfig     RowID = "wicd-kubeconfig"
 	rowCloudKubeconfig     RowID = "cloud-node-manager-kubeconfig"
 	rowCredentialProvider  RowID = "credential-provider-config.yaml"
-	rowCloudConf           RowID = "cloud.conf"
 	rowTrustedCAs          RowID = "ca-bundle.crt"
 	rowContainerdConf      RowID = "containerd_conf.toml"
 	rowCNIConf             RowID = "cni.conf"
@@ -180,7 +179,6 @@ func clusterFileRows() []Row {
 			"images of this registry are then pulled from the registry itself, which a disconnected cluster cannot reach"),
 		file(rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA, FromControllers),
 		only(file(rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart, "configuration of the ECR credential provider", FromMachineConfig), bundle.PlatformAWS),
-		secret(file(rowCloudConf, fileCloudConf, bundle.ImpactNone, "the cloud provider's configuration, where the cluster has one", FromMachineConfig)),
 		joined(file(rowAgentKubeconfig, fileAgentKubeconfig, bundle.ImpactRestart, "how the node agent reaches the API server, as the node itself", FromInfrastructure)),
 		joined(only(file(rowCloudKubeconfig, fileCloudKubeconfig, bundle.ImpactRestart, "how cloud-node-manager reaches the API server", FromInfrastructure), bundle.PlatformAzure)),
 		// windows_exporter reads its web configuration and certificate for every connection (exporter-toolkit).

@@ -98,8 +98,6 @@ type KeyPair struct {
 type MachineConfig struct {
 	// KubeletFlags are the flags of kubelet.service that a Windows kubelet shares, by name without dashes.
 	KubeletFlags map[string]string
-	// CloudConfig is /etc/kubernetes/cloud.conf; some clouds put credentials into it.
-	CloudConfig bundle.Secret
 	// CredentialProvider is the ECR credential provider's configuration.
 	CredentialProvider string
 }
@@ -187,7 +185,6 @@ func (c Cluster) Masked() Cluster {
 	c.Proxy.HTTP, c.Proxy.HTTPS = maskURL(c.Proxy.HTTP), maskURL(c.Proxy.HTTPS)
 	c.Bootstrap.Token = c.Bootstrap.Token.Masked()
 	c.Exporter.Key = c.Exporter.Key.Masked()
-	c.Machine.CloudConfig = c.Machine.CloudConfig.Masked()
 	c.Mirrors.PullSecret = c.Mirrors.PullSecret.Masked()
 	return c
 }

@@ -41,12 +41,6 @@ func (e *emitter) kubeletEntries() {
 		return encodeConfig(config, kubeletv1beta1.KubeletConfiguration{})
 	})
 	e.file(rowCredentialProvider, func(c Cluster) ([]byte, error) { return c.credentialProvider() })
-	e.file(rowCloudConf, func(c Cluster) ([]byte, error) {
-		if c.Machine.CloudConfig.IsZero() {
-			return nil, nil
-		}
-		return []byte(c.Machine.CloudConfig.Reveal()), nil
-	})
 	if _, ok := e.wanted(rowKubelet); ok {
 		e.service(rowKubelet, e.kubeletService())
 	}

@@ -264,22 +264,22 @@ func TestMachineConfigOfThePoolWinsOverTheNewest(t *testing.T) {
 
 func TestIgnitionFindings(t *testing.T) {
 	const version = `"ignition":{"version":"3.5.0"}`
-	cloudConf := func(file string) string {
-		return version + `,"storage":{"files":[{"path":"/etc/other","contents":{"source":"https://example.com/x"}},{"path":"/etc/kubernetes/cloud.conf",` + file + `}]}`
+	provider := func(file string) string {
+		return version + `,"storage":{"files":[{"path":"/etc/other","contents":{"source":"https://example.com/x"}},{"path":"` + fileCredentialProvider + `",` + file + `}]}`
 	}
 	tests := []struct {
 		name, config string
 		findings     []string
-		cloudConfig  string
+		contents     string
 	}{
-		{"a file that is read, beside one that is fetched", cloudConf(`"contents":{"source":"data:,region%3Da"}`), nil, "region=a"},
+		{"a file that is read, beside one that is fetched", provider(`"contents":{"source":"data:,region%3Da"}`), nil, "region=a"},
 		{"every problem at once", version + `,"storage":{"files":[{"path":"x"},{"path":7}]}`, []string{
 			"error InputInvalid spec.config.storage.files[0].path", "error InputInvalid spec.config.storage.files[1].path",
 		}, ""},
 		{"a version that is not known", `"ignition":{"version":"2.2.0"}`, []string{"error InputInvalid spec.config.ignition.version"}, ""},
-		{"a misspelt field", cloudConf(`"content":{"source":"data:,a"}`), []string{"warning FieldUnknown spec.config.storage.files[1].content"}, ""},
-		{"contents that are fetched", cloudConf(`"contents":{"source":"https://example.com/x"}`), []string{"error InputInvalid spec.config.storage.files[/etc/kubernetes/cloud.conf]"}, ""},
-		{"appended", cloudConf(`"append":[{"source":"data:,a"}]`), []string{"error InputInvalid spec.config.storage.files[/etc/kubernetes/cloud.conf].append"}, ""},
+		{"a misspelt field", provider(`"content":{"source":"data:,a"}`), []string{"warning FieldUnknown spec.config.storage.files[1].content"}, ""},
+		{"contents that are fetched", provider(`"contents":{"source":"https://example.com/x"}`), []string{"error InputInvalid spec.config.storage.files[" + fileCredentialProvider + "]"}, ""},
+		{"appended", provider(`"append":[{"source":"data:,a"}]`), []string{"error InputInvalid spec.config.storage.files[" + fileCredentialProvider + "].append"}, ""},
 	}
 	pool := object(groupMachineConfig, "MachineConfigPool", "", workerPool, `{"status":{"configuration":{"name":"rendered-worker-a"}}}`)
 	for _, test := range tests {
@@ -290,8 +290,8 @@ func TestIgnitionFindings(t *testing.T) {
 				got = append(got, string(f.Severity)+" "+f.Reason+" "+f.Field)
 			}
 		}
-		if diff := cmp.Diff(test.findings, got); diff != "" || r.Cluster.Machine.CloudConfig.Reveal() != test.cloudConfig {
-			t.Errorf("%s: cloud.conf %q; (-want +got):\n%s", test.name, r.Cluster.Machine.CloudConfig.Reveal(), diff)
+		if diff := cmp.Diff(test.findings, got); diff != "" || r.Cluster.Machine.CredentialProvider != test.contents {
+			t.Errorf("%s: contents %q; (-want +got):\n%s", test.name, r.Cluster.Machine.CredentialProvider, diff)
 		}
 	}
 }

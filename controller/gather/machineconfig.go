@@ -168,8 +168,10 @@ func pickFlags(command string, names []string) map[string]string {
 	return flags
 }
 
+// ignitionFile reads the file that Windows nodes share with Linux nodes. /etc/kubernetes/cloud.conf is none: no program on a
+// Windows node reads it, since the kubelet has no --cloud-config, and some clouds put credentials into it.
 func (g *gatherer) ignitionFile(f ignition.File) {
-	if f.Path != fileCloudConf && f.Path != fileCredentialProvider {
+	if f.Path != fileCredentialProvider {
 		return
 	}
 	field := "storage.files[" + f.Path + "]"
@@ -180,10 +182,6 @@ func (g *gatherer) ignitionFile(f ignition.File) {
 	contents, err := f.Contents.Decode()
 	if err != nil {
 		g.machineConfigInvalid(field, err.Error())
-		return
-	}
-	if f.Path == fileCloudConf {
-		g.cluster.Machine.CloudConfig = bundle.NewSecret(string(contents))
 		return
 	}
 	g.cluster.Machine.CredentialProvider = string(contents)

@@ -34,7 +34,6 @@ const (
 	settingsName           = "windows-machine-config"
 	keyTrustedCA           = "ca-bundle.crt"
 	keyPullSecret          = ".dockerconfigjson"
-	fileCloudConf          = "/etc/kubernetes/cloud.conf"
 	fileCredentialProvider = "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml"
 	unitKubelet            = "kubelet.service"
 )

@@ -70,8 +70,6 @@ func All() []Consumer {
 			check:    checkCertificates,
 		},
 		{Name: "private-key", Patterns: []string{"k/tls/certs/tls.key"}, check: checkKey},
-		// Only the cloud provider reads it, which is not linked here.
-		{Name: "cloud", Patterns: []string{"k/cloud.conf"}, Platform: true, check: checkNothing},
 	}
 }
 
@@ -108,5 +106,3 @@ func hidden(contents []byte) bool {
 	text := string(bytes.TrimSpace(contents))
 	return text == masked || strings.HasPrefix(text, standin) && !strings.Contains(text, "\n")
 }
-
-func checkNothing(context.Context, []byte, Options) error { return nil }
