@@ -64,7 +64,7 @@ type RolloutSettings struct {
 
 // LogSettings limit the logs of every service.
 type LogSettings struct {
-	// Size is a quantity of bytes such as 100Mi; "0" turns rotation off.
+	// Size is a quantity of bytes such as 100Mi or 1.5Gi; "0" turns rotation off.
 	Size string `json:"size"`
 	// Files is the number of rotated files that are kept.
 	Files int `json:"files"`
@@ -105,16 +105,6 @@ func DefaultSettings() Settings {
 	}
 }
 
-// Environment variables and arguments of the operator that users of the existing operator know; they win over the
-// ConfigMap.
-const (
-	EnvLogSize  = "SERVICES_LOG_FILE_SIZE"
-	EnvLogAge   = "SERVICES_LOG_FILE_AGE"
-	EnvLogFlush = "SERVICES_LOG_FLUSH_INTERVAL"
-	EnvArgs     = "ARGS"
-	argDebug    = "--debugLogging"
-)
-
 // DecodeSettings reads config.yaml strictly over the defaults. Every problem is a finding with its field path. If there is
 // one, it returns the findings and the defaults. A ref with an empty name stands for an absent ConfigMap.
 func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
@@ -138,29 +128,6 @@ func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 		return DefaultSettings(), findings
 	}
 	return s, nil
-}
-
-// OperatorEnvironment applies the operator's environment variables over the settings.
-func (s Settings) OperatorEnvironment(env map[string]string, ref bundle.Ref) (Settings, bundle.Findings) {
-	given := DefaultSettings().Logs
-	names := map[string]string{"logs.size": EnvLogSize, "logs.age": EnvLogAge, "logs.flushInterval": EnvLogFlush}
-	override := func(name string, field, checked *string) {
-		if value := strings.TrimSpace(env[name]); value != "" {
-			*field, *checked = value, value
-		}
-	}
-	override(EnvLogSize, &s.Logs.Size, &given.Size)
-	override(EnvLogAge, &s.Logs.Age, &given.Age)
-	override(EnvLogFlush, &s.Logs.FlushInterval, &given.FlushInterval)
-	s.Debug = s.Debug || slices.Contains(strings.Fields(env[EnvArgs]), argDebug)
-	findings := given.check()
-	for i, f := range findings {
-		findings[i] = bundle.Finding{
-			Severity: bundle.SeverityError, Reason: reason.SettingsInvalid, Object: ref, Field: "env." + names[f.Field], Message: f.Message,
-			Fix: "correct the variable in the Subscription's spec.config.env, or set the field of " + SettingsConfigMap,
-		}
-	}
-	return s, findings
 }
 
 func settingsFinding(ref bundle.Ref, field, message string) bundle.Finding {
@@ -246,8 +213,14 @@ func (r RolloutSettings) check() bundle.Findings {
 	return findings
 }
 
-// minLogSize is the smallest size that makes sense: below it a node spends its time rotating.
-const minLogSize = 1 << 20
+// The limits of the settings of logs, and how settings write them. Below the smallest size a node would spend its time rotating.
+// The largest size and age fit into the flags of every service.
+const (
+	minLogSize, minLogSizeText   = 1 << 20, "1Mi"
+	maxLogSize, maxLogSizeText   = 1 << 50, "1Pi"
+	maxLogAge, maxLogAgeText     = 99999 * 24 * time.Hour, "99999d"
+	maxLogFlush, maxLogFlushText = time.Hour, "1h"
+)
 
 func (l LogSettings) check() bundle.Findings {
 	var findings bundle.Findings
@@ -257,7 +230,7 @@ func (l LogSettings) check() bundle.Findings {
 	if _, err := l.age(); err != nil {
 		findings = append(findings, invalid("logs.age", "%v", err))
 	}
-	if d, err := time.ParseDuration(l.FlushInterval); err != nil || d < 0 || d > time.Hour {
+	if d, err := time.ParseDuration(l.FlushInterval); err != nil || d < 0 || d > maxLogFlush {
 		findings = append(findings, invalid("logs.flushInterval", "%q is not a duration from 0s to 1h", l.FlushInterval))
 	}
 	if l.Files < 1 || l.Files > 1000 {
@@ -272,14 +245,11 @@ func (l LogSettings) sizeBytes() (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%q is not a quantity of bytes such as 100Mi", l.Size)
 	}
-	n, whole := q.AsInt64()
-	switch {
-	case n == 0 && whole:
-		return 0, nil
-	case !whole || n < minLogSize:
-		return 0, fmt.Errorf("%q is less than 1Mi, or not a whole number of bytes", l.Size)
+	bytes := q.Value() // rounded up
+	if !q.IsZero() && (q.CmpInt64(minLogSize) < 0 || q.CmpInt64(maxLogSize) > 0 || q.CmpInt64(bytes) != 0) {
+		return 0, fmt.Errorf("%q is not a whole number of bytes from %s to %s", l.Size, minLogSizeText, maxLogSizeText)
 	}
-	return n, nil
+	return bytes, nil
 }
 
 var days = regexp.MustCompile(`^([0-9]{1,5})d$`)
@@ -295,8 +265,11 @@ func (l LogSettings) age() (time.Duration, error) {
 		return time.Duration(n) * 24 * time.Hour, err
 	}
 	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d%time.Second != 0 {
+	switch {
+	case err != nil || d < 0:
 		return 0, fmt.Errorf("%q is not an age in days or hours such as 30d or 720h", l.Age)
+	case d > maxLogAge || d%time.Second != 0:
+		return 0, fmt.Errorf("%q is not an age of whole seconds up to %s", l.Age, maxLogAgeText)
 	}
 	return d, nil
 }

@@ -46,6 +46,15 @@ func TestLogValuesThatUsersWrite(t *testing.T) {
 		{size: " 5Mi ", age: " 7d ", bytes: 5 << 20, hold: 168 * time.Hour},
 		{size: "0", age: "0"},
 		{size: "1e7", age: "1h30m", bytes: 1e7, hold: 90 * time.Minute},
+		{size: "1.5Gi", age: "99999d", bytes: 3 << 29, hold: 99999 * 24 * time.Hour},
+		{size: "0.5Gi", age: "0s", bytes: 1 << 29},
+		{size: "2.5Mi", age: "1.5h", bytes: 5 << 19, hold: 90 * time.Minute},
+		{size: "1Pi", age: "1s", bytes: 1 << 50, hold: time.Second},
+		{size: "1.1Mi", age: "30d", bad: true},
+		{size: "500Ki", age: "30d", bad: true},
+		{size: "1.1Pi", age: "30d", bad: true},
+		{size: "999999999E", age: "30d", bad: true},
+		{size: "100Mi", age: "2562047h", bad: true},
 		{size: "100MB", age: "30d", bad: true},
 		{size: "-5M", age: "30d", bad: true},
 		{size: "1e3", age: "30d", bad: true},
@@ -80,6 +89,66 @@ func TestTheOperatorsEnvironmentOverridesSettings(t *testing.T) {
 	want.Logs.Size, want.Logs.Age, want.Debug = "50M", "24h", true
 	if diff := cmp.Diff(want, s); diff != "" || len(findings) > 0 {
 		t.Errorf("(-want +got):\n%s %+v", diff, findings)
+	}
+}
+
+// Of each variable: a value, and what the setting becomes. Every value is one that the existing operator accepts.
+func TestTheOperatorsEnvironmentAcceptsWhatTheExistingOperatorAccepts(t *testing.T) {
+	tests := []struct{ variable, value, want, message string }{
+		{EnvLogSize, "1.5Gi", "1.5Gi", ""},
+		{EnvLogSize, "0.5Gi", "0.5Gi", ""},
+		{EnvLogSize, "2.5Mi", "2.5Mi", ""},
+		{EnvLogSize, "0", "0", ""},
+		{EnvLogSize, " 100M ", "100M", ""},
+		{EnvLogSize, "1Pi", "1Pi", ""},
+		{EnvLogSize, "500Ki", "1Mi", `"500Ki" becomes 1Mi: a log is rotated at a whole number of bytes from 1Mi to 1Pi`},
+		{EnvLogSize, "1m", "1Mi", `"1m" becomes 1Mi: a log is rotated at a whole number of bytes from 1Mi to 1Pi`},
+		{EnvLogSize, "1.1Mi", "1153434", `"1.1Mi" becomes 1153434: a log is rotated at a whole number of bytes from 1Mi to 1Pi`},
+		{EnvLogSize, "999999999E", "1Pi", `"999999999E" becomes 1Pi: a log is rotated at a whole number of bytes from 1Mi to 1Pi`},
+		{EnvLogAge, "168h", "168h", ""},
+		{EnvLogAge, "0", "0", ""},
+		{EnvLogAge, "1.5h", "1.5h", ""},
+		{EnvLogAge, "7d", "7d", ""},
+		{EnvLogAge, "500ms", "1s", `"500ms" becomes 1s: a rotated log is kept for whole seconds, up to 99999d`},
+		{EnvLogAge, "1h0.001s", "1h0m1s", `"1h0.001s" becomes 1h0m1s: a rotated log is kept for whole seconds, up to 99999d`},
+		{EnvLogAge, "2562047h47m16.854775807s", "99999d", `"2562047h47m16.854775807s" becomes 99999d: a rotated log is kept for whole seconds, up to 99999d`},
+		{EnvLogFlush, "10s", "10s", ""},
+		{EnvLogFlush, "0", "0", ""},
+		{EnvLogFlush, "250ms", "250ms", ""},
+		{EnvLogFlush, "24h", "1h", `"24h" becomes 1h: logs are written out at least every 1h`},
+	}
+	for _, test := range tests {
+		s, findings := DefaultSettings().OperatorEnvironment(map[string]string{test.variable: test.value}, settingsRef)
+		got := map[string]string{EnvLogSize: s.Logs.Size, EnvLogAge: s.Logs.Age, EnvLogFlush: s.Logs.FlushInterval}[test.variable]
+		message := ""
+		for _, f := range findings {
+			message += f.Message
+			if f.Severity != bundle.SeverityInfo || f.Field != "env."+test.variable {
+				t.Errorf("%s=%s: %+v", test.variable, test.value, f)
+			}
+		}
+		if got != test.want || message != test.message {
+			t.Errorf("%s=%s: %s, %q", test.variable, test.value, got, message)
+		}
+		if impossible := s.check(settingsRef); len(impossible) > 0 {
+			t.Errorf("%s=%s: %+v", test.variable, test.value, impossible)
+		}
+	}
+}
+
+func TestTheOperatorsEnvironmentRefusesWhatTheExistingOperatorRefuses(t *testing.T) {
+	for variable, values := range map[string][]string{
+		EnvLogSize: {"-5M", "100MB", "x", "1,5Gi"}, EnvLogAge: {"-1h", "1e3", "7 days"}, EnvLogFlush: {"-1s", "5 s", "never"},
+	} {
+		for _, value := range values {
+			s, findings := DefaultSettings().OperatorEnvironment(map[string]string{variable: value}, settingsRef)
+			if !findings.Refused() {
+				t.Errorf("%s=%s is accepted", variable, value)
+			}
+			if diff := cmp.Diff(DefaultSettings(), s); diff != "" {
+				t.Errorf("%s=%s (-want +got):\n%s", variable, value, diff)
+			}
+		}
 	}
 }
 

@@ -14,6 +14,7 @@ const (
 	KubeletFlagUnknown        = "KubeletFlagUnknown"
 	ProxyInvalid              = "ProxyInvalid"
 	SettingsInvalid           = "SettingsInvalid"
+	SettingAdjusted           = "SettingAdjusted"
 )
 
 func cluster() []Entry {
@@ -30,5 +31,6 @@ func cluster() []Entry {
 		{KubeletFlagUnknown, isWarning, "The worker pool's kubelet.service sets a flag that this kubelet does not have. The flag is left out.", "Nothing, if Windows nodes do not need it. Otherwise set the field of the kubelet's configuration in windows-machine-config."},
 		{ProxyInvalid, isError, "The cluster's proxy has a URL or a list that cannot be used.", "Correct Proxy/cluster; percent-encode special characters of the password."},
 		{SettingsInvalid, isError, "A setting in the ConfigMap windows-machine-config, or in the operator's environment, is not valid.", "Correct the setting; [operations.md](operations.md) lists all settings with their defaults."},
+		{SettingAdjusted, isInfo, "A log limit in the operator's environment, which the existing operator accepts, is not possible here. The nearest possible one is used.", "Nothing, or set a value within the limits that the finding names."},
 	}
 }
