@@ -37,6 +37,9 @@ func userDataCommand(a app) *cobra.Command {
 the cluster need, and accepts no login but that of the key. The operator keeps it in the Secret
 openshift-machine-api/windows-user-data; --secret writes that Secret.
 
+Where Windows lacks the OpenSSH server, it is installed from Windows Update: ten attempts, half a minute apart, because a host
+that has just started may have no network yet. The log of the cloud's agent on the host has each failure.
+
 The same platform and key give the same text. The key's comment is left out.` +
 			cli.ExitHelp("0  done", "2  usage, or not a public key"),
 		Example: `  ssh-keygen -y -f private-key.pem | wmco userdata --platform aws --public-key -

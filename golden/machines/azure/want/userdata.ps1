@@ -3,9 +3,23 @@
 $ErrorActionPreference = 'Stop'
 $ProgressPreference = 'SilentlyContinue'
 
-# The OpenSSH server is part of Windows since Server 2025 and an optional capability before.
+# The OpenSSH server is part of Windows since Server 2025 and an optional capability before. It comes from Windows Update, which
+# a host that has just started may not reach yet.
 if (-not (Get-Service -Name 'sshd' -ErrorAction SilentlyContinue)) {
-    Add-WindowsCapability -Online -Name 'OpenSSH.Server~~~~0.0.1.0' | Out-Null
+    $attempts = 10
+    for ($attempt = 1; $attempt -le $attempts; $attempt++) {
+        try {
+            Add-WindowsCapability -Online -Name 'OpenSSH.Server~~~~0.0.1.0' -ErrorAction Stop | Out-Null
+            break
+        } catch {
+            $problem = $_.Exception.Message
+        }
+        Write-Output "installing the OpenSSH server, attempt $attempt of ${attempts}: $problem"
+        if ($attempt -eq $attempts) {
+            throw "the OpenSSH server is not installed after $attempts attempts (fix: let the host reach Windows Update, or use an image with the OpenSSH server): $problem"
+        }
+        Start-Sleep -Seconds 30
+    }
 }
 Set-Service -Name 'sshd' -StartupType Automatic
 # Its first start writes the host keys and the default configuration.
