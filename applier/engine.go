@@ -64,6 +64,8 @@ type Outcome struct {
 type situation struct {
 	*records.Records
 	facts bundle.Facts
+	// imported is what the existing operator imported and did not remove.
+	imported bundle.Bundle
 }
 
 // load reads the records and asks for the facts. A record of a newer program is a *bundle.SchemaError.
@@ -79,13 +81,18 @@ func (e *Engine) load(ctx context.Context) (*situation, error) {
 	if r.Ledger.Boot != facts.BootTime {
 		r.Ledger.Shadows, r.Ledger.Fresh = nil, nil
 	}
-	return &situation{Records: r, facts: facts}, nil
+	s := &situation{Records: r, facts: facts}
+	if err := s.readImported(ctx, e.Host); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
-// target returns the target of a bundle on this host: what it names, and the removal of everything else that is managed.
+// target returns the target of a bundle on this host: what it names, and the removal of everything else that is managed or that
+// the existing operator imported.
 func (s *situation) target(r records.BundleRecord) *plan.Target {
 	t := plan.NewTarget(r.Bundle(), s.Known(r))
-	t.Drop(s.Bundles(), s.Found(), s.MadeFolders())
+	t.Drop(append(s.Bundles(), s.imported), s.Found(), s.MadeFolders())
 	return &t
 }
 

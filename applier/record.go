@@ -72,11 +72,14 @@ func (r *run) preexisting(t *plan.Target) []bundle.EntryID {
 	return list
 }
 
-// adopts reports whether the host was the existing operator's: it has one of our services by name and description, and we
-// never applied a bundle to it.
+// adopts reports whether the host was the existing operator's: it has one of our services by name and description, or that
+// operator's list of CAs, and we never applied a bundle to it.
 func (r *run) adopts(t *plan.Target) bool {
 	if r.situation.Ledger.Applied() != "" {
 		return false
+	}
+	if slices.ContainsFunc(r.situation.Journal.Before.Files, func(f records.FileBefore) bool { return f.Path == fileImported }) {
+		return true
 	}
 	var services []plan.ServiceConfig
 	for _, b := range r.situation.Journal.Before.Services {

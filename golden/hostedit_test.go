@@ -39,8 +39,9 @@ type edit struct {
 	Unset *setting `json:"unset,omitempty"`
 	// TrustCA is the text of a certificate.
 	TrustCA string `json:"trustCA,omitempty"`
-	// CAsOf trusts the CAs of a bundle.
-	CAsOf *golden.Case `json:"casOf,omitempty"`
+	// CAsOf trusts the CAs of a bundle. ImportsOf also lists them where the existing operator does.
+	CAsOf     *golden.Case `json:"casOf,omitempty"`
+	ImportsOf *golden.Case `json:"importsOf,omitempty"`
 	// Network creates an HNS network, as hybrid-overlay-node does.
 	Network string `json:"network,omitempty"`
 	// Run starts a program that belongs to no service.
@@ -85,6 +86,8 @@ func (e edit) do(t testing.TB, h *host) {
 	switch {
 	case e.CAsOf != nil:
 		h.trust(t, ship(t, h.dir, *e.CAsOf))
+	case e.ImportsOf != nil:
+		h.imports(t, ship(t, h.dir, *e.ImportsOf))
 	case e.Place != nil:
 		h.Place(e.Place.Path, orUsers(e.Place.Access), e.Place.Text)
 	case e.Wanted != nil:
@@ -170,6 +173,15 @@ func (h *host) trust(t testing.TB, s shipment) {
 			trust(state, c.Content.Data)
 		}
 	}))
+}
+
+// imports trusts the CAs of a bundle and copies its file of CAs, as the daemon of the existing operator does.
+func (h *host) imports(t testing.TB, s shipment) {
+	t.Helper()
+	h.trust(t, s)
+	data, err := s.content(`C:\k\ca-bundle.crt`)
+	must(t, err)
+	h.Place(`C:\k\imported-certs.pem`, plan.AccessOther, string(data))
 }
 
 // rewrite changes a file in place and leaves its access.

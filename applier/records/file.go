@@ -58,7 +58,7 @@ func Read(ctx context.Context, host Files, path, what string, into any) error {
 	return nil
 }
 
-// ReadAll returns a small file of the StateFolder. A file that does not exist is fs.ErrNotExist.
+// ReadAll returns the contents of a small file. A file that does not exist is fs.ErrNotExist.
 func ReadAll(ctx context.Context, host Files, path string) ([]byte, error) {
 	f, err := host.Open(ctx, path)
 	if err != nil {
