@@ -3,6 +3,7 @@ package gather
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,8 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // given is a reader of fixed objects.
@@ -370,4 +373,47 @@ func FuzzGather(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
+}
+
+// TestFactsThatANodeReports: a node writes them itself, so they are used for nothing but this node.
+func TestFactsThatANodeReports(t *testing.T) {
+	node := func(report string) objects.Object {
+		body, err := json.Marshal(map[string]any{
+			"metadata": map[string]any{"name": "win-a", "annotations": map[string]string{published.ReportAnnotation: report}},
+			"status":   map[string]any{"addresses": []map[string]string{{"type": "InternalIP", "address": "10.0.0.5"}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return object("", "Node", "", "win-a", string(body))
+	}
+	report := func(address string) string {
+		text, err := published.Report{State: published.StateApplied, Facts: &bundle.Facts{Schema: 1, HostName: "win-a", Addresses: []string{address}}}.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for _, tt := range []struct {
+		name, report string
+		known, bad   bool
+	}{
+		{"its own", report("10.0.0.5"), true, false},
+		{"another host's", report("10.0.0.6"), false, true},
+		{"no JSON", "{", false, true},
+		{"without facts", `{"schema":1,"state":"Applied"}`, false, false},
+	} {
+		r := gatherFrom(t, Options{Complete: true}, node(tt.report))
+		if got := !r.Nodes[0].Facts.IsZero(); got != tt.known {
+			t.Errorf("%s: facts %t", tt.name, got)
+		}
+		bad := slices.ContainsFunc(r.Findings, func(f bundle.Finding) bool { return f.Reason == reason.FactsUnmatched && f.Node == "win-a" })
+		if bad != tt.bad {
+			t.Errorf("%s: %q", tt.name, reasons(r.Findings))
+		}
+	}
+	given := bundle.Facts{Schema: 1, HostName: "asked", Addresses: []string{"10.0.0.5"}}
+	if r := gatherFrom(t, Options{Facts: []bundle.Facts{given}}, node(report("10.0.0.5"))); r.Nodes[0].Facts.HostName != "asked" {
+		t.Error("facts that the host was asked for do not win")
+	}
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -156,9 +157,35 @@ func (g *gatherer) addNodes(list []render.Node) []render.Node {
 		n.Name, n.Subnet = node.Name, node.Annotations[annotationSubnet]
 		n.Origins[render.FromNode] = o.Ref
 		n.Addresses = appendNew(n.Addresses, described.Addresses)
+		n.Facts = g.reportedFacts(node, *n, o.Ref)
 		list = g.dropRepeats(list, matches, node.Name)
 	}
 	return list
+}
+
+// reportedFacts returns the facts that the host's agent reports on its Node, zero where there are none. The node writes them
+// itself: they decide about nothing but its own layer, and those of another host are not used.
+func (g *gatherer) reportedFacts(node corev1.Node, n render.Node, ref bundle.Ref) bundle.Facts {
+	text, ok := node.Annotations[published.ReportAnnotation]
+	if !ok {
+		return bundle.Facts{}
+	}
+	report, err := published.DecodeReport(text)
+	if err == nil && (report.Facts == nil || Describes(*report.Facts, n)) {
+		if report.Facts == nil {
+			return bundle.Facts{}
+		}
+		return *report.Facts
+	}
+	message := "the facts that the node reports are of another host; they are not used"
+	if err != nil {
+		message = fmt.Sprintf("the report of the node agent cannot be read: %v", err)
+	}
+	g.add(bundle.SeverityWarning, reason.FactsUnmatched, bundle.Finding{
+		Object: ref, Field: fmt.Sprintf("metadata.annotations[%q]", published.ReportAnnotation), Node: n.Name, Message: message,
+		Fix: "remove the annotation; the node agent writes it again",
+	})
+	return bundle.Facts{}
 }
 
 // matching returns the positions of the entries that describe the same host as a Node.

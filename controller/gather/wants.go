@@ -1,6 +1,10 @@
 package gather
 
-import "wmco/controller/gather/objects"
+import (
+	"cmp"
+
+	"wmco/controller/gather/objects"
+)
 
 // API groups of the inputs.
 const (
@@ -37,6 +41,9 @@ const (
 	fileCredentialProvider = "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml"
 	unitKubelet            = "kubelet.service"
 )
+
+// Wants returns what Gather reads, for a cache of the objects; an empty namespace is OperatorNamespace.
+func Wants(namespace string) []objects.Want { return wants(cmp.Or(namespace, OperatorNamespace)) }
 
 // wants returns every object that affects a Windows node. Each is as narrow as it is read, so that the operator's RBAC
 // follows from this table.

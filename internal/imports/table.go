@@ -154,7 +154,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/gather",
-		imports: []string{"render", "bundle", "render/machines", "render/mirrors", "render/reason"},
+		imports: []string{"render", "bundle", "bundle/published", "render/machines", "render/mirrors", "render/reason"},
 		never:   []string{"applier/..."},
 	},
 	{
