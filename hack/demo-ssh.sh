@@ -5,7 +5,7 @@ set -euo pipefail
 
 out=bin/demo/ssh
 mirrors=golden/transitions/mirror-added/idms.yaml
-cluster=(--from golden/clusters/common --from golden/clusters/none --from hack/demo-ssh/windows-instances.yaml --payload golden/payload)
+cluster=(--from golden/clusters/common --from golden/clusters/none --from hack/demo-ssh/machines.yaml --payload golden/payload)
 
 say() { printf '\n%s\n' "$*"; }
 

@@ -24,7 +24,7 @@ import (
 	"wmco/payload"
 )
 
-// overSSH are simulated hosts behind SSH servers, and a cluster with these as instances.
+// overSSH are simulated hosts behind SSH servers, and a cluster with these as Machines: instances have no loopback addresses.
 type overSSH struct {
 	servers []*sshtest.Server
 	node    string
@@ -73,15 +73,16 @@ func newOverSSH(t *testing.T, count int) *overSSH {
 	must(t, programs.get())
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // what wmco keeps for its next run
 	o := &overSSH{folder: t.TempDir(), node: programs.node}
-	instances := "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: windows-instances\n  namespace: openshift-windows-machine-config-operator\ndata:\n"
+	machines := ""
 	for i := range count {
 		s := programs.Start(t, sshtest.Options{})
 		host, _, _ := net.SplitHostPort(s.Address)
 		o.create(t, s, fmt.Sprintf("win-%d", i), host)
-		instances += fmt.Sprintf("  %s: username=Administrator\n", host)
+		machines += fmt.Sprintf("---\napiVersion: machine.openshift.io/v1beta1\nkind: Machine\nmetadata:\n  name: m-%d\n  namespace: openshift-machine-api\n"+
+			"  labels: {machine.openshift.io/os-id: Windows}\nstatus:\n  addresses:\n  - {type: InternalIP, address: %s}\n", i, host)
 		o.servers = append(o.servers, s)
 	}
-	o.write(t, "instances.yaml", instances)
+	o.write(t, "machines.yaml", machines)
 	return o
 }
 
@@ -135,7 +136,7 @@ func (o *overSSH) line(line []string) []string {
 	inputs := []string{
 		"--from", filepath.Join(golden, "common"), "--from", filepath.Join(golden, "none", "infrastructure.yaml"),
 		"--from", filepath.Join(golden, "none", "controllerconfig.yaml"), "--from", filepath.Join(golden, "none", "machineconfigs.yaml"),
-		"--from", filepath.Join(o.folder, "instances.yaml"), "--known-hosts", filepath.Join(o.folder, "known_hosts"), "--node-program", o.node,
+		"--from", filepath.Join(o.folder, "machines.yaml"), "--known-hosts", filepath.Join(o.folder, "known_hosts"), "--node-program", o.node,
 	}
 	return slices.Concat(line[:1], inputs, line[1:])
 }

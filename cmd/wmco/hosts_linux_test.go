@@ -172,9 +172,9 @@ func TestABundleIsNotAppliedToAnotherHost(t *testing.T) {
 	o := newOverSSH(t, 1)
 	o.authorize()
 	host, _, _ := net.SplitHostPort(o.servers[0].Address)
-	instances, err := os.ReadFile(filepath.Join(o.folder, "instances.yaml"))
+	machines, err := os.ReadFile(filepath.Join(o.folder, "machines.yaml"))
 	must(t, err)
-	o.write(t, "instances.yaml", string(instances)+"---\napiVersion: v1\nkind: Node\nmetadata:\n  name: win-0\n  labels: {kubernetes.io/os: windows, node.openshift.io/os_id: Windows}\n"+
+	o.write(t, "machines.yaml", string(machines)+"---\napiVersion: v1\nkind: Node\nmetadata:\n  name: win-0\n  labels: {kubernetes.io/os: windows, node.openshift.io/os_id: Windows}\n"+
 		"status:\n  addresses:\n  - {type: InternalIP, address: "+host+"}\n")
 	report(t, o.servers[0], map[string]any{"addresses": []string{"10.9.9.9"}, "hostName": "stranger"})
 	got := o.wmco(t, "apply", o.hosts()...)
@@ -189,15 +189,14 @@ func TestABundleIsNotAppliedToAnotherHost(t *testing.T) {
 func TestFindingsAreAboutNamedHostsOnly(t *testing.T) {
 	o := newOverSSH(t, 2)
 	o.authorize()
-	host, _, _ := net.SplitHostPort(o.servers[0].Address)
 	other, _, _ := net.SplitHostPort(o.servers[1].Address)
-	o.write(t, "instances.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: windows-instances\n  namespace: openshift-windows-machine-config-operator\ndata:\n"+
-		"  "+host+": username=Administrator\n  "+other+": username=Administrator\n  10.77.0.1: nobody\n  10.77.0.2: username=Administrator\n")
+	more := o.write(t, "instances.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: windows-instances\n  namespace: openshift-windows-machine-config-operator\ndata:\n"+
+		"  10.77.0.1: nobody\n  10.77.0.2: username=Administrator\n")
 	report(t, o.servers[0], map[string]any{"addresses": []string{"10.9.9.9"}, "hostName": "stranger"})
 	for _, line := range [][]string{
 		{"apply", "--dry-run"}, {"apply", "--dry-run", "-o", "json"}, {"verify"}, {"verify", "-o", "json"}, {"diff"}, {"diff", "-o", "json"},
 	} {
-		got := o.wmco(t, line[0], append(line[1:], o.hosts()[:2]...)...)
+		got := o.wmco(t, line[0], slices.Concat(line[1:], []string{"--from", more}, o.hosts()[:2])...)
 		if !strings.Contains(got.stderr, "FactsUnmatched") {
 			t.Errorf("%v: a finding is lost\n%s", line, got.stderr)
 		}

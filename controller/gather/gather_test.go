@@ -63,20 +63,53 @@ func TestWindowsInstances(t *testing.T) {
 		`username=EXAMPLE\wmco`:         `EXAMPLE\wmco`,
 		"username=jane doe\n\n":         "jane doe",
 		"\nusername=core.user-1$\n":     "core.user-1$",
+		"username=wmco@corp.example":    "wmco@corp.example",
+		`username=a\b\c`:                `a\b\c`,
+		"username=a/b;c=d":              "a/b;c=d",
+		"username=Jürgen\u00a0W.":       "Jürgen\u00a0W.",
 	}
 	for text, want := range good {
 		if got, err := parseInstance("10.0.0.5", text); err != nil || got != want {
 			t.Errorf("%q: %q, %v; want %q", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "username=", "username", "Username=x", "user=name=x", "username=a\nusername=b", "username=a\nport=22", `username=a\b\c`, "username=a/b", "username=a;b", "username=\x00", "username=a\x07b", "username= \n"} {
+	for _, text := range []string{"", "username=", "username", "Username=x", "user=name=x", "username=a\nusername=b", "username=a\nport=22", "username=\x00", "username=a\x07b", "username=a\tb", "username=a\x85b", "username=a\xffb", "username= \n"} {
 		if got, err := parseInstance("10.0.0.5", text); err == nil {
 			t.Errorf("%q is accepted as %q", text, got)
 		}
 	}
-	for address, ok := range map[string]bool{"10.0.0.5": true, "win.example.com": true, "WIN-B": true, "fd00::5": false, "a_b": false, "": false, "10.0.0.5:22": false, "../x": false} {
-		if err := checkAddress(address); (err == nil) != ok {
-			t.Errorf("address %q: %v", address, err)
+}
+
+func TestAddressesOfInstances(t *testing.T) {
+	for address, want := range map[string]string{
+		"10.0.0.5": "", "win.example.com": "", "WIN-B": "", "1.example": "", "10-1-42-10": "", "198.51.100.255": "",
+		"fd00::5":         "fd00::5 is not an IPv4 address, which Windows nodes require",
+		"a_b":             `"a_b" is neither an IPv4 address nor a DNS name`,
+		"":                `"" is neither an IPv4 address nor a DNS name`,
+		"10.0.0.5:22":     `"10.0.0.5:22" is neither an IPv4 address nor a DNS name`,
+		"../x":            `"../x" is neither an IPv4 address nor a DNS name`,
+		"10.1.42":         `"10.1.42" is not an IPv4 address: it has 3 numbers, not 4`,
+		"10":              `"10" is not an IPv4 address: it has 1 number, not 4`,
+		"10.1.42.10.7":    `"10.1.42.10.7" is not an IPv4 address: it has 5 numbers, not 4`,
+		"010.1.42.10":     `"010.1.42.10" is not an IPv4 address: 010 has a leading zero, which some programs read as octal`,
+		"10.1.42.256":     `"10.1.42.256" is not an IPv4 address: each number is from 0 to 255`,
+		"0.0.0.0":         "0.0.0.0 stands for no host or for this one (0.0.0.0/8)",
+		"127.0.0.1":       "127.0.0.1 is a loopback address, which is not one of another host (127.0.0.0/8)",
+		"127.8.9.10":      "127.8.9.10 is a loopback address, which is not one of another host (127.0.0.0/8)",
+		"localhost":       "localhost is a name of the loopback interface, not of another host",
+		"a.LocalHost":     "a.LocalHost is a name of the loopback interface, not of another host",
+		"169.254.3.4":     "169.254.3.4 is a link-local address, which a host without DHCP gives itself (169.254.0.0/16)",
+		"224.0.0.1":       "224.0.0.1 is a multicast address (224.0.0.0/4)",
+		"239.1.2.3":       "239.1.2.3 is a multicast address (224.0.0.0/4)",
+		"255.255.255.255": "255.255.255.255 is the broadcast address",
+		"240.0.0.1":       "240.0.0.1 is a reserved address (240.0.0.0/4)",
+	} {
+		got := ""
+		if err := checkAddress(address); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("address %q: %q, want %q", address, got, want)
 		}
 	}
 }

@@ -1,12 +1,14 @@
 package gather
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
-	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -43,11 +45,8 @@ func (g *gatherer) instances() []instance {
 	return list
 }
 
-// accountName is what Windows allows as a local account, or one of a domain before a backslash
-// (learn.microsoft.com/windows/win32/api/lmaccess/ns-lmaccess-user_info_1).
-var accountName = regexp.MustCompile(`^([^"/\\\[\]:;|=,+*?<>@\s[:cntrl:]]+\\)?[^"/\\\[\]:;|=,+*?<>@\s[:cntrl:]]([^"/\\\[\]:;|=,+*?<>@[:cntrl:]]*[^"/\\\[\]:;|=,+*?<>@\s[:cntrl:]])?$`)
-
-// parseInstance checks one entry and returns its user. It ignores blanks and CRLF around the text.
+// parseInstance checks one entry and returns its user. It ignores blanks and CRLF around the text. Which names are accounts is
+// for the host to say: there are local ones, those of a domain (DOMAIN\user, user@domain) and names with blanks.
 func parseInstance(address, text string) (string, error) {
 	if err := checkAddress(address); err != nil {
 		return "", err
@@ -60,29 +59,77 @@ func parseInstance(address, text string) (string, error) {
 		}
 		key, value, ok := strings.Cut(line, "=")
 		if !ok || strings.TrimSpace(key) != "username" || username != "" {
-			return "", fmt.Errorf("an entry must be the one line username=<name>")
+			return "", errors.New("an entry must be the one line username=<name>")
 		}
 		username = strings.TrimSpace(value)
-		if !accountName.MatchString(username) {
-			return "", fmt.Errorf("the user name is empty or is not valid on Windows")
+		if username == "" {
+			return "", errors.New("the user name is empty")
+		}
+		if !utf8.ValidString(username) || strings.ContainsFunc(username, unicode.IsControl) {
+			return "", errors.New("the user name has a control character")
 		}
 	}
 	if username == "" {
-		return "", fmt.Errorf("an entry must be the one line username=<name>")
+		return "", errors.New("an entry must be the one line username=<name>")
 	}
 	return username, nil
 }
 
-// checkAddress accepts an IPv4 address or a DNS name.
+// checkAddress accepts an IPv4 address or a DNS name that can be those of another host.
 func checkAddress(address string) error {
 	if a, err := netip.ParseAddr(address); err == nil {
-		if !a.Is4() {
-			return fmt.Errorf("%s is not an IPv4 address, which Windows nodes require", a)
-		}
-		return nil
+		return checkIP(a)
 	}
-	if problems := validation.IsDNS1123Subdomain(strings.ToLower(address)); len(problems) > 0 {
+	if looksNumeric(address) {
+		return checkNumbers(address)
+	}
+	name := strings.ToLower(address)
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
 		return fmt.Errorf("%q is neither an IPv4 address nor a DNS name", address)
 	}
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return fmt.Errorf("%s is a name of the loopback interface, not of another host", address)
+	}
 	return nil
+}
+
+// checkIP refuses addresses that no host can be reached at. A kubelet refuses most of them as its node's address too.
+func checkIP(a netip.Addr) error {
+	switch {
+	case !a.Is4():
+		return fmt.Errorf("%s is not an IPv4 address, which Windows nodes require", a)
+	case a.As4()[0] == 0:
+		return fmt.Errorf("%s stands for no host or for this one (0.0.0.0/8)", a)
+	case a.IsLoopback():
+		return fmt.Errorf("%s is a loopback address, which is not one of another host (127.0.0.0/8)", a)
+	case a.IsLinkLocalUnicast():
+		return fmt.Errorf("%s is a link-local address, which a host without DHCP gives itself (169.254.0.0/16)", a)
+	case a.IsMulticast():
+		return fmt.Errorf("%s is a multicast address (224.0.0.0/4)", a)
+	case a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
+		return fmt.Errorf("%s is the broadcast address", a)
+	case a.As4()[0] >= 240:
+		return fmt.Errorf("%s is a reserved address (240.0.0.0/4)", a)
+	}
+	return nil
+}
+
+// looksNumeric reports whether an address has only digits and dots, as no name of a host has: resolvers take it for an IPv4
+// address, and some of them complete it.
+func looksNumeric(address string) bool {
+	return address != "" && strings.Trim(address, "0123456789.") == ""
+}
+
+// checkNumbers says why digits and dots are not an IPv4 address.
+func checkNumbers(address string) error {
+	numbers := strings.Split(address, ".")
+	if len(numbers) != 4 {
+		return fmt.Errorf("%q is not an IPv4 address: it has %s, not 4", address, bundle.Count(len(numbers), "number"))
+	}
+	for _, n := range numbers {
+		if len(n) > 1 && n[0] == '0' {
+			return fmt.Errorf("%q is not an IPv4 address: %s has a leading zero, which some programs read as octal", address, n)
+		}
+	}
+	return fmt.Errorf("%q is not an IPv4 address: each number is from 0 to 255", address)
 }
