@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,9 @@ import (
 
 // clusterSource names a live cluster; a context may follow a colon.
 const clusterSource = "cluster"
+
+// requestLimit is how long a request to an API server may take. The API server itself ends requests after a minute.
+const requestLimit = 30 * time.Second
 
 // UnreachableError says that the cluster could not be read. Trying again later may help.
 type UnreachableError struct{ Err error }
@@ -28,6 +32,10 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // no such file exists. Where two of them hold the same object, the later one wins. They are complete if one of them is a
 // cluster. Nothing is read yet.
 func Sources(from []string, stdin io.Reader) (r objects.Reader, complete bool, err error) {
+	return sources(from, stdin, requestLimit)
+}
+
+func sources(from []string, stdin io.Reader, limit time.Duration) (r objects.Reader, complete bool, err error) {
 	var layers []objects.Reader
 	var paths []string
 	flush := func() {
@@ -43,7 +51,7 @@ func Sources(from []string, stdin io.Reader) (r objects.Reader, complete bool, e
 			continue
 		}
 		flush()
-		c, err := connect(contextName)
+		c, err := connect(contextName, limit)
 		if err != nil {
 			return nil, false, err
 		}
@@ -54,13 +62,15 @@ func Sources(from []string, stdin io.Reader) (r objects.Reader, complete bool, e
 	return objects.Overlay(layers...), complete, nil
 }
 
-// connect uses the configuration that kubectl does: KUBECONFIG or ~/.kube/config, and the context if one is named.
-func connect(contextName string) (client.Reader, error) {
+// connect uses the configuration that kubectl does: KUBECONFIG or ~/.kube/config, and the context if one is named. Limit is
+// that of each request, from its connection to the last byte of the answer.
+func connect(contextName string, limit time.Duration) (client.Reader, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: contextName}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
+	config.Timeout = limit
 	c, err := client.New(config, client.Options{})
 	if err != nil {
 		return nil, &UnreachableError{fmt.Errorf("connecting to the cluster: %w", err)}

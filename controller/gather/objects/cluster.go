@@ -39,7 +39,7 @@ func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
 		items, err := c.fetch(ctx, w)
 		refused, err := refusal(w, err)
 		if err != nil {
-			return Set{}, fmt.Errorf("reading %s of the cluster: %w", w.Kind, err)
+			return Set{}, err
 		}
 		findings = append(findings, refused...)
 		for _, item := range items {
@@ -70,21 +70,40 @@ func (c *clusterReader) fetch(ctx context.Context, w Want) ([]unstructured.Unstr
 	byName, err := c.canGet(w)
 	switch {
 	case err != nil:
-		return nil, &requestError{"list", err}
+		return nil, &requestError{"discover", w, "", err}
 	case byName:
 		return c.get(ctx, w)
 	}
 	return c.list(ctx, w)
 }
 
-// requestError is an error with the verb of the request.
+// requestError is an error with the verb, the kind and the name of the request.
 type requestError struct {
 	verb string
+	want Want
+	// name is empty for a list.
+	name string
 	err  error
 }
 
 // Error implements error.
-func (e *requestError) Error() string { return e.verb + ": " + e.err.Error() }
+func (e *requestError) Error() string {
+	what := e.verb + " " + e.want.Kind
+	if e.name != "" {
+		what += " " + e.name
+	}
+	if e.want.Namespace != "" {
+		what += " in namespace " + e.want.Namespace
+	}
+	if errors.Is(e.err, context.Canceled) {
+		return what + ": interrupted"
+	}
+	var network interface{ Timeout() bool }
+	if errors.As(e.err, &network) && network.Timeout() {
+		what += ": the API server gives no answer"
+	}
+	return what + ": " + e.err.Error()
+}
 
 // Unwrap returns the error of the client.
 func (e *requestError) Unwrap() error { return e.err }
@@ -113,9 +132,9 @@ func (c *clusterReader) get(ctx context.Context, w Want) ([]unstructured.Unstruc
 		case err == nil:
 			items = append(items, *object)
 		case apierrors.IsForbidden(err):
-			forbidden = &requestError{"get", err}
+			forbidden = &requestError{"get", w, name, err}
 		case !apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-			return nil, &requestError{"get", err}
+			return nil, &requestError{"get", w, name, err}
 		case kindIsGone(err):
 			return nil, errNotServed
 		}
@@ -141,7 +160,7 @@ func (c *clusterReader) list(ctx context.Context, w Want) ([]unstructured.Unstru
 	case apierrors.IsNotFound(err):
 		return nil, errNotServed
 	}
-	return nil, &requestError{"list", err}
+	return nil, &requestError{"list", w, "", err}
 }
 
 // errNotServed is the error for a kind that the cluster does not serve.
@@ -202,7 +221,7 @@ func forbidden(w Want, err error) bundle.Finding {
 // verbOf returns the verb of the forbidden request.
 func verbOf(err error) string {
 	var request *requestError
-	if errors.As(err, &request) {
+	if errors.As(err, &request) && request.verb != "discover" {
 		return request.verb
 	}
 	return "list"

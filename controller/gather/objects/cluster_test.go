@@ -109,7 +109,7 @@ func TestUnreachableClusterIsAnError(t *testing.T) {
 	}
 	server.Close()
 	_, err = objects.Cluster(c).Read(context.Background(), someWants())
-	if err == nil || !strings.HasPrefix(err.Error(), "reading Proxy of the cluster: ") {
+	if err == nil || !strings.HasPrefix(err.Error(), "list Proxy: ") {
 		t.Errorf("the error is %v", err)
 	}
 }
