@@ -32,7 +32,7 @@ func applyCommand(a *app) *cobra.Command {
 		Long: `Write only what differs, restart the services that read it, and roll back if a service does not become healthy. stdin is an
 archive: the manifest and the contents that observe lists as missing. Events are printed, one per line.` +
 			cli.ExitHelp("0    the host has the state of the bundle", "2    refused, nothing was done", "4    in part: interrupted, waiting for a boot, or locked by another run", "5    rolled back, the host has its previous state", "130  interrupted"),
-		Args: cobra.NoArgs,
+		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.apply(cmd.Context(), f) },
 	}
 	flags := cmd.Flags()
@@ -56,10 +56,11 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 	if err != nil {
 		return err
 	}
-	r, err := a.bundleIn(f.text)
+	r, err := a.bundleIn(ctx, f.text)
 	if err != nil {
 		return err
 	}
+	defer cli.Orderly(ctx)()
 	e.Emit = a.emitter(f.format)
 	o := applier.Options{DryRun: f.dryRun, MaxImpact: impact, Reboot: f.reboot, Full: f.full, LockWait: f.wait}
 	if f.confirm > 0 {
@@ -85,12 +86,13 @@ func confirmCommand(a *app) *cobra.Command {
 		Use:   "confirm DIGEST",
 		Short: "Confirm the bundle that is being applied",
 		Long:  "End the wait of `apply --confirm-within` in another process, without a rollback." + cli.ExitHelp("0  done", "2  not a digest"),
-		Args:  cobra.ExactArgs(1),
+		Args:  cli.Usage{Args: []string{"DIGEST"}}.Check,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			e, err := a.engine("confirm")
 			if err != nil {
 				return err
 			}
+			defer cli.Orderly(cmd.Context())()
 			return e.Confirm(cmd.Context(), bundle.Digest(args[0]))
 		},
 	}
@@ -101,7 +103,7 @@ func factsCommand(a *app) *cobra.Command {
 		Use:   "facts",
 		Short: "Print the facts of this host",
 		Long:  "Print host name, addresses, routes, OS build, features and networks as JSON: the input of `wmco render --facts`." + cli.ExitHelp("0  done"),
-		Args:  cobra.NoArgs,
+		Args:  cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			e, err := a.engine("facts")
 			if err != nil {
@@ -123,13 +125,14 @@ func repairCommand(a *app) *cobra.Command {
 		Short: "Restore the bundle that was applied last",
 		Long: `Do once what run does periodically: restore what differs from the contents that are kept on this host, or resume or roll
 back an interrupted run.` + cli.ExitHelp("0    the host has the state of the bundle", "2    a content that is needed is not kept here", "4    in part", "5    an interrupted run was rolled back", "130  interrupted"),
-		Args: cobra.NoArgs,
+		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			e, err := a.engine("repair")
 			if err != nil {
 				return err
 			}
 			e.Emit = a.emitter(f.format)
+			defer cli.Orderly(cmd.Context())()
 			return ended(e.Repair(cmd.Context(), applier.Options{DryRun: f.dryRun, Full: f.full, LockWait: f.wait}))
 		},
 	}
@@ -147,13 +150,14 @@ func cleanupCommand(a *app) *cobra.Command {
 		Short: "Remove everything managed from this host",
 		Long: `Stop and remove the services, files, settings and networks that were installed on this host, and what their programs wrote.
 Logs, Windows features and the host name stay.` + cli.ExitHelp("0    done", "4    in part: something could not be removed", "130  interrupted"),
-		Args: cobra.NoArgs,
+		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			e, err := a.engine("cleanup")
 			if err != nil {
 				return err
 			}
 			e.Emit = a.emitter(f.format)
+			defer cli.Orderly(cmd.Context())()
 			return ended(e.Cleanup(cmd.Context(), applier.Options{DryRun: f.dryRun, LockWait: f.wait}))
 		},
 	}

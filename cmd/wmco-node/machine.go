@@ -28,7 +28,7 @@ func machineCommand(a *app) *cobra.Command {
 		Short: "Create a host with an empty drive",
 		Long: `Create a host with an empty drive. Beside its folder C is .machine, which has everything that is not a file, and
 behaviour.json, which says what fails on the host.` + cli.ExitHelp("0  done", "2  the host exists already, or the facts cannot be read"),
-		Args: cobra.NoArgs,
+		Args: cli.Usage{}.Check,
 		RunE: func(*cobra.Command, []string) error { return a.createMachine(factsFile) },
 	}
 	create.Flags().StringVar(&factsFile, "facts", "", "file with the facts of the host, as `wmco-node facts` prints them")
@@ -36,10 +36,11 @@ behaviour.json, which says what fails on the host.` + cli.ExitHelp("0  done", "2
 		Use:   "boot",
 		Short: "Boot the host",
 		Long:  "Stop everything, activate pending settings, and start the services that start automatically." + cli.ExitHelp("0  done", "2  the host does not exist"),
-		Args:  cobra.NoArgs,
+		Args:  cli.Usage{}.Check,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.bootMachine(cmd.Context()) },
 	}
 	cmd.AddCommand(create, boot)
+	cli.Group(cmd)
 	return cmd
 }
 

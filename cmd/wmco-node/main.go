@@ -79,6 +79,7 @@ func rootCommand(a *app) *cobra.Command {
 		Long: `wmco-node runs on the Windows nodes of a cluster. Its commands read a bundle from stdin and print JSON; wmco and the
 operator call them over SSH, and people can too.`,
 	}
+	cli.AddVersion(root, "wmco-node "+a.version)
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)

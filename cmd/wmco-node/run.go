@@ -32,7 +32,7 @@ costs more than is allowed is reported and not done.
 Periodically compare the host with the bundle that was applied last, repair what differs from the contents that are kept on this
 host, resume or roll back an interrupted run, and keep logs within their limits.` +
 			cli.ExitHelp("0    asked to stop", "2    usage", "4    its own service was reconfigured: a restart runs it with the new configuration", "130  interrupted"),
-		Args: cobra.NoArgs,
+		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !f.service {
 				return a.keep(cmd.Context(), f)
@@ -56,6 +56,7 @@ var errRestart = &cli.ExitError{Status: cli.ExitPartial, Err: agent.ErrRestart}
 
 // keep runs the agent until the context ends.
 func (a *app) keep(ctx context.Context, f runFlags) error {
+	defer cli.Orderly(ctx)()
 	log, closeLogs, err := a.openLogs(f.logDir)
 	if err != nil {
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}

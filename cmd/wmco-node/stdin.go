@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/base64"
 	"fmt"
 
@@ -16,9 +17,9 @@ func textFlag(cmd *cobra.Command, text *bool) {
 	cmd.Flags().BoolVar(text, "text", false, "stdin is base64 in lines (RFC 4648, padded), for shells that treat it as text")
 }
 
-// bundleIn reads the bundle on stdin.
-func (a *app) bundleIn(text bool) (*archive.Reader, error) { //nolint:revive // the value of a flag
-	in := a.stdin
+// bundleIn reads the bundle on stdin, until the context ends.
+func (a *app) bundleIn(ctx context.Context, text bool) (*archive.Reader, error) { //nolint:revive // the value of a flag
+	in := cli.Reader(ctx, a.stdin)
 	if text {
 		in = base64.NewDecoder(base64.StdEncoding, in) // which skips line ends
 	}

@@ -32,7 +32,7 @@ func versionCommand(a *app) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version of this program and the digest of its file",
 		Long:  "Print version, formats and the digest of the program's own file as JSON." + cli.ExitHelp("0  done"),
-		Args:  cobra.NoArgs,
+		Args:  cli.Usage{}.Check,
 		RunE: func(*cobra.Command, []string) error {
 			digest, err := ownDigest()
 			if err != nil {

@@ -52,7 +52,6 @@ are refused: stand-ins never reach a host.` +
 			"\nOver several hosts the most severe status wins: 2, 4, 5, 3, 0.",
 		Example: `  wmco apply --from cluster --payload bin/payload --host 10.0.0.5 --identity key
   wmco apply --from must-gather --host capi@win-1:2222 --host capi@win-2 --node-program wmco-node.exe --dry-run`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	f.inputFlags.add(cmd)
@@ -65,6 +64,7 @@ are refused: stand-ins never reach a host.` +
 	flags.DurationVar(&f.options.Wait, "wait", time.Minute, "how long to wait for another run on the same host")
 	flags.BoolVar(&f.anyVersion, "allow-unsupported-version", false, "apply to a cluster whose version this release does not support")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
+	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects, needsHosts, needsProgram}, Alone: [][]string{oneChoice}})
 	return cmd
 }
 
@@ -91,6 +91,7 @@ func (f *applyFlags) run(ctx context.Context, a app) error {
 	if err := f.checkInputs(a, o.inputs.Findings); err != nil {
 		return err
 	}
+	defer cli.Orderly(ctx)()
 	progress := newProgress(a, f.format, o.all)
 	results := f.apply(ctx, o, progress)
 	progress.end()

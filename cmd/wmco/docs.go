@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/bundle"
+	"wmco/internal/cli"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -20,7 +21,7 @@ func docsCommand(root *cobra.Command) *cobra.Command {
 		Use:    "generate-docs DIR",
 		Short:  "Write the generated documentation",
 		Hidden: true,
-		Args:   cobra.ExactArgs(1),
+		Args:   cli.Usage{Args: []string{"DIR"}}.Check,
 		RunE: func(_ *cobra.Command, args []string) error {
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fmt.Errorf("writing documentation: %w", err)

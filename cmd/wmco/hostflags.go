@@ -41,11 +41,14 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.parallel, "parallel", defaultParallel, "how many hosts to work on at the same time")
 }
 
+// needsHosts and needsProgram say that a command reaches hosts.
+var (
+	needsHosts   = cli.Need{Flags: []string{"host"}, Text: "name the hosts with --host [USER@]ADDR[:PORT]"}
+	needsProgram = cli.Need{Flags: []string{"node-program", "payload"}, Text: "name the node agent of the hosts with --node-program wmco-node.exe or --payload DIR"}
+)
+
 // targets are the hosts that --host names, each once.
 func (f *hostFlags) targets() ([]remote.Target, error) {
-	if len(f.hosts) == 0 {
-		return nil, cli.UsageError("name the hosts with --host [USER@]ADDR[:PORT]")
-	}
 	if f.parallel < 1 {
 		return nil, cli.UsageError("--parallel %d: must be at least 1", f.parallel)
 	}
@@ -149,9 +152,6 @@ func readPassphrase(ctx context.Context, fd int) ([]byte, error) {
 func (f *hostFlags) nodeProgram(dir string) (remote.Program, error) {
 	if f.program != "" {
 		return remote.FileProgram(f.program, payload.AgentPath)
-	}
-	if dir == "" {
-		return remote.Program{}, cli.UsageError("name the program to copy to hosts: --node-program wmco-node.exe, or --payload DIR")
 	}
 	s, err := store.Open(dir)
 	if err != nil {

@@ -35,7 +35,6 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.node, "node", "", "the Windows node of this name")
 	flags.StringVar(&f.instance, "instance", "", "the Windows host at this address, whether it is a node or not")
 	flags.BoolVar(&f.all, "all", false, "every Windows host of the inputs (with --host: those that it names, which is the default)")
-	cmd.MarkFlagsMutuallyExclusive("node", "instance", "all")
 }
 
 // addFrom adds the one flag of commands that choose no host.
@@ -43,14 +42,17 @@ func (f *inputFlags) addFrom(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.from, "from", nil, "where the objects are: a file or folder (also a must-gather), - for stdin, or cluster[:CONTEXT]; repeatable, a later one wins for an object of the same name")
 }
 
+// needsObjects says that a command reads inputs.
+var needsObjects = cli.Need{Flags: []string{"from"}, Text: "give the objects of a cluster with --from PATH, --from - or --from cluster[:CONTEXT]"}
+
+// oneChoice are the flags that choose hosts, of which one is given.
+var oneChoice = []string{"node", "instance", "all"}
+
 // chosen reports whether a host is named.
 func (f *inputFlags) chosen() bool { return f.node != "" || f.instance != "" }
 
 // read reads the inputs that the flags name. Without a key, as in previews, secrets are masked.
 func (f *inputFlags) read(ctx context.Context, a app, key bundle.Key) (*desired.Hosts, error) {
-	if len(f.from) == 0 {
-		return nil, cli.UsageError("give the objects of a cluster with --from PATH, --from - or --from cluster[:CONTEXT]")
-	}
 	facts, err := f.readFacts(a)
 	if err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ an image's name or UUID (nutanix). The default is the image of the model, if tha
 		Example: `  wmco machineset --from cluster --name winworker --zone eu-central-1a --image ami-0823a3180dad3c9c3 | oc apply -f -
   wmco machineset --from must-gather.local.123 --name winw --model example-7k2vd-worker-westeurope1 \
     --image MicrosoftWindowsServer:WindowsServer:2022-datacenter:latest --set osDisk.diskSizeGB=256`,
-		Args: cobra.NoArgs,
+		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	f.addFrom(cmd)

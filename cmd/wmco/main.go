@@ -23,6 +23,7 @@ var version = "devel"
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
 	app := app{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now,
 		color:   term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "",
@@ -65,6 +66,7 @@ func rootCommand(a app) *cobra.Command {
 
 The answer is on stdout, messages for people are on stderr; -o json prints the same answer for programs.`,
 	}
+	cli.AddVersion(root, versionLine(a))
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)

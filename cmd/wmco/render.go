@@ -40,15 +40,14 @@ beside MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, 
 		Example: `  wmco render --from must-gather.local.123 --all --out nodes
   wmco render --from cluster --node winworker-x7k2p
   wmco render --from cluster --from changed-idms.yaml --all -o json`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.out, "out", "", "folder, or file ending in .tar, to write the bundles to")
+	cmd.Flags().StringVar(&f.out, "out", "", "folder, or file ending in .tar or .tar.gz, to write the bundles to")
 	cmd.Flags().StringVar(&f.archive, "archive", "", "file (- for stdout) to write the input of 'wmco-node apply' to: one bundle with all contents, secrets in clear")
-	cmd.MarkFlagsMutuallyExclusive("archive", "all")
 	cmd.Flags().BoolVar(&f.showSecrets, "show-secrets", false, "write secrets in clear")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
+	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects}, Alone: [][]string{oneChoice, {"archive", "all"}}})
 	return cmd
 }
 

@@ -44,15 +44,16 @@ The same platform and key give the same text. The key's comment is left out.` +
 			cli.ExitHelp("0  done", "2  usage, or not a public key"),
 		Example: `  ssh-keygen -y -f private-key.pem | wmco userdata --platform aws --public-key -
   wmco userdata --platform vsphere --public-key id_ed25519.pub --secret | oc apply -f -`,
-		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error { return f.run(a) },
 	}
 	addPlatform(cmd, &f.platform, "where the Machines run")
 	cmd.Flags().StringVar(&f.publicKey, "public-key", "", "file with the SSH public key of the operator's private key (- for stdin)")
 	cmd.Flags().BoolVar(&f.secret, "secret", false, "write the Secret windows-user-data with the user data in it")
-	_ = cmd.MarkFlagRequired("platform")
-	_ = cmd.MarkFlagRequired("public-key")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
+	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{
+		{Flags: []string{"platform"}, Text: "say where the Machines run with --platform " + f.platform.Type()},
+		{Flags: []string{"public-key"}, Text: "give the operator's public key with --public-key FILE, or - for stdin"},
+	}})
 	return cmd
 }
 

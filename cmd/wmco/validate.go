@@ -31,11 +31,11 @@ func validateCommand(a app) *cobra.Command {
 chosen. Nothing is written. Unlike render, validate reads the clock: it finds certificates that have expired, or will within
 30 days.` +
 			cli.ExitHelp("0  no finding of severity error", "2  usage, or findings of severity error", "3  the cluster cannot be reached", "130  interrupted"),
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return validate(cmd.Context(), a, inputs, f) },
 	}
 	inputs.add(cmd)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
+	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects}, Alone: [][]string{oneChoice}})
 	return cmd
 }
 

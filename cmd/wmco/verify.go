@@ -57,6 +57,7 @@ func (f *remoteFlags) compare(ctx context.Context, a app, format cli.Format, ask
 	if err != nil {
 		return unchanged(ctx, err)
 	}
+	defer cli.Orderly(ctx)()
 	seen := map[remote.Target]applier.Observation{}
 	var mu sync.Mutex
 	o.each(ctx, func(ctx context.Context, m *remote.Agent, h *host) error {

@@ -28,7 +28,7 @@ func versionCommand(a app) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version of wmco and of the programs that it ships",
 		Long:  "Print the version of wmco, of the bundle format, and of the programs that it installs on nodes." + cli.ExitHelp("0  done", "2  usage"),
-		Args:  cobra.NoArgs,
+		Args:  cli.Usage{}.Check,
 		RunE: func(*cobra.Command, []string) error {
 			answer := versionAnswer{Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: bundle.Schema, Components: map[string]string{}}
 			for _, v := range payload.ClusterVersions() {
@@ -40,7 +40,7 @@ func versionCommand(a app) *cobra.Command {
 			if f == cli.JSON {
 				return cli.WriteJSON(a.stdout, answer)
 			}
-			fmt.Fprintf(a.stdout, "wmco %s (%s, %s), bundle schema %d\n", answer.Version, answer.Go, answer.Platform, answer.Schema)
+			fmt.Fprintln(a.stdout, versionLine(a))
 			for _, e := range payload.Table() {
 				fmt.Fprintf(a.stdout, "  %-28s %s\n", e.Name, answer.Components[e.Name])
 			}
@@ -49,4 +49,9 @@ func versionCommand(a app) *cobra.Command {
 	}
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
 	return cmd
+}
+
+// versionLine is the answer of wmco --version.
+func versionLine(a app) string {
+	return fmt.Sprintf("wmco %s (%s, %s/%s), bundle schema %d", a.version, runtime.Version(), runtime.GOOS, runtime.GOARCH, bundle.Schema)
 }

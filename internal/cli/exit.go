@@ -45,17 +45,27 @@ func Exit(status int) error {
 	return &ExitError{Status: status}
 }
 
+// StatusOf returns the status that an error ends the program with; ExitDone where it has none of its own.
+func StatusOf(err error) int {
+	if exit := (*ExitError)(nil); errors.As(err, &exit) {
+		return exit.Status
+	}
+	return ExitDone
+}
+
 // UsageError returns an error with status ExitUsage.
 func UsageError(format string, args ...any) error {
 	return &ExitError{ExitUsage, fmt.Errorf(format, args...)}
 }
 
 // Execute runs a command line, prints the error that it ends with and returns the exit status. Interrupted is the status
-// of every error after the context ended. An error without a status of its own has the one that statusOf returns, and
-// ExitUsage where that is nil: it includes what cobra refuses.
+// of every error after the context ended, which ends every command within a second (Orderly has the exceptions). An error
+// without a status of its own has the one that statusOf returns, and ExitUsage where that is nil: it includes what cobra
+// refuses.
 func Execute(ctx context.Context, root *cobra.Command, statusOf func(error) int) int {
 	root.SilenceUsage, root.SilenceErrors = true, true
-	err := root.ExecuteContext(ctx)
+	root.SetFlagErrorFunc(flagError)
+	err := interruptible(ctx, root.ExecuteContext)
 	if err == nil {
 		return ExitDone
 	}

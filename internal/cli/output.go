@@ -59,6 +59,13 @@ func AddFormat(cmd *cobra.Command, f *Format, standard Format, others ...Format)
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(flag.names(), cobra.ShellCompDirectiveNoFileComp))
 }
 
+// AddVersion adds --version to a program, which prints one line.
+func AddVersion(root *cobra.Command, line string) {
+	root.Version = line
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version") // cobra's own has the short form -v
+}
+
 // WriteJSON writes one value, indented.
 func WriteJSON(w io.Writer, value any) error {
 	enc := newEncoder(w)
