@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +59,7 @@ func (f *diffFlags) run(ctx context.Context, a app) error {
 	if err != nil {
 		return err
 	}
-	before, err := f.before(ctx, a)
+	before, err := f.before(ctx, a, after)
 	if err != nil {
 		return err
 	}
@@ -90,9 +89,10 @@ func (f *diffFlags) side(ctx context.Context, a app) ([]review.Node, error) {
 }
 
 // before is the side to compare with.
-func (f *diffFlags) before(ctx context.Context, a app) ([]review.Node, error) {
+func (f *diffFlags) before(ctx context.Context, a app, after []review.Node) ([]review.Node, error) {
 	if f.golden != "" {
-		return goldenNodes(f.golden)
+		nodes, err := goldenNodes(f.golden)
+		return f.only(nodes, after), err
 	}
 	if len(f.against) == 1 {
 		nodes, err := golden.Previewed(f.against[0])
@@ -100,7 +100,7 @@ func (f *diffFlags) before(ctx context.Context, a app) ([]review.Node, error) {
 			return nil, fmt.Errorf("reading %q: %w", f.against[0], err)
 		}
 		if err == nil && len(nodes) > 0 {
-			return f.only(nodes), nil
+			return f.only(nodes, after), nil
 		}
 	}
 	other := *f
@@ -109,12 +109,13 @@ func (f *diffFlags) before(ctx context.Context, a app) ([]review.Node, error) {
 }
 
 // only keeps the chosen node of a preview of several.
-func (f *diffFlags) only(nodes []review.Node) []review.Node {
-	name := cmp.Or(f.node, f.instance)
-	if name == "" || len(nodes) < 2 {
+func (f *diffFlags) only(nodes, after []review.Node) []review.Node {
+	if !f.chosen() || len(nodes) < 2 {
 		return nodes
 	}
-	return slices.DeleteFunc(nodes, func(n review.Node) bool { return n.Name != name })
+	return slices.DeleteFunc(nodes, func(n review.Node) bool {
+		return !slices.ContainsFunc(after, func(a review.Node) bool { return n.Name == a.Name || n.Name == a.Address })
+	})
 }
 
 // printReview answers with a review; differences are status 1.

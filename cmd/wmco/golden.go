@@ -1,10 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"maps"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +12,9 @@ import (
 	"wmco/render/preview"
 	"wmco/render/review"
 )
+
+// oneFolder is what the commands about golden folders are given.
+var oneFolder = cli.Usage{Args: []string{"DIR"}}
 
 func goldenCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -30,6 +32,7 @@ func goldenCommand(a app) *cobra.Command {
 check renders the inputs and compares, byte for byte; update rewrites want/.`,
 	}
 	cmd.AddCommand(goldenCheckCommand(a), goldenUpdateCommand(a))
+	cli.Group(cmd)
 	return cmd
 }
 
@@ -39,8 +42,9 @@ func goldenCheckCommand(a app) *cobra.Command {
 		Use:   "check DIR",
 		Short: "Compare what is rendered with the want/ of a golden folder",
 		Long: `Render the golden folder's inputs and compare with want/, byte for byte. Differences are printed as wmco diff does; -o
-markdown is a comment for a pull request.` + cli.ExitHelp("0  the same", "1  something differs: wmco golden update DIR", "2  usage, or inputs with findings of severity error", "130  interrupted"),
-		Args: cobra.ExactArgs(1),
+markdown is a comment for a pull request. Files of want/ that were edited by hand are named.` +
+			cli.ExitHelp("0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR", "2  usage, inputs with findings of severity error, or a node that is not in the inputs", "130  interrupted"),
+		Args: oneFolder.Check,
 		RunE: func(cmd *cobra.Command, args []string) error { return goldenCheck(cmd.Context(), a, f, args[0]) },
 	}
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON, cli.Markdown)
@@ -51,14 +55,19 @@ func goldenUpdateCommand(a app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "update DIR",
 		Short: "Rewrite the want/ of a golden folder",
-		Long:  "Render the golden folder's inputs, and make want/ exactly the result." + cli.ExitHelp("0  done", "2  usage, or inputs with findings of severity error: nothing is written", "130  interrupted"),
-		Args:  cobra.ExactArgs(1),
+		Long: "Render the golden folder's inputs, and make want/ exactly the result." +
+			cli.ExitHelp("0  done", "2  usage, inputs with findings of severity error, a node that is not in the inputs, or no node at all: nothing is written", "130  interrupted"),
+		Args: oneFolder.Check,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			_, files, err := goldenRender(cmd.Context(), a, args[0])
+			nodes, files, err := goldenRender(cmd.Context(), a, args[0])
 			if err != nil {
 				return err
 			}
-			return golden.Write(golden.WantDir(args[0]), files)
+			defer cli.Orderly(cmd.Context())()
+			if err := golden.Write(cmd.Context(), golden.WantDir(args[0]), files); err != nil {
+				return err
+			}
+			return wrote(a, len(nodes), golden.WantDir(args[0]))
 		},
 	}
 }
@@ -90,21 +99,32 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, dir string) error {
 	if err != nil {
 		return err
 	}
-	before, err := goldenNodes(dir)
-	if err != nil {
-		return err
-	}
-	if err := printReview(a, f, review.Compare(before, after)); err != nil {
-		return err
-	}
 	want, err := golden.ReadTree(golden.WantDir(dir))
 	if err != nil {
 		return err
 	}
-	if maps.EqualFunc(want, golden.Tree(files), bytes.Equal) {
-		return nil
+	before, err := golden.PreviewedTree(want)
+	differences := golden.Differences(want, golden.Tree(files))
+	if errors.Is(err, preview.ErrNotPreview) {
+		return outdated(dir, golden.WantDir(dir)+" was edited by hand", differences)
 	}
-	return &cli.ExitError{Status: cli.ExitDiffers, Err: errors.New("no node changes, but findings or provenance do: run wmco golden update " + dir)}
+	if err != nil {
+		return err
+	}
+	err = printReview(a, f, review.Compare(before, after))
+	switch {
+	case len(want) == 0 && cli.StatusOf(err) == cli.ExitDiffers:
+		return outdated(dir, golden.WantDir(dir)+" does not exist or is empty", nil)
+	case err != nil || len(differences) == 0:
+		return err
+	}
+	return outdated(dir, "no node changes, but files of "+golden.WantDir(dir)+" differ from what is rendered", differences)
+}
+
+// outdated is the end of a check that the review does not explain, or not alone. Differences are lines.
+func outdated(dir, why string, differences []string) error {
+	lines := append([]string{why + ": run wmco golden update " + dir}, differences...)
+	return &cli.ExitError{Status: cli.ExitDiffers, Err: errors.New(strings.Join(lines, "\n  "))}
 }
 
 // goldenNodes reads the want/ of a golden folder. Before the first update it has no nodes.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +28,7 @@ type renderFlags struct {
 func renderCommand(a app) *cobra.Command {
 	var f renderFlags
 	cmd := &cobra.Command{
-		Use:   "render --from PATH|-|cluster[:CONTEXT] [--node NAME | --instance ADDRESS | --all] [--out DIR|FILE.tar]",
+		Use:   "render --from PATH|-|cluster[:CONTEXT] [--node NAME | --instance ADDRESS | --all] [--out DIR|FILE.tar|FILE.tar.gz]",
 		Short: "Show everything that a Windows node should have",
 		Long: `Render the complete desired state of Windows nodes from the objects of their cluster. Nothing is changed.
 
@@ -69,7 +68,7 @@ func (f *renderFlags) run(ctx context.Context, a app) error {
 		return cli.UsageError("no archive is written: stand-ins would replace secrets; without --archive these inputs can be shown")
 	}
 	if f.out != "" {
-		if err := f.write(bundles); err != nil {
+		if err := f.write(ctx, a, bundles); err != nil {
 			return err
 		}
 	}
@@ -96,7 +95,7 @@ func (f *renderFlags) refuse(a app, findings bundle.Findings) error {
 }
 
 // write writes the preview of every bundle, in a folder of its own with --all.
-func (f *renderFlags) write(bundles []desired.Rendered) error {
+func (f *renderFlags) write(ctx context.Context, a app, bundles []desired.Rendered) error {
 	options := preview.Options{ShowSecrets: f.showSecrets}
 	var files []preview.File
 	var err error
@@ -108,10 +107,17 @@ func (f *renderFlags) write(bundles []desired.Rendered) error {
 	if err != nil {
 		return err
 	}
-	if strings.HasSuffix(f.out, ".tar") {
-		return golden.WriteTar(f.out, files)
+	defer cli.Orderly(ctx)()
+	if err := golden.WriteOut(ctx, f.out, files); err != nil {
+		return err
 	}
-	return golden.Write(f.out, files)
+	return wrote(a, len(bundles), f.out)
+}
+
+// wrote says where bundles were written to.
+func wrote(a app, bundles int, where string) error {
+	_, err := fmt.Fprintf(a.stderr, "wrote %s to %s\n", bundle.Count(bundles, "bundle"), where)
+	return err
 }
 
 // writeArchive writes what `wmco-node apply` reads: the manifest and every content. Secrets are in clear.
@@ -135,7 +141,11 @@ func (f *renderFlags) writeArchive(ctx context.Context, a app, r desired.Rendere
 		_ = out.Close()
 		return fmt.Errorf("writing the archive: %w", err)
 	}
-	return out.Close()
+	if err := out.Close(); err != nil {
+		return fmt.Errorf("writing the archive: %w", err)
+	}
+	_, err = fmt.Fprintf(a.stderr, "wrote the archive of %s to %s\n", r.Node.ID(), f.archive)
+	return err
 }
 
 // renderJSON is the answer of `wmco render -o json`.

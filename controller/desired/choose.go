@@ -3,6 +3,7 @@ package desired
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -17,6 +18,8 @@ var (
 	ErrSeveral = errors.New("the inputs have several Windows hosts")
 	// ErrUnknown says that the inputs have no host with a name or address.
 	ErrUnknown = errors.New("no Windows host of the inputs has this name or address")
+	// ErrAmbiguous says that a short name is that of several hosts.
+	ErrAmbiguous = errors.New("this is the short name of several Windows hosts")
 )
 
 var errNone = errors.New("the inputs have no Windows host: no Node, no Machine with label machine.openshift.io/os-id=Windows and an address, no entry of windows-instances")
@@ -37,22 +40,80 @@ func (h *Hosts) Only() ([]render.Node, error) {
 	return h.Every()
 }
 
-// Node returns the host with the Node of this name. Errors are as for Every.
+// Node returns the host with the Node of this name. The first label is enough where no other host has it. Errors are as for
+// Every.
 func (h *Hosts) Node(name string) ([]render.Node, error) {
-	return h.find(name, func(n render.Node) bool { return n.Name == name })
+	return h.only(pick(h.All, name, func(n render.Node) bool { return n.Name == name }))
+}
+
+// Named returns the hosts with these names or addresses, in the order of All. All unknown ones are one ErrUnknown.
+func (h *Hosts) Named(list []string) ([]render.Node, error) {
+	wanted := func(n render.Node) bool { return slices.Contains(list, n.ID()) || slices.Contains(list, n.Address) }
+	var unknown []string
+	for _, name := range list {
+		if !slices.ContainsFunc(h.All, func(n render.Node) bool { return n.ID() == name || n.Address == name }) {
+			unknown = append(unknown, name)
+		}
+	}
+	if len(unknown) > 0 {
+		return nil, h.unlessRefused(unknownHost(strings.Join(unknown, ", "), h.All))
+	}
+	return slices.DeleteFunc(slices.Clone(h.All), func(n render.Node) bool { return !wanted(n) }), nil
 }
 
 // Instance returns the host with this address, whether it has a Node or not. Errors are as for Every.
 func (h *Hosts) Instance(address string) ([]render.Node, error) {
-	return h.find(address, func(n render.Node) bool { return n.Address == address || slices.Contains(n.Addresses, address) })
-}
-
-func (h *Hosts) find(host string, is func(render.Node) bool) ([]render.Node, error) {
-	i := slices.IndexFunc(h.All, is)
+	i := slices.IndexFunc(h.All, func(n render.Node) bool { return n.Address == address || slices.Contains(n.Addresses, address) })
 	if i < 0 {
-		return nil, h.unlessRefused(fmt.Errorf("%w: %s; the inputs have %s", ErrUnknown, host, names(h.All)))
+		return nil, h.unlessRefused(unknownHost(address, h.All))
 	}
 	return h.All[i : i+1], nil
+}
+
+func (h *Hosts) only(i int, err error) ([]render.Node, error) {
+	if err != nil {
+		return nil, h.unlessRefused(err)
+	}
+	return h.All[i : i+1], nil
+}
+
+// pick returns the position of the host, or of the only one whose short name it is.
+func pick(nodes []render.Node, host string, is func(render.Node) bool) (int, error) {
+	if i := slices.IndexFunc(nodes, is); i >= 0 {
+		return i, nil
+	}
+	var found []int
+	for i, n := range nodes {
+		if isShort(n, host) {
+			found = append(found, i)
+		}
+	}
+	switch len(found) {
+	case 0:
+		return 0, unknownHost(host, nodes)
+	case 1:
+		return found[0], nil
+	}
+	var candidates []render.Node
+	for _, i := range found {
+		candidates = append(candidates, nodes[i])
+	}
+	return 0, fmt.Errorf("%w: %s is %s", ErrAmbiguous, host, names(candidates))
+}
+
+func unknownHost(host string, known []render.Node) error {
+	return fmt.Errorf("%w: %s; the inputs have %s", ErrUnknown, host, names(known))
+}
+
+// isShort reports whether the name is the first label of a name of the node.
+func isShort(n render.Node, name string) bool {
+	return slices.ContainsFunc(append([]string{n.Name, n.Address}, n.HostNames...), func(known string) bool {
+		if _, err := netip.ParseAddr(known); err == nil {
+			return false
+		}
+		label, _, _ := strings.Cut(known, ".")
+		return label != "" && strings.EqualFold(label, name)
+	})
 }
 
 // Assign returns which of the chosen nodes each host is, by the address or name that it is reached at. A single host is
@@ -62,11 +123,11 @@ func (h *Hosts) Assign(hosts []string, chosen []render.Node) ([]render.Node, err
 	taken := map[string]string{}
 	var nodes []render.Node
 	for _, host := range hosts {
-		i := slices.IndexFunc(chosen, func(n render.Node) bool {
+		i, err := pick(chosen, host, func(n render.Node) bool {
 			return len(chosen) == 1 && len(hosts) == 1 || isAt(n, host)
 		})
-		if i < 0 {
-			return nil, h.unlessRefused(fmt.Errorf("%w: %s; the inputs have %s", ErrUnknown, host, names(chosen)))
+		if err != nil {
+			return nil, h.unlessRefused(err)
 		}
 		id := chosen[i].ID()
 		if other, ok := taken[id]; ok {

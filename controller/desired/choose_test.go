@@ -32,10 +32,15 @@ func TestAssign(t *testing.T) {
 		{"by another address", []string{"fd00::1"}, 2, []string{"win-a"}, ""},
 		{"by host name", []string{"win-a"}, 2, []string{"win-a"}, ""},
 		{"one host and one node", []string{"192.0.2.1"}, 1, []string{"win-a"}, ""},
+		{"by its short name", []string{"WIN-C"}, 3, []string{"win-c.example.com"}, ""},
+		{"by the short name of two", []string{"win-c"}, 4, nil, "this is the short name of several Windows hosts: win-c is win-c.example.com, win-c.example.org"},
+		{"by the name that is the short one of another", []string{"win-a"}, 5, []string{"win-a"}, ""},
+		{"by a part of an address", []string{"10"}, 2, nil, "no Windows host of the inputs has this name or address: 10; the inputs have win-a, 10.0.0.2"},
 		{"an unknown host", []string{"192.0.2.1"}, 2, nil, "no Windows host of the inputs has this name or address: 192.0.2.1; the inputs have win-a, 10.0.0.2"},
 		{"two names of one host", []string{"10.0.0.1", "win-a"}, 2, nil, "10.0.0.1 and win-a are the same host, win-a"},
 	} {
 		h := exampleHosts()
+		h.All = append(h.All, render.Node{Name: "win-c.example.com"}, render.Node{Address: "win-c.example.org"}, render.Node{Name: "win-a.example.com"})
 		nodes, err := h.Assign(tt.hosts, h.All[:tt.chosen])
 		var got []string
 		for _, n := range nodes {
@@ -73,11 +78,28 @@ func TestAChoiceThatFitsNoHost(t *testing.T) {
 	if _, err := h.Node("win-z"); !errors.Is(err, ErrUnknown) {
 		t.Errorf("an unknown name: %v", err)
 	}
+	if _, err := h.Named([]string{"10.0.0.2", "win-y", "win-z"}); err == nil || err.Error() != "no Windows host of the inputs has this name or address: win-y, win-z; the inputs have win-a, 10.0.0.2" {
+		t.Errorf("two unknown names: %v", err)
+	}
 	if _, err := (&Hosts{}).Every(); err == nil {
 		t.Error("no host is no error")
 	}
 	h.Findings[0].Severity = bundle.SeverityError // which may be why
 	if nodes, err := h.Instance("192.0.2.1"); err != nil || len(nodes) != 0 {
 		t.Errorf("in refused inputs: %v, %v", nodes, err)
+	}
+}
+
+func TestHostsAreFoundByTheirNames(t *testing.T) {
+	h := exampleHosts()
+	h.All = append(h.All, render.Node{Name: "win-c.example.com", HostNames: []string{"ec2-7.internal"}})
+	for _, name := range []string{"win-c.example.com", "win-c", "ec2-7"} {
+		if nodes, err := h.Node(name); err != nil || len(nodes) != 1 || nodes[0].Name != "win-c.example.com" {
+			t.Errorf("%s: %v, %v", name, nodes, err)
+		}
+	}
+	nodes, err := h.Named([]string{"win-c.example.com", "10.0.0.1"})
+	if err != nil || names(nodes) != "win-a, win-c.example.com" {
+		t.Errorf("%s, %v", names(nodes), err)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -82,12 +81,16 @@ func (c Case) Read(ctx context.Context, dir string, key bundle.Key) (*desired.Ho
 }
 
 // Render renders the nodes of the case. With findings of severity error the error is ErrRefused; findings about single nodes
-// are left out where those of the cluster refuse it.
+// are left out where those of the cluster refuse it. A node that the inputs do not have, or inputs without any, are an
+// error: there is always a bundle.
 func (c Case) Render(h *desired.Hosts) ([]desired.Rendered, bundle.Findings, error) {
 	if h.Findings.Refused() {
 		return nil, h.Findings, ErrRefused
 	}
-	nodes := slices.DeleteFunc(slices.Clone(h.All), func(n render.Node) bool { return !c.wants(n) })
+	nodes, err := c.chosen(h)
+	if err != nil {
+		return nil, nil, err
+	}
 	list, findings, err := h.Render(nodes)
 	if err == nil && findings.Refused() {
 		return nil, findings, ErrRefused
@@ -95,7 +98,14 @@ func (c Case) Render(h *desired.Hosts) ([]desired.Rendered, bundle.Findings, err
 	return list, findings, err
 }
 
-// wants reports whether the case is about the node.
-func (c Case) wants(n render.Node) bool {
-	return len(c.Nodes) == 0 || slices.Contains(c.Nodes, n.ID()) || slices.Contains(c.Nodes, n.Address)
+// chosen returns the hosts that the case is about.
+func (c Case) chosen(h *desired.Hosts) ([]render.Node, error) {
+	if len(c.Nodes) == 0 {
+		return h.Every()
+	}
+	nodes, err := h.Named(c.Nodes)
+	if err != nil {
+		return nil, fmt.Errorf("nodes of %s: %w", CaseFile, err)
+	}
+	return nodes, nil
 }

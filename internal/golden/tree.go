@@ -1,6 +1,7 @@
 package golden
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -48,6 +49,31 @@ func Tree(files []preview.File) map[string][]byte {
 	return tree
 }
 
+// Differences returns a line for each file that differs between what is wanted and what is rendered, sorted by path.
+func Differences(want, got map[string][]byte) []string {
+	paths := slices.Sorted(maps.Keys(want))
+	for path := range got {
+		if _, ok := want[path]; !ok {
+			paths = append(paths, path)
+		}
+	}
+	slices.Sort(paths)
+	var lines []string
+	for _, path := range paths {
+		had, inWant := want[path]
+		has, inGot := got[path]
+		switch {
+		case !inWant:
+			lines = append(lines, "missing  "+path)
+		case !inGot:
+			lines = append(lines, "extra    "+path)
+		case !bytes.Equal(had, has):
+			lines = append(lines, "differs  "+path)
+		}
+	}
+	return lines
+}
+
 // ReadTree reads a folder into a tree, by paths with forward slashes. A folder that does not exist is an empty tree.
 func ReadTree(dir string) (map[string][]byte, error) {
 	tree := map[string][]byte{}
@@ -78,6 +104,11 @@ func Previewed(dir string) ([]review.Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	return PreviewedTree(tree)
+}
+
+// PreviewedTree returns the nodes of a tree, as Previewed.
+func PreviewedTree(tree map[string][]byte) ([]review.Node, error) {
 	var nodes []review.Node
 	roots := preview.Roots(tree)
 	for _, name := range slices.Sorted(maps.Keys(roots)) {

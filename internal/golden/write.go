@@ -3,8 +3,11 @@ package golden
 import (
 	"archive/tar"
 	"bytes"
+	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -21,38 +24,60 @@ const (
 	modeFolder = 0o755
 )
 
-// WriteTar writes the files as a tar. The same files give the same bytes: it has no times and no owners.
-func WriteTar(path string, files []preview.File) error {
-	var out bytes.Buffer
-	tw := tar.NewWriter(&out)
+// WriteOut writes the files to a folder, or to a tar where the path ends in .tar, .tar.gz or .tgz. The same files give the
+// same bytes.
+func WriteOut(ctx context.Context, path string, files []preview.File) error {
+	var packed bytes.Buffer
+	var err error
+	switch {
+	case strings.HasSuffix(path, ".tar"):
+		err = writeTar(&packed, files)
+	case strings.HasSuffix(path, ".tar.gz"), strings.HasSuffix(path, ".tgz"):
+		zip := gzip.NewWriter(&packed) // whose header has no name and no time
+		err = errors.Join(writeTar(zip, files), zip.Close())
+	default:
+		return Write(ctx, path, files)
+	}
+	if err != nil {
+		return fmt.Errorf("writing %q: %w", path, err)
+	}
 	mode := fs.FileMode(modeFile)
+	if slices.ContainsFunc(files, func(f preview.File) bool { return f.Secret }) {
+		mode = modeSecret
+	}
+	return replaceFile(path, packed.Bytes(), mode)
+}
+
+// writeTar writes a tar without times and owners.
+func writeTar(out io.Writer, files []preview.File) error {
+	tw := tar.NewWriter(out)
 	for _, f := range files {
 		header := tar.Header{Name: f.Path, Mode: modeFile, Size: int64(len(f.Data)), Format: tar.FormatPAX}
 		if f.Secret {
-			mode, header.Mode = modeSecret, modeSecret
+			header.Mode = modeSecret
 		}
 		if err := tw.WriteHeader(&header); err != nil {
-			return fmt.Errorf("writing %q: %w", path, err)
+			return err
 		}
 		if _, err := tw.Write(f.Data); err != nil {
-			return fmt.Errorf("writing %q: %w", path, err)
+			return err
 		}
 	}
-	if err := tw.Close(); err != nil {
-		return fmt.Errorf("writing %q: %w", path, err)
-	}
-	return replaceFile(path, out.Bytes(), mode)
+	return tw.Close()
 }
 
 // Write makes the folder hold exactly the files. A folder that holds anything but an earlier preview is refused, so that a
-// mistyped path deletes nothing.
-func Write(dir string, files []preview.File) error {
+// mistyped path deletes nothing. When the context ends, files that were not reached stay as they are.
+func Write(ctx context.Context, dir string, files []preview.File) error {
 	old, err := earlierPreview(dir)
 	if err != nil {
 		return err
 	}
 	wanted := map[string]bool{}
 	for _, f := range files {
+		if err := ctx.Err(); err != nil {
+			return fmt.Errorf("writing the preview: %w", err)
+		}
 		wanted[f.Path] = true
 		path := filepath.Join(dir, filepath.FromSlash(f.Path))
 		if err := os.MkdirAll(filepath.Dir(path), modeFolder); err != nil {
