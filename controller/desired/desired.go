@@ -67,7 +67,7 @@ func Read(ctx context.Context, s Source) (*Hosts, error) {
 		return nil, err
 	}
 	return &Hosts{
-		All: gathered.Nodes, Cluster: gathered.Cluster, Findings: slices.Concat(refused, gathered.Findings, found).Sorted(), fleet: fleet,
+		All: gathered.Nodes, Cluster: gathered.Cluster, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
 	}, nil
 }
 

@@ -20,6 +20,9 @@ func sizeText(size int64) string {
 	return fmt.Sprintf("%d bytes", size)
 }
 
+// unreadPrefix begins the messages of malformed.
+const unreadPrefix = "cannot be read: "
+
 // malformed is the finding for a text that cannot be parsed.
 func (r *reading) malformed(s segment, h head, bad problem) bundle.Finding {
 	text := "it is not valid YAML or JSON"
@@ -31,9 +34,42 @@ func (r *reading) malformed(s segment, h head, bad problem) bundle.Finding {
 	}
 	return bundle.Finding{
 		Severity: bundle.SeverityError, Reason: reason.ObjectMalformed, Object: r.about(s, h),
-		Message: "cannot be read: " + text,
+		Message: unreadPrefix + text,
 		Fix:     "correct the document, or replace it with the output of oc get -o yaml",
 	}
+}
+
+// maxProblems is how many problems the finding for a malformed file lists.
+const maxProblems = 5
+
+// oneMalformed joins the findings of a file for texts that cannot be parsed: often one mistake is the cause of all. The first
+// of them has what is wrong with the others.
+func oneMalformed(findings bundle.Findings) bundle.Findings {
+	var kept bundle.Findings
+	first, problems := -1, 0
+	for _, f := range findings {
+		isSyntax := f.Reason == reason.ObjectMalformed && f.Field == ""
+		if isSyntax {
+			problems++
+		}
+		switch {
+		case !isSyntax:
+			kept = append(kept, f)
+		case first < 0:
+			first = len(kept)
+			kept = append(kept, f)
+		case problems <= maxProblems:
+			text := strings.TrimPrefix(f.Message, unreadPrefix)
+			if !strings.HasPrefix(text, "line ") {
+				text = fmt.Sprintf("line %d: %s", f.Object.Line, text)
+			}
+			kept[first].Message += "; " + text
+		}
+	}
+	if more := problems - maxProblems; more > 0 {
+		kept[first].Message += fmt.Sprintf("; and %d more", more)
+	}
+	return kept
 }
 
 // about returns the reference of the object, as far as it is known.

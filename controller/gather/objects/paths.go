@@ -201,12 +201,15 @@ func (v *visit) load(source string, file io.Reader, size int64) ([]byte, bool) {
 // text reads the documents of a file.
 func (v *visit) text(ctx context.Context, source string, text []byte) (*reading, error) {
 	r := &reading{wants: v.wants, kinds: v.kinds, source: source}
+	var all batch
 	for s := range documents(text) {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		v.add(r.document(s))
+		all.add(r.document(s))
 	}
+	all.findings = oneMalformed(all.findings)
+	v.add(all)
 	return r, nil
 }
 

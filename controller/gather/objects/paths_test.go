@@ -128,7 +128,7 @@ func TestMalformed(t *testing.T) {
 	}{
 		{"a needed document that does not parse", pod + "---\n" + proxy + "spec: [\n", []string{"error ObjectMalformed at f.yaml:6 Proxy/cluster"}},
 		{"a document of another kind that does not parse", pod + "spec: [\n---\n" + proxy, []string{"Proxy/cluster at f.yaml:7"}},
-		{"a document of another namespace that does not parse", config + "  name: other\n  namespace: x\ndata: {\n---\nkind: Secret\napiVersion: v1\nmetadata: {}\ndata: {\n", []string{"error ObjectMalformed at f.yaml:1 ConfigMap/other", "error ObjectMalformed at f.yaml:9 Secret"}},
+		{"a document of another namespace that does not parse", config + "  name: other\n  namespace: x\ndata: {\n---\nkind: Secret\napiVersion: v1\nmetadata: {}\ndata: {\n", []string{"error ObjectMalformed at f.yaml:1 ConfigMap/other"}},
 		{"a document of another group that does not parse", "apiVersion: example.com/v1\nkind: Proxy\nspec: {\n", []string{}},
 		{"a document of another name that does not parse", config + "  name: whatever\ndata: {\n", []string{}},
 		{"one item that does not parse", "apiVersion: v1\nkind: NodeList\nitems:\n- metadata: {name: a}\n- metadata: {name: b\n- metadata: {name: c}\n", []string{"Node/a at f.yaml:4", "Node/c at f.yaml:6", "error ObjectMalformed at f.yaml:5 Node"}},
@@ -307,9 +307,7 @@ func TestMessages(t *testing.T) {
 		got = append(got, f.Message)
 	}
 	want := []string{
-		`cannot be read: line 8: key "a" is given twice`,
-		`cannot be read: line 14: did not find expected node content`,
-		`cannot be read: line 21: it is not valid YAML or JSON`,
+		`cannot be read: line 8: key "a" is given twice; line 14: did not find expected node content; line 21: it is not valid YAML or JSON`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

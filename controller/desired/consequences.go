@@ -1,0 +1,45 @@
+package desired
+
+import (
+	"slices"
+	"strings"
+
+	"wmco/bundle"
+	"wmco/render/reason"
+)
+
+// withoutConsequences drops that an object is missing from the inputs where one that cannot be read may be it: that one is
+// an error already.
+func withoutConsequences(findings bundle.Findings) bundle.Findings {
+	var unread []bundle.Ref
+	for _, f := range findings {
+		if isUnread(f) {
+			unread = append(unread, f.Object)
+		}
+	}
+	return slices.DeleteFunc(findings, func(f bundle.Finding) bool {
+		return f.Reason == reason.InputMissing && slices.ContainsFunc(unread, func(r bundle.Ref) bool { return mayBe(r, f.Object) })
+	})
+}
+
+// isUnread reports whether the finding is about an object or a file that could not be read.
+func isUnread(f bundle.Finding) bool {
+	if f.Severity != bundle.SeverityError {
+		return false
+	}
+	switch f.Reason {
+	case reason.ObjectMalformed, reason.ObjectTooLarge, reason.ListTooDeep, reason.UnknownVersion, reason.Forbidden,
+		reason.InputUnreadable, reason.InputTooLarge, reason.InputNotManifest:
+		return true
+	}
+	return false
+}
+
+// mayBe reports whether what could not be read may be the object, as far as its kind and name are known.
+func mayBe(unread, object bundle.Ref) bool {
+	if unread.Kind == "" || strings.HasSuffix(unread.Kind, "List") {
+		return true
+	}
+	return unread.Kind == object.Kind && (unread.Name == "" || unread.Name == object.Name) &&
+		(unread.Namespace == "" || unread.Namespace == object.Namespace)
+}
