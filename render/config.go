@@ -198,8 +198,8 @@ func invalid(field, format string, args ...any) bundle.Finding {
 
 func (r RolloutSettings) check() bundle.Findings {
 	var findings bundle.Findings
-	if n, err := intstr.GetScaledValueFromIntOrPercent(&r.MaxUnavailable, 100, true); err != nil || n < 1 {
-		findings = append(findings, invalid("rollout.maxUnavailable", "%q is neither a number from 1 nor a percentage from 1%%", r.MaxUnavailable.String()))
+	if n, err := intstr.GetScaledValueFromIntOrPercent(&r.MaxUnavailable, 100, true); err != nil || n < 1 || r.MaxUnavailable.Type == intstr.String && n > 100 {
+		findings = append(findings, invalid("rollout.maxUnavailable", "%q is neither a number from 1 nor a percentage from 1%% to 100%%", r.MaxUnavailable.String()))
 	}
 	if r.MaxParallel < 1 {
 		findings = append(findings, invalid("rollout.maxParallel", "%d is less than 1", r.MaxParallel))

@@ -83,6 +83,16 @@ func TestLogValuesThatUsersWrite(t *testing.T) {
 	}
 }
 
+func TestHowManyNodesMayBeUnavailable(t *testing.T) {
+	for value, ok := range map[string]bool{
+		"1": true, "500": true, "1%": true, "100%": true, "0": false, "-1": false, "0%": false, "101%": false, "200%": false, `"3"`: false, "many": false,
+	} {
+		if _, findings := DecodeSettings("rollout: {maxUnavailable: "+value+"}", settingsRef); findings.Refused() == ok {
+			t.Errorf("%s: %+v", value, findings)
+		}
+	}
+}
+
 func TestTheOperatorsEnvironmentOverridesSettings(t *testing.T) {
 	s, findings := DefaultSettings().OperatorEnvironment(map[string]string{EnvLogSize: "50M", EnvLogAge: "24h", EnvArgs: "--other --debugLogging"}, bundle.Ref{})
 	want := DefaultSettings()

@@ -144,7 +144,7 @@ func TestUnexpectedMembersAreRefused(t *testing.T) {
 		"a global extended header":        {p.part(member{header: tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"path": "x"}}}), `"x" is not a regular file`},
 		"a GNU header":                    {p.part(member{tar.Header{Typeflag: tar.TypeReg, Name: strings.Repeat("x", 200), Format: tar.FormatGNU, ModTime: time.Unix(0, 0)}, nil}), `"` + strings.Repeat("x", 100) + `" has an extended header`},
 		"a part of an unknown content":    {p.part(regular(partFolder+Part{strings.Repeat("0", 64), 1, 1}.Name(), nil)), "part " + Part{strings.Repeat("0", 64), 1, 1}.Name() + " is of no content in the list"},
-		"a part that is too many":         {p.part(regular(partFolder+Part{small.SHA256, 1, 2}.Name(), nil)), fmt.Sprintf("content %s has 1 parts, there is no part 1 of 2", small.Digest)},
+		"a part that is too many":         {p.part(regular(partFolder+Part{small.SHA256, 1, 2}.Name(), nil)), fmt.Sprintf("content %s has 1 part, there is no part 1 of 2", small.Digest)},
 		"a part that is too short":        {p.part(regular(part, []byte("x"))), fmt.Sprintf("part 1 of content %s has 1 bytes, not %d", small.Digest, small.Stored)},
 		"a part that is too long":         {p.part(regular(partFolder+big.Part(2).Name(), noise(PartSize))), fmt.Sprintf("part 2 of content %s has %d bytes, not %d", big.Digest, PartSize, big.PartSize(2))},
 		"a part in the middle, too short": {p.part(regular(partFolder+big.Part(1).Name(), noise(10))), fmt.Sprintf("part 1 of content %s has 10 bytes, not %d", big.Digest, PartSize)},

@@ -118,7 +118,7 @@ func (s *sequence) next(p Part) (Content, error) {
 	case !ok:
 		return Content{}, fmt.Errorf("%w: part %s is of no content in the list", ErrMalformed, name)
 	case p.Of != c.Parts() || p.Index < 1 || p.Index > p.Of:
-		return Content{}, fmt.Errorf("%w: content %s has %d parts, there is no part %d of %d", ErrMalformed, c.Digest, c.Parts(), p.Index, p.Of)
+		return Content{}, fmt.Errorf("%w: content %s has %s, there is no part %d of %d", ErrMalformed, c.Digest, bundle.Count(c.Parts(), "part"), p.Index, p.Of)
 	case name <= s.last:
 		return Content{}, fmt.Errorf("%w: part %d of content %s is repeated or out of order", ErrMalformed, p.Index, c.Digest)
 	default:

@@ -221,3 +221,15 @@ func FuzzSet(f *testing.F) {
 		}
 	})
 }
+
+func TestALengthIsWrittenAsPeopleCount(t *testing.T) {
+	for count, want := range map[int]string{
+		0: "[7] is beyond the end of the list, which has 0 elements",
+		1: "[7] is beyond the end of the list, which has 1 element",
+	} {
+		_, err := path{7}.put(make([]any, count), "x")
+		if err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"wmco/bundle"
 )
 
 // path is the path of a value in a JSON object: names and indexes of lists, written a.b[0].c.
@@ -119,7 +121,7 @@ func (p path) put(v, value any) (any, error) {
 			return nil, fmt.Errorf("[%d] is not inside a list", part)
 		}
 		if part > len(list) {
-			return nil, fmt.Errorf("[%d] is beyond the end of the list, which has %d elements", part, len(list))
+			return nil, fmt.Errorf("[%d] is beyond the end of the list, which has %s", part, bundle.Count(len(list), "element"))
 		}
 		if part == len(list) {
 			list = append(list, nil)
