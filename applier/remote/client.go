@@ -35,12 +35,20 @@ type Command struct {
 type Client struct {
 	transport Transport
 	program   Program
+	// leaves says that hosts without the program stay without it.
+	leaves bool
 	// text holds the targets that need stdin as text.
 	text sync.Map
 }
 
 // NewClient returns a client that uploads the program to hosts that lack it. Close closes the transport.
 func NewClient(t Transport, p Program) *Client { return &Client{transport: t, program: p} }
+
+// NewObserver returns a client that copies nothing to hosts: a question to one that lacks the program is a
+// *NotInstalledError. Close closes the transport.
+func NewObserver(t Transport, p Program) *Client {
+	return &Client{transport: t, program: p, leaves: true}
+}
 
 // Agent returns the agent of a host, without connecting to it.
 func (c *Client) Agent(t Target) *Agent { return &Agent{client: c, target: t} }

@@ -178,6 +178,31 @@ func (e *ProgramError) Unwrap() error { return e.Err }
 // Fix says what to do.
 func (e *ProgramError) Fix() string { return e.Todo }
 
+// NotInstalledError says that the host lacks the node agent, and that nothing was copied there.
+type NotInstalledError struct {
+	Target Target
+	// Path is where the program would be on the host.
+	Path string
+	// Err is why its files could not be listed, if they could not: the host's shell did not find the program.
+	Err error
+}
+
+func (e *NotInstalledError) Error() string {
+	text := fmt.Sprintf("the node agent %s is not on %s, and nothing was copied there", e.Path, e.Target)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+// Unwrap implements errors.
+func (e *NotInstalledError) Unwrap() error { return e.Err }
+
+// Fix says what to do.
+func (e *NotInstalledError) Fix() string {
+	return "let the command copy it with --install, or apply to the host first"
+}
+
 // AnswerError says that a command printed something else than an answer of the node agent.
 type AnswerError struct {
 	Target  Target

@@ -36,8 +36,8 @@ var ownStatuses = []int{NoStatus, 0, 2, 4, 5, 130}
 // powerShellStatus is what PowerShell makes of every status but 0.
 const powerShellStatus = 1
 
-// run runs the agent. If the host lacks it, run uploads it and tries again. If the agent is there and cannot read its stdin, run
-// sends text from then on.
+// run runs the agent. If the host lacks it, run uploads it and tries again, unless the client only observes. If the agent is
+// there and cannot read its stdin, run sends text from then on.
 func (a *Agent) run(ctx context.Context, q ask) error {
 	c, err := a.command(q)
 	if err != nil {
@@ -46,7 +46,7 @@ func (a *Agent) run(ctx context.Context, q ask) error {
 	if err = a.client.transport.Run(ctx, a.target, c); !unanswered(q, err) {
 		return err
 	}
-	uploaded, failed := a.upload(ctx)
+	uploaded, failed := a.provide(ctx)
 	if uploaded {
 		failed = a.check(ctx)
 	}

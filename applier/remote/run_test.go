@@ -133,6 +133,29 @@ func TestAgentIsUploadedWhereItIsMissingAndGetsTextWhereItMust(t *testing.T) {
 	}
 }
 
+func TestAnObserverUploadsNothing(t *testing.T) {
+	program := Program{Path: programPath, Digest: bundle.Of([]byte("agent")), Size: 5}
+	target := Target{User: DefaultUser, Address: "h:22"}
+	for _, tt := range []struct {
+		what string
+		host fakeHost
+		want string
+	}{
+		{"the agent is there", fakeHost{uploaded: true}, ""},
+		{"cmd does not find it", fakeHost{status: 1}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there"},
+		{"no file transfer", fakeHost{status: 9009, noFiles: true}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there: " + ErrNoSFTP.Error()},
+	} {
+		_, err := NewObserver(&tt.host, program).Agent(target).Facts(t.Context())
+		lacks := (*NotInstalledError)(nil)
+		if got := textOf(err); got != tt.want || errors.As(err, &lacks) != (tt.want != "") || tt.want != "" && Fix(err) == "" {
+			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
+		}
+		if tt.want != "" && tt.host.uploaded {
+			t.Errorf("%s: it was uploaded", tt.what)
+		}
+	}
+}
+
 func textOf(err error) string {
 	if err == nil {
 		return ""

@@ -69,6 +69,36 @@ var ErrNoSFTP = errors.New("the host's SSH server does not offer SFTP")
 // of the host's clock.
 const leftoverAge = 6 * time.Hour
 
+// provide makes sure that the host has the program, and reports whether it was uploaded for that.
+func (a *Agent) provide(ctx context.Context) (uploaded bool, err error) {
+	if a.client.leaves {
+		return false, a.look(ctx)
+	}
+	return a.upload(ctx)
+}
+
+// look returns a *NotInstalledError if the host lacks the program.
+func (a *Agent) look(ctx context.Context) error {
+	program := a.client.program
+	lacks := &NotInstalledError{Target: a.target, Path: program.Path}
+	err := a.client.transport.Transfer(ctx, a.target, func(files Files) error {
+		target := sftpPath(program.Path)
+		entries, err := files.ReadDir(path.Dir(target))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("opening folder %s: %w", path.Dir(target), err)
+		}
+		if f := find(entries, target); f == nil || f.Size() != program.Size {
+			return lacks
+		}
+		return nil
+	})
+	if errors.Is(err, ErrNoSFTP) || errors.Is(err, fs.ErrPermission) {
+		lacks.Err = err
+		return lacks
+	}
+	return err
+}
+
 // upload uploads the program, unless the host has it, and reports whether it did. An upload that fails is a *ProgramError.
 func (a *Agent) upload(ctx context.Context) (done bool, err error) {
 	err = a.client.transport.Transfer(ctx, a.target, func(files Files) error {

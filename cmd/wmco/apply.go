@@ -34,7 +34,7 @@ type applyFlags struct {
 const defaultConfirm = 2 * time.Minute
 
 func applyCommand(a app) *cobra.Command {
-	var f applyFlags
+	f := applyFlags{remoteFlags: remoteFlags{install: true}}
 	cmd := &cobra.Command{
 		Use:   "apply --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ... [--node NAME | --instance ADDRESS]",
 		Short: "Bring Windows hosts to their desired state over SSH",
@@ -57,7 +57,7 @@ are refused: stand-ins never reach a host.` +
 	f.inputFlags.add(cmd)
 	f.hostFlags.add(cmd)
 	flags := cmd.Flags()
-	flags.BoolVar(&f.options.DryRun, "dry-run", false, "print what would be done, and stop before the first write")
+	flags.BoolVar(&f.options.DryRun, "dry-run", false, "print what would be done, and stop before the first write (the node agent is copied all the same)")
 	flags.StringVar(&f.impact, "max-impact", "", "refuse a plan with a higher impact: none, restart, drain or reboot")
 	flags.BoolVar(&f.options.Reboot, "reboot", false, "reboot hosts where a change needs it")
 	flags.DurationVar(&f.options.ConfirmWithin, "confirm-within", defaultConfirm, "roll back unless a new connection reaches the host within this time; 0 needs no confirmation")

@@ -158,7 +158,7 @@ func TestApplyVerifyAndDiffOverSSH(t *testing.T) {
 		do      func()
 		status  int
 	}{
-		{"before anything", "diff", nil, nil, cli.ExitDiffers},
+		{"before anything", "diff", []string{"--install"}, nil, cli.ExitDiffers},
 		{"a dry run", "apply", []string{"--dry-run"}, nil, cli.ExitDone},
 		{"it changed nothing", "verify", nil, nil, cli.ExitDiffers},
 		{"for real", "apply", nil, nil, cli.ExitDone},

@@ -31,23 +31,33 @@ func diffCommand(a app) *cobra.Command {
 		Long: `Compare the desired state of nodes by --from with an earlier one: by other objects (--against, as --from), by a folder that
 render --out wrote (also --against), or by a golden folder (--golden); or with the state of hosts (--host, over SSH). Every
 change is printed with its impact and the objects that caused it; a removal with those that caused the entry. Secrets are
-masked. All nodes are compared unless one is chosen. The node agent is copied to a host that does not have it; nothing
-else is changed there.` +
-			cli.ExitHelp("0  nothing differs", "1  something differs", "2  usage, or inputs with findings of severity error", "3  the cluster or a host cannot be reached", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted"),
+masked. All nodes are compared unless one is chosen. Nothing is changed on hosts. One without the node agent is reported,
+unless --install copies it there.` +
+			cli.ExitHelp("0  nothing differs", "1  something differs", "2  usage, or inputs with findings of severity error", "3  the cluster or a host cannot be reached, or a host has no node agent", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted"),
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster
   wmco diff --from must-gather-today --against must-gather-yesterday -o markdown
   wmco diff --from manifests --golden windows-nodes
   wmco diff --from cluster --host 10.0.0.5 --node-program wmco-node.exe`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	f.inputFlags.add(cmd)
 	f.hostFlags.add(cmd)
+	f.addInstall(cmd)
 	cmd.Flags().StringArrayVar(&f.against, "against", nil, "what to compare with: objects as for --from, or a folder that render --out wrote; repeatable")
 	cmd.Flags().StringVar(&f.golden, "golden", "", "compare with the want/ of a golden folder")
-	cmd.MarkFlagsMutuallyExclusive("against", "golden", "host")
-	cmd.MarkFlagsOneRequired("against", "golden", "host")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON, cli.Markdown)
+	sides := []string{"against", "golden", "host"}
+	program := needsProgram
+	program.With = "host"
+	cli.Expect(cmd, cli.Usage{
+		Needs: []cli.Need{
+			needsObjects,
+			{Flags: sides, Text: "say what to compare with: --against PATH, --golden DIR or --host [USER@]ADDR[:PORT]"},
+			program,
+			{Flags: []string{"host"}, With: "install", Text: "name the hosts of --install with --host [USER@]ADDR[:PORT]"},
+		},
+		Alone: [][]string{sides, oneChoice},
+	})
 	return cmd
 }
 

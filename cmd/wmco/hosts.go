@@ -8,6 +8,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/spf13/cobra"
+
 	"wmco/applier/remote"
 	"wmco/applier/remote/ssh"
 	"wmco/bundle"
@@ -21,6 +23,13 @@ import (
 type remoteFlags struct {
 	inputFlags
 	hostFlags
+	// install copies the node agent to hosts that lack it.
+	install bool
+}
+
+// addInstall adds --install, for commands that only compare.
+func (f *remoteFlags) addInstall(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.install, "install", false, "copy the node agent to hosts that lack it; without it, they are reported and nothing is written there")
 }
 
 // host is one host with what it should be.
@@ -76,9 +85,13 @@ func (f *remoteFlags) open(ctx context.Context, a app) (*hosts, error) {
 	if err := o.assign(ctx, a, f.inputFlags, targets); err != nil {
 		return nil, err
 	}
-	o.client = remote.NewClient(ssh.NewTransport(dialer), program)
+	client := remote.NewObserver
+	if f.install {
+		client = remote.NewClient
+	}
+	o.client = client(ssh.NewTransport(dialer), program)
 	dialer.Limits.Kept = 0
-	o.confirms = remote.NewClient(ssh.NewTransport(dialer), program)
+	o.confirms = client(ssh.NewTransport(dialer), program)
 	return o, nil
 }
 

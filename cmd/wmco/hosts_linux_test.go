@@ -209,6 +209,29 @@ func TestFindingsAreAboutNamedHostsOnly(t *testing.T) {
 	}
 }
 
+func TestComparingWritesNothingToAHostWithoutTheNodeAgent(t *testing.T) {
+	o := newOverSSH(t, 1)
+	agents := filepath.Dir(o.servers[0].Path(`C:\k\agent\x`))
+	for _, command := range []string{"verify", "diff"} {
+		must(t, os.RemoveAll(agents))
+		got := o.wmco(t, command, o.hosts()...)
+		want := " is not on " + o.addresses()[0] + ", and nothing was copied there"
+		if got.status != cli.ExitUnreachable || !strings.Contains(got.stderr, want) || !strings.Contains(got.stderr, "fix: let the command copy it with --install") {
+			t.Errorf("%s: status %d, want %q\n%s%s", command, got.status, want, got.stdout, got.stderr)
+		}
+		if exists(agents) {
+			t.Errorf("%s: the folder of the node agent was made", command)
+		}
+		got = o.wmco(t, command, append([]string{"--install"}, o.hosts()...)...)
+		if got.status != cli.ExitDiffers || !exists(agents) {
+			t.Errorf("%s --install: status %d\n%s%s", command, got.status, got.stdout, got.stderr)
+		}
+		if got = o.wmco(t, command, o.hosts()...); got.status != cli.ExitDiffers {
+			t.Errorf("%s afterwards: status %d\n%s%s", command, got.status, got.stdout, got.stderr)
+		}
+	}
+}
+
 func TestRefusedInputsChangeNoHost(t *testing.T) {
 	o := newOverSSH(t, 1)
 	starts := len(o.servers[0].Starts())

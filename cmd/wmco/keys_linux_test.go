@@ -108,7 +108,7 @@ func TestAKeyWithAPassphraseNeedsATerminal(t *testing.T) {
 	file, signer := o.newKeyFile(t, "locked", passphrase)
 	o.servers[0].Key = signer
 	o.servers[0].Authorize()
-	line := append([]string{"verify", "--identity", file}, o.hosts()...)
+	line := append([]string{"verify", "--install", "--identity", file}, o.hosts()...)
 
 	got := o.run(t, strings.NewReader(passphrase+"\n"), line)
 	want := "wmco: reading --identity \"" + file + "\": it has a passphrase and there is no terminal to ask for it: add it to ssh-agent and omit --identity\n"

@@ -21,18 +21,19 @@ func verifyCommand(a app) *cobra.Command {
 		Use:   "verify --from PATH|-|cluster[:CONTEXT] --host [USER@]ADDR[:PORT] ... [--node NAME | --instance ADDRESS]",
 		Short: "Check over SSH that Windows hosts have their desired state",
 		Long: `Render the bundles of the named hosts and compare: every file on them is read, every service is asked whether it is
-healthy. Nothing on them is changed, except that the node agent is copied to a host that does not have it.` +
-			cli.ExitHelp("0  every host has its desired state and is healthy", "1  a host differs, or a service is unhealthy", "2  usage, or inputs with findings of severity error", "3  the cluster or a host cannot be reached, or refuses the login", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted") +
+healthy. Nothing on them is changed. A host without the node agent is reported, unless --install copies it there.` +
+			cli.ExitHelp("0  every host has its desired state and is healthy", "1  a host differs, or a service is unhealthy", "2  usage, or inputs with findings of severity error", "3  the cluster or a host cannot be reached, refuses the login, or has no node agent", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted") +
 			"\nOver several hosts the most severe status wins: 2, 4, 3, 1, 0.",
 		Example: `  wmco verify --from cluster --payload bin/payload --host 10.0.0.5 --host 10.0.0.6`,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return f.compare(cmd.Context(), a, format, (*remote.Agent).Verify)
 		},
 	}
 	f.inputFlags.add(cmd)
 	f.hostFlags.add(cmd)
+	f.addInstall(cmd)
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
+	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects, needsHosts, needsProgram}, Alone: [][]string{oneChoice}})
 	return cmd
 }
 
