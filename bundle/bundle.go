@@ -17,7 +17,7 @@ type Stage string
 const (
 	// StageJoin is before the node exists: what it takes to join.
 	StageJoin Stage = "join"
-	// StageJoined is once the node exists and its facts are known: everything.
+	// StageJoined is once the node exists: everything. What needs the facts of its host waits for them.
 	StageJoined Stage = "joined"
 )
 

@@ -19,7 +19,7 @@ type Row struct {
 	// Name is the entry's name. A row that stands for several entries has a <placeholder> in it.
 	Name  string
 	Layer bundle.LayerKind
-	// JoinedOnly rows wait until the node exists and its facts are known.
+	// JoinedOnly rows wait until the node exists. Those of its network also wait for its facts.
 	JoinedOnly bool
 	// Platforms is empty for a row of every platform.
 	Platforms []bundle.Platform

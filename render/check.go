@@ -262,8 +262,7 @@ func (n Node) ref() bundle.Ref {
 
 func (c Cluster) checkFacts(n Node, r *report) {
 	if n.Facts.IsZero() {
-		r.add(bundle.SeverityInfo, reason.FactsUnknown, "", "the facts of the host are not known: this is its join-stage bundle, rendered from objects alone",
-			"run `wmco-node facts` on the host and give the output as --facts")
+		c.factsUnknown(n, r)
 		return
 	}
 	checkFactTexts(n.Facts, r)
@@ -280,6 +279,29 @@ func (c Cluster) checkFacts(n Node, r *report) {
 		r.add(bundle.SeverityInfo, reason.NetworkPending, "", "the overlay network does not exist yet: cni.conf and kube-proxy are added when hybrid-overlay-node has created it",
 			"nothing with the operator, which resumes by itself; with wmco apply, apply again when the network exists. If it does not appear, check hybrid-overlay-node's log and the node's k8s.ovn.org/hybrid-overlay-node-subnet annotation")
 	}
+}
+
+// factsUnknown says what waits for the facts of a host.
+func (c Cluster) factsUnknown(n Node, r *report) {
+	message := "the facts of the host are not known: this is its join-stage bundle, rendered from objects alone"
+	if n.Incomplete() {
+		message = "the facts of the host are not known: this is what objects alone say of it, and it cannot be applied. " + strings.Join(c.waiting(n), "; ")
+	}
+	r.add(bundle.SeverityInfo, reason.FactsUnknown, "", message, "run `wmco-node facts` on the host and give the output as --facts")
+}
+
+// waiting lists what of a node's bundle is left out or may change until the facts of its host are known.
+func (c Cluster) waiting(n Node) []string {
+	list := []string{"cni.conf, kube-proxy.conf and the service kube-proxy are left out"}
+	if !n.givenIP(c.Platform) {
+		list = append(list, "the kubelet's --node-ip is an address of the Node, not that of the host's default route")
+	}
+	known := n
+	known.Facts = bundle.Facts{HostName: n.Name, DNSSuffix: "example.com", MetadataName: n.Name}
+	if known.hostNameOverride(c.Platform) != n.hostNameOverride(c.Platform) {
+		list = append(list, "the kubelet's --hostname-override is left out")
+	}
+	return list
 }
 
 // checkFactTexts checks the form of the facts that the host reports, because they become flags and parts of files.

@@ -143,13 +143,17 @@ func (n Node) ID() string {
 	return n.Address
 }
 
-// Stage returns the joined stage once the node exists and its facts are known.
+// Stage returns the joined stage once the node exists.
 func (n Node) Stage() bundle.Stage {
-	if n.Name != "" && !n.Facts.IsZero() {
+	if n.Name != "" {
 		return bundle.StageJoined
 	}
 	return bundle.StageJoin
 }
+
+// Incomplete reports whether the bundle of the node lacks what its host's facts decide. It shows what objects alone decide;
+// applied, it would remove the rest from the host.
+func (n Node) Incomplete() bool { return n.Stage() == bundle.StageJoined && n.Facts.IsZero() }
 
 // Origin names the role of an input object. A catalog row lists the origins that cause it.
 type Origin string

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 func TestKubeletOverridesReplaceWholeFields(t *testing.T) {
@@ -175,6 +176,43 @@ func TestHostNameOverrideOfEachPlatform(t *testing.T) {
 	for _, test := range tests {
 		if got := test.node.hostNameOverride(test.platform); got != test.want {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func TestANodeWithoutFactsShowsWhatObjectsDecide(t *testing.T) {
+	instance := Node{Name: "win-a", Backing: BackingInstance, Address: "10.0.0.5", Subnet: "10.132.0.0/24"}
+	machine := Node{Name: "win-a", Backing: BackingMachine, Address: "10.0.0.5", MachineName: "win-a"}
+	named := machine
+	named.HostNames = []string{"win-a"}
+	network, ip, name := "cni.conf, kube-proxy.conf and the service kube-proxy are left out", "the kubelet's --node-ip is an address of the Node, not that of the host's default route", "the kubelet's --hostname-override is left out"
+	for _, tt := range []struct {
+		what     string
+		node     Node
+		platform bundle.Platform
+		waits    []string
+	}{
+		{"an instance", instance, bundle.PlatformNone, []string{network}},
+		{"an instance on vSphere", instance, bundle.PlatformVSphere, []string{network, name}},
+		{"a Machine on Nutanix", machine, bundle.PlatformNutanix, []string{network}},
+		{"a Machine on Azure", machine, bundle.PlatformAzure, []string{network, ip}},
+		{"a Machine on AWS", machine, bundle.PlatformAWS, []string{network, ip, name}},
+		{"a Machine on GCP that has a name", named, bundle.PlatformGCP, []string{network, ip}},
+	} {
+		b, findings, err := Render(Inputs{Cluster: testCluster(tt.platform), Node: tt.node}, Options{})
+		if err != nil || findings.Refused() {
+			t.Fatalf("%s: %v %+v", tt.what, err, findings)
+		}
+		i := slices.IndexFunc(findings, func(f bundle.Finding) bool { return f.Reason == reason.FactsUnknown })
+		if i < 0 || !strings.HasSuffix(findings[i].Message, "it cannot be applied. "+strings.Join(tt.waits, "; ")) {
+			t.Errorf("%s: %+v", tt.what, findings)
+		}
+		services := map[string]bool{}
+		for _, s := range b.Services() {
+			services[s.Name] = true
+		}
+		if b.Node.Stage != bundle.StageJoined || !services[svcHybridOverlay] || !services[svcExporter] || services[svcKubeProxy] {
+			t.Errorf("%s: stage %s, services %v", tt.what, b.Node.Stage, services)
 		}
 	}
 }

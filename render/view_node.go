@@ -13,8 +13,7 @@ import (
 // nodeIP returns the address that the kubelet announces: that of the default IPv4 route, or the host's address if the user
 // or Nutanix gave it. Empty leaves the choice to the kubelet.
 func (n Node) nodeIP(p bundle.Platform) string {
-	given := p == bundle.PlatformNutanix || n.Backing == BackingInstance
-	if given && isIPv4(n.Address) {
+	if n.givenIP(p) {
 		return n.Address
 	}
 	if ip := n.Facts.DefaultRoute.Address; ip != "" {
@@ -26,6 +25,11 @@ func (n Node) nodeIP(p bundle.Platform) string {
 		}
 	}
 	return ""
+}
+
+// givenIP reports whether the user or Nutanix gave the address that the kubelet announces.
+func (n Node) givenIP(p bundle.Platform) bool {
+	return (p == bundle.PlatformNutanix || n.Backing == BackingInstance) && isIPv4(n.Address)
 }
 
 func isIPv4(s string) bool {

@@ -61,7 +61,7 @@ func layoutDocs() string {
 Generated from the catalog (` + "`render/catalog.go`, `make generate`" + `). Nothing is installed on a node that has no row here.
 
 * **Layer**: ` + "`cluster`" + ` entries are the same for every node of a platform and stage, ` + "`node`" + ` entries are a node's own.
-* **Stage**: ` + "`join`" + ` entries are installed at first contact, ` + "`joined`" + ` entries when the node exists and its facts are known.
+* **Stage**: ` + "`join`" + ` entries are installed at first contact, ` + "`joined`" + ` entries when the node exists; cni.conf and kube-proxy also wait for the facts of its host.
 * **Impact**: the cost of a change of the entry: ` + "`none` < `restart` (of the services that read it) < `drain` < `reboot`" + `.
 * **From**: the input objects that cause it.
 `)

@@ -183,6 +183,9 @@ func (o *hosts) render(h *host) error {
 		return fmt.Errorf("the facts of the host are refused, it is not changed: %s", counts(h.findings))
 	}
 	r, err := h.rendered.Request(o.contents)
+	if errors.Is(err, desired.ErrFactsUnknown) {
+		err = fmt.Errorf("%w; without --facts, the host is asked for them", err)
+	}
 	h.request = remote.Request{Manifest: r.Manifest, Source: r.Source}
 	return err
 }

@@ -186,6 +186,27 @@ func TestABundleIsNotAppliedToAnotherHost(t *testing.T) {
 	}
 }
 
+// Without facts, the bundle of a node lacks its network.
+func TestABundleWithoutFactsIsNotAppliedToANode(t *testing.T) {
+	o := newOverSSH(t, 1)
+	host, _, _ := net.SplitHostPort(o.servers[0].Address)
+	node := o.write(t, "node.yaml", "apiVersion: v1\nkind: Node\nmetadata:\n  name: win-0\n  labels: {kubernetes.io/os: windows, node.openshift.io/os_id: Windows}\n"+
+		"status:\n  addresses:\n  - {type: InternalIP, address: "+host+"}\n")
+	facts := o.write(t, "other.json", `{"schema":1,"hostName":"other","addresses":["10.9.9.9"],"osBuild":"10.0.20348"}`)
+	for _, command := range []string{"apply", "verify", "diff"} {
+		got := o.wmco(t, command, append([]string{"--from", node, "--facts", facts}, o.hosts()...)...)
+		if got.status != cli.ExitUsage || !strings.Contains(got.stderr, "would remove from its host what the facts decide: give them with --facts; without --facts, the host is asked") {
+			t.Errorf("%s: status %d\n%s%s", command, got.status, got.stdout, got.stderr)
+		}
+	}
+	if exists(o.servers[0].Path(`C:\k\kubelet.conf`)) {
+		t.Error("it was written to")
+	}
+	if got := o.wmco(t, "apply", append([]string{"--from", node}, o.hosts()...)...); got.status != cli.ExitDone {
+		t.Errorf("asked for its facts: status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+}
+
 func TestFindingsAreAboutNamedHostsOnly(t *testing.T) {
 	o := newOverSSH(t, 2)
 	o.authorize()

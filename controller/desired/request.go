@@ -1,6 +1,9 @@
 package desired
 
 import (
+	"errors"
+	"fmt"
+
 	"wmco/bundle/archive"
 	"wmco/payload/store"
 )
@@ -17,8 +20,15 @@ func Contents(payload string) (*archive.Contents, error) {
 	return archive.NewContents(s.Source()), nil
 }
 
-// Request returns what a host that has none of the contents yet is sent.
+// ErrFactsUnknown says that the bundle of a node lacks what the facts of its host decide.
+var ErrFactsUnknown = errors.New("the bundle of a node without facts is a preview, which would remove from its host what the facts decide")
+
+// Request returns what a host that has none of the contents yet is sent. The bundle of a node without facts is an
+// ErrFactsUnknown.
 func (r Rendered) Request(contents *archive.Contents) (archive.Request, error) {
+	if r.Node.Incomplete() {
+		return archive.Request{}, fmt.Errorf("%s: %w: give them with --facts", r.Node.ID(), ErrFactsUnknown)
+	}
 	m, err := r.Bundle.Manifest()
 	if err != nil {
 		return archive.Request{}, err

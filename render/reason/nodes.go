@@ -17,7 +17,7 @@ const (
 
 func nodes() []Entry {
 	return []Entry{
-		{FactsUnknown, isInfo, "The facts of the host are not known, so its join-stage bundle is rendered.", "To see the bundle of the joined node, run `wmco-node facts` on the host and give the output as `--facts`."},
+		{FactsUnknown, isInfo, "The facts of the host are not known. A host without a Node has its join-stage bundle. That of a Node shows what objects alone say of it; the message lists what waits for the facts. It is never applied.", "To see the whole bundle, run `wmco-node facts` on the host and give the output as `--facts`."},
 		{FactsInvalid, isError, "A fact that the host reports is not valid, such as a host name that is not a DNS name.", "Print the facts again with `wmco-node facts`."},
 		{FactsMismatch, isError, "The facts are of another host: none of its addresses is the node's.", "Give the facts of this host."},
 		{FactsUnmatched, errorOrWarning, "Facts belong to no node of the inputs, or the host that `--host` reaches is not the node that is asked for. They are not used. It is an error for a node that exists.", "Give the facts of a node in the inputs; check that `--host` and `--node` or `--instance` are the same host."},
