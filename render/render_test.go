@@ -185,7 +185,7 @@ func TestANodeWithoutFactsShowsWhatObjectsDecide(t *testing.T) {
 	machine := Node{Name: "win-a", Backing: BackingMachine, Address: "10.0.0.5", MachineName: "win-a"}
 	named := machine
 	named.HostNames = []string{"win-a"}
-	network, ip, name := "cni.conf, kube-proxy.conf and the service kube-proxy are left out", "the kubelet's --node-ip is an address of the Node, not that of the host's default route", "the kubelet's --hostname-override is left out"
+	network, ip := "cni.conf, kube-proxy.conf and the service kube-proxy are left out", "the kubelet's --node-ip is an address of the Node, not that of the host's default route"
 	for _, tt := range []struct {
 		what     string
 		node     Node
@@ -193,10 +193,10 @@ func TestANodeWithoutFactsShowsWhatObjectsDecide(t *testing.T) {
 		waits    []string
 	}{
 		{"an instance", instance, bundle.PlatformNone, []string{network}},
-		{"an instance on vSphere", instance, bundle.PlatformVSphere, []string{network, name}},
+		{"an instance on vSphere", instance, bundle.PlatformVSphere, []string{network}},
 		{"a Machine on Nutanix", machine, bundle.PlatformNutanix, []string{network}},
 		{"a Machine on Azure", machine, bundle.PlatformAzure, []string{network, ip}},
-		{"a Machine on AWS", machine, bundle.PlatformAWS, []string{network, ip, name}},
+		{"a Machine on AWS", machine, bundle.PlatformAWS, []string{network, ip}},
 		{"a Machine on GCP that has a name", named, bundle.PlatformGCP, []string{network, ip}},
 	} {
 		b, findings, err := Render(Inputs{Cluster: testCluster(tt.platform), Node: tt.node}, Options{})

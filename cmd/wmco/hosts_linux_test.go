@@ -291,7 +291,7 @@ func TestInputsForPreviewsChangeNoHost(t *testing.T) {
 				t.Errorf("%s: %d commands ran on the host", tt.name, now-starts)
 			}
 		}
-		if got := o.wmco(t, "diff", slices.Concat([]string{"--from", from}, o.hosts())...); got.status != cli.ExitDiffers {
+		if got := o.wmco(t, "diff", slices.Concat([]string{"--from", from, "--install"}, o.hosts())...); got.status != cli.ExitDiffers {
 			t.Errorf("%s: diff has status %d\n%s", tt.name, got.status, got.stderr)
 		}
 	}
