@@ -62,6 +62,8 @@ type host struct {
 	tagged, digested map[scope]bool
 	// mirrors are the mirrors that an endpoint stands for, in their order.
 	mirrors map[scope][]scope
+	// mirrored are the sources that have an endpoint.
+	mirrored []servedSource
 	// never and allow are the sources on this host by policy. blocked reports whether Image/cluster blocks the whole host.
 	never, allow []scope
 	blocked      bool
@@ -107,7 +109,7 @@ func (b *builder) parseScopes() {
 	}
 	b.insecure = parse("insecureRegistries", reason.InsecureNotRepresentable, b.in.Scopes.Insecure)
 	b.blocked = parse("blockedRegistries", reason.BlockNotRepresentable, b.in.Scopes.Blocked)
-	b.allowed = parse("allowedRegistries", reason.AllowNotRepresentable, b.in.Scopes.Allowed)
+	b.allowed = parse("allowedRegistries", reason.AllowNotRepresentable, repositoriesOf(b.in.Scopes.Allowed))
 }
 
 func covered(list []scope, s scope) bool {
@@ -181,6 +183,9 @@ func (b *builder) addChain(c Chain, kind pullKind) {
 		b.reportNeverInside(mirror, refs[0], c.Source)
 	}
 	h.addEndpoints(endpoints, kind)
+	if len(endpoints) > 0 {
+		h.mirrored = append(h.mirrored, servedSource{source, refs[0]})
+	}
 	if b.sources[c.Source] {
 		h.never = appendNew(h.never, source)
 	} else {
@@ -337,7 +342,8 @@ func (b *builder) endpoints(h *host) []Endpoint {
 		}
 		lists = append(lists, list)
 	}
-	order := mergeLists(lists, h.name)
+	// A mirror for tags serves digests as well. OpenShift never asks it for a digest, so the mirrors for digests come first.
+	order := mergeDigestsFirst(lists, h.name, func(name string) bool { return h.digested[byName[name]] })
 	for _, list := range lists {
 		b.reportOrder(h, list, order)
 	}

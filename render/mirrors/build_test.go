@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/render/reason"
 )
 
 // idms and itms parse sets written as "source mirror mirror", with "!" before the source for NeverContactSource and "+" for
@@ -109,6 +110,9 @@ func TestHostsFilesAndFindings(t *testing.T) {
 		{name: "a host that begins with http", sets: idms("q.io httpbin.org"), want: []string{"q.io: httpbin.org"}},
 		{name: "contradicting orders of mirrors", sets: idms("q.io/a m.io/a n.io/a", "q.io/b n.io/b m.io/b"), want: []string{"q.io: m.io n.io"}, findings: []string{"warning MirrorOrderNotKept", widened}},
 		{name: "the source first for tags, last for digests", sets: slices.Concat(idms("a.io m.io"), itms("a.io a.io m.io")), want: []string{"a.io: a.io+t m.io+t"}, findings: []string{"warning MirrorOrderNotKept", "info TagMirrorServesDigests"}},
+		{name: "mirrors for digests before those for tags, where one of each may be first", sets: slices.Concat(idms("q.io z.io a.io"), itms("q.io q2.io a.io")), want: []string{"q.io: z.io q2.io+t a.io+t"}, findings: []string{"info TagMirrorServesDigests"}},
+		{name: "mirrors for digests before those for tags, where no mirror is shared", sets: slices.Concat(idms("q.io z.io y.io"), itms("q.io b.io a.io")), want: []string{"q.io: z.io y.io b.io+t a.io+t"}, findings: []string{"info TagMirrorServesDigests"}},
+		{name: "a mirror for tags before one for digests, where the order of the tags says so", sets: slices.Concat(idms("q.io y.io"), itms("q.io b.io y.io")), want: []string{"q.io: b.io+t y.io+t"}, findings: []string{"info TagMirrorServesDigests"}},
 		{name: "a blocked registry", scopes: Scopes{Blocked: []string{"q.io"}}, want: []string{"q.io: server=q.io(push)"}},
 		{name: "a blocked registry with mirrors", sets: idms("q.io m.io"), scopes: Scopes{Blocked: []string{"q.io"}}, want: []string{"q.io: server=m.io m.io"}},
 		{name: "a blocked part, a blocked wildcard", scopes: Scopes{Blocked: []string{"q.io/a", "*.q.io"}}, findings: []string{"warning BlockNotRepresentable"}},
@@ -118,6 +122,7 @@ func TestHostsFilesAndFindings(t *testing.T) {
 		{name: "an insecure registry", scopes: Scopes{Insecure: []string{"q.io:5000"}}, want: []string{"q.io_5000_: server=http://q.io:5000+t~"}},
 		{name: "an insecure registry with mirrors", sets: idms("q.io m.io"), scopes: Scopes{Insecure: []string{"q.io"}}, want: []string{"q.io: server=http://q.io+t~ m.io"}},
 		{name: "allowed registries", sets: idms("q.io m.io", "r.io m.io"), scopes: Scopes{Allowed: []string{"q.io", "s.io/part"}}, want: []string{"_default: server=blocked.invalid(push)", "q.io: m.io", "r.io: server=r.io(push)", "s.io:"}, findings: []string{"warning AllowWidened"}},
+		{name: "allowed images, with a tag and with a digest", scopes: Scopes{Allowed: []string{"q.io/team/app:v1", "r.io:5000/app@sha256:" + strings.Repeat("0", 64), "s.io:tag"}}, want: []string{"_default: server=blocked.invalid(push)", "q.io:", "r.io_5000_:"}, findings: []string{"warning AllowWidened", "warning AllowNotRepresentable"}},
 		{name: "an allowed wildcard", sets: idms("a.q.io m.io"), scopes: Scopes{Allowed: []string{"*.q.io"}}, want: []string{"_default: server=blocked.invalid(push)", "a.q.io: server=a.q.io(push)"}, findings: []string{"warning AllowNotRepresentable"}},
 		{name: "an allowed wildcard, partialNever Open", sets: idms("a.q.io m.io"), scopes: Scopes{Allowed: []string{"*.q.io"}}, open: true, want: []string{"a.q.io: m.io"}, findings: []string{"warning AllowNotRepresentable"}},
 	}
@@ -135,6 +140,56 @@ func TestHostsFilesAndFindings(t *testing.T) {
 				t.Errorf("findings (-want +got):\n%s\n%+v", diff, r.Findings)
 			}
 		})
+	}
+}
+
+// TestFindingsAdviseWhatHelps compares the messages and fixes that depend on how sources lie inside each other.
+func TestFindingsAdviseWhatHelps(t *testing.T) {
+	const closed = "no part of q.io is contacted, although "
+	for name, c := range map[string]struct {
+		sets   []Set
+		reason string
+		want   []string
+	}{
+		"never for a part": {idms("!q.io/a m.io/a"), reason.NeverWidened, []string{
+			closed + "NeverContactSource is set for q.io/a only: containerd configures whole registries",
+			"mirror everything that Windows nodes pull from q.io, or set mirrors.partialNever: Open in windows-machine-config",
+		}},
+		"never for a part of a source with mirrors of its own": {idms("q.io m.io", "!q.io/a/b n.io/a/b"), reason.NeverWidened, []string{
+			closed + "NeverContactSource is set for q.io/a/b only: containerd configures whole registries",
+			"if the mirrors of q.io hold everything, set NeverContactSource for q.io too; otherwise allow contacting q.io/a/b, or set mirrors.partialNever: Open in windows-machine-config",
+		}},
+		"never for all, a part allowed": {idms("!q.io m.io", "q.io/b n.io/b"), reason.NeverWidened, []string{
+			closed + "q.io/b may be: NeverContactSource is set for all of q.io, and containerd configures whole registries",
+			"mirror everything that Windows nodes pull from q.io/b, or allow contacting all of q.io",
+		}},
+		"widened, without the sources whose mirrors are left out": {idms("q.io/a m.io/a", "q.io/b m.io/c", "q.io/d m.io/d"), reason.MirrorScopeWidened, []string{
+			"the mirrors for q.io/a, q.io/d are used for every image of q.io: containerd configures whole registries",
+			"pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can serve another image",
+		}},
+	} {
+		var got []string
+		for _, f := range Build(Inputs{Sets: c.sets}, Closed).Findings {
+			if f.Reason == c.reason {
+				got = append(got, f.Message, f.Fix)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// TestAdviceOnNeverIsTrue follows the fix of each NeverWidened and checks that the finding is gone.
+func TestAdviceOnNeverIsTrue(t *testing.T) {
+	for name, sets := range map[string][]Set{
+		"never for the source around it too": idms("!q.io m.io", "!q.io/a/b n.io/a/b"),
+		"the part may be contacted":          idms("q.io m.io", "q.io/a/b n.io/a/b"),
+		"all may be contacted":               idms("q.io m.io", "q.io/b n.io/b"),
+	} {
+		if got := reasons(Build(Inputs{Sets: sets}, Closed).Findings); slices.Contains(got, "warning NeverWidened") {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }
 

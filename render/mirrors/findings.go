@@ -31,12 +31,29 @@ func (b *builder) reportOrder(h *host, list, order []string) {
 	}
 }
 
+// servedSource is a source with mirrors, and the first object that names it.
+type servedSource struct {
+	source scope
+	ref    bundle.Ref
+}
+
 // reportWidened reports where containerd asks a mirror for more than its set says.
 func (b *builder) reportWidened(h *host) {
-	parts := partsOf(slices.Concat(h.never, h.allow))
+	var parts []string
+	var ref bundle.Ref
+	for _, m := range h.mirrored {
+		if m.source.path == "" {
+			continue
+		}
+		parts = appendNew(parts, m.source.String())
+		if ref.IsZero() || m.ref.String() < ref.String() {
+			ref = m.ref
+		}
+	}
+	slices.Sort(parts)
 	if len(parts) > 0 {
 		b.warn(reason.MirrorScopeWidened, bundle.Finding{
-			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("the mirrors for %s are used for every image of %s: containerd configures whole registries", strings.Join(parts, ", "), h.name),
+			Object: ref, Field: h.name, Message: fmt.Sprintf("the mirrors for %s are used for every image of %s: containerd configures whole registries", strings.Join(parts, ", "), h.name),
 			Fix: "pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can serve another image",
 		})
 	}
@@ -73,12 +90,35 @@ func (b *builder) reportNever(h *host) {
 			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("NeverContactSource has no effect for %s: containerd configures whole registries, and mirrors.partialNever is Open", strings.Join(parts, ", ")),
 			Fix: "set the policy for all of " + h.name + ", or mirrors.partialNever: Closed",
 		})
-	case !whole || len(h.allow) > 0:
+	case whole && len(h.allow) > 0:
+		allowed := strings.Join(partsOf(h.allow), ", ")
+		if allowed == "" {
+			allowed = h.name + " in another spelling"
+		}
 		b.warn(reason.NeverWidened, bundle.Finding{
-			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("no part of %s is contacted, although NeverContactSource is set for a part of it only: containerd configures whole registries", h.name),
-			Fix: "mirror everything that Windows nodes pull from " + h.name + ", or set mirrors.partialNever: Open in windows-machine-config",
+			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("no part of %s is contacted, although %s may be: NeverContactSource is set for all of %s, and containerd configures whole registries", h.name, allowed, h.name),
+			Fix: "mirror everything that Windows nodes pull from " + allowed + ", or allow contacting all of " + h.name,
+		})
+	case !whole:
+		b.warn(reason.NeverWidened, bundle.Finding{
+			Object: h.causes[0], Field: h.name, Message: fmt.Sprintf("no part of %s is contacted, although NeverContactSource is set for %s only: containerd configures whole registries", h.name, strings.Join(parts, ", ")),
+			Fix: b.fixNeverWidened(h),
 		})
 	}
+}
+
+// fixNeverWidened says what helps if NeverContactSource is set for a part of a registry. If a source around the part may be
+// contacted, its mirrors already stand for the rest.
+func (b *builder) fixNeverWidened(h *host) string {
+	open := "or set mirrors.partialNever: Open in windows-machine-config"
+	for _, never := range h.never {
+		for _, outer := range h.allow {
+			if outer.covers(never) {
+				return fmt.Sprintf("if the mirrors of %s hold everything, set NeverContactSource for %s too; otherwise allow contacting %s, %s", outer, outer, never, open)
+			}
+		}
+	}
+	return "mirror everything that Windows nodes pull from " + h.name + ", " + open
 }
 
 // parent returns the scope one path element above s.

@@ -37,7 +37,16 @@ func Merge(sets []Set) []Chain {
 // source comes after every list that does not name it. If it comes last of all, it is left out, because it is tried last
 // anyway.
 func mergeLists(lists [][]string, source string) []string {
-	var g graph
+	return graph{}.merge(lists, source)
+}
+
+// mergeDigestsFirst is mergeLists where the mirrors for which isDigest holds come before the others, as far as every list's
+// order allows.
+func mergeDigestsFirst(lists [][]string, source string, isDigest func(string) bool) []string {
+	return graph{waits: func(name string) bool { return !isDigest(name) }}.merge(lists, source)
+}
+
+func (g graph) merge(lists [][]string, source string) []string {
 	for _, list := range lists {
 		for i := 1; i < len(list); i++ {
 			g.edge(list[i-1], list[i])
@@ -58,6 +67,8 @@ type graph struct {
 	// after are the names that come after a name; before is the number of names that come before it.
 	after  map[string]map[string]bool
 	before map[string]int
+	// waits reports whether a name follows only when no name that does not wait is free. If it is nil, no name waits.
+	waits func(string) bool
 }
 
 func (g *graph) edge(from, to string) {
@@ -82,31 +93,38 @@ func (g *graph) node(name string) {
 }
 
 // sorted returns the names so that every edge points forward, unless there are cycles. Names that become free together
-// follow in alphabetical order. A cycle is broken at its first name in alphabetical order. This is exactly OpenShift's
-// order; a differential test compares the two.
+// follow in alphabetical order. A cycle is broken at its first name in alphabetical order. If no name waits, this is exactly
+// OpenShift's order; a differential test compares the two.
 func (g *graph) sorted() []string {
 	names := make([]string, 0, len(g.after))
 	for name := range g.after {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	var free, out []string
-	for _, name := range names {
-		if g.before[name] == 0 {
-			free = append(free, name)
+	var free, waiting, out []string
+	add := func(list []string) {
+		for _, name := range list {
+			if g.waits != nil && g.waits(name) {
+				waiting = append(waiting, name)
+			} else {
+				free = append(free, name)
+			}
 		}
 	}
+	add(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return g.before[name] > 0 }))
 	used := map[string]bool{}
-	for rest := names; len(free) > 0 || len(rest) > 0; {
+	for rest := names; len(free) > 0 || len(waiting) > 0 || len(rest) > 0; {
 		var name string
 		if len(free) > 0 {
 			name, free = free[0], free[1:]
+		} else if len(waiting) > 0 {
+			name, waiting = waiting[0], waiting[1:]
 		} else if name, rest = rest[0], rest[1:]; used[name] {
 			continue
 		}
 		used[name] = true
 		out = append(out, name)
-		free = append(free, g.release(name, used)...)
+		add(g.release(name, used))
 	}
 	return out
 }

@@ -34,7 +34,7 @@ func (b *builder) addScopes() {
 		if s == (scope{}) {
 			continue
 		}
-		b.addAllowed(s, fmt.Sprintf("spec.registrySources.allowedRegistries[%d]", i))
+		b.addAllowed(s, b.in.Scopes.Allowed[i], fmt.Sprintf("spec.registrySources.allowedRegistries[%d]", i))
 	}
 }
 
@@ -50,7 +50,8 @@ func (b *builder) addInsecure(s scope, field string) {
 	h.causes = appendNew(h.causes, b.in.Scopes.Ref)
 }
 
-func (b *builder) addAllowed(s scope, field string) {
+// addAllowed allows the registry of an entry, which is written as text: it may have a tag or a digest.
+func (b *builder) addAllowed(s scope, text, field string) {
 	switch {
 	case s.wildcard || unrepresentable(s) != "":
 		b.warn(reason.AllowNotRepresentable, bundle.Finding{
@@ -59,7 +60,7 @@ func (b *builder) addAllowed(s scope, field string) {
 		return
 	case s.path != "":
 		b.warn(reason.AllowWidened, bundle.Finding{
-			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("all of %s is allowed on Windows nodes, not only %s: containerd configures whole registries", s.host, s), Fix: "nothing, if the rest of the registry may be used",
+			Object: b.in.Scopes.Ref, Field: field, Message: fmt.Sprintf("all of %s is allowed on Windows nodes, not only %s: containerd configures whole registries", s.host, text), Fix: "nothing, if the rest of the registry may be used",
 		})
 	}
 	h := b.host(s.host)

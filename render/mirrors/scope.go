@@ -38,6 +38,21 @@ func parseScope(text string) (scope, bool) {
 	return scope{host: strings.ToLower(host), path: path}, true
 }
 
+// imageName is a repository with a tag, a digest or both (github.com/distribution/reference, the grammar of names).
+var imageName = regexp.MustCompile(`^(` + hostPattern + `(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+)(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@[a-z0-9]+:[0-9a-fA-F]{32,})?$`)
+
+// repositoriesOf returns the names of images without tags and digests. Anything else is returned as it is.
+func repositoriesOf(texts []string) []string {
+	out := make([]string, len(texts))
+	for i, text := range texts {
+		out[i] = text
+		if parts := imageName.FindStringSubmatch(text); parts != nil {
+			out[i] = parts[1]
+		}
+	}
+	return out
+}
+
 func (s scope) String() string {
 	if s.path == "" {
 		return s.host
