@@ -5,7 +5,10 @@ const (
 	InputUnreadable  = "InputUnreadable"
 	InputTooLarge    = "InputTooLarge"
 	InputNotManifest = "InputNotManifest"
+	InputUnused      = "InputUnused"
 	InputMissing     = "InputMissing"
+	DefaultsAssumed  = "DefaultsAssumed"
+	DocumentSkipped  = "DocumentSkipped"
 	InputInvalid     = "InputInvalid"
 	ObjectMalformed  = "ObjectMalformed"
 	ObjectTooLarge   = "ObjectTooLarge"
@@ -23,12 +26,15 @@ func inputs() []Entry {
 		{InputUnreadable, isError, "A path does not exist or cannot be read.", "Check the path and its permissions."},
 		{InputTooLarge, isError, "A file is too large to be read.", "Split the file, or remove it from the inputs."},
 		{InputNotManifest, isError, "A file that `--from` names holds no YAML or JSON document.", "Give a file or folder of Kubernetes objects, or an unpacked must-gather."},
+		{InputUnused, isWarning, "A `--from` holds no object that Windows nodes depend on.", "Check the path, and the kinds and names of its objects."},
+		{DefaultsAssumed, isInfo, "Optional objects are not in the inputs. The finding names them and what is assumed for each. It is not given for a live cluster.", "Nothing if the cluster lacks them too; otherwise add them with one more `--from`."},
+		{DocumentSkipped, isWarning, "A document or an item of a list seems to be meant as a needed object, and is skipped: its kind is written in another case, its apiVersion is of another group, it has no kind, or it is not an object.", "Write the apiVersion and the kind that the finding names."},
 		{InputMissing, errorOrWarning, "An object or a value that every node needs is not in the inputs. It is a warning only for a MachineConfig on platform None.", "Add the object with one more `--from`; the finding names the command that prints it."},
 		{InputInvalid, isError, "A field has a value that cannot be used, such as a CIDR that does not parse.", "Correct the field, or the object that it is copied from."},
 		{ObjectMalformed, isError, "A needed object is not valid YAML or JSON, or lacks what every object has.", "Correct the document, or print the object again with `oc get -o yaml`."},
 		{ObjectTooLarge, isError, "A needed object is larger than a cluster can store.", "Remove it from the inputs, or reduce it."},
 		{ListTooDeep, isError, "A list is nested in too many other lists; its items are not read.", "Write the items as separate documents."},
-		{FieldUnknown, isWarning, "The Ignition configuration of a MachineConfig has a field that its version does not define. The field is ignored.", "Correct the MachineConfig that the field comes from."},
+		{FieldUnknown, isWarning, "A field is ignored because it does not exist: in an object of a file that users write by hand (docs/operations.md lists the kinds), or in the Ignition configuration of a MachineConfig.", "Correct the spelling and the place of the field, or the MachineConfig that it comes from."},
 		{UnknownVersion, isError, "A needed object has an apiVersion that this program cannot read.", "Give the object in the version that the finding names."},
 		{DuplicateObject, isError, "One `--from` holds an object twice, with different contents.", "Remove one. To try out a change, give it as a separate `--from` after the others."},
 		{Replaced, isInfo, "A later `--from` replaces an object of an earlier one.", "Nothing, if this is intended."},

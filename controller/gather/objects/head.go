@@ -38,6 +38,8 @@ type head struct {
 	isRead bool
 	// hasItems reports whether the key items has a value that is not empty.
 	hasItems bool
+	// hasMetadata reports whether the key metadata occurs.
+	hasMetadata bool
 	// inherited is what the object may leave out because its list has it.
 	inherited typeMeta
 }

@@ -99,9 +99,13 @@ func wrongType(field string, value any, want string) *flaw {
 	}
 }
 
+const typeNameOfNothing = "empty"
+
 // typeName returns the name of the type of a JSON value.
 func typeName(value any) string {
 	switch value.(type) {
+	case nil:
+		return typeNameOfNothing
 	case map[string]any:
 		return "a mapping"
 	case []any:

@@ -15,7 +15,19 @@ type jsonObject struct {
 	// items are the items of a list that may be needed, if itemsRead.
 	items     []jsonObject
 	itemsRead bool
+	// strays are the first of the items that are not objects.
+	strays []stray
 }
+
+// stray is an item of a list that is not an object.
+type stray struct {
+	line int
+	// typeName is what it is.
+	typeName string
+}
+
+// maxStrays is how many of the items that are not objects are findings.
+const maxStrays = 100
 
 // segment returns the place and the text of the object.
 func (o jsonObject) segment() segment { return segment{text: o.text, line: o.line, place: o.line} }
@@ -155,6 +167,7 @@ func (r *jsonReader) object() jsonObject {
 	r.decode(&keys)
 	o.kind, o.apiVersion = keys.Kind, keys.APIVersion
 	o.hasItems = len(keys.Items) > len("[]") && keys.Items[0] == '['
+	o.hasMetadata = len(keys.Metadata) > 0
 	if kind := o.kind.text(); kind == "" || r.mayNeed(kind) {
 		o.readMetadata(keys.Metadata)
 	}
@@ -174,6 +187,7 @@ func (r *jsonReader) list() jsonObject {
 		case "apiVersion":
 			r.decode(&o.apiVersion)
 		case "metadata":
+			o.hasMetadata = true
 			o.readMetadata(r.value())
 		case "items":
 			r.items(&o)
@@ -196,7 +210,7 @@ func (r *jsonReader) items(o *jsonObject) {
 	for r.more() {
 		o.hasItems = true
 		if r.peek() != '{' {
-			r.value()
+			r.stray(o)
 			continue
 		}
 		if item := r.object(); item.hasItems || item.kind.text() == "" || r.mayNeed(item.kind.text()) {
@@ -204,4 +218,25 @@ func (r *jsonReader) items(o *jsonObject) {
 		}
 	}
 	r.token()
+}
+
+// stray passes over an item that is not an object. Nothing is known of a null, so it is not one.
+func (r *jsonReader) stray(o *jsonObject) {
+	item, _ := r.begin()
+	var value any
+	switch r.peek() {
+	case 'n':
+	case '"':
+		value = ""
+	case '[':
+		value = []any{}
+	case 't', 'f':
+		value = false
+	default:
+		value = 0
+	}
+	if value != nil && len(o.strays) < maxStrays {
+		o.strays = append(o.strays, stray{item.line, typeName(value)})
+	}
+	r.value()
 }

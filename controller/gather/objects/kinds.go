@@ -31,6 +31,11 @@ func (k kinds) has(kind string) bool {
 	return slices.ContainsFunc(k.words, func(word []byte) bool { return string(word) == kind })
 }
 
+// resembles reports whether the kind is wanted, in upper or lower case.
+func (k kinds) resembles(kind string) bool {
+	return slices.ContainsFunc(k.words, func(word []byte) bool { return strings.EqualFold(string(word), kind) })
+}
+
 // mayBeIn reports whether the text can hold an object of a wanted kind, however it is written: the kind occurs as a
 // word, unless it is escaped or has a tag.
 func (k kinds) mayBeIn(text []byte) bool {

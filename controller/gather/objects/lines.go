@@ -145,6 +145,7 @@ func look(s segment) (h head, list blockList) {
 		case "apiVersion":
 			h.apiVersion.add(e.scalar())
 		case "metadata":
+			h.hasMetadata = true
 			h.lookAtMetadata(s.text[e.from:e.to], e)
 		case "items":
 			items++

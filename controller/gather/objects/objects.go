@@ -42,6 +42,8 @@ type Want struct {
 	Labels map[string]string
 	// Optional reports whether a cluster may lack the kind.
 	Optional bool
+	// Unique reports whether no other API group is known to have a kind of this name, so that another group is a mistake.
+	Unique bool
 }
 
 // Set is the result of a reader.
@@ -50,6 +52,8 @@ type Set struct {
 	Objects []Object
 	// Findings are sorted, the most severe first. An object with a finding of severity error may be missing.
 	Findings bundle.Findings
+	// Unused are the paths that have neither a wanted object nor a finding, in the order in which they were given.
+	Unused []string
 }
 
 // Reader reads all the objects that a caller wants.

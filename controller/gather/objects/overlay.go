@@ -25,8 +25,11 @@ func (o overlay) Read(ctx context.Context, wants []Want) (Set, error) {
 		if err != nil {
 			return Set{}, err
 		}
+		all.Unused = append(all.Unused, set.Unused...)
 		all.Findings = append(all.Findings, set.Findings...)
 		all.Findings = append(all.Findings, replace(found, set.Objects)...)
 	}
-	return newSet(found, all.Findings), nil
+	set := newSet(found, all.Findings)
+	set.Unused = all.Unused
+	return set, nil
 }

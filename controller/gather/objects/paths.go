@@ -51,17 +51,23 @@ func (p *pathsReader) place(name string) string {
 func (p *pathsReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	found := make(map[identity]Object)
 	var findings bundle.Findings
+	var unused []string
 	buffer := &buffer{}
 	for _, name := range p.paths {
 		visit := &visit{wants: wants, kinds: newKinds(wants), buffer: buffer, stdin: p.stdin, place: p.place}
 		if err := visit.path(ctx, name); err != nil {
 			return Set{}, err
 		}
+		if len(visit.objects) == 0 && len(visit.findings) == 0 {
+			unused = append(unused, filepath.ToSlash(name))
+		}
 		chosen, duplicates := chooseOne(visit.objects)
 		findings = append(append(findings, visit.findings...), duplicates...)
 		findings = append(findings, replace(found, chosen)...)
 	}
-	return newSet(found, findings), nil
+	set := newSet(found, findings)
+	set.Unused = unused
+	return set, nil
 }
 
 // visit reads everything at one path.
@@ -111,7 +117,8 @@ func (v *visit) named(ctx context.Context, source string, file io.Reader, size i
 		v.reject(notManifest(source))
 		return nil
 	}
-	r, err := v.text(ctx, source, text)
+	r := &reading{wants: v.wants, kinds: v.kinds, source: source, byHand: len(text) <= maxByHand}
+	err := v.documents(ctx, r, text)
 	if err == nil && !r.recognized && !r.proves(text) {
 		v.reject(notManifest(source))
 	}
@@ -124,7 +131,7 @@ func isBinary(text []byte) bool { return bytes.IndexByte(text, 0) >= 0 }
 // proves reports whether a document of the file is YAML or JSON with content.
 func (r *reading) proves(text []byte) bool {
 	for s := range documents(text) {
-		if _, bad := r.whole(s, typeMeta{}); bad != nil || r.recognized {
+		if _, bad := r.whole(s, typeMeta{}, 0); bad != nil || r.recognized {
 			break
 		}
 	}
@@ -182,8 +189,7 @@ func (v *visit) member(ctx context.Context, root *os.Root, rel, source string) e
 	if !ok {
 		return nil
 	}
-	_, err = v.text(ctx, source, text)
-	return err
+	return v.documents(ctx, &reading{wants: v.wants, kinds: v.kinds, source: source}, text)
 }
 
 // load reads a file. If it cannot be read, that is a finding.
@@ -198,19 +204,21 @@ func (v *visit) load(source string, file io.Reader, size int64) ([]byte, bool) {
 	return text, err == nil
 }
 
-// text reads the documents of a file.
-func (v *visit) text(ctx context.Context, source string, text []byte) (*reading, error) {
-	r := &reading{wants: v.wants, kinds: v.kinds, source: source}
+// maxByHand is the size up to which a file that the user named may be written by hand.
+const maxByHand = 1 << 20
+
+// documents reads the documents of a file.
+func (v *visit) documents(ctx context.Context, r *reading, text []byte) error {
 	var all batch
 	for s := range documents(text) {
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return err
 		}
 		all.add(r.document(s))
 	}
 	all.findings = oneMalformed(all.findings)
 	v.add(all)
-	return r, nil
+	return nil
 }
 
 func (v *visit) reject(f bundle.Finding) { v.findings = append(v.findings, f) }

@@ -59,8 +59,8 @@ func TestForms(t *testing.T) {
 		{"JSON and YAML in one file", `{"apiVersion":"v1","kind":"Node","metadata":{"name":"a"}}` + "\n---\n" + proxy, []string{"Node/a at f.yaml:1", "Proxy/cluster at f.yaml:3"}},
 		{"a line separator inside text", "apiVersion: v1\nkind: Node\nmetadata:\n  name: a\n  annotations:\n    x: \"\u2028y\u0085z\"\n", []string{"Node/a at f.yaml:1"}},
 		{"a word of many quotes", "apiVersion: v1\nkind: Node\nmetadata:\n  x: " + strings.Repeat(`x"'`, 1<<18) + "\n  name: a\n", []string{"Node/a at f.yaml:1"}},
-		{"no object at all", "- a\n- b\n", []string{}},
-		{"a list of objects that is no Kubernetes list", "- " + strings.ReplaceAll(node, "\n", "\n  ") + "\n", []string{}},
+		{"no object at all", "- a\n- b\n", []string{"warning DocumentSkipped at f.yaml:1"}},
+		{"a list of objects that is no Kubernetes list", "- " + strings.ReplaceAll(node, "\n", "\n  ") + "\n", []string{"warning DocumentSkipped at f.yaml:1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := folder(t, map[string]string{"f.yaml": c.content})
@@ -91,13 +91,13 @@ func TestLists(t *testing.T) {
 		{"a dash alone on its line", list + "items:\n-\n  apiVersion: v1\n  kind: Node\n  metadata:\n    name: a\n- # comment\n  kind: Node\n  apiVersion: v1\n  metadata: {name: b}\n-\n", []string{"Node/a at f.yaml:4", "Node/b at f.yaml:9"}},
 		{"items take what they lack from the list", "apiVersion: v1\nitems:\n- metadata: {name: a}\n- metadata:\n    name: b\nkind: NodeList\n", []string{"Node/a at f.yaml:3", "Node/b at f.yaml:4"}},
 		{"items in flow style take it too", "items:\n- {metadata: {name: a}}\n- {metadata: {name: b}\napiVersion: v1\nkind: NodeList\n", []string{"Node/a at f.yaml:2", "error ObjectMalformed at f.yaml:3"}},
-		{"items of a plain list take nothing from it", list + "items:\n- metadata: {name: a}\n- kind: Node\n  metadata: {name: b}\n", []string{"error ObjectMalformed at f.yaml:5 Node/b apiVersion"}},
+		{"items of a plain list take nothing from it", list + "items:\n- metadata: {name: a}\n- kind: Node\n  metadata: {name: b}\n", []string{"error ObjectMalformed at f.yaml:5 Node/b apiVersion", "warning DocumentSkipped at f.yaml:4 a kind"}},
 		{"text in an item that looks like items", list + "items:\n- apiVersion: v1\n  kind: Pod\n  text: |\n    items:\n    - apiVersion: v1\n      kind: Node\n- apiVersion: v1\n  kind: Node\n  metadata: {name: a}\n", []string{"Node/a at f.yaml:10"}},
 		{"text at the margin that looks like items", list + "items:\n- apiVersion: v1\n  kind: ConfigMap\n  text: \"\n- kind: Node\n  x\"\n- apiVersion: v1\n  kind: Node\n  metadata: {name: a}\n", []string{"Node/a at f.yaml:1"}},
 		{"a list in flow style", "{kind: List, apiVersion: v1, items: [\n{kind: Node, apiVersion: v1, metadata: {name: a}}]}\n", []string{"Node/a at f.yaml:1"}},
 		{"items in flow style", list + "items: [{kind: Node, apiVersion: v1, metadata: {name: a}}]\n", []string{"Node/a at f.yaml:1"}},
 		{"JSON items of a block list", list + "items:\n- {\"kind\": \"Node\", \"apiVersion\": \"v1\",\n   \"metadata\": {\"name\": \"a\"}} # done\n- {kind: Node, apiVersion: v1, metadata: {name: b}}\n", []string{"Node/a at f.yaml:4", "Node/b at f.yaml:6"}},
-		{"a JSON list", "{\"items\": [\n  {\"kind\": \"Pod\"},\n  {\"kind\": \"Node\", \"apiVersion\": \"v1\", \"metadata\": {\"name\": \"a\"}},\n  {\"metadata\": {\"name\": \"b\"}},\n null, 1], \"kind\": \"NodeList\", \"apiVersion\": \"v1\"}", []string{"Node/a at f.yaml:3", "Node/b at f.yaml:4"}},
+		{"a JSON list", "{\"items\": [\n  {\"kind\": \"Pod\"},\n  {\"kind\": \"Node\", \"apiVersion\": \"v1\", \"metadata\": {\"name\": \"a\"}},\n  {\"metadata\": {\"name\": \"b\"}},\n null, 1], \"kind\": \"NodeList\", \"apiVersion\": \"v1\"}", []string{"Node/a at f.yaml:3", "Node/b at f.yaml:4", "warning DocumentSkipped at f.yaml:5"}},
 		{"an empty list", list + "items: []\n---\n{\"kind\": \"List\", \"items\": []}\n---\nkind: NodeList\nitems:\n---\nkind: NodeList\nitems: null\n---\n{\"kind\": \"NodeList\", \"items\": null}", []string{}},
 		{"a list inside a list", list + "items:\n- apiVersion: v1\n  kind: NodeList\n  items:\n  - metadata:\n      name: a\n- apiVersion: v1\n  kind: List\n  items:\n  - apiVersion: v1\n    kind: List\n    items:\n    - {apiVersion: v1, kind: Node, metadata: {name: b}}\n", []string{"Node/a at f.yaml:7", "Node/b at f.yaml:15"}},
 		{"anchors inside an item", list + "items:\n- apiVersion: v1\n  kind: Node\n  metadata:\n    name: &n a\n    labels:\n      x: *n\n", []string{"Node/a at f.yaml:4"}},
@@ -222,7 +222,7 @@ func TestPathKinds(t *testing.T) {
 		{name: "the same files in a folder",
 			files: map[string]string{"d/a.yaml": "\x1f\x8b\x00\x00", "d/b.yaml": "Hello world\n", "d/c.yaml": "", "d/d.yaml": "# nothing\n---\n", "d/e.json": "{", "d/f.yaml": "{{ template }}\n"},
 			paths: []string{"d"}, want: []string{}},
-		{name: "a named file of other things", files: map[string]string{"a.yaml": "a: b\n", "b.json": "[]", "c.yaml": "- a\n", "d.yaml": "{a: b}\n"}, paths: []string{"a.yaml", "b.json", "c.yaml", "d.yaml"}, want: []string{}},
+		{name: "a named file of other things", files: map[string]string{"a.yaml": "a: b\n", "b.json": "[]", "c.yaml": "- a\n", "d.yaml": "{a: b}\n"}, paths: []string{"a.yaml", "b.json", "c.yaml", "d.yaml"}, want: []string{"warning DocumentSkipped at c.yaml:1"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := folder(t, c.files)

@@ -34,6 +34,9 @@ type reading struct {
 	wants  []Want
 	kinds  kinds
 	source string
+	// byHand reports whether the user named the file and it may be written by hand. Then text that only a parser can read is
+	// parsed even if it names no wanted kind, and more mistakes are findings.
+	byHand bool
 	// recognized reports whether any document is YAML or JSON with content.
 	recognized bool
 }
@@ -42,7 +45,7 @@ type reading struct {
 func (r *reading) document(s segment) batch {
 	var all batch
 	for !s.isEmpty() && s.text[s.start] == '{' {
-		reader := newJSONReader(s, r.kinds.has)
+		reader := newJSONReader(s, r.kinds.resembles)
 		for o := range reader.objects() {
 			all.add(r.object(o, 0))
 		}
@@ -64,16 +67,20 @@ func (r *reading) object(o jsonObject, depth int) batch {
 	case !o.isClear() && !r.kinds.mayBeIn(o.text):
 		return batch{}
 	case !o.isClear() || r.mayNeed(o.head):
-		return r.single(o.segment(), o.head)
+		return r.single(o.segment(), o.head, depth)
 	case !o.isList() || r.kinds.has(o.kind.text()):
-		return batch{}
+		return r.misfit(o.segment(), o.head)
 	case depth == maxListDepth:
 		return batch{findings: r.tooDeep(o.segment())}
 	}
 	if !o.itemsRead {
-		o.items = newJSONReader(o.segment(), r.kinds.has).list().items
+		list := newJSONReader(o.segment(), r.kinds.resembles).list()
+		o.items, o.strays = list.items, list.strays
 	}
 	var all batch
+	for _, x := range o.strays {
+		all.add(r.notObject(segment{place: x.line}, x.typeName, o.item()))
+	}
 	for _, item := range o.items {
 		item.head = item.inherit(o.item())
 		all.add(r.object(item, depth+1))
@@ -90,9 +97,9 @@ func (r *reading) block(s segment, inherited typeMeta, depth int) batch {
 	case h.isClear() && h.isList() && len(list.text) > 0 && !r.kinds.has(h.kind.text()):
 		return r.list(list, h, depth)
 	case r.mayHold(s, h, depth):
-		return r.single(s, h)
+		return r.single(s, h, depth)
 	}
-	return batch{}
+	return r.misfit(s, h)
 }
 
 // mayHold reports whether a segment that is not a block list may hold a wanted object. If its head is not clear, that is
@@ -102,7 +109,8 @@ func (r *reading) mayHold(s segment, h head, depth int) bool {
 	if h.isClear() && !h.isList() && (h.kind.count > 0 || !isItem) {
 		return r.mayNeed(h)
 	}
-	return r.kinds.has(h.inherited.kind) || r.kinds.mayBeIn(s.text) || isItem && bytes.IndexByte(s.text, '*') >= 0
+	return r.kinds.has(h.inherited.kind) || r.kinds.mayBeIn(s.text) || isItem && bytes.IndexByte(s.text, '*') >= 0 ||
+		r.byHand && (!h.isRead || h.isList())
 }
 
 // maxHandWritten is the size up to which a list may be written by hand. A program indents all lines of an item deeper
@@ -117,7 +125,7 @@ func (r *reading) list(list blockList, h head, depth int) batch {
 	if found.isEmpty() || !found.isPartial && !isSmall {
 		return found
 	}
-	whole, bad := r.whole(list.segment, h.inherited)
+	whole, bad := r.whole(list.segment, h.inherited, depth)
 	if bad == nil {
 		return whole
 	}
@@ -149,8 +157,8 @@ func (r *reading) items(list blockList, h head, depth int) batch {
 }
 
 // single parses an object that may be wanted, or text that only a parser can read.
-func (r *reading) single(s segment, h head) batch {
-	found, bad := r.whole(s, h.inherited)
+func (r *reading) single(s segment, h head, depth int) batch {
+	found, bad := r.whole(s, h.inherited, depth)
 	switch {
 	case bad == nil:
 		return found
@@ -165,8 +173,8 @@ func (r *reading) single(s segment, h head) batch {
 // mayNeed reports whether an object with that head may be wanted.
 func (r *reading) mayNeed(h head) bool { return slices.ContainsFunc(r.wants, h.mayMatch) }
 
-// whole parses a segment, list or not, if it is small enough.
-func (r *reading) whole(s segment, inherited typeMeta) (batch, *problem) {
+// whole parses a segment, list or not, if it is small enough. Depth is the number of lists around it.
+func (r *reading) whole(s segment, inherited typeMeta, depth int) (batch, *problem) {
 	if len(s.text)-s.start > maxObject {
 		return batch{}, indivisible(s)
 	}
@@ -175,7 +183,7 @@ func (r *reading) whole(s segment, inherited typeMeta) (batch, *problem) {
 		return batch{}, bad
 	}
 	r.recognize(value)
-	return r.value(value, s, inherited, 0), nil
+	return r.value(value, s, inherited, depth), nil
 }
 
 // indivisible explains why a text is not read that is too large to be parsed as a whole.
@@ -199,8 +207,12 @@ func (r *reading) recognize(value any) {
 // value returns the wanted objects of a parsed document.
 func (r *reading) value(value any, s segment, inherited typeMeta, depth int) batch {
 	object, ok := value.(map[string]any)
-	if !ok {
-		return batch{}
+	switch {
+	case ok:
+	case depth == 0:
+		return r.array(value, s)
+	default:
+		return r.notObject(s, typeName(value), inherited)
 	}
 	p, bad := identify(object, inherited)
 	listed, isList := object["items"].([]any)
@@ -248,11 +260,11 @@ func (r *reading) judge(p parsed, bad *flaw, object map[string]any, s segment) b
 		if r.mayWant(p, bad, s) {
 			return batch{findings: bundle.Findings{flawed(p, *bad)}}
 		}
-		return batch{}
+		return r.misfit(s, headOf(object, p))
 	}
 	wanted := slices.DeleteFunc(slices.Clone(r.wants), func(w Want) bool { return !w.admits(p) })
 	if len(wanted) == 0 {
-		return batch{}
+		return r.misfit(s, headOf(object, p))
 	}
 	if !slices.ContainsFunc(wanted, func(w Want) bool { return w.Version == p.Version }) {
 		return batch{findings: bundle.Findings{unknownVersion(p, wanted)}}

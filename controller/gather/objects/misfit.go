@@ -1,0 +1,120 @@
+package objects
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"wmco/bundle"
+	"wmco/render/reason"
+)
+
+// headOf returns the head of a parsed object. Of p it takes what the object has from its list.
+func headOf(object map[string]any, p parsed) head {
+	h := head{isRead: true}
+	read := func(m map[string]any, key string, f *field) {
+		if value := m[key]; value != nil {
+			text, _ := value.(string)
+			f.add(text)
+		}
+	}
+	read(object, "kind", &h.kind)
+	read(object, "apiVersion", &h.apiVersion)
+	metadata, _ := object["metadata"].(map[string]any)
+	h.hasMetadata = metadata != nil
+	read(metadata, "name", &h.name)
+	read(metadata, "namespace", &h.namespace)
+	return h.inherit(typeMeta{p.Kind, apiVersion(p.Group, p.Version)})
+}
+
+// misfit returns a finding if an object that is not wanted seems to be meant as one that is: its kind is written in another
+// case, its group is not the kind's, or it has no kind.
+func (r *reading) misfit(s segment, h head) batch {
+	if !h.isRead || h.kind.isUnclear() {
+		return batch{}
+	}
+	if h.kind.count == 0 {
+		return r.withoutKind(s, h)
+	}
+	kind, version := h.kind.text(), h.apiVersion.text()
+	if slices.ContainsFunc(r.wants, func(w Want) bool { return w.Kind == kind && w.Group == groupOf(version) }) {
+		return batch{}
+	}
+	i := slices.IndexFunc(r.wants, func(w Want) bool { return r.isMeant(w, h) })
+	if i < 0 {
+		return batch{}
+	}
+	w := r.wants[i]
+	f := r.skipped(s, h, "kind", fmt.Sprintf("is skipped: its kind is written %q, not %q", kind, w.Kind))
+	if kind == w.Kind || version != "" && groupOf(version) != w.Group {
+		f.Field, f.Message = "apiVersion", fmt.Sprintf("is skipped: its apiVersion is %s; %s is a kind of %s", version, w.Kind, apiVersion(w.Group, w.Version))
+	}
+	f.Fix = fmt.Sprintf("write apiVersion: %s and kind: %s", apiVersion(w.Group, w.Version), w.Kind)
+	return batch{findings: bundle.Findings{f}}
+}
+
+// isMeant reports whether the want may be meant by an object whose kind or group is another.
+func (r *reading) isMeant(w Want, h head) bool {
+	version, name := h.apiVersion.text(), h.name.text()
+	if !strings.EqualFold(h.kind.text(), w.Kind) || h.namespace.text() != "" && !w.admitsNamespace(h.namespace.text()) || name != "" && !w.admitsName(name) {
+		return false
+	}
+	if version == "" || strings.EqualFold(groupOf(version), w.Group) {
+		return true
+	}
+	// Many kinds are in several groups, each of them right. The name and the group together are no accident.
+	return w.Unique || w.isNamed() && name != "" && r.isWantedGroup(groupOf(version))
+}
+
+// isNamed reports whether the want selects by name.
+func (w Want) isNamed() bool { return len(w.Names) > 0 || w.NamePrefix != "" }
+
+func (r *reading) isWantedGroup(group string) bool {
+	return slices.ContainsFunc(r.wants, func(w Want) bool { return w.Group == group })
+}
+
+// withoutKind returns a finding for an object without a kind. In a folder, many documents are no Kubernetes objects: there
+// it must have the group of a wanted object, or the name of one.
+func (r *reading) withoutKind(s segment, h head) batch {
+	if h.apiVersion.count == 0 && !h.hasMetadata {
+		return batch{}
+	}
+	version, name := h.apiVersion.text(), h.name.text()
+	isMeant := r.byHand || slices.ContainsFunc(r.wants, func(w Want) bool {
+		isGroup := groupOf(version) == w.Group
+		isName := len(w.Names) > 0 && slices.Contains(w.Names, name) && w.admitsNamespace(h.namespace.text())
+		return isGroup && w.Group != "" || isName && (version == "" || isGroup)
+	})
+	if !isMeant {
+		return batch{}
+	}
+	f := r.skipped(s, h, "kind", "is skipped: it has no kind")
+	f.Fix = "add the kind of the object, such as kind: ImageDigestMirrorSet"
+	return batch{findings: bundle.Findings{f}}
+}
+
+func (r *reading) skipped(s segment, h head, field, message string) bundle.Finding {
+	return bundle.Finding{Severity: bundle.SeverityWarning, Reason: reason.DocumentSkipped, Object: r.about(s, h), Field: field, Message: message}
+}
+
+// array returns a finding for a document that is a list and not an object, if it may hold a wanted object.
+func (r *reading) array(value any, s segment) batch {
+	listed, ok := value.([]any)
+	holds := func(item any) bool { return len(r.value(item, s, typeMeta{}, 1).objects) > 0 }
+	if !ok || len(listed) == 0 || !r.byHand && !slices.ContainsFunc(listed, holds) {
+		return batch{}
+	}
+	f := r.skipped(s, head{}, "", "is skipped: it is a list and not an object")
+	f.Fix = "write each item as a document, or all of them as the items of a kind: List"
+	return batch{findings: bundle.Findings{f}}
+}
+
+// notObject returns a finding for an item that is not an object, if its list may hold wanted ones.
+func (r *reading) notObject(s segment, typeName string, inherited typeMeta) batch {
+	if typeName == typeNameOfNothing || !r.byHand && !r.kinds.has(inherited.kind) {
+		return batch{}
+	}
+	f := r.skipped(s, head{}, "", fmt.Sprintf("is skipped: the item is %s and not an object", typeName))
+	f.Fix = "write the object itself as the item"
+	return batch{findings: bundle.Findings{f}}
+}
