@@ -92,7 +92,7 @@ func checkExample(t *testing.T, text string) {
 }
 
 func aboutMirrors(reason string) bool {
-	return !slices.Contains([]string{"FactsUnknown", "Replaced", "NodeImageNotMirrored"}, reason)
+	return !slices.Contains([]string{"DefaultsAssumed", "FactsUnknown", "Replaced", "NodeImageNotMirrored"}, reason)
 }
 
 func mustAbs(t *testing.T, path string) string {

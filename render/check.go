@@ -296,8 +296,6 @@ func (c Cluster) waiting(n Node) []string {
 	if !n.givenIP(c.Platform) {
 		list = append(list, "the kubelet's --node-ip is an address of the Node, not that of the host's default route")
 	}
-	known := n
-	known.Facts = bundle.Facts{HostName: n.Name, DNSSuffix: "example.com", MetadataName: n.Name}
 	return list
 }
 

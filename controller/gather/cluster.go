@@ -135,24 +135,25 @@ func (g *gatherer) proxy(env map[string]string) {
 	if g.read(render.FromProxy, place{groupConfig, "Proxy", "", clusterName}, &proxy) {
 		s := proxy.Status
 		g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(s.HTTPProxy), HTTPS: bundle.NewSecret(s.HTTPSProxy), NoProxy: s.NoProxy}
-		g.maskedProxy(s.HTTPProxy, s.HTTPSProxy)
+		g.maskedProxy("status.httpProxy", s.HTTPProxy, s.HTTPSProxy)
 		g.trustedCA(proxy.Spec.TrustedCA.Name)
 		return
 	}
 	g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(env["HTTP_PROXY"]), HTTPS: bundle.NewSecret(env["HTTPS_PROXY"]), NoProxy: env["NO_PROXY"]}
 	if ref, ok := g.cluster.Origins[render.FromOperator]; ok && !g.cluster.Proxy.IsZero() {
 		g.cluster.Origins[render.FromProxy] = ref
+		g.maskedProxy("spec.template.spec.containers", env["HTTP_PROXY"], env["HTTPS_PROXY"])
 	}
 	g.trustedCA("")
 }
 
-// maskedProxy reports passwords that a must-gather masked.
-func (g *gatherer) maskedProxy(urls ...string) {
+// maskedProxy reports passwords that a must-gather, or docs/gitops, masked.
+func (g *gatherer) maskedProxy(field string, urls ...string) {
 	if g.options.Complete || !slices.ContainsFunc(urls, func(u string) bool { return strings.Contains(u, ":****@") }) {
 		return
 	}
 	g.add(bundle.SeverityWarning, reason.SecretStandIn, bundle.Finding{
-		Object: g.cluster.Origins[render.FromProxy], Field: "status.httpProxy", Message: "has a password that the must-gather masked",
+		Object: g.cluster.Origins[render.FromProxy], Field: field, Message: "has a password that the must-gather or snapshot masked",
 		Fix: "add the object as another --from, or read the live cluster, to see the real bundle",
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"regexp"
 
 	corev1 "k8s.io/api/core/v1"
+	kjson "sigs.k8s.io/json"
 
 	"wmco/bundle"
 	"wmco/controller/gather/objects"
@@ -54,11 +55,13 @@ func (g *gatherer) all(group, kind string) []objects.Object {
 	return found
 }
 
-// decode reads an object into its type. Unknown fields are ignored: the cluster may be newer. A value of the wrong type is
-// a finding with its path. The rest is still read, so that one run finds all problems.
+// decode reads an object into its type, as an API server does: the case of fields matters. Unknown fields are ignored, with
+// a finding where a person may have written them. A value of the wrong type is a finding with its path. The rest is still
+// read, so that one run finds all problems.
 func (g *gatherer) decode(o objects.Object, into any) bool {
-	err := json.Unmarshal(o.JSON, into)
+	unknown, err := kjson.UnmarshalStrict(o.JSON, into, kjson.DisallowUnknownFields)
 	if err == nil {
+		g.unknownFields(o, into, unknown)
 		return true
 	}
 	f := bundle.Finding{Object: o.Ref, Message: "the object does not fit its type", Fix: "correct the object; `oc explain " + o.Kind + "` shows its fields"}
@@ -89,7 +92,7 @@ func (g *gatherer) read(origin render.Origin, p place, into any) bool {
 	return true
 }
 
-// elided matches the text that `oc adm inspect` writes in place of a secret value: "998 bytes long".
+// elided matches the text that `oc adm inspect`, and docs/gitops, write in place of a secret value: "998 bytes long".
 var elided = regexp.MustCompile(`^\d+ bytes long\s*$`)
 
 // readSecret returns the contents of a Secret, and its reference even where it is not in the inputs. As in the API server,

@@ -53,6 +53,8 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 		o.Ref.Group, o.Digest = o.Group, contentDigest(o.JSON)
 	}
 	g := &gatherer{options: o, objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}, Copies: !o.Complete}}
+	g.unused(set.Unused)
+	g.absent()
 	g.infrastructure()
 	g.networks()
 	g.version()

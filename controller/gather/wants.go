@@ -63,9 +63,9 @@ func wants(namespace string) []objects.Want {
 		config("Image", clusterName),
 		config("ClusterVersion", versionName),
 		// A cluster of plain Kubernetes, or an old one, does not serve these three.
-		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: "ImageDigestMirrorSet"}),
-		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: "ImageTagMirrorSet"}),
-		optional(objects.Want{Group: groupOperator, Version: "v1alpha1", Kind: "ImageContentSourcePolicy"}),
+		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: "ImageDigestMirrorSet", Unique: true}),
+		optional(objects.Want{Group: groupConfig, Version: "v1", Kind: "ImageTagMirrorSet", Unique: true}),
+		optional(objects.Want{Group: groupOperator, Version: "v1alpha1", Kind: "ImageContentSourcePolicy", Unique: true}),
 		{Group: groupOperator, Version: "v1", Kind: "Network", Names: []string{clusterName}},
 		{Group: groupMachineConfig, Version: "v1", Kind: "MachineConfigPool", Names: []string{workerPool}},
 		{Group: groupMachineConfig, Version: "v1", Kind: "MachineConfig", NamePrefix: renderedWorkerPrefix},

@@ -1,0 +1,94 @@
+package gather
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+
+	"wmco/bundle"
+	"wmco/controller/gather/objects"
+	"wmco/render/mirrors"
+	"wmco/render/reason"
+)
+
+// What would otherwise be ignored in silence: sources without an object, fields that no type has, optional objects that are
+// absent.
+
+// unused reports the sources that have no object that is read.
+func (g *gatherer) unused(sources []string) {
+	for _, source := range sources {
+		g.add(bundle.SeverityWarning, reason.InputUnused, bundle.Finding{
+			Object: bundle.Ref{Source: source}, Message: "has no object that Windows nodes depend on", Fix: "check the path, and the kinds and names of its objects",
+		})
+	}
+}
+
+// byHand are the kinds that users write by hand, and whether unknown fields are reported in a cluster's copy too. The API of
+// a newer cluster may have more fields. That of mirror sets is settled.
+var byHand = map[[2]string]bool{
+	{groupConfig, string(mirrors.DigestSet)}:             true,
+	{groupConfig, string(mirrors.TagSet)}:                true,
+	{groupOperator, string(mirrors.ContentSourcePolicy)}: true,
+	{groupConfig, "Image"}:                               false,
+	{groupConfig, "Proxy"}:                               false,
+	{groupConfig, "APIServer"}:                           false,
+	{groupConfig, "Network"}:                             false,
+	{groupOperator, "Network"}:                           false,
+	{"", "ConfigMap"}:                                    false,
+}
+
+// unknownFields reports the fields that the type of an object from a file does not have, if a person may have written them:
+// not in metadata and status, and only in a few kinds. An object with a uid is a cluster's copy.
+func (g *gatherer) unknownFields(o objects.Object, decoded any, unknown []error) {
+	copiesToo, ok := byHand[[2]string{o.Group, o.Kind}]
+	object, isObject := decoded.(metav1.Object)
+	if !ok || o.Source == "" || isObject && object.GetUID() != "" && !copiesToo {
+		return
+	}
+	for _, err := range unknown {
+		var field kjson.FieldError
+		if !errors.As(err, &field) {
+			continue
+		}
+		path := field.FieldPath()
+		if top, _, _ := strings.Cut(path, "."); top == "metadata" || top == "status" {
+			continue
+		}
+		g.add(bundle.SeverityWarning, reason.FieldUnknown, bundle.Finding{
+			Object: o.Ref, Field: path, Message: o.Kind + " has no such field; it is ignored", Fix: "correct the field; `oc explain " + strings.ToLower(o.Kind) + "` shows the fields and their place",
+		})
+	}
+}
+
+// absent names the optional objects that are not in the inputs, and what is assumed for each. A complete source lacks what
+// the cluster lacks.
+func (g *gatherer) absent() {
+	if g.options.Complete {
+		return
+	}
+	var list []string
+	for _, o := range []struct {
+		place
+		assumed string
+	}{
+		{place{groupConfig, "APIServer", "", clusterName}, "TLS 1.2"},
+		{place{groupConfig, "Image", "", clusterName}, "no registry is blocked or insecure"},
+		{place{groupConfig, "Proxy", "", clusterName}, "the proxy of the operator's Deployment, if it has one"},
+		{place{"", "ConfigMap", g.options.Namespace, settingsName}, "the default settings"},
+		{place{"", "ConfigMap", g.options.Namespace, instancesName}, "no instances"},
+	} {
+		isRefused := func(f bundle.Finding) bool { return f.Object.Kind == o.kind && f.Object.Name == o.name }
+		if _, ok := g.find(o.place); !ok && !slices.ContainsFunc(g.findings, isRefused) {
+			list = append(list, fmt.Sprintf("%s/%s (%s)", o.kind, o.name, o.assumed))
+		}
+	}
+	if len(list) > 0 {
+		g.add(bundle.SeverityInfo, reason.DefaultsAssumed, bundle.Finding{
+			Message: "not in the inputs, so defaults are assumed: " + strings.Join(list, ", "), Fix: "nothing if the cluster lacks them too; otherwise add them",
+		})
+	}
+}
