@@ -8,7 +8,7 @@ SHELL := bash
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
 # Debian packages for the build and the tests. Root installs missing ones; other users get their names.
-DEBIAN_PACKAGES := docker-registry openssh-server
+DEBIAN_PACKAGES := docker-registry jq openssh-server
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 # How long each fuzz target runs.

@@ -92,7 +92,7 @@ func (g *gatherer) read(origin render.Origin, p place, into any) bool {
 	return true
 }
 
-// elided matches the text that `oc adm inspect`, and docs/gitops, write in place of a secret value: "998 bytes long".
+// elided matches the text that `oc adm inspect` writes in place of a secret value: "998 bytes long".
 var elided = regexp.MustCompile(`^\d+ bytes long\s*$`)
 
 // readSecret returns the contents of a Secret, and its reference even where it is not in the inputs. As in the API server,

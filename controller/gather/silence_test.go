@@ -11,19 +11,6 @@ import (
 	"wmco/render/reason"
 )
 
-func TestElidedCloudConfBecomesAStandIn(t *testing.T) {
-	pool := object(groupMachineConfig, "MachineConfigPool", "", workerPool, `{"status":{"configuration":{"name":"rendered-worker-a"}}}`)
-	mc := object(groupMachineConfig, "MachineConfig", "", "rendered-worker-a", `{"spec":{"config":{"ignition":{"version":"3.5.0"},
-		"storage":{"files":[{"path":"/etc/kubernetes/cloud.conf","contents":{"source":"data:,998%20bytes%20long"}}]}}}}`)
-	r := gatherFrom(t, Options{}, pool, mc)
-	if !bundle.IsStandIn(r.Cluster.Machine.CloudConfig.Masked().Reveal()) || !slices.Contains(reasons(r.Findings), "warning SecretStandIn spec.config.storage.files[/etc/kubernetes/cloud.conf]") {
-		t.Errorf("%q, %q", r.Cluster.Machine.CloudConfig.Reveal(), reasons(r.Findings))
-	}
-	if r := gatherFrom(t, Options{Complete: true}, pool, mc); r.Cluster.Machine.CloudConfig.Reveal() != "998 bytes long" {
-		t.Errorf("a live cluster has %q", r.Cluster.Machine.CloudConfig.Reveal())
-	}
-}
-
 func TestMaskedProxyOfTheOperatorIsReported(t *testing.T) {
 	operator := object(groupApps, "Deployment", OperatorNamespace, operatorName,
 		`{"spec":{"template":{"spec":{"containers":[{"env":[{"name":"HTTP_PROXY","value":"http://****:****@p:1"}]}]}}}}`)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes the objects that Windows nodes depend on, without any secret: no Secret, and of every other object only the fields
-# that are read. Passwords in the addresses of proxies are masked, and cloud.conf is replaced by its size. Run it where oc is
-# logged in, and again when the cluster changes (a scheduled job that opens a pull request does well). It needs oc and jq.
+# that are read. Passwords in the addresses of proxies are masked. Run it where oc is logged in, and again when the cluster
+# changes (a scheduled job that opens a pull request does well). It needs oc and jq.
 set -eu
 
 ns=openshift-windows-machine-config-operator
@@ -11,16 +11,13 @@ ns=openshift-windows-machine-config-operator
 keep='
 # The user and password in an address end at the last @, as a password may hold one.
 def masked: sub("^(?<scheme>[A-Za-z][A-Za-z0-9+.-]*://)?.*@"; "\(.scheme // "")****:****@");
-def proxy: {httpProxy, httpsProxy, noProxy} | with_entries(select(.value != null) | .value |= masked);
+def proxy: {trustedCA} + ({httpProxy, httpsProxy, noProxy} | with_entries(select(.value != null) | .value |= masked));
 def meta: {name, namespace, uid, creationTimestamp, labels,
   annotations: {"k8s.ovn.org/hybrid-overlay-node-subnet": .annotations["k8s.ovn.org/hybrid-overlay-node-subnet"]}};
 
-# Ignition: the two files that Windows nodes get, and the command of the kubelet. Other files and units hold pull secrets and
+# Ignition: the one file that Windows nodes get, and the command of the kubelet. Other files and units hold pull secrets and
 # proxies, and so does the environment of a unit.
-def file: {path, mode, overwrite} +
-  if .path == "/etc/kubernetes/cloud.conf" then {contents: {source: "data:,\(.contents.source // "" | length)%20bytes%20long"}}
-  elif .path == "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml" then {contents}
-  else empty end;
+def file: select(.path == "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml") | {path, mode, overwrite, contents};
 def commands: [splits("(?<!\\\\)\n") | select(test("^\\s*(\\[Service\\]|ExecStart\\s*=)")) | gsub("//[^\\s]*@"; "//****:****@")]
   | join("\n") + "\n";
 def unit: {name, contents: (.contents // "" | commands)};
