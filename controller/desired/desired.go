@@ -28,6 +28,8 @@ type Source struct {
 	Gather gather.Options
 	// Payload is a folder that make payload wrote. Without one, executables are named and have no digest.
 	Payload string
+	// Set is a payload that was read already; Payload is empty then.
+	Set payload.Set
 	// Key makes the digests of secrets. Without one, as in previews, they are masked.
 	Key bundle.Key
 }
@@ -58,9 +60,11 @@ func Read(ctx context.Context, s Source) (*Hosts, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, refused, err := readPayload(ctx, s.Payload)
-	if err != nil {
-		return nil, err
+	set, refused := s.Set, bundle.Findings(nil)
+	if s.Payload != "" {
+		if set, refused, err = readPayload(ctx, s.Payload); err != nil {
+			return nil, err
+		}
 	}
 	fleet, found, err := render.NewFleet(gathered.Cluster, render.Options{Payload: set, Key: s.Key})
 	if err != nil {

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/cobra"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"wmco/controller"
+	"wmco/controller/gather"
+	"wmco/internal/cli"
+	"wmco/payload/store"
+)
+
+// operatorFlags are those of `wmco operator`.
+type operatorFlags struct {
+	options controller.Options
+	payload string
+}
+
+func operatorCommand(a app) *cobra.Command {
+	var f operatorFlags
+	cmd := &cobra.Command{
+		Use:   "operator [--payload DIR]",
+		Short: "Publish the bundles of joined Windows nodes, as the operator in a cluster",
+		Long: `Watch the objects of the cluster, render the bundle of every joined Windows node when they change, and publish it: layers as Secrets
+of the operator's namespace, the desired digest on the Node. The node agents fetch and apply it.
+
+Inputs that are refused change nothing. The cluster is that of the Pod's service account, of KUBECONFIG, or of ~/.kube/config.` +
+			cli.ExitHelp("0  asked to stop", "2  usage, or a payload that is refused", "3  the cluster cannot be reached", "130  interrupted"),
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.options.Namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
+	flags.StringVar(&f.payload, "payload", "", "folder that make payload wrote: digests of the executables, after every byte of it is checked")
+	flags.StringVar(&f.options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0 serves nothing")
+	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "0", "where to serve metrics; 0 serves nothing")
+	flags.BoolVar(&f.options.LeaderElection, "leader-election", true, "wait until no other process works for this cluster")
+	return cmd
+}
+
+func (f *operatorFlags) run(ctx context.Context, a app) error {
+	o := f.options
+	o.Log = logr.FromSlogHandler(slog.NewJSONHandler(a.stderr, nil))
+	log.SetLogger(o.Log)
+	klog.SetLogger(o.Log)
+	if f.payload != "" {
+		set, err := store.Read(ctx, f.payload)
+		if err != nil {
+			return fmt.Errorf("reading --payload: %w", err)
+		}
+		o.Payload = set
+	}
+	var err error
+	if o.Config, err = config.GetConfig(); err != nil {
+		return cli.UsageError("finding the cluster: %w; set KUBECONFIG", err)
+	}
+	o.Environment = environment()
+	defer cli.Orderly(ctx)()
+	if err := controller.Run(ctx, o); err != nil && !errors.Is(err, context.Canceled) {
+		return &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
+	}
+	return nil
+}
+
+// environment is that of this process, by name.
+func environment() map[string]string {
+	env := map[string]string{}
+	for _, entry := range os.Environ() {
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
+	}
+	return env
+}

@@ -1,0 +1,173 @@
+package controller
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"wmco/bundle"
+	"wmco/controller/desired"
+	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
+	"wmco/controller/publish"
+	"wmco/payload"
+)
+
+const (
+	// operatorName is the name of the operator's Deployment and of its Lease.
+	operatorName = "windows-machine-config-operator"
+	// keySecret holds the key of the digests of secrets, which must be the same as long as the cluster lives.
+	keySecret = "windows-digest-key"
+	keyField  = "key"
+	keySize   = 32
+)
+
+// The times of leader election that OpenShift asks of operators: a restarted control plane takes the Lease from nobody
+// (github.com/openshift/enhancements, CONVENTIONS.md, High Availability).
+const (
+	leaseDuration = 137 * time.Second
+	renewDeadline = 107 * time.Second
+	retryPeriod   = 26 * time.Second
+)
+
+// Options are how the operator runs.
+type Options struct {
+	Config *rest.Config
+	// Namespace is that of the operator; empty is gather.OperatorNamespace.
+	Namespace string
+	// Payload has the digests of the executables.
+	Payload payload.Set
+	// Environment is that of this process, in which OLM sets the proxy.
+	Environment map[string]string
+	// HealthAddress and MetricsAddress are host:port; "0" serves nothing there.
+	HealthAddress, MetricsAddress string
+	// LeaderElection lets one process of several work.
+	LeaderElection bool
+	Log            logr.Logger
+}
+
+// Run works until the context ends.
+func Run(ctx context.Context, o Options) error {
+	if o.Namespace == "" {
+		o.Namespace = gather.OperatorNamespace
+	}
+	wants := gather.Wants(o.Namespace)
+	m, err := newManager(o, wants)
+	if err != nil {
+		return fmt.Errorf("starting the operator: %w", err)
+	}
+	if err := addPublisher(ctx, m, o, wants); err != nil {
+		return fmt.Errorf("starting the operator: %w", err)
+	}
+	return m.Start(ctx)
+}
+
+func newManager(o Options, wants []objects.Want) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	lease, renew, retry := leaseDuration, renewDeadline, retryPeriod
+	m, err := manager.New(o.Config, manager.Options{
+		Scheme: scheme, Logger: o.Log, Cache: cacheOptions(wants),
+		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		HealthProbeBindAddress: o.HealthAddress, Metrics: server.Options{BindAddress: o.MetricsAddress},
+		LeaderElection: o.LeaderElection, LeaderElectionID: operatorName, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true,
+		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return nil, err
+	}
+	return m, m.AddReadyzCheck("ping", healthz.Ping)
+}
+
+func addPublisher(ctx context.Context, m manager.Manager, o Options, wants []objects.Want) error {
+	key, err := digestKey(ctx, m, o.Namespace)
+	if err != nil {
+		return err
+	}
+	events := m.GetEventRecorder(operatorName)
+	deployment := &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName}
+	p := &publisher{
+		source: desired.Source{
+			Objects: objects.Cluster(m.GetClient()), Set: o.Payload, Key: key,
+			Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
+		},
+		publisher: &publish.Publisher{Reader: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace},
+		log:       o.Log.WithName("publish"),
+		tell: func(reason, message string) {
+			events.Eventf(deployment, nil, corev1.EventTypeWarning, reason, "Publish", "%.1000s", message)
+		},
+	}
+	c, err := controller.New("publish", m, controller.Options{Reconciler: p})
+	if err != nil {
+		return err
+	}
+	for _, w := range wants {
+		served, err := isServed(m.GetRESTMapper(), w)
+		if err != nil {
+			return err
+		}
+		if !served {
+			o.Log.Info("the cluster does not serve a kind; it is not watched", "kind", w.Kind, "group", w.Group)
+			continue
+		}
+		if err := c.Watch(watchOf(m.GetCache(), w)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isServed reports whether the cluster has the kind. A kind that is needed and not served is a finding of the inputs.
+func isServed(mapper meta.RESTMapper, w objects.Want) (bool, error) {
+	kind := kindOf(w)
+	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// digestKey returns the key of secret digests, and makes it once. It is read without a cache: there is none yet.
+func digestKey(ctx context.Context, m manager.Manager, namespace string) (bundle.Key, error) {
+	at := client.ObjectKey{Namespace: namespace, Name: keySecret}
+	for {
+		var secret corev1.Secret
+		err := m.GetAPIReader().Get(ctx, at, &secret)
+		switch {
+		case err == nil && len(secret.Data[keyField]) >= keySize:
+			return secret.Data[keyField], nil
+		case err == nil:
+			return nil, fmt.Errorf("Secret %s has no key %q of at least %d bytes: remove the Secret, and a new one is made", at, keyField, keySize) //nolint:staticcheck // a kind is written so
+		case !apierrors.IsNotFound(err):
+			return nil, fmt.Errorf("reading Secret %s: %w", at, err)
+		}
+		key := make([]byte, keySize)
+		_, _ = rand.Read(key) // crypto/rand documents that it never fails
+		secret = corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: at.Namespace, Name: at.Name}, Data: map[string][]byte{keyField: key}, Immutable: new(true)}
+		if err := m.GetClient().Create(ctx, &secret); err != nil && !apierrors.IsAlreadyExists(err) {
+			return nil, fmt.Errorf("creating Secret %s: %w", at, err)
+		}
+	}
+}
