@@ -65,7 +65,7 @@ func (r *running) joined() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // only read from
+	defer file.Close()
 	all, err := bundle.DecodeFacts(file)
 	if err != nil {
 		r.t.Fatal(err)

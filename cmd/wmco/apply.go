@@ -64,7 +64,7 @@ are refused: stand-ins never reach a host.` +
 	flags.DurationVar(&f.options.Wait, "wait", time.Minute, "how long to wait for another run on the same host")
 	flags.BoolVar(&f.anyVersion, "allow-unsupported-version", false, "apply to a cluster whose version this release does not support")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
-	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects, needsHosts, needsProgram}, Alone: [][]string{oneChoice}})
+	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects(), needsHosts(), needsProgram()}, Alone: [][]string{oneChoice()}})
 	return cmd
 }
 

@@ -47,16 +47,16 @@ unless --install copies it there.` +
 	cmd.Flags().StringVar(&f.golden, "golden", "", "compare with the want/ of a golden folder")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON, cli.Markdown)
 	sides := []string{"against", "golden", "host"}
-	program := needsProgram
+	program := needsProgram()
 	program.With = "host"
 	cli.Expect(cmd, cli.Usage{
 		Needs: []cli.Need{
-			needsObjects,
+			needsObjects(),
 			{Flags: sides, Text: "say what to compare with: --against PATH, --golden DIR or --host [USER@]ADDR[:PORT]"},
 			program,
 			{Flags: []string{"host"}, With: "install", Text: "name the hosts of --install with --host [USER@]ADDR[:PORT]"},
 		},
-		Alone: [][]string{sides, oneChoice},
+		Alone: [][]string{sides, oneChoice()},
 	})
 	return cmd
 }

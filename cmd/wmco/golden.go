@@ -14,7 +14,7 @@ import (
 )
 
 // oneFolder is what the commands about golden folders are given.
-var oneFolder = cli.Usage{Args: []string{"DIR"}}
+func oneFolder() cli.Usage { return cli.Usage{Args: []string{"DIR"}} }
 
 func goldenCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
@@ -44,7 +44,7 @@ func goldenCheckCommand(a app) *cobra.Command {
 		Long: `Render the golden folder's inputs and compare with want/, byte for byte. Differences are printed as wmco diff does; -o
 markdown is a comment for a pull request. Files of want/ that were edited by hand are named.` +
 			cli.ExitHelp("0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR", "2  usage, inputs with findings of severity error, or a node that is not in the inputs", "130  interrupted"),
-		Args: oneFolder.Check,
+		Args: oneFolder().Check,
 		RunE: func(cmd *cobra.Command, args []string) error { return goldenCheck(cmd.Context(), a, f, args[0]) },
 	}
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON, cli.Markdown)
@@ -57,7 +57,7 @@ func goldenUpdateCommand(a app) *cobra.Command {
 		Short: "Rewrite the want/ of a golden folder",
 		Long: "Render the golden folder's inputs, and make want/ exactly the result." +
 			cli.ExitHelp("0  done", "2  usage, inputs with findings of severity error, a node that is not in the inputs, or no node at all: nothing is written", "130  interrupted"),
-		Args: oneFolder.Check,
+		Args: oneFolder().Check,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			nodes, files, err := goldenRender(cmd.Context(), a, args[0])
 			if err != nil {

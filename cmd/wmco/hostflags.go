@@ -42,10 +42,13 @@ func (f *hostFlags) add(cmd *cobra.Command) {
 }
 
 // needsHosts and needsProgram say that a command reaches hosts.
-var (
-	needsHosts   = cli.Need{Flags: []string{"host"}, Text: "name the hosts with --host [USER@]ADDR[:PORT]"}
-	needsProgram = cli.Need{Flags: []string{"node-program", "payload"}, Text: "name the node agent of the hosts with --node-program wmco-node.exe or --payload DIR"}
-)
+func needsHosts() cli.Need {
+	return cli.Need{Flags: []string{"host"}, Text: "name the hosts with --host [USER@]ADDR[:PORT]"}
+}
+
+func needsProgram() cli.Need {
+	return cli.Need{Flags: []string{"node-program", "payload"}, Text: "name the node agent of the hosts with --node-program wmco-node.exe or --payload DIR"}
+}
 
 // targets are the hosts that --host names, each once.
 func (f *hostFlags) targets() ([]remote.Target, error) {

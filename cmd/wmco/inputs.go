@@ -43,10 +43,12 @@ func (f *inputFlags) addFrom(cmd *cobra.Command) {
 }
 
 // needsObjects says that a command reads inputs.
-var needsObjects = cli.Need{Flags: []string{"from"}, Text: "give the objects of a cluster with --from PATH, --from - or --from cluster[:CONTEXT]"}
+func needsObjects() cli.Need {
+	return cli.Need{Flags: []string{"from"}, Text: "give the objects of a cluster with --from PATH, --from - or --from cluster[:CONTEXT]"}
+}
 
 // oneChoice are the flags that choose hosts, of which one is given.
-var oneChoice = []string{"node", "instance", "all"}
+func oneChoice() []string { return []string{"node", "instance", "all"} }
 
 // chosen reports whether a host is named.
 func (f *inputFlags) chosen() bool { return f.node != "" || f.instance != "" }

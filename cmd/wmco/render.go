@@ -46,7 +46,7 @@ beside MANIFEST.json, services.yaml, environment.yaml, host.yaml, payload.yaml, 
 	cmd.Flags().StringVar(&f.archive, "archive", "", "file (- for stdout) to write the input of 'wmco-node apply' to: one bundle with all contents, secrets in clear")
 	cmd.Flags().BoolVar(&f.showSecrets, "show-secrets", false, "write secrets in clear")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
-	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects}, Alone: [][]string{oneChoice, {"archive", "all"}}})
+	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects()}, Alone: [][]string{oneChoice(), {"archive", "all"}}})
 	return cmd
 }
 

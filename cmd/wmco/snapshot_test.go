@@ -128,7 +128,7 @@ func (r repository) snapshot(objects map[string]unstructured.Unstructured) (fold
 		}
 	}
 	for resource, items := range byResource {
-		var answer any = items[0]
+		answer := items[0]
 		if resource == "nodes" || strings.HasPrefix(resource, "machines.") {
 			answer = map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
 		}

@@ -35,7 +35,7 @@ chosen. Nothing is written. Unlike render, validate reads the clock: it finds ce
 	}
 	inputs.add(cmd)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
-	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects}, Alone: [][]string{oneChoice}})
+	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects()}, Alone: [][]string{oneChoice()}})
 	return cmd
 }
 

@@ -33,7 +33,7 @@ healthy. Nothing on them is changed. A host without the node agent is reported, 
 	f.hostFlags.add(cmd)
 	f.addInstall(cmd)
 	cli.AddFormat(cmd, &format, cli.Text, cli.JSON)
-	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects, needsHosts, needsProgram}, Alone: [][]string{oneChoice}})
+	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects(), needsHosts(), needsProgram()}, Alone: [][]string{oneChoice()}})
 	return cmd
 }
 
