@@ -168,9 +168,14 @@ var table = []rule{
 		never:   join(remote, rendering, []string{"applier/..."}),
 	},
 	{
+		pkg:     "controller/fleet",
+		imports: []string{"bundle", "bundle/published", "controller/gather/objects"},
+		never:   join(remote, []string{"applier/..."}),
+	},
+	{
 		pkg: "controller",
 		imports: []string{
-			"controller/desired", "controller/gather", "controller/publish", "render", "bundle", "bundle/archive", "bundle/published", "payload", "payload/store", "applier", "applier/plan",
+			"controller/desired", "controller/gather", "controller/gather/objects", "controller/publish", "render", "bundle", "bundle/archive", "bundle/published", "payload", "payload/store", "applier", "applier/plan",
 		},
 		never: join(remote, []string{"cmd/...", "applier/remote/ssh"}),
 	},

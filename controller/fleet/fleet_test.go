@@ -1,0 +1,89 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+func now() time.Time { return time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC) }
+
+func desired(t *testing.T) published.Desired {
+	t.Helper()
+	var layers [2]published.Packed
+	for i, kind := range []bundle.LayerKind{bundle.LayerCluster, bundle.LayerNode} {
+		p, err := published.Pack(bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: bundle.StageJoined})
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers[i] = p
+	}
+	digest, err := bundle.DigestLayers(layers[0].Digest, layers[1].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return published.Desired{Bundle: digest, MaxImpact: bundle.ImpactRestart, Namespace: "n", Cluster: layers[0].Layer, Node: layers[1].Layer}
+}
+
+func node(t *testing.T, report *published.Report, heartbeat time.Time) corev1.Node {
+	t.Helper()
+	text, err := desired(t).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a", Annotations: map[string]string{published.DesiredAnnotation: text}}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	if report != nil {
+		if n.Annotations[published.ReportAnnotation], err = report.Encode(); err != nil {
+			t.Fatal(err)
+		}
+		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
+			Type: published.Condition, LastHeartbeatTime: metav1.NewTime(heartbeat), LastTransitionTime: metav1.NewTime(now().Add(-time.Hour)),
+		})
+	}
+	return n
+}
+
+func TestStates(t *testing.T) {
+	wanted := desired(t).Bundle
+	for _, tt := range []struct {
+		name      string
+		report    *published.Report
+		heartbeat time.Time
+		want      State
+		fix       string
+	}{
+		{"applied", &published.Report{State: published.StateApplied, Desired: wanted, Applied: wanted}, now(), StateCurrent, ""},
+		{"another bundle", &published.Report{State: published.StateApplied, Desired: bundle.Of(nil)}, now(), StateStale, ""},
+		{"being applied", &published.Report{State: published.StateApplying, Desired: wanted}, now(), StateApplying, ""},
+		{"a higher impact", &published.Report{State: published.StateNeedsPermission, Desired: wanted, Impact: bundle.ImpactDrain}, now(), StateWaiting, "drains"},
+		{"executables are missing", &published.Report{State: published.StatePayloadMissing, Desired: wanted}, now(), StateWaiting, "--payload"},
+		{"a boot is pending", &published.Report{State: published.StateRebootPending, Desired: wanted}, now(), StateWaiting, "reboot"},
+		{"rolled back", &published.Report{State: published.StateRolledBack, Desired: wanted}, now(), StateFailed, "oc annotate node win-a windowsmachineconfig.openshift.io/bundle-report-"},
+		{"failed", &published.Report{State: published.StateFailed, Desired: wanted}, now(), StateFailed, "tried again"},
+		{"no report", nil, now(), StateSilent, "windows-instance-config-daemon"},
+		{"an old report", &published.Report{State: published.StateApplied, Desired: wanted}, now().Add(-31 * time.Minute), StateSilent, "windows-instance-config-daemon"},
+	} {
+		got := Of(node(t, tt.report, tt.heartbeat), now())
+		if got.State != tt.want || !strings.Contains(got.Fix, tt.fix) || (tt.fix == "") != (got.Fix == "") || got.Desired != wanted || got.Stage != bundle.StageJoined {
+			t.Errorf("%s: %+v", tt.name, got)
+		}
+	}
+	bare := Of(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-b"}}, now())
+	if diff := cmp.Diff(Row{Node: "win-b", State: StateUnpublished}, bare, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || bare.Fix == "" {
+		t.Errorf("a node without a bundle (-want +got):\n%s", diff)
+	}
+	damaged := node(t, nil, now())
+	damaged.Annotations[published.DesiredAnnotation] = "{"
+	if got := Of(damaged, now()); got.State != StateFailed || got.Fix == "" {
+		t.Errorf("a damaged annotation: %+v", got)
+	}
+}
