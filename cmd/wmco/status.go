@@ -25,6 +25,9 @@ type statusFlags struct {
 	format cli.Format
 }
 
+// statusHeading is the heading of the table.
+const statusHeading = "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tSINCE\tREASON\tWHAT TO DO"
+
 // watchPause is the time between two looks at the cluster with --watch.
 const watchPause = 2 * time.Second
 
@@ -114,7 +117,7 @@ func (f *statusFlags) follow(ctx context.Context, a app, before []fleet.Row, nod
 			})
 		})
 		if before = rows; len(changed) > 0 {
-			if err := f.printRows(a, changed, false); err != nil {
+			if err := f.printRows(a, changed, ""); err != nil {
 				return err
 			}
 		}
@@ -126,10 +129,10 @@ func (f *statusFlags) print(a app, rows []fleet.Row, node string) error {
 		printNode(a, rows[0])
 		return nil
 	}
-	return f.printRows(a, rows, true)
+	return f.printRows(a, rows, statusHeading)
 }
 
-func (f *statusFlags) printRows(a app, rows []fleet.Row, heading bool) error {
+func (f *statusFlags) printRows(a app, rows []fleet.Row, heading string) error {
 	if f.format == cli.JSON {
 		if f.watch {
 			for _, r := range rows {
@@ -142,8 +145,8 @@ func (f *statusFlags) printRows(a app, rows []fleet.Row, heading bool) error {
 		return cli.WriteJSON(a.stdout, append([]fleet.Row{}, rows...))
 	}
 	w := tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
-	if heading {
-		fmt.Fprintln(w, "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tSINCE\tREASON\tWHAT TO DO")
+	if heading != "" {
+		fmt.Fprintln(w, heading)
 	}
 	for _, r := range rows {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
