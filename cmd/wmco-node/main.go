@@ -104,6 +104,6 @@ func (a *app) print(value any) error { return cli.WriteJSON(a.stdout, value) }
 // emit prints an event as one line.
 func (a *app) emit(e applier.Event) {
 	if err := cli.WriteJSONLine(a.stdout, e); err != nil {
-		fmt.Fprintln(a.stderr, "wmco-node: printing an event:", err)
+		cli.Printf(a.stderr, "wmco-node: printing an event: %v\n", err)
 	}
 }

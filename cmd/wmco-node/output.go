@@ -22,19 +22,19 @@ func (a *app) emitter(f cli.Format) func(applier.Event) {
 func (a *app) printEvent(e applier.Event) {
 	switch e.Event {
 	case applier.EventReceived:
-		fmt.Fprintf(a.stdout, "received %s\n", e.Content.Short())
+		cli.Printf(a.stdout, "received %s\n", e.Content.Short())
 	case applier.EventPlan:
-		fmt.Fprintf(a.stdout, "plan: %s\n", e.Message)
+		cli.Printf(a.stdout, "plan: %s\n", e.Message)
 	case applier.EventAction:
-		fmt.Fprintf(a.stdout, "  %s\n", actionText(*e.Action))
+		cli.Printf(a.stdout, "  %s\n", actionText(*e.Action))
 	case applier.EventProbe:
-		fmt.Fprintf(a.stdout, "  %s: %s\n", e.Service, e.Message)
+		cli.Printf(a.stdout, "  %s: %s\n", e.Service, e.Message)
 	case applier.EventConfirm, applier.EventNote:
-		fmt.Fprintf(a.stdout, "  %s\n", e.Message)
+		cli.Printf(a.stdout, "  %s\n", e.Message)
 	case applier.EventRollback:
-		fmt.Fprintf(a.stdout, "rolling back: %s\n", e.Message)
+		cli.Printf(a.stdout, "rolling back: %s\n", e.Message)
 	case applier.EventResult:
-		fmt.Fprintf(a.stdout, "%s: %s written, %s started\n", e.Result, bundle.Count(e.Written, "file"), bundle.Count(e.Restarted, "service"))
+		cli.Printf(a.stdout, "%s: %s written, %s started\n", e.Result, bundle.Count(e.Written, "file"), bundle.Count(e.Restarted, "service"))
 	}
 }
 
@@ -48,22 +48,21 @@ func (a *app) printObservation(f cli.Format, o applier.Observation) error {
 	}
 	var b strings.Builder
 	for _, n := range o.Notes {
-		fmt.Fprintf(&b, "note: %s\n", n)
+		cli.Printf(&b, "note: %s\n", n)
 	}
 	for _, x := range o.Actions {
-		fmt.Fprintln(&b, actionText(x))
+		cli.Printf(&b, "%s\n", actionText(x))
 	}
 	for _, path := range o.Foreign {
-		fmt.Fprintf(&b, "unmanaged %s (left alone)\n", path)
+		cli.Printf(&b, "unmanaged %s (left alone)\n", path)
 	}
 	for _, u := range o.Unhealthy {
-		fmt.Fprintf(&b, "unhealthy %s: %s\n", u.Service, u.Reason)
+		cli.Printf(&b, "unhealthy %s: %s\n", u.Service, u.Reason)
 	}
 	if o.InSync {
-		fmt.Fprintln(&b, "nothing differs")
+		cli.Printf(&b, "nothing differs\n")
 	} else {
-		fmt.Fprintf(&b, "%s, impact %s\n", bundle.Count(len(o.Actions), "action"), o.Impact)
+		cli.Printf(&b, "%s, impact %s\n", bundle.Count(len(o.Actions), "action"), o.Impact)
 	}
-	_, err := fmt.Fprint(a.stdout, b.String())
-	return err
+	return cli.PrintText(a.stdout, b.String())
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"sync"
 	"text/tabwriter"
@@ -198,10 +197,10 @@ func (f *applyFlags) print(a app, o *hosts, results *results) error {
 
 func (f *applyFlags) printTable(a app, o *hosts, results *results) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "HOST\tNODE\tRESULT\tIMPACT\tWRITTEN\tRESTARTED")
+	cli.Printf(w, "HOST\tNODE\tRESULT\tIMPACT\tWRITTEN\tRESTARTED\n")
 	for _, h := range o.all {
 		e := results.events[h.target]
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", h.target, h.node.ID(), f.resultText(e, h.err), cmp.Or(string(e.Impact), "-"), e.Written, e.Restarted)
+		cli.Printf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", h.target, h.node.ID(), f.resultText(e, h.err), cmp.Or(string(e.Impact), "-"), e.Written, e.Restarted)
 	}
 	return w.Flush()
 }
@@ -231,9 +230,9 @@ func (f *applyFlags) reboots() bool {
 func (f *applyFlags) printEnd(a app, t remote.Target, e applier.Event) {
 	switch e.Result {
 	case applier.ResultRolledBack, applier.ResultPartial, applier.ResultRefused:
-		fmt.Fprintf(a.stderr, "%s: %s\n", t, cmp.Or(e.Message, string(e.Result)))
+		cli.Printf(a.stderr, "%s: %s\n", t, cmp.Or(e.Message, string(e.Result)))
 		if fix := f.fix(e); fix != "" {
-			fmt.Fprintf(a.stderr, "  fix: %s\n", fix)
+			cli.Printf(a.stderr, "  fix: %s\n", fix)
 		}
 	case applier.ResultSame, applier.ResultApplied, applier.ResultPlanned, applier.ResultReboot:
 	}

@@ -135,9 +135,9 @@ func printReview(a app, f cli.Format, r review.Review) error {
 	case cli.JSON:
 		err = cli.WriteJSON(a.stdout, r)
 	case cli.Markdown:
-		_, err = fmt.Fprint(a.stdout, r.Markdown())
+		err = cli.PrintText(a.stdout, r.Markdown())
 	case cli.Text:
-		_, err = fmt.Fprint(a.stdout, r.Text())
+		err = cli.PrintText(a.stdout, r.Text())
 	}
 	if err == nil && r.Differs() {
 		return cli.Exit(cli.ExitDiffers)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -94,7 +93,7 @@ func (f *hostFlags) dialer(ctx context.Context, a app) (ssh.Dialer, error) {
 	pinned := func(t remote.Target, key cryptossh.PublicKey) {
 		line.Lock()
 		defer line.Unlock()
-		fmt.Fprintf(a.stderr, "%s: first contact, its host key is added to %s: %s\n", t, path, ssh.KnownHostsLine(t.Address, key))
+		cli.Printf(a.stderr, "%s: first contact, its host key is added to %s: %s\n", t, path, ssh.KnownHostsLine(t.Address, key))
 	}
 	return ssh.Dialer{
 		Limits: ssh.DefaultLimits(), Pins: pins, OnPin: pinned,
@@ -124,8 +123,8 @@ func (f *hostFlags) passphrase(ctx context.Context, a app) ([]byte, error) {
 	if !ok || !term.IsTerminal(int(terminal.Fd())) {
 		return nil, errors.New("it has a passphrase and there is no terminal to ask for it: add it to ssh-agent and omit --identity")
 	}
-	fmt.Fprintf(a.stderr, "Passphrase for %s: ", f.identity)
-	defer fmt.Fprintln(a.stderr)
+	cli.Printf(a.stderr, "Passphrase for %s: ", f.identity)
+	defer cli.Printf(a.stderr, "\n")
 	return readPassphrase(ctx, int(terminal.Fd()))
 }
 

@@ -6,22 +6,24 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/internal/cli"
 )
 
 // palette colours words; the zero value does not.
 type palette struct{ on bool }
 
-func (p palette) paint(code, text string) string {
+func (p palette) paint(code, text string) cli.Ready {
+	text = cli.Plain(text)
 	if !p.on || text == "" {
-		return text
+		return cli.Ready(text)
 	}
-	return "\x1b[" + code + "m" + text + "\x1b[0m"
+	return cli.Ready("\x1b[" + code + "m" + text + "\x1b[0m")
 }
 
-func (p palette) bold(text string) string { return p.paint("1", text) }
-func (p palette) dim(text string) string  { return p.paint("2", text) }
+func (p palette) bold(text string) cli.Ready { return p.paint("1", text) }
+func (p palette) dim(text string) cli.Ready  { return p.paint("2", text) }
 
-func (p palette) severity(s bundle.Severity) string {
+func (p palette) severity(s bundle.Severity) cli.Ready {
 	switch s {
 	case bundle.SeverityError:
 		return p.paint("31", string(s))
@@ -30,7 +32,7 @@ func (p palette) severity(s bundle.Severity) string {
 	case bundle.SeverityInfo:
 		return p.paint("36", string(s))
 	}
-	return string(s)
+	return cli.Ready(cli.Plain(string(s)))
 }
 
 // printFindings writes findings as people read them: what, where, and what to do.
@@ -44,13 +46,14 @@ func printFindings(w io.Writer, p palette, findings bundle.Findings) {
 		if f.Node != "" && f.Node != f.Object.Name {
 			where = strings.TrimSpace(f.Node + "  " + where)
 		}
+		var source cli.Ready
 		if f.Object.Source != "" {
-			where += "  " + p.dim(place(f.Object))
+			source = "  " + p.dim(place(f.Object))
 		}
-		fmt.Fprintf(w, "%s%s  %s  %s\n", p.severity(f.Severity), strings.Repeat(" ", max(0, 7-len(f.Severity))), p.bold(f.Reason), where)
-		fmt.Fprintf(w, "         %s\n", f.Message)
+		cli.Printf(w, "%s%s  %s  %s%s\n", p.severity(f.Severity), strings.Repeat(" ", max(0, 7-len(f.Severity))), p.bold(f.Reason), where, source)
+		cli.Printf(w, "         %s\n", f.Message)
 		if f.Fix != "" {
-			fmt.Fprintf(w, "         %s %s\n", p.dim("fix:"), f.Fix)
+			cli.Printf(w, "         %s %s\n", p.dim("fix:"), f.Fix)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/desired"
+	"wmco/internal/cli"
 	"wmco/render"
 )
 
@@ -18,14 +19,14 @@ func printBundles(a app, bundles []desired.Rendered, findings bundle.Findings) e
 	p := palette{a.color}
 	for i, r := range bundles {
 		if i > 0 {
-			fmt.Fprintln(a.stdout)
+			cli.Printf(a.stdout, "\n")
 		}
 		if err := printBundle(a.stdout, p, r); err != nil {
 			return err
 		}
 	}
 	if len(findings) > 0 {
-		fmt.Fprintf(a.stdout, "\n%s  %s\n", p.bold("Findings"), p.dim(counts(findings)))
+		cli.Printf(a.stdout, "\n%s  %s\n", p.bold("Findings"), p.dim(counts(findings)))
 		printFindings(a.stdout, p, findings)
 	}
 	return nil
@@ -33,7 +34,7 @@ func printBundles(a app, bundles []desired.Rendered, findings bundle.Findings) e
 
 func printBundle(w io.Writer, p palette, r desired.Rendered) error {
 	b := r.Bundle
-	fmt.Fprintf(w, "%s  stage %s  %s\n", p.bold(r.Node.ID()), b.Node.Stage, p.dim("bundle "+b.Digest.Short()))
+	cli.Printf(w, "%s  stage %s  %s\n", p.bold(r.Node.ID()), b.Node.Stage, p.dim("bundle "+b.Digest.Short()))
 	printFiles(w, p, b.Files())
 	if err := printServices(w, p, b.Services()); err != nil {
 		return err
@@ -44,7 +45,7 @@ func printBundle(w io.Writer, p palette, r desired.Rendered) error {
 
 // printFiles shows files as a tree: each folder once, its files below it.
 func printFiles(w io.Writer, p palette, files []bundle.File) {
-	fmt.Fprintf(w, "\n%s\n", p.bold("Files"))
+	cli.Printf(w, "\n%s\n", p.bold("Files"))
 	slices.SortStableFunc(files, func(a, b bundle.File) int {
 		return strings.Compare(bundle.FoldPath(bundle.Dir(a.Path)), bundle.FoldPath(bundle.Dir(b.Path)))
 	})
@@ -53,22 +54,22 @@ func printFiles(w io.Writer, p palette, files []bundle.File) {
 	for _, f := range files {
 		if dir := bundle.Dir(f.Path); dir != folder {
 			folder = dir
-			fmt.Fprintf(w, "  %s\n", dir)
+			cli.Printf(w, "  %s\n", dir)
 		}
 		note := ""
 		if f.Secret {
 			note = "  secret"
 		}
-		fmt.Fprintf(w, "    %-36s %9s  %s  %s%s\n", bundle.Base(f.Path), size(int64(len(f.Content.Shown()))), p.dim(fmt.Sprintf("%-12s", f.Digest.Short())), f.Impact, note)
+		cli.Printf(w, "    %-36s %9s  %s  %s%s\n", bundle.Base(f.Path), size(int64(len(f.Content.Shown()))), p.dim(fmt.Sprintf("%-12s", f.Digest.Short())), f.Impact, note)
 	}
 }
 
 func printServices(w io.Writer, p palette, services []bundle.Service) error {
-	fmt.Fprintf(w, "\n%s\n", p.bold("Services"))
+	cli.Printf(w, "\n%s\n", p.bold("Services"))
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "  NAME\tAFTER\tHEALTHY WHEN\tLOG\tCOMMAND")
+	cli.Printf(table, "  NAME\tAFTER\tHEALTHY WHEN\tLOG\tCOMMAND\n")
 	for _, s := range services {
-		fmt.Fprintf(table, "  %s\t%s\t%s\t%s\t%s\n", s.Name, cmp.Or(strings.Join(s.Dependencies, ","), "-"), healthy(s.Probe), logs(s), command(s))
+		cli.Printf(table, "  %s\t%s\t%s\t%s\t%s\n", s.Name, cmp.Or(strings.Join(s.Dependencies, ","), "-"), healthy(s.Probe), logs(s), command(s))
 	}
 	return table.Flush()
 }
@@ -101,10 +102,10 @@ func command(s bundle.Service) string {
 }
 
 func printHost(w io.Writer, p palette, b render.Bundle) {
-	fmt.Fprintf(w, "\n%s\n", p.bold("Host"))
+	cli.Printf(w, "\n%s\n", p.bold("Host"))
 	for _, kind := range bundle.Kinds() {
 		if texts := b.Texts(kind.Kind); len(texts) > 0 {
-			fmt.Fprintf(w, "  %-12s %s\n", kind.Plural, strings.Join(texts, ", "))
+			cli.Printf(w, "  %-12s %s\n", kind.Plural, strings.Join(texts, ", "))
 		}
 	}
 }
@@ -118,11 +119,11 @@ func joinBy[E any](list []E, text func(E) string, separator string) string {
 }
 
 func printPayload(w io.Writer, p palette, b render.Bundle) error {
-	fmt.Fprintf(w, "\n%s\n", p.bold("Executables"))
+	cli.Printf(w, "\n%s\n", p.bold("Executables"))
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(table, "  PATH\tVERSION\tDIGEST")
 	for _, x := range b.Bundle.Payload() {
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", x.Path, x.Version, cmp.Or(x.Digest.Short(), "-"))
+		cli.Printf(table, "  %s\t%s\t%s\n", x.Path, x.Version, cmp.Or(x.Digest.Short(), "-"))
 	}
 	return table.Flush()
 }

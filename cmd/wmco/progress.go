@@ -65,7 +65,7 @@ func newProgress(a app, f cli.Format, hosts []*host) *progress {
 	}
 	s.bars.Style().Visibility.ETA, s.bars.Style().Visibility.Speed = false, false
 	for _, h := range hosts {
-		s.byHost[h.target] = &bars.Tracker{Message: h.target.String() + "  connecting", AutoStopDisabled: true}
+		s.byHost[h.target] = &bars.Tracker{Message: cli.Plain(h.target.String() + "  connecting"), AutoStopDisabled: true}
 		s.bars.AppendTracker(s.byHost[h.target])
 	}
 	s.ended = make(chan struct{})
@@ -87,7 +87,7 @@ func (s *progress) event(t remote.Target, e applier.Event) {
 		s.advance(s.byHost[t], t, e)
 	default:
 		if text := eventText(e); text != "" {
-			fmt.Fprintf(s.lines, "%s: %s\n", t, text)
+			cli.Printf(s.lines, "%s: %s\n", t, text)
 		}
 	}
 }
@@ -102,7 +102,7 @@ func (s *progress) advance(bar *bars.Tracker, t remote.Target, e applier.Event) 
 		text = string(e.Result)
 	}
 	if text != "" {
-		bar.UpdateMessage(t.String() + "  " + text)
+		bar.UpdateMessage(cli.Plain(t.String() + "  " + text))
 	}
 	if e.Message != "" && e.Event == applier.EventNote { // the result is printed after all bars
 		s.after = append(s.after, fmt.Sprintf("%s: %s", t, e.Message))
@@ -117,7 +117,7 @@ func (s *progress) note(t remote.Target, text string) {
 		s.after = append(s.after, fmt.Sprintf("%s: %s", t, text))
 		return
 	}
-	fmt.Fprintf(s.lines, "%s: %s\n", t, text)
+	cli.Printf(s.lines, "%s: %s\n", t, text)
 }
 
 // done ends the bar of a host, with its exit status.
@@ -153,7 +153,7 @@ func (s *progress) printAfter() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, line := range s.after {
-		fmt.Fprintln(s.lines, line)
+		cli.Printf(s.lines, "%s\n", line)
 	}
 	s.after = nil
 }
@@ -198,9 +198,9 @@ func printFailure(a app, f cli.Format, h *host) {
 	case f == cli.JSON:
 		_ = cli.WriteJSONLine(a.stdout, failureJSON{h.target.String(), h.err.Error(), remote.Fix(h.err)}) // as for events
 	default:
-		fmt.Fprintf(a.stderr, "%s: %v\n", h.target, h.err)
+		cli.Printf(a.stderr, "%s: %v\n", h.target, h.err)
 		if fix := remote.Fix(h.err); fix != "" {
-			fmt.Fprintf(a.stderr, "  fix: %s\n", fix)
+			cli.Printf(a.stderr, "  fix: %s\n", fix)
 		}
 	}
 }

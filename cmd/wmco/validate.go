@@ -78,8 +78,7 @@ func printValidation(a app, f cli.Format, answer validateJSON) error {
 		if i.Source {
 			places = append(places, "its own registry")
 		}
-		fmt.Fprintf(a.stdout, "%s image %s is pulled by %s from %s\n", i.Purpose, i.Image, i.By, cmp.Or(strings.Join(places, ", "), "nowhere"))
+		cli.Printf(a.stdout, "%s image %s is pulled by %s from %s\n", i.Purpose, i.Image, i.By, cmp.Or(strings.Join(places, ", "), "nowhere"))
 	}
-	_, err := fmt.Fprintf(a.stdout, "%s: %s\n", bundle.Count(len(answer.Nodes), "Windows host"), counts(answer.Findings))
-	return err
+	return cli.PrintText(a.stdout, fmt.Sprintf("%s: %s\n", bundle.Count(len(answer.Nodes), "Windows host"), counts(answer.Findings)))
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 
@@ -129,24 +128,24 @@ func printObservation(a app, p palette, h *host, o applier.Observation) {
 	if !o.InSync {
 		head = planned(len(o.Actions), o.Impact)
 	}
-	fmt.Fprintf(a.stdout, "%s  %s  %s\n", p.bold(h.target.String()), h.node.ID(), head)
+	cli.Printf(a.stdout, "%s  %s  %s\n", p.bold(h.target.String()), h.node.ID(), head)
 	for _, x := range o.Actions {
 		causes := joinBy(h.rendered.Bundle.Provenance[x.Entry], bundle.Ref.String, ", ")
-		fmt.Fprintf(a.stdout, "  %-8s %s  %s, impact %s  %s\n", x.Verb, x.Entry, x.Reason, x.Impact, p.dim(causes))
+		cli.Printf(a.stdout, "  %-8s %s  %s, impact %s  %s\n", x.Verb, x.Entry, x.Reason, x.Impact, p.dim(causes))
 	}
 	if o.Interrupted != "" {
-		fmt.Fprintf(a.stdout, "  a run for bundle %s was interrupted or is in progress: apply again\n", o.Interrupted.Short())
+		cli.Printf(a.stdout, "  a run for bundle %s was interrupted or is in progress: apply again\n", o.Interrupted.Short())
 	}
 	for _, u := range o.Unhealthy {
-		fmt.Fprintf(a.stdout, "  unhealthy %s: %s\n", u.Service, u.Reason)
+		cli.Printf(a.stdout, "  unhealthy %s: %s\n", u.Service, u.Reason)
 	}
 	for _, id := range o.RebootPending {
-		fmt.Fprintf(a.stdout, "  waits for a reboot: %s\n", id)
+		cli.Printf(a.stdout, "  waits for a reboot: %s\n", id)
 	}
 	for _, path := range o.Foreign {
-		fmt.Fprintf(a.stdout, "  unmanaged, left alone: %s\n", path)
+		cli.Printf(a.stdout, "  unmanaged, left alone: %s\n", path)
 	}
 	for _, note := range o.Notes {
-		fmt.Fprintf(a.stdout, "  note: %s\n", note)
+		cli.Printf(a.stdout, "  note: %s\n", note)
 	}
 }

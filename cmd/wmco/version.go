@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -40,9 +39,10 @@ func versionCommand(a app) *cobra.Command {
 			if f == cli.JSON {
 				return cli.WriteJSON(a.stdout, answer)
 			}
-			fmt.Fprintln(a.stdout, versionLine(a))
+			cli.Printf(a.stdout, "%s
+", versionLine(a))
 			for _, e := range payload.Table() {
-				fmt.Fprintf(a.stdout, "  %-28s %s\n", e.Name, answer.Components[e.Name])
+				cli.Printf(a.stdout, "  %-28s %s\n", e.Name, answer.Components[e.Name])
 			}
 			return nil
 		},

@@ -69,8 +69,8 @@ func Execute(ctx context.Context, root *cobra.Command, statusOf func(error) int)
 	if err == nil {
 		return ExitDone
 	}
-	if text := err.Error(); text != "" {
-		fmt.Fprintf(root.ErrOrStderr(), "%s: %s\n", root.Name(), text)
+	if err.Error() != "" {
+		Printf(root.ErrOrStderr(), "%s: %v\n", root.Name(), err)
 	}
 	exit := (*ExitError)(nil)
 	switch {
