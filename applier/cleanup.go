@@ -107,7 +107,7 @@ func (r *run) allState(ctx context.Context) (plan.Stale, error) {
 func (r *run) removeRecords(ctx context.Context) error {
 	for _, path := range []string{records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileJournal, records.FileLedger} {
 		if err := r.removeTree(ctx, path); err != nil {
-			return fmt.Errorf("removing %s: %w", path, err)
+			return fmt.Errorf("removing %s: %w", path, records.Unnamed(err))
 		}
 	}
 	return nil

@@ -38,7 +38,7 @@ func openStore(ctx context.Context, host Files) (*Store, error) {
 	s := &Store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{}}
 	files, err := host.List(ctx, DirContents)
 	if err != nil {
-		return nil, fmt.Errorf("listing contents: %w", err)
+		return nil, fmt.Errorf("listing contents: %w", Unnamed(err))
 	}
 	for _, f := range files {
 		if p, err := archive.ParsePart(bundle.Base(f.Path)); err == nil && f.Kind == plan.FileRegular {
@@ -48,7 +48,7 @@ func openStore(ctx context.Context, host Files) (*Store, error) {
 	}
 	kept, err := host.List(ctx, DirPrevious)
 	if err != nil {
-		return nil, fmt.Errorf("listing kept files: %w", err)
+		return nil, fmt.Errorf("listing kept files: %w", Unnamed(err))
 	}
 	for _, f := range kept {
 		if f.Kind == plan.FileRegular {
@@ -110,7 +110,7 @@ func (s *Store) Admit(ctx context.Context, p archive.Part) (bool, error) {
 
 // Write writes a part that Admit asked for; Add notes it afterwards.
 func (s *Store) Write(ctx context.Context, p archive.Part, data io.Reader) error {
-	return s.host.Write(ctx, partPath(p), bundle.AccessAdmins, data)
+	return Unnamed(s.host.Write(ctx, partPath(p), bundle.AccessAdmins, data))
 }
 
 // Add notes that a part has been written.
@@ -128,7 +128,7 @@ func previousPath(sum string) string { return DirPrevious + `\` + sum }
 // and one that is not there fs.ErrNotExist.
 func (s *Store) Open(ctx context.Context, c plan.Content) (io.ReadCloser, error) {
 	if s.Whole(c.SHA256) {
-		// Errors do not name the digest: the plain one of a secret would let people guess it.
+		// Errors do not name the digest, see Unnamed.
 		stored := &partReader{ctx: ctx, store: s, parts: s.sorted(c.SHA256)}
 		whole := archive.Content{Digest: bundle.Masked, SHA256: c.SHA256, Size: c.Size, Stored: s.stored(c.SHA256)}
 		return decoded{archive.Decode(stored, whole), stored}, nil
@@ -136,7 +136,7 @@ func (s *Store) Open(ctx context.Context, c plan.Content) (io.ReadCloser, error)
 	if s.previous[c.SHA256] {
 		f, err := s.host.Open(ctx, previousPath(c.SHA256))
 		if err != nil {
-			return nil, err
+			return nil, Unnamed(err)
 		}
 		return &checkedReader{ReadCloser: f, hash: sha256.New(), want: c.SHA256}, nil
 	}
@@ -193,7 +193,7 @@ func (s *Store) Reject(ctx context.Context, sum string, err error) error {
 func (s *Store) discard(ctx context.Context, sum string) error {
 	for _, p := range s.parts[sum] {
 		if err := s.host.Remove(ctx, partPath(p)); err != nil {
-			return err
+			return Unnamed(err)
 		}
 	}
 	delete(s.parts, sum)
@@ -212,7 +212,7 @@ func (s *Store) Keep(ctx context.Context, path string, c plan.Content) error {
 		return nil
 	}
 	if err := s.host.Link(ctx, path, previousPath(c.SHA256)); err != nil {
-		return err
+		return Unnamed(err)
 	}
 	s.previous[c.SHA256] = true
 	return nil
@@ -262,15 +262,15 @@ func (r *partReader) Read(p []byte) (int, error) {
 			}
 			f, err := r.store.host.Open(r.ctx, partPath(r.parts[0]))
 			if err != nil {
-				return 0, err
+				return 0, Unnamed(err)
 			}
 			r.open, r.parts = f, r.parts[1:]
 		}
 		n, err := r.open.Read(p)
 		if !errors.Is(err, io.EOF) {
-			return n, err
+			return n, Unnamed(err)
 		}
-		err = r.Close()
+		err = Unnamed(r.Close())
 		if n > 0 || err != nil {
 			return n, err
 		}
@@ -300,8 +300,11 @@ func (r *checkedReader) Read(p []byte) (int, error) {
 	if errors.Is(err, io.EOF) && hex.EncodeToString(r.hash.Sum(nil)) != r.want {
 		return n, fmt.Errorf("reading a kept file: %w", ErrDamaged)
 	}
-	return n, err
+	return n, Unnamed(err)
 }
+
+// Close closes the file.
+func (r *checkedReader) Close() error { return Unnamed(r.ReadCloser.Close()) }
 
 // countingReader counts the bytes that are read.
 type countingReader struct {

@@ -124,26 +124,26 @@ func TestUnexpectedMembersAreRefused(t *testing.T) {
 		"the manifest twice":              {[]member{manifest, manifest}, `found "MANIFEST.json" instead of contents.json`},
 		"the list twice":                  {[]member{manifest, index, index}, `"contents.json" is no part`},
 		"a member of another name":        {p.part(regular("other", nil)), `"other" is no part`},
-		"a part in another folder":        {p.part(regular("other/"+small.Part(1).Name(), nil)), `"other/` + small.Part(1).Name() + `" is no part`},
-		"a part in no folder":             {p.part(regular(small.Part(1).Name(), nil)), `"` + small.Part(1).Name() + `" is no part`},
+		"a part in another folder":        {p.part(regular("other/"+small.Part(1).Name(), nil)), shown("other/"+small.Part(1).Name()) + " is no part"},
+		"a part in no folder":             {p.part(regular(small.Part(1).Name(), nil)), shown(small.Part(1).Name()) + " is no part"},
 		"a part that is no part":          {p.part(regular(partFolder+"x", nil)), `"x" is not the name of a part`},
 		"a part without a name":           {p.part(regular(partFolder+"/x", nil)), `"/x" is not the name of a part`},
-		"an absolute name":                {p.part(regular("/"+part, nil)), `"/` + part + `" is no part`},
+		"an absolute name":                {p.part(regular("/"+part, nil)), shown("/"+part) + " is no part"},
 		"a name with a drive":             {p.part(regular(`C:\k\kubelet.exe`, nil)), `"C:\\k\\kubelet.exe" is no part`},
-		"a name that leads up":            {p.part(regular("../"+part, nil)), `"../` + part + `" is no part`},
+		"a name that leads up":            {p.part(regular("../"+part, nil)), shown("../"+part) + " is no part"},
 		"a name that leads up, inside":    {p.part(regular(partFolder+"../x", nil)), `"../x" is not the name of a part`},
 		"backslashes":                     {p.part(regular(`contents\x`, nil)), `"contents\\x" is no part`},
 		"a folder":                        {p.part(special(tar.TypeDir, partFolder, "")), `"contents/" is not a regular file`},
-		"a symbolic link":                 {p.part(special(tar.TypeSymlink, part, `C:\Windows`)), `"` + part + `" is not a regular file`},
-		"a hard link":                     {p.part(special(tar.TypeLink, part, manifestMember)), `"` + part + `" is not a regular file`},
-		"a character device":              {p.part(special(tar.TypeChar, part, "")), `"` + part + `" is not a regular file`},
-		"a block device":                  {p.part(special(tar.TypeBlock, part, "")), `"` + part + `" is not a regular file`},
-		"a pipe":                          {p.part(special(tar.TypeFifo, part, "")), `"` + part + `" is not a regular file`},
+		"a symbolic link":                 {p.part(special(tar.TypeSymlink, part, `C:\Windows`)), shown(part) + " is not a regular file"},
+		"a hard link":                     {p.part(special(tar.TypeLink, part, manifestMember)), shown(part) + " is not a regular file"},
+		"a character device":              {p.part(special(tar.TypeChar, part, "")), shown(part) + " is not a regular file"},
+		"a block device":                  {p.part(special(tar.TypeBlock, part, "")), shown(part) + " is not a regular file"},
+		"a pipe":                          {p.part(special(tar.TypeFifo, part, "")), shown(part) + " is not a regular file"},
 		"a manifest that is a link":       {[]member{special(tar.TypeSymlink, manifestMember, "x")}, `"MANIFEST.json" is not a regular file`},
-		"an extended header":              {p.part(extended), `"` + part + `" has an extended header`},
+		"an extended header":              {p.part(extended), shown(part) + " has an extended header"},
 		"a global extended header":        {p.part(member{header: tar.Header{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"path": "x"}}}), `"x" is not a regular file`},
 		"a GNU header":                    {p.part(member{tar.Header{Typeflag: tar.TypeReg, Name: strings.Repeat("x", 200), Format: tar.FormatGNU, ModTime: time.Unix(0, 0)}, nil}), `"` + strings.Repeat("x", 100) + `" has an extended header`},
-		"a part of an unknown content":    {p.part(regular(partFolder+Part{strings.Repeat("0", 64), 1, 1}.Name(), nil)), "part " + Part{strings.Repeat("0", 64), 1, 1}.Name() + " is of no content in the list"},
+		"a part of an unknown content":    {p.part(regular(partFolder+Part{strings.Repeat("0", 64), 1, 1}.Name(), nil)), "a part is of no content in the list"},
 		"a part that is too many":         {p.part(regular(partFolder+Part{small.SHA256, 1, 2}.Name(), nil)), fmt.Sprintf("content %s has 1 part, there is no part 1 of 2", small.Digest)},
 		"a part that is too short":        {p.part(regular(part, []byte("x"))), fmt.Sprintf("part 1 of content %s has 1 bytes, not %d", small.Digest, small.Stored)},
 		"a part that is too long":         {p.part(regular(partFolder+big.Part(2).Name(), noise(PartSize))), fmt.Sprintf("part 2 of content %s has %d bytes, not %d", big.Digest, PartSize, big.PartSize(2))},
@@ -318,6 +318,34 @@ func TestErrorsDoNotShowTheHashOfASecret(t *testing.T) {
 				t.Errorf("want an error with %s and without %s:\n%v", c.Digest, c.SHA256, err)
 			}
 		})
+	}
+}
+
+// The names of parts have the plain SHA-256 of contents, and a part may come where none is expected.
+func TestAForeignStreamDoesNotMakeErrorsShowTheHashOfASecret(t *testing.T) {
+	b := example()
+	encoded, err := manifest(t, b).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := sum([]byte("http://u:p@proxy"))
+	name := Part{secret, 1, 1}.Name()
+	first := regular(manifestMember, encoded)
+	head := []member{first, regular(indexMember, []byte("[\n]\n"))}
+	for what, members := range map[string][]member{
+		"in place of the manifest": {regular(partFolder+name, nil)},
+		"in place of the list":     {first, regular(partFolder+name, nil)},
+		"of no content":            append(slices.Clone(head), regular(partFolder+name, nil)),
+		"in another folder":        append(slices.Clone(head), regular("other/"+name, nil)),
+		"that is none of so many":  append(slices.Clone(head), regular(partFolder+secret+"-002of001", nil)),
+		"that has another end":     append(slices.Clone(head), regular(partFolder+name+".old", nil)),
+		"in capitals":              append(slices.Clone(head), regular(partFolder+strings.ToUpper(name), nil)),
+		"that is a link":           append(slices.Clone(head), special(tar.TypeSymlink, partFolder+name, "x")),
+	} {
+		got := receive(bytes.NewReader(zipped(t, packed(t, members))))
+		if !errors.Is(got.err, ErrMalformed) || strings.Contains(strings.ToLower(got.err.Error()), secret) {
+			t.Errorf("a part %s: %v", what, got.err)
+		}
 	}
 }
 

@@ -116,7 +116,7 @@ func (s *sequence) next(p Part) (Content, error) {
 	c, ok := s.contents[p.SHA256]
 	switch name := p.Name(); {
 	case !ok:
-		return Content{}, fmt.Errorf("%w: part %s is of no content in the list", ErrMalformed, name)
+		return Content{}, fmt.Errorf("%w: a part is of no content in the list", ErrMalformed)
 	case p.Of != c.Parts() || p.Index < 1 || p.Index > p.Of:
 		return Content{}, fmt.Errorf("%w: content %s has %s, there is no part %d of %d", ErrMalformed, c.Digest, bundle.Count(c.Parts(), "part"), p.Index, p.Of)
 	case name <= s.last:

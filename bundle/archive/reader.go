@@ -111,7 +111,7 @@ func (r *Reader) document(name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if h.Name != name {
-		return nil, fmt.Errorf("%w: found %.100q instead of %s", ErrMalformed, h.Name, name)
+		return nil, fmt.Errorf("%w: found %s instead of %s", ErrMalformed, shown(h.Name), name)
 	}
 	if h.Size > limit {
 		return nil, fmt.Errorf("%w: %s has %d bytes, at most %d are allowed", ErrMalformed, name, h.Size, limit)
@@ -145,7 +145,7 @@ func (r *Reader) part() (Part, error) {
 	}
 	name, ok := strings.CutPrefix(h.Name, partFolder)
 	if !ok {
-		return Part{}, fmt.Errorf("%w: %.100q is no part", ErrMalformed, h.Name)
+		return Part{}, fmt.Errorf("%w: %s is no part", ErrMalformed, shown(h.Name))
 	}
 	p, err := ParsePart(name)
 	if err != nil {
@@ -170,9 +170,9 @@ func (r *Reader) member() (*tar.Header, error) {
 	}
 	switch {
 	case h.Typeflag != tar.TypeReg:
-		return nil, fmt.Errorf("%w: %.100q is not a regular file", ErrMalformed, h.Name)
+		return nil, fmt.Errorf("%w: %s is not a regular file", ErrMalformed, shown(h.Name))
 	case h.Format != tar.FormatUSTAR || r.in.n != r.end+tarBlock:
-		return nil, fmt.Errorf("%w: %.100q has an extended header", ErrMalformed, h.Name)
+		return nil, fmt.Errorf("%w: %s has an extended header", ErrMalformed, shown(h.Name))
 	}
 	r.end = r.in.n + (h.Size+tarBlock-1)/tarBlock*tarBlock
 	return h, nil
