@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/hosttest"
+	"wmco/applier/hosttest/bundletest"
+	"wmco/bundle/archive"
+)
+
+func TestStdinThatIsReadToItsEnd(t *testing.T) {
+	data := bytes.Repeat([]byte("0123456789"), 20_000)
+	for name, from := range map[string]io.Reader{
+		"at once": bytes.NewReader(data), "byte by byte": iotest.OneByteReader(bytes.NewReader(data)), "with its end": iotest.DataErrReader(bytes.NewReader(data)),
+	} {
+		got, err := io.ReadAll(newPatient(from, time.Minute))
+		if err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+	}
+}
+
+// While contents arrive the host is locked: an upload that stalls must not lock out the next run for as long as its connection stands.
+func TestAStalledUploadGivesUpTheLock(t *testing.T) {
+	clock := hosttest.NewClock(hosttest.Epoch())
+	host := hosttest.NewMemory(hosttest.Facts(), clock)
+	n := bundletest.New()
+	noise := make([]byte, 2<<20)
+	if _, err := io.ReadFull(rand.NewChaCha8([32]byte{1}), noise); err != nil {
+		t.Fatal(err)
+	}
+	n.Programs[`C:\k\large.exe`] = string(noise)
+	whole := n.Archive(t, nil)
+	e := &applier.Engine{Host: host, Clock: clock, Program: "test", Owner: "a run that stalls"}
+	r, err := archive.NewReader(bytes.NewReader(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, err := e.Observe(t.Context(), r, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole = n.Archive(t, seen.Missing)
+	stalled, other := io.Pipe()
+	defer other.Close()
+	go func() { _, _ = other.Write(whole[:len(whole)/2]) }()
+	if r, err = archive.NewReader(newPatient(stalled, 300*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := e.Apply(t.Context(), r, applier.Options{})
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("it ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it holds the lock")
+	}
+	release, err := host.Lock(t.Context(), "the next run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}
