@@ -19,6 +19,9 @@ import (
 type Agent struct {
 	client *Client
 	target Target
+	host   *knownHost
+	// progress is called when the host has got further.
+	progress func()
 }
 
 // Request is what a host should be.
@@ -76,7 +79,7 @@ func (a *Agent) compare(ctx context.Context, r Request, word string) (applier.Ob
 		return err
 	}
 	var out answer
-	failed := a.run(ctx, ask{words: []string{word}, stdin: send, stdout: &out})
+	failed := a.run(ctx, ask{words: []string{word}, stdin: send, stdout: &out, limit: a.client.limits.Compare})
 	if len(out.data) == 0 && failed != nil {
 		return applier.Observation{}, failed
 	}
@@ -84,8 +87,6 @@ func (a *Agent) compare(ctx context.Context, r Request, word string) (applier.Ob
 	if err != nil {
 		return o, a.badAnswer(word, out.data, errors.Join(err, failed))
 	}
-	// The agent that answered is managed, whether the bundle names it or not.
-	o.Foreign = slices.DeleteFunc(o.Foreign, func(path string) bool { return path == a.client.program.Path })
 	return o, unlessStatus(failed)
 }
 
@@ -162,8 +163,12 @@ func (a *Agent) send(ctx context.Context, r Request, o ApplyOptions, missing []p
 	send := func(ctx context.Context, w io.Writer) error {
 		return archive.Send(ctx, w, archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts})
 	}
-	out := events{tell: tell}
-	failed := a.run(ctx, ask{words: o.words(), stdin: send, stdout: &out})
+	out := events{tell: func(e applier.Event) {
+		a.progress()
+		tell(e)
+	}}
+	waits := o.Wait + o.ConfirmWithin
+	failed := a.run(ctx, ask{words: o.words(), stdin: send, stdout: &out, limit: a.client.limits.Apply + waits, waits: waits})
 	switch {
 	case out.result.Event != "":
 		return out.result, nil
@@ -197,13 +202,13 @@ func (o ApplyOptions) words() []string {
 
 // Confirm confirms the bundle that a run is waiting for (ApplyOptions.ConfirmWithin).
 func (a *Agent) Confirm(ctx context.Context, d bundle.Digest) error {
-	return a.run(ctx, ask{words: []string{wordConfirm, string(d)}, stdout: &answer{}})
+	return a.run(ctx, ask{words: []string{wordConfirm, string(d)}, stdout: &answer{}, limit: a.client.limits.Question})
 }
 
 // Facts returns the facts that the host reports.
 func (a *Agent) Facts(ctx context.Context) (bundle.Facts, error) {
 	var out answer
-	if err := a.run(ctx, ask{words: []string{wordFacts}, stdout: &out}); err != nil {
+	if err := a.run(ctx, ask{words: []string{wordFacts}, stdout: &out, limit: a.client.limits.Question}); err != nil {
 		return bundle.Facts{}, err
 	}
 	all, err := bundle.DecodeFacts(bytes.NewReader(out.data))

@@ -2,8 +2,11 @@ package remote
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Transport reaches hosts. Its errors are types of this package, or those of the functions that it calls. It may be used by many
@@ -29,6 +32,37 @@ type Command struct {
 	Stdin func(context.Context, io.Writer) error
 	// Stdout reads what the command prints.
 	Stdout func(io.Reader) error
+	// Waits is how long the command may wait for something, in silence, beside the transport's own limit.
+	Waits time.Duration
+}
+
+// Limits are how long a client waits for hosts. Each must be above zero.
+type Limits struct {
+	// Question is for the commands facts, version and confirm.
+	Question time.Duration
+	// Compare is for observe and verify, which may read every file of a bundle.
+	Compare time.Duration
+	// Upload is for reading the agent back from a host and uploading it.
+	Upload time.Duration
+	// Apply is for a run of apply, beside the time that it may wait for another run and for its confirmation.
+	Apply time.Duration
+	// Idle is how long a host keeps its place in Each without progress: an answer, an event, another mebibyte.
+	Idle time.Duration
+	// Turn is how long it keeps its place at most.
+	Turn time.Duration
+}
+
+// DefaultLimits are for hosts anywhere in the world: an upload of 30 MB may take half an hour.
+func DefaultLimits() Limits {
+	return Limits{
+		Question: 5 * time.Minute, Compare: 30 * time.Minute, Upload: 30 * time.Minute, Apply: 2 * time.Hour,
+		Idle: 30 * time.Second, Turn: 10 * time.Minute,
+	}
+}
+
+// within limits the time of what is done with the context. The cause of its end names it.
+func within(ctx context.Context, limit time.Duration, what string) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s took longer than %s", what, limit))
 }
 
 // Client asks node agents. It may be used by many goroutines at once.
@@ -37,21 +71,59 @@ type Client struct {
 	program   Program
 	// leaves says that hosts without the program stay without it.
 	leaves bool
-	// text holds the targets that need stdin as text.
-	text sync.Map
+	limits    Limits
+	hosts     *knownHosts
+}
+
+// knownHosts are what a client knows of hosts.
+type knownHosts struct {
+	mu  sync.Mutex
+	all map[Target]*knownHost
+}
+
+// knownHost is what a client knows of one host.
+type knownHost struct {
+	// reading is held while the agent on the host is read back; it has room for one.
+	reading chan struct{}
+	// placed reports whether the agent on the host was read back, or uploaded, and is the client's program.
+	placed atomic.Bool
+	// text reports whether the host needs stdin as text.
+	text atomic.Bool
+}
+
+func (k *knownHosts) of(t Target) *knownHost {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.all[t] == nil {
+		k.all[t] = &knownHost{reading: make(chan struct{}, 1)}
+	}
+	return k.all[t]
 }
 
 // NewClient returns a client that uploads the program to hosts that lack it. Close closes the transport.
-func NewClient(t Transport, p Program) *Client { return &Client{transport: t, program: p} }
+func NewClient(t Transport, p Program, l Limits) *Client {
+	return &Client{transport: t, program: p, limits: l, hosts: &knownHosts{all: map[Target]*knownHost{}}}
+}
+
+// Over returns a client that uses another transport, and knows of hosts what this one does.
+func (c *Client) Over(t Transport) *Client {
+	other := *c
+	other.transport = t
+	return &other
+}
 
 // NewObserver returns a client that copies nothing to hosts: a question to one that lacks the program is a
 // *NotInstalledError. Close closes the transport.
-func NewObserver(t Transport, p Program) *Client {
-	return &Client{transport: t, program: p, leaves: true}
+func NewObserver(t Transport, p Program, l Limits) *Client {
+	c := NewClient(t, p, l)
+	c.leaves = true
+	return c
 }
 
 // Agent returns the agent of a host, without connecting to it.
-func (c *Client) Agent(t Target) *Agent { return &Agent{client: c, target: t} }
+func (c *Client) Agent(t Target) *Agent {
+	return &Agent{client: c, target: t, host: c.hosts.of(t), progress: func() {}}
+}
 
 // Close closes the transport.
 func (c *Client) Close() error { return c.transport.Close() }
@@ -62,8 +134,8 @@ const (
 	minConnects   = 64
 )
 
-// Each works on every host, on so many at once. The errors are in the order of the targets; one host's error does not stop the
-// others.
+// Each works on every host, on so many at once. A host that makes no progress, or takes long, goes on without its place, and the
+// next one begins (Limits.Idle, Limits.Turn). The errors are in the order of the targets; one host's error does not stop the others.
 func (c *Client) Each(ctx context.Context, targets []Target, parallel int, work func(context.Context, *Agent) error) []error {
 	parallel = max(parallel, 1)
 	connects := make(chan struct{}, max(connectFactor*parallel, minConnects))
@@ -71,26 +143,48 @@ func (c *Client) Each(ctx context.Context, targets []Target, parallel int, work 
 	errs := make([]error, len(targets))
 	var all sync.WaitGroup
 	for i, t := range targets {
-		all.Go(func() {
-			errs[i] = inTurn(ctx, connects, func() error {
-				if err := c.transport.Connect(ctx, t); err != nil {
-					return err
-				}
-				return inTurn(ctx, works, func() error { return work(ctx, c.Agent(t)) })
-			})
-		})
+		all.Go(func() { errs[i] = c.inTurn(ctx, t, turn{connects, works}, work) })
 	}
 	all.Wait()
 	return errs
 }
 
-// inTurn waits for a free slot and calls do.
-func inTurn(ctx context.Context, slots chan struct{}, do func() error) error {
+// turn are the places of hosts that are connected, and of those that are worked on.
+type turn struct{ connects, works chan struct{} }
+
+// inTurn works on one host when there are places.
+func (c *Client) inTurn(ctx context.Context, t Target, places turn, work func(context.Context, *Agent) error) error {
+	connecting, err := take(ctx, places.connects)
+	if err != nil {
+		return err
+	}
+	defer connecting()
+	if err := c.transport.Connect(ctx, t); err != nil {
+		return err
+	}
+	working, err := take(ctx, places.works)
+	if err != nil {
+		return err
+	}
+	defer working()
+	give := func() {
+		working()
+		connecting()
+	}
+	idle, over := time.AfterFunc(c.limits.Idle, give), time.AfterFunc(c.limits.Turn, give)
+	defer idle.Stop()
+	defer over.Stop()
+	a := c.Agent(t)
+	a.progress = func() { idle.Reset(c.limits.Idle) }
+	return work(ctx, a)
+}
+
+// take waits for a place. The returned function gives it up; a second call does nothing.
+func take(ctx context.Context, places chan struct{}) (give func(), err error) {
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
-	case slots <- struct{}{}:
+		return nil, context.Cause(ctx)
+	case places <- struct{}{}:
+		return sync.OnceFunc(func() { <-places }), nil
 	}
-	defer func() { <-slots }()
-	return do()
 }

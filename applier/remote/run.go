@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"wmco/bundle"
 )
@@ -19,6 +20,8 @@ type ask struct {
 	words  []string
 	stdin  func(context.Context, io.Writer) error
 	stdout output
+	// limit is how long it may take; waits is how much of it may be silence.
+	limit, waits time.Duration
 }
 
 // output is what the agent prints.
@@ -36,54 +39,78 @@ var ownStatuses = []int{NoStatus, 0, 2, 4, 5, 130}
 // powerShellStatus is what PowerShell makes of every status but 0.
 const powerShellStatus = 1
 
-// run runs the agent. If the host lacks it, run uploads it and tries again, unless the client only observes. If the agent is
-// there and cannot read its stdin, run sends text from then on.
+// run runs the agent, once the one on the host has been read back. If it is gone since, run uploads it again,
+// unless the client only observes. If the agent is there
+// and cannot read its stdin, run sends text from then on.
 func (a *Agent) run(ctx context.Context, q ask) error {
+	now, err := a.ready(ctx)
+	if err != nil {
+		return err
+	}
+	if err = a.start(ctx, q); !unanswered(q, err) {
+		return err
+	}
+	if !now {
+		uploaded, failed := a.place(ctx)
+		if failed != nil {
+			return failed
+		}
+		if uploaded {
+			if err = a.start(ctx, q); !unanswered(q, err) {
+				return err
+			}
+		}
+	}
+	if q.stdin == nil || a.host.text.Load() || statusOf(err) != powerShellStatus {
+		return err
+	}
+	a.host.text.Store(true)
+	return a.start(ctx, q)
+}
+
+// ready reads the agent on the host back, or uploads it, before the first run of the client there. It reports whether it did now.
+func (a *Agent) ready(ctx context.Context) (now bool, err error) {
+	select {
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	case a.host.reading <- struct{}{}:
+	}
+	defer func() { <-a.host.reading }()
+	if a.host.placed.Load() {
+		return false, nil
+	}
+	if _, err := a.place(ctx); err != nil {
+		return false, err
+	}
+	a.host.placed.Store(true)
+	return true, nil
+}
+
+// start runs the agent that is on the host.
+func (a *Agent) start(ctx context.Context, q ask) error {
 	c, err := a.command(q)
 	if err != nil {
 		return err
 	}
-	if err = a.client.transport.Run(ctx, a.target, c); !unanswered(q, err) {
-		return err
-	}
-	uploaded, failed := a.provide(ctx)
-	if uploaded {
-		failed = a.check(ctx)
-	}
-	if failed != nil {
-		return failed
-	}
-	if uploaded {
-		if err = a.client.transport.Run(ctx, a.target, c); !unanswered(q, err) {
-			return err
-		}
-	}
-	if q.stdin == nil || a.needsText() || statusOf(err) != powerShellStatus {
-		return err
-	}
-	a.client.text.Store(a.target, true)
-	if c, err = a.command(q); err != nil {
-		return err
-	}
-	return a.client.transport.Run(ctx, a.target, c)
+	ctx, cancel := within(ctx, q.limit, "the command")
+	defer cancel()
+	err = a.client.transport.Run(ctx, a.target, c)
+	a.progress()
+	return err
 }
 
 // command returns the command that asks.
 func (a *Agent) command(q ask) (Command, error) {
-	c := Command{Name: strings.Join(q.words, " "), Stdin: q.stdin, Stdout: q.stdout.read}
+	stdin := reportProgress(q.stdin, a.progress)
+	c := Command{Name: strings.Join(q.words, " "), Stdin: stdin, Stdout: q.stdout.read, Waits: q.waits}
 	words := q.words
-	if q.stdin != nil && a.needsText() {
-		words, c.Stdin = append(slices.Clone(words), textFlag), asText(q.stdin)
+	// A shell may damage other input than text.
+	if stdin != nil && a.host.text.Load() {
+		words, c.Stdin = append(slices.Clone(words), textFlag), asText(stdin)
 	}
 	var err error
 	c.Line, err = commandLine(a.client.program.Path, words)
 	return c, err
-}
-
-// needsText reports whether the host's shell damages other input than text.
-func (a *Agent) needsText() bool {
-	_, text := a.client.text.Load(a.target)
-	return text
 }
 
 func unanswered(q ask, err error) bool {
@@ -99,14 +126,12 @@ func statusOf(err error) int {
 	return NoStatus
 }
 
-// check asks the agent that was just uploaded for its version: its digest must be the one of the client's program.
+// check asks the agent that was just uploaded for its version, and thereby whether it works: its digest must be the one of the
+// client's program.
 func (a *Agent) check(ctx context.Context) error {
 	var out answer
-	c, err := a.command(ask{words: []string{wordVersion}, stdout: &out})
-	if err != nil {
-		return err
-	}
-	if err = a.client.transport.Run(ctx, a.target, c); err == nil {
+	err := a.start(ctx, ask{words: []string{wordVersion}, stdout: &out, limit: a.client.limits.Question})
+	if err == nil {
 		err = a.checkVersion(out.data)
 	}
 	if err != nil {

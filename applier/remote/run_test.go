@@ -8,24 +8,32 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
 )
 
-const programPath = `C:\k\agent\wmco-node-0123456789ab.exe`
+const programPath = `C:\Windows\wmco\wmco-node-0123456789ab.exe`
+
+// agentText stands for the agent. Its host runs no other program.
+const agentText = "agent"
 
 // fakeHost is a Transport to one host. Its agent answers with its facts.
 type fakeHost struct {
+	t     *testing.T
+	files fakeFiles
 	// status is what its shell exits with if there is no agent; text is set if it damages other input than text.
 	status  int
 	text    bool
 	noFiles bool
 	digest  bundle.Digest
+	// fails is the status of the agent; goes is set if it is deleted before it is run a second time.
+	fails int
+	goes  bool
 	// asked are the commands, without the path of the program.
-	asked    []string
-	uploaded bool
+	asked []string
 }
 
 func (h *fakeHost) Connect(context.Context, Target) error { return nil }
@@ -36,8 +44,17 @@ func (h *fakeHost) Run(ctx context.Context, t Target, c Command) error {
 	_, words, _ := strings.Cut(c.Line, " ")
 	h.asked = append(h.asked, words)
 	failed := &CommandError{Target: t, Command: c.Name, Status: h.status}
-	if !h.uploaded {
+	program := h.files[strings.TrimPrefix(sftpPath(programPath), "/")]
+	if program == nil || h.goes && len(h.asked) == 3 {
+		clear(h.files)
 		return errors.Join(failed, c.Stdout(strings.NewReader("Welcome!\r\n")))
+	}
+	if string(program.Data) != agentText {
+		h.t.Errorf("%q is run", program.Data)
+	}
+	if h.fails != 0 {
+		failed.Status = h.fails
+		return failed
 	}
 	if c.Stdin != nil {
 		if err := c.Stdin(ctx, io.Discard); err != nil {
@@ -58,17 +75,17 @@ func (h *fakeHost) Transfer(_ context.Context, _ Target, do func(Files) error) e
 		return ErrNoSFTP
 	}
 	h.asked = append(h.asked, "sftp")
-	files := fakeFiles{}
-	err := do(files)
-	h.uploaded = files[strings.TrimPrefix(sftpPath(programPath), "/")] != nil
-	return err
+	return do(h.files)
 }
 
 // fakeFiles are the files of a fakeHost.
 type fakeFiles map[string]*fstest.MapFile
 
-func (f fakeFiles) ReadDir(path string) ([]fs.FileInfo, error) {
+func (f fakeFiles) Folder(path string) ([]fs.FileInfo, error) {
 	entries, err := fs.ReadDir(fstest.MapFS(f), strings.TrimPrefix(path, "/"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	var all []fs.FileInfo
 	for _, e := range entries {
 		info, _ := e.Info()
@@ -77,10 +94,20 @@ func (f fakeFiles) ReadDir(path string) ([]fs.FileInfo, error) {
 	return all, err
 }
 
-func (f fakeFiles) MkdirAll(string) error { return nil }
+func (f fakeFiles) Read(path string, to io.Writer, size int64) error {
+	file := f[strings.TrimPrefix(path, "/")]
+	if file == nil {
+		return fs.ErrNotExist
+	}
+	_, err := to.Write(file.Data[:min(size, int64(len(file.Data)))])
+	return err
+}
 
 func (f fakeFiles) Write(path string, from io.Reader, _ int64) error {
 	data, err := io.ReadAll(from)
+	if f["damages"] != nil {
+		data[0] = 0
+	}
 	f[strings.TrimPrefix(path, "/")] = &fstest.MapFile{Data: data}
 	return err
 }
@@ -95,29 +122,50 @@ func (f fakeFiles) Remove(path string) error {
 	return nil
 }
 
-func TestAgentIsUploadedWhereItIsMissingAndGetsTextWhereItMust(t *testing.T) {
-	program := Program{Path: programPath, Digest: bundle.Of([]byte("agent")), Size: 5, Open: func() (io.ReadCloser, error) {
-		return io.NopCloser(strings.NewReader("agent")), nil
+func having(path, text string) fakeFiles {
+	return fakeFiles{strings.TrimPrefix(sftpPath(path), "/"): &fstest.MapFile{Data: []byte(text)}}
+}
+
+func theAgent() Program {
+	return Program{Path: programPath, Digest: bundle.Of([]byte(agentText)), Size: int64(len(agentText)), Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader(agentText)), nil
 	}}
+}
+
+func TestNothingButTheAgentIsRunAndItGetsTextWhereItMust(t *testing.T) {
+	digest := theAgent().Digest
+	uploads := []string{"sftp", "version", "facts", "facts"}
 	for _, tt := range []struct {
 		what string
 		host fakeHost
 		want []string
 		err  string
 	}{
-		{"the agent is there", fakeHost{uploaded: true}, []string{"facts", "facts"}, ""},
-		{"cmd does not find it", fakeHost{status: 1, digest: program.Digest}, []string{"facts", "sftp", "version", "facts", "facts"}, ""},
-		{"sh does not find it", fakeHost{status: 127, digest: program.Digest}, []string{"facts", "sftp", "version", "facts", "facts"}, ""},
-		{"the agent's own status", fakeHost{status: 2}, []string{"facts"}, "exit status 2"},
-		{"another program arrived", fakeHost{status: 1, digest: bundle.Of(nil)}, []string{"facts", "sftp", "version"}, "it reports the digest"},
-		{"no file transfer", fakeHost{status: 1, noFiles: true}, []string{"facts"}, ErrNoSFTP.Error()},
-		{"PowerShell", fakeHost{status: 1, text: true, digest: program.Digest}, []string{"facts", "sftp", "version", "facts", "facts --text", "facts --text"}, ""},
+		{"the agent is there", fakeHost{files: having(programPath, agentText)}, []string{"sftp", "facts", "facts"}, ""},
+		{"it is missing", fakeHost{digest: digest}, uploads, ""},
+		{"another program of its size", fakeHost{files: having(programPath, "planT"), digest: digest}, uploads, ""},
+		{"zeros of its size", fakeHost{files: having(programPath, "\x00\x00\x00\x00\x00"), digest: digest}, uploads, ""},
+		{"half of it", fakeHost{files: having(programPath, "age"), digest: digest}, uploads, ""},
+		{"it goes, and cmd does not find it", fakeHost{files: having(programPath, agentText), goes: true, status: 1, digest: digest}, []string{"sftp", "facts", "facts", "sftp", "version", "facts"}, ""},
+		{"it goes, and sh does not find it", fakeHost{files: having(programPath, agentText), goes: true, status: 127, digest: digest}, []string{"sftp", "facts", "facts", "sftp", "version", "facts"}, ""},
+		{"the agent's own status", fakeHost{files: having(programPath, agentText), fails: 2}, []string{"sftp", "facts"}, "exit status 2"},
+		{"the disk damages what is written", fakeHost{files: having(`C:\damages`, "")}, []string{"sftp"}, "other bytes than were written"},
+		{"it does not work there", fakeHost{digest: bundle.Of(nil)}, []string{"sftp", "version"}, "it reports the digest"},
+		{"no file transfer", fakeHost{noFiles: true}, nil, ErrNoSFTP.Error()},
+		{"PowerShell", fakeHost{status: 1, text: true, digest: digest}, []string{"sftp", "version", "facts", "facts --text", "facts --text"}, ""},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
-			a := NewClient(&tt.host, program).Agent(Target{User: DefaultUser, Address: "h:22"})
+			tt.host.t = t
+			if tt.host.files == nil {
+				tt.host.files = fakeFiles{}
+			}
+			if f := tt.host.files["C:/damages"]; f != nil {
+				tt.host.files = fakeFiles{"damages": f}
+			}
+			a := NewClient(&tt.host, theAgent(), DefaultLimits()).Agent(Target{User: DefaultUser, Address: "h:22"})
 			var err error
 			for i := 0; i < 2 && err == nil; i++ {
-				q := ask{words: []string{wordFacts}, stdout: &answer{}}
+				q := ask{words: []string{wordFacts}, stdout: &answer{}, limit: time.Minute}
 				if tt.host.text {
 					q.stdin = func(_ context.Context, w io.Writer) error { _, err := w.Write([]byte{0, 1, 2}); return err }
 				}
@@ -133,25 +181,41 @@ func TestAgentIsUploadedWhereItIsMissingAndGetsTextWhereItMust(t *testing.T) {
 	}
 }
 
+func TestAClientOverAnotherTransportReadsNothingBackAgain(t *testing.T) {
+	first, second := &fakeHost{t: t, files: having(programPath, agentText)}, &fakeHost{t: t, files: having(programPath, agentText)}
+	c := NewClient(first, theAgent(), DefaultLimits())
+	to := Target{User: DefaultUser, Address: "h:22"}
+	for _, c := range []*Client{c, c.Over(second)} {
+		if _, err := c.Agent(to).Facts(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"facts"}, second.asked); diff != "" {
+		t.Errorf("asked (-want +got):\n%s", diff)
+	}
+}
+
 func TestAnObserverUploadsNothing(t *testing.T) {
-	program := Program{Path: programPath, Digest: bundle.Of([]byte("agent")), Size: 5}
 	target := Target{User: DefaultUser, Address: "h:22"}
 	for _, tt := range []struct {
 		what string
-		host fakeHost
+		host *fakeHost
 		want string
 	}{
-		{"the agent is there", fakeHost{uploaded: true}, ""},
-		{"cmd does not find it", fakeHost{status: 1}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there"},
-		{"no file transfer", fakeHost{status: 9009, noFiles: true}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there: " + ErrNoSFTP.Error()},
+		{"the agent is there", &fakeHost{files: having(programPath, agentText)}, ""},
+		{"there is none", &fakeHost{}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there"},
+		{"another file has its name", &fakeHost{files: having(programPath, agentText+"x")}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there: another file has its name"},
+		{"no file transfer", &fakeHost{noFiles: true}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there: " + ErrNoSFTP.Error()},
 	} {
-		_, err := NewObserver(&tt.host, program).Agent(target).Facts(t.Context())
+		tt.host.t = t
+		before := len(tt.host.files)
+		_, err := NewObserver(tt.host, theAgent(), DefaultLimits()).Agent(target).Facts(t.Context())
 		lacks := (*NotInstalledError)(nil)
 		if got := textOf(err); got != tt.want || errors.As(err, &lacks) != (tt.want != "") || tt.want != "" && Fix(err) == "" {
 			t.Errorf("%s: %q, want %q", tt.what, got, tt.want)
 		}
-		if tt.want != "" && tt.host.uploaded {
-			t.Errorf("%s: it was uploaded", tt.what)
+		if len(tt.host.files) != before {
+			t.Errorf("%s: something was uploaded", tt.what)
 		}
 	}
 }

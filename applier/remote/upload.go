@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -20,10 +21,16 @@ import (
 	"wmco/bundle"
 )
 
+// programFolder is where the program lies on hosts (docs/decisions/0015-where-the-agent-is-uploaded.md).
+const programFolder = `C:\Windows\wmco`
+
+// ProgramPath returns where the program with a digest lies on hosts.
+func ProgramPath(d bundle.Digest) string { return programFolder + `\wmco-node-` + d.Short() + `.exe` }
+
 // Program is the executable of the node agent that hosts get. Its path depends on its content, so an upload never replaces an
 // executable that is running.
 type Program struct {
-	// Path is where it lies on hosts, such as C:\k\agent\wmco-node-<digest12>.exe.
+	// Path is its ProgramPath.
 	Path   string
 	Digest bundle.Digest
 	// Size is in bytes.
@@ -32,8 +39,8 @@ type Program struct {
 	Open func() (io.ReadCloser, error)
 }
 
-// FileProgram returns the program in a file. pathOf returns its path on hosts.
-func FileProgram(file string, pathOf func(bundle.Digest) string) (Program, error) {
+// FileProgram returns the program in a file.
+func FileProgram(file string) (Program, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return Program{}, fmt.Errorf("reading the node agent: %w", err)
@@ -44,18 +51,23 @@ func FileProgram(file string, pathOf func(bundle.Digest) string) (Program, error
 	if err != nil {
 		return Program{}, fmt.Errorf("reading the node agent: %w", err)
 	}
-	digest := bundle.Digest("sha256:" + hex.EncodeToString(sum.Sum(nil)))
+	digest := digestOf(sum)
 	open := func() (io.ReadCloser, error) { return os.Open(file) }
-	return Program{Path: pathOf(digest), Digest: digest, Size: size, Open: open}, nil
+	return Program{Path: ProgramPath(digest), Digest: digest, Size: size, Open: open}, nil
+}
+
+func digestOf(sum hash.Hash) bundle.Digest {
+	return bundle.Digest("sha256:" + hex.EncodeToString(sum.Sum(nil)))
 }
 
 // Files are the files of a host. Paths are those of SFTP on Windows, such as /C:/k. A file that does not exist is fs.ErrNotExist, one
 // that may not be accessed fs.ErrPermission.
 type Files interface {
-	ReadDir(path string) ([]fs.FileInfo, error)
-	// MkdirAll makes a folder and those above it.
-	MkdirAll(path string) error
-	// Write creates the file and writes size bytes to it.
+	// Folder returns the files of a folder, which it makes if it does not exist. The one above it must exist.
+	Folder(path string) ([]fs.FileInfo, error)
+	// Read writes the first bytes of a file to a writer, size at most.
+	Read(path string, to io.Writer, size int64) error
+	// Write creates the file, writes size bytes to it and flushes them to the disk if the host can.
 	Write(path string, from io.Reader, size int64) error
 	// Replace renames a file. A file that has the new name is replaced.
 	Replace(from, to string) error
@@ -69,25 +81,20 @@ var ErrNoSFTP = errors.New("the host's SSH server does not offer SFTP")
 // of the host's clock.
 const leftoverAge = 6 * time.Hour
 
-// provide makes sure that the host has the program, and reports whether it was uploaded for that.
-func (a *Agent) provide(ctx context.Context) (uploaded bool, err error) {
-	if a.client.leaves {
-		return false, a.look(ctx)
-	}
-	return a.upload(ctx)
-}
-
-// look returns a *NotInstalledError if the host lacks the program.
+// look returns a *NotInstalledError if the host lacks the program, byte for byte. It makes no folder.
 func (a *Agent) look(ctx context.Context) error {
 	program := a.client.program
 	lacks := &NotInstalledError{Target: a.target, Path: program.Path}
 	err := a.client.transport.Transfer(ctx, a.target, func(files Files) error {
-		target := sftpPath(program.Path)
-		entries, err := files.ReadDir(path.Dir(target))
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("opening folder %s: %w", path.Dir(target), err)
-		}
-		if f := find(entries, target); f == nil || f.Size() != program.Size {
+		sum := sha256.New()
+		err := files.Read(sftpPath(program.Path), &progressWriter{Writer: sum, progress: a.progress}, program.Size+1)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return lacks
+		case err != nil:
+			return fmt.Errorf("reading %s: %w", program.Path, err)
+		case digestOf(sum) != program.Digest:
+			lacks.Err = errors.New("another file has its name")
 			return lacks
 		}
 		return nil
@@ -99,19 +106,29 @@ func (a *Agent) look(ctx context.Context) error {
 	return err
 }
 
-// upload uploads the program, unless the host has it, and reports whether it did. An upload that fails is a *ProgramError.
-func (a *Agent) upload(ctx context.Context) (done bool, err error) {
+// place makes sure that the host has the program, byte for byte, and reports whether it was uploaded. A program that was uploaded has
+// told its version. A failed upload is a *ProgramError. A
+// client that only observes uploads nothing.
+func (a *Agent) place(ctx context.Context) (uploaded bool, err error) {
+	ctx, cancel := within(ctx, a.client.limits.Upload, "the upload of the node agent")
+	defer cancel()
+	if a.client.leaves {
+		return false, a.look(ctx)
+	}
 	err = a.client.transport.Transfer(ctx, a.target, func(files Files) error {
-		u := upload{Files: files, program: a.client.program, target: sftpPath(a.client.program.Path)}
-		if done, err = u.run(); err != nil {
+		u := upload{Files: files, program: a.client.program, target: sftpPath(a.client.program.Path), progress: a.progress}
+		if uploaded, err = u.run(); err != nil {
 			return a.programError(err, uploadFix(err))
 		}
 		return nil
 	})
 	if errors.Is(err, ErrNoSFTP) {
-		err = a.programError(err, `check that C:\ProgramData\ssh\sshd_config on the host has the line "Subsystem sftp sftp-server.exe", and restart the service sshd; or copy the program there by hand`)
+		err = a.programError(err, `check that C:\ProgramData\ssh\sshd_config on the host has the line "Subsystem sftp sftp-server.exe", and restart the service sshd`)
 	}
-	return done && err == nil, err
+	if err == nil && uploaded {
+		err = a.check(ctx)
+	}
+	return uploaded && err == nil, err
 }
 
 func (a *Agent) programError(err error, fix string) error {
@@ -120,7 +137,7 @@ func (a *Agent) programError(err error, fix string) error {
 
 func uploadFix(err error) string {
 	if errors.Is(err, fs.ErrPermission) {
-		return "connect as a member of Administrators, and check that no other account owns the folder"
+		return "connect as a member of Administrators, and check that they may write to " + programFolder
 	}
 	return "check that drive C: of the host has room and that no scanner locks the file, and run it again"
 }
@@ -133,20 +150,20 @@ type upload struct {
 	Files
 	program Program
 	target  string
+	// progress is called when another piece has been read or written.
+	progress func()
 }
 
-// run writes the program beside its target, and renames it when it is complete.
+// run reads the program back from the host. Where it is missing or differs, run writes it beside its target, and renames it when it is
+// complete. So whatever has the right name and another content is never run.
 func (u upload) run() (done bool, err error) {
 	folder := path.Dir(u.target)
-	entries, err := u.ReadDir(folder)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = u.MkdirAll(folder)
-	}
+	entries, err := u.Folder(folder)
 	if err != nil {
 		return false, fmt.Errorf("opening folder %s: %w", folder, err)
 	}
-	if f := find(entries, u.target); f != nil && f.Size() == u.program.Size {
-		return false, nil
+	if right, err := u.check(entries, u.target); right || err != nil {
+		return false, err
 	}
 	temporary, err := temporaryName(u.target)
 	if err != nil {
@@ -162,6 +179,18 @@ func (u upload) run() (done bool, err error) {
 	}
 	u.tidy(entries, find(entries, temporary).ModTime())
 	return true, nil
+}
+
+// check reports whether a file is the program. It reads all of it: a name and a size prove nothing.
+func (u upload) check(entries []fs.FileInfo, file string) (bool, error) {
+	if f := find(entries, file); f == nil || f.Size() != u.program.Size {
+		return false, nil
+	}
+	sum := sha256.New()
+	if err := u.Read(file, &progressWriter{Writer: sum, progress: u.progress}, u.program.Size); err != nil {
+		return false, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return digestOf(sum) == u.program.Digest, nil
 }
 
 // find returns the file at a path, nil if there is none. Windows ignores case.
@@ -182,31 +211,29 @@ func temporaryName(target string) (string, error) {
 	return plan.NewName(target + "." + hex.EncodeToString(serial[:])), nil
 }
 
-// write writes the program and checks its size. It returns the files that are in the folder then.
+// write writes the program and reads it back. It returns the files that are in the folder then.
 func (u upload) write(name string) ([]fs.FileInfo, error) {
 	from, err := u.program.Open()
 	if err != nil {
 		return nil, fmt.Errorf("reading the node agent: %w", err)
 	}
 	defer from.Close() //nolint:errcheck // only read from
-	if err := u.Write(name, from, u.program.Size); err != nil {
+	if err := u.Write(name, &progressReader{Reader: from, progress: u.progress}, u.program.Size); err != nil {
 		return nil, fmt.Errorf("writing %s: %w", name, err)
 	}
-	entries, err := u.ReadDir(path.Dir(name))
+	entries, err := u.Folder(path.Dir(name))
 	if err != nil {
 		return nil, fmt.Errorf("listing folder %s: %w", path.Dir(name), err)
 	}
-	switch f := find(entries, name); {
-	case f == nil:
-		return nil, fmt.Errorf("writing %s: the file is not there", name)
-	case f.Size() != u.program.Size:
-		return nil, fmt.Errorf("writing %s: it has %d bytes there, expected %d", name, f.Size(), u.program.Size)
+	right, err := u.check(entries, name)
+	if err == nil && !right {
+		err = fmt.Errorf("writing %s: the file is not there, or has other bytes than were written", name)
 	}
-	return entries, nil
+	return entries, err
 }
 
-// tidy deletes older programs and leftovers of interrupted uploads. The newest older program stays, because the host's
-// service may run it; Windows keeps any that runs. What cannot be deleted stays until the next upload.
+// tidy deletes older programs and leftovers of interrupted uploads. The newest older program stays, for callers of another version;
+// Windows keeps any that runs. What cannot be deleted stays until the next upload.
 func (u upload) tidy(entries []fs.FileInfo, now time.Time) {
 	folder := path.Dir(u.target)
 	var older []fs.FileInfo

@@ -153,7 +153,7 @@ func readPassphrase(ctx context.Context, fd int) ([]byte, error) {
 // nodeProgram is what is copied to hosts: --node-program, or else the payload's.
 func (f *hostFlags) nodeProgram(dir string) (remote.Program, error) {
 	if f.program != "" {
-		return remote.FileProgram(f.program, payload.AgentPath)
+		return remote.FileProgram(f.program)
 	}
 	s, err := store.Open(dir)
 	if err != nil {
@@ -162,7 +162,7 @@ func (f *hostFlags) nodeProgram(dir string) (remote.Program, error) {
 	for _, e := range s.Entries() {
 		if e.Name == payload.Agent {
 			open := func() (io.ReadCloser, error) { return s.OpenRaw(e.Name) }
-			return remote.Program{Path: e.Path, Digest: e.Raw.Digest, Size: e.Raw.Size, Open: open}, nil
+			return remote.Program{Path: remote.ProgramPath(e.Raw.Digest), Digest: e.Raw.Digest, Size: e.Raw.Size, Open: open}, nil
 		}
 	}
 	return remote.Program{}, cli.UsageError("payload %q has no %s: name one with --node-program", dir, payload.Agent)

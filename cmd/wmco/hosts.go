@@ -89,9 +89,9 @@ func (f *remoteFlags) open(ctx context.Context, a app) (*hosts, error) {
 	if f.install {
 		client = remote.NewClient
 	}
-	o.client = client(ssh.NewTransport(dialer), program)
+	o.client = client(ssh.NewTransport(dialer), program, remote.DefaultLimits())
 	dialer.Limits.Kept = 0
-	o.confirms = client(ssh.NewTransport(dialer), program)
+	o.confirms = o.client.Over(ssh.NewTransport(dialer))
 	return o, nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -39,8 +40,7 @@ func versionCommand(a app) *cobra.Command {
 			if f == cli.JSON {
 				return cli.WriteJSON(a.stdout, answer)
 			}
-			cli.Printf(a.stdout, "%s
-", versionLine(a))
+			cli.Printf(a.stdout, "%s\n", versionLine(a))
 			for _, e := range payload.Table() {
 				cli.Printf(a.stdout, "  %-28s %s\n", e.Name, answer.Components[e.Name])
 			}

@@ -28,12 +28,12 @@ func TestAHostInSyncCostsOneCommandAndAChangeTwo(t *testing.T) {
 		result  applier.Result
 		starts  []string
 	}{
-		{"first contact uploads the agent", 1, applier.ResultApplied, []string{line("observe"), simulated.SFTP, line("version"), line("observe"), line("apply")}},
+		{"first contact uploads the agent", 1, applier.ResultApplied, []string{simulated.SFTP, line("version"), line("observe"), line("apply")}},
 		{"nothing differs", 1, applier.ResultSame, []string{line("observe")}},
 		{"one file differs", 2, applier.ResultApplied, []string{line("observe"), line("apply")}},
 		{"nothing differs again", 2, applier.ResultSame, []string{line("observe")}},
-		{"a new client, and nothing differs", 2, applier.ResultSame, []string{line("observe")}},
-		{"a new client, and one file differs", 3, applier.ResultApplied, []string{line("observe"), line("apply")}},
+		{"a new client reads the agent back, and nothing differs", 2, applier.ResultSame, []string{simulated.SFTP, line("observe")}},
+		{"a new client reads the agent back, and one file differs", 3, applier.ResultApplied, []string{simulated.SFTP, line("observe"), line("apply")}},
 	} {
 		if strings.HasPrefix(step.what, "a new client") {
 			m = agent(t, s)
@@ -90,7 +90,7 @@ func TestAPlanAboveTheMaximumImpactIsNotSent(t *testing.T) {
 		to   remote.Request
 		want applier.Result
 	}{{small(t, 3, 0), applier.ResultApplied}, {request(t, l), applier.ResultRefused}} {
-		c := remote.NewClient(NewTransport(d), p)
+		c := remote.NewClient(NewTransport(d), p, remote.DefaultLimits())
 		r, err := c.Agent(at(s, s.Address)).Apply(t.Context(), step.to, remote.ApplyOptions{MaxImpact: bundle.ImpactRestart}, quiet)
 		if err != nil || r.Result != step.want {
 			t.Errorf("%q, %v", r.Result, err)
@@ -99,7 +99,7 @@ func TestAPlanAboveTheMaximumImpactIsNotSent(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"observe", "", "version", "observe", "apply --max-impact restart", "observe"}, words(s)); diff != "" {
+	if diff := cmp.Diff([]string{"", "version", "observe", "apply --max-impact restart", "", "observe"}, words(s)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -119,7 +119,7 @@ func TestAShellThatPrintsAGreeting(t *testing.T) {
 func TestTheRealAgentAppliesUnderEveryShell(t *testing.T) {
 	for _, shell := range []simulated.Shell{simulated.ShellCmd, simulated.ShellPowerShell, simulated.ShellSh} {
 		s, p := realHost(t, sshtest.Options{Settings: simulated.Settings{Shell: shell}})
-		c := remote.NewClient(NewTransport(dialer(t, s)), p)
+		c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 		defer c.Close()
 		m := c.Agent(at(s, s.Address))
 		for _, step := range []struct {
@@ -161,7 +161,7 @@ func TestTheRealAgentAppliesUnderEveryShell(t *testing.T) {
 // PowerShell passes stdin on as text, so the agent gets text once that is known.
 func TestUnderPowerShellTheAgentGetsLargeContentsAsText(t *testing.T) {
 	s, p := realHost(t, sshtest.Options{Settings: simulated.Settings{Shell: simulated.ShellPowerShell, Noise: "\ufeff\r\n"}})
-	c := remote.NewClient(NewTransport(dialer(t, s)), p)
+	c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 	defer c.Close()
 	m := c.Agent(at(s, s.Address))
 	want := large(t, 9<<20)
@@ -180,7 +180,7 @@ func TestUnderPowerShellTheAgentGetsLargeContentsAsText(t *testing.T) {
 		words = append(words, said)
 	}
 	// First the agent is absent, then it cannot read the archive; from then on it gets text.
-	first := []string{"observe", "", "version", "observe"}
+	first := []string{"", "version", "observe"}
 	if diff := cmp.Diff(append(first, "observe --text", "apply --text", "verify --text"), words); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -188,7 +188,7 @@ func TestUnderPowerShellTheAgentGetsLargeContentsAsText(t *testing.T) {
 
 func TestConfirmationOverAnotherConnection(t *testing.T) {
 	s, p := realHost(t, sshtest.Options{})
-	c := remote.NewClient(NewTransport(dialer(t, s)), p)
+	c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 	defer c.Close()
 	m := c.Agent(at(s, s.Address))
 	want := small(t, 3, 0)
@@ -236,7 +236,7 @@ func cutAgainAndAgain(t *testing.T, shell simulated.Shell, versions int, each fu
 	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{})
 	d := dialer(t, s)
 	newClient := each(func() *remote.Client {
-		c := remote.NewClient(NewTransport(d), p)
+		c := remote.NewClient(NewTransport(d), p, remote.DefaultLimits())
 		t.Cleanup(func() { _ = c.Close() })
 		return c
 	})

@@ -113,7 +113,7 @@ func newBenchSetup(b *testing.B) *benchSetup {
 
 func (m *benchSetup) client(b *testing.B, t remote.Target) *remote.Client {
 	b.Helper()
-	return remote.NewClient(NewTransport(dialer(b, m.servers[t])), m.program)
+	return remote.NewClient(NewTransport(dialer(b, m.servers[t])), m.program, remote.DefaultLimits())
 }
 
 // bring applies a version to a host.
@@ -308,7 +308,7 @@ func applyPayload(b *testing.B, want remote.Request, rate int64) {
 	line := sshtest.NewLine(b, s.Address, sshtest.LineOptions{Rate: rate})
 	d := dialer(b, s)
 	d.Limits.Silence = time.Hour
-	c := remote.NewClient(NewTransport(d), p)
+	c := remote.NewClient(NewTransport(d), p, remote.DefaultLimits())
 	defer c.Close()
 	b.StartTimer()
 	r, err := c.Agent(at(s, line.Address)).Apply(b.Context(), want, remote.ApplyOptions{}, quiet)

@@ -110,6 +110,21 @@ func (c *conn) open() (*session, error) {
 	return o.session, nil
 }
 
+// request opens a channel and requests something in it, within Limits.Channel.
+func (c *conn) request(ctx context.Context, r channelRequest) (*session, error) {
+	ctx, w := c.watch(ctx, c.limits.Channel, "no command was started")
+	defer w.stop()
+	s, err := c.open()
+	if err != nil {
+		return nil, unlessCanceled(ctx, err)
+	}
+	s.accepted, err = s.channel.SendRequest(r.kind, true, ssh.Marshal(struct{ What string }{r.what}))
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return s, c.interrupted(r.name, err)
+}
+
 // alive reports whether the connection has not ended, as far as is known.
 func (c *conn) alive() bool {
 	select {
@@ -144,16 +159,14 @@ func (c *conn) interrupted(name string, err error) error {
 	return &remote.InterruptedError{Target: c.target, Command: name, Err: err}
 }
 
-// watch ends the connection when the context ends or nothing was read or written for Limits.Silence. The cause of the returned
-// context is why.
-func (c *conn) watch(ctx context.Context) (context.Context, *watch) {
+// watch ends the connection when the context ends or nothing was heard for so long. The cause of the returned context is why.
+func (c *conn) watch(ctx context.Context, limit time.Duration, what string) (context.Context, *watch) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	release := context.AfterFunc(ctx, func() { _ = c.close() })
-	limit := c.limits.Silence
 	if limit <= 0 {
 		limit = noLimit
 	}
-	silent := time.AfterFunc(limit, func() { cancel(fmt.Errorf("nothing was sent or received for %s", limit)) })
+	silent := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%s for %s", what, limit)) })
 	return ctx, &watch{
 		heard: func() { silent.Reset(limit) },
 		stop: func() {
@@ -162,6 +175,15 @@ func (c *conn) watch(ctx context.Context) (context.Context, *watch) {
 			cancel(nil)
 		},
 	}
+}
+
+// listen is watch for a command, which may wait for something beside Limits.Silence.
+func (c *conn) listen(ctx context.Context, waits time.Duration) (context.Context, *watch) {
+	limit := c.limits.Silence
+	if limit > 0 {
+		limit += waits
+	}
+	return c.watch(ctx, limit, "nothing was sent or received")
 }
 
 // noLimit is longer than any command.

@@ -57,6 +57,10 @@ func TestEveryLimitEndsACommand(t *testing.T) {
 			s, line := hanging(t)
 			d := dialer(t, s)
 			tt.limits(&d.Limits)
+			a := client(t, d).Agent(at(s, line.Address))
+			if _, err := a.Facts(t.Context()); err != nil { // which reads the agent back
+				t.Fatal(err)
+			}
 			if tt.freeze {
 				time.AfterFunc(500*time.Millisecond, line.Freeze)
 			}
@@ -67,7 +71,7 @@ func TestEveryLimitEndsACommand(t *testing.T) {
 				defer cancel()
 			}
 			begin := time.Now()
-			_, err := client(t, d).Agent(at(s, line.Address)).Observe(ctx, small(t, 3, 1))
+			_, err := a.Observe(ctx, small(t, 3, 1))
 			if kind(err) != "interrupted" || time.Since(begin) > 8*time.Second {
 				t.Errorf("%s after %s: %v", kind(err), time.Since(begin), err)
 			}
@@ -168,6 +172,7 @@ func TestAThousandRunsLeaveOneConnection(t *testing.T) {
 			if _, err := m.Facts(t.Context()); err != nil {
 				t.Fatal(err)
 			}
+			time.Sleep(200 * time.Millisecond) // the channel for the next command is opened meanwhile
 			goroutines, sessions := runtime.NumGoroutine(), processes()
 			for range tt.runs {
 				if _, err := m.Facts(t.Context()); err != nil {
@@ -276,7 +281,7 @@ func TestACommandWhoseConnectionDiesIsInterruptedAndGoesOn(t *testing.T) {
 	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{})
 	d := dialer(t, s)
 	d.Limits.KeepAlive, d.Limits.Missed, d.Limits.Handshake = 300*time.Millisecond, 3, time.Second
-	c := remote.NewClient(NewTransport(d), p)
+	c := remote.NewClient(NewTransport(d), p, remote.DefaultLimits())
 	defer c.Close()
 	a := c.Agent(at(s, line.Address))
 	mustApply(t, a, small(t, 3, 1))
@@ -344,7 +349,11 @@ func TestAServerThatClosesChannels(t *testing.T) {
 				continue
 			}
 			_ = r.Reply(true, nil)
-			sendFacts(channel)
+			if r.Type == "exec" {
+				sendFacts(channel)
+			} else {
+				serveAgent(channel)
+			}
 			_ = channel.Close()
 		}
 	})

@@ -4,7 +4,7 @@
 //	Transport.Run, Transfer
 //	  start                 one channel on a connection
 //	    kept, or dial       a kept connection that is dead before the host answered is replaced
-//	    SendRequest         "exec" or "subsystem"
+//	    request             "exec" or "subsystem", in a channel
 //	  session               its streams, and how it ended
 //
 // Every phase has a limit (Limits), and every wait ends with its context. Host keys are pinned on first contact (Pins).

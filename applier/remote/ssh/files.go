@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"sync/atomic"
 
 	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
@@ -27,28 +28,102 @@ func (t *Transport) Transfer(ctx context.Context, to remote.Target, do func(remo
 	if !s.accepted {
 		return remote.ErrNoSFTP
 	}
-	ctx, w := s.watch(ctx)
+	ctx, w := s.listen(ctx, 0)
 	defer w.stop()
-	err = s.transfer(w, do)
+	in := &meter{Reader: heardReader{s.channel, w}}
+	in.left.Store(sftpAnswers)
+	err = s.transfer(in, heardWriter{s.channel, w}, do)
 	if ctx.Err() != nil {
 		return s.interrupted("sftp", context.Cause(ctx))
 	}
 	return err
 }
 
-func (s *session) transfer(w *watch, do func(remote.Files) error) error {
+func (s *session) transfer(in *meter, out io.WriteCloser, do func(remote.Files) error) error {
 	go ssh.DiscardRequests(s.requests)
-	client, err := sftp.NewClientPipe(heardReader{s.channel, w}, heardWriter{s.channel, w},
-		sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(sftpRequests))
+	client, err := sftp.NewClientPipe(in, out, sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(sftpRequests))
 	if err != nil {
 		return fmt.Errorf("%w: %w", remote.ErrNoSFTP, err)
 	}
 	defer client.Close() //nolint:errcheck // what was written is checked before
-	return do(files{client})
+	return do(files{client, in})
+}
+
+// sftpAnswers is how many bytes a server may send, beside what is read from files: a folder of ten thousand files has 2 MB.
+const sftpAnswers = 8 << 20
+
+var errTooMuch = errors.New("the SFTP server sends too much")
+
+// meter ends a stream that is longer than was asked for.
+type meter struct {
+	io.Reader
+	left atomic.Int64
+}
+
+// Read implements io.Reader.
+func (m *meter) Read(p []byte) (int, error) {
+	left := m.left.Load()
+	if left <= 0 {
+		return 0, errTooMuch
+	}
+	n, err := m.Reader.Read(p[:min(int64(len(p)), left)])
+	m.left.Add(-int64(n))
+	return n, err
 }
 
 // files implements remote.Files.
-type files struct{ *sftp.Client }
+type files struct {
+	*sftp.Client
+	in *meter
+}
+
+// Folder implements remote.Files.
+func (f files) Folder(path string) ([]fs.FileInfo, error) {
+	entries, err := f.ReadDir(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return entries, err
+	}
+	made := f.Mkdir(path) // which fails if another caller makes it meanwhile
+	if entries, err = f.ReadDir(path); err != nil {
+		return nil, errors.Join(made, err)
+	}
+	return entries, nil
+}
+
+// readSize is how much is asked for at once: as many requests as are in flight.
+const readSize = sftpRequests * 32 << 10
+
+// Read implements remote.Files.
+func (f files) Read(path string, to io.Writer, size int64) error {
+	file, err := f.Open(path)
+	if err != nil {
+		return err
+	}
+	f.in.left.Add(size + size/16) // with the headers
+	buffer := make([]byte, readSize)
+	for at := int64(0); at < size && err == nil; {
+		var n int
+		n, err = file.ReadAt(buffer[:min(int64(len(buffer)), size-at)], at)
+		at += int64(n)
+		if _, failed := to.Write(buffer[:n]); failed != nil {
+			err = failed
+		}
+		if errors.Is(err, io.EOF) && n > 0 {
+			err = nil // an answer that is shorter than was asked for counts as the end
+		}
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil // the file is shorter
+	}
+	if closed := file.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// flushes is the extension of OpenSSH's servers for fsync. That of Windows has it too and calls FlushFileBuffers, though it reports no
+// failure of it.
+const flushes = "fsync@openssh.com"
 
 // Write implements remote.Files.
 func (f files) Write(path string, from io.Reader, size int64) error {
@@ -58,6 +133,9 @@ func (f files) Write(path string, from io.Reader, size int64) error {
 	}
 	// A limited reader has a known size, which lets the client write concurrently.
 	_, err = file.ReadFrom(io.LimitReader(from, size))
+	if version, _ := f.HasExtension(flushes); version == "1" && err == nil {
+		err = file.Sync()
+	}
 	return errors.Join(err, file.Close())
 }
 

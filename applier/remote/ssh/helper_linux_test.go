@@ -50,18 +50,16 @@ func withPrograms(m *testing.M) (int, error) {
 	if err != nil {
 		return 1, err
 	}
-	if fake, err = remote.FileProgram(path, agentPath); err != nil {
+	if fake, err = remote.FileProgram(path); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil
 }
 
-func agentPath(d bundle.Digest) string { return `C:\k\agent\wmco-node-` + d.Short() + `.exe` }
-
 // quick are limits for tests.
 func quick() Limits {
 	return Limits{
-		Dial: 5 * time.Second, Handshake: 20 * time.Second, Silence: time.Minute,
+		Dial: 5 * time.Second, Handshake: 20 * time.Second, Channel: 20 * time.Second, Silence: time.Minute,
 		KeepAlive: 5 * time.Second, Missed: 3, Kept: time.Minute,
 	}
 }
@@ -78,7 +76,7 @@ func keys(all ...ssh.Signer) func(context.Context) ([]ssh.Signer, error) {
 
 func client(t testing.TB, d Dialer) *remote.Client {
 	t.Helper()
-	c := remote.NewClient(NewTransport(d), fake)
+	c := remote.NewClient(NewTransport(d), fake, remote.DefaultLimits())
 	t.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			t.Error(err)
@@ -181,7 +179,7 @@ var realAgent = sync.OnceValues(func() (remote.Program, error) {
 	if err != nil {
 		return remote.Program{}, err
 	}
-	return remote.FileProgram(path, agentPath)
+	return remote.FileProgram(path)
 })
 
 // realHost returns a server with a simulated host, without the agent.

@@ -4,9 +4,16 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"fmt"
+	"io"
+	"io/fs"
 	"net"
+	"os"
+	"path"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/pkg/sftp"
 	"golang.org/x/crypto/ssh"
 
 	"wmco/applier/remote"
@@ -35,8 +42,14 @@ func serve(t *testing.T, handle func(net.Conn)) string {
 	return l.Addr().String()
 }
 
-// execServer starts a server on which answer takes the place of every command.
+// execServer starts a server that has the agent, and on which answer takes the place of every command.
 func execServer(t *testing.T, answer func(ssh.Channel)) string {
+	t.Helper()
+	return commandServer(t, func(c ssh.Channel, _ string) { answer(c) })
+}
+
+// commandServer is execServer with an answer that depends on the command, without the path of the program.
+func commandServer(t *testing.T, answer func(ssh.Channel, string)) string {
 	t.Helper()
 	return sessionServer(t, func(channel ssh.Channel, requests <-chan *ssh.Request) { serveSession(channel, requests, answer) })
 }
@@ -44,15 +57,7 @@ func execServer(t *testing.T, answer func(ssh.Channel)) string {
 // sessionServer starts a server that handles each channel with a function.
 func sessionServer(t *testing.T, handle func(ssh.Channel, <-chan *ssh.Request)) string {
 	t.Helper()
-	signer := newSigner(t)
-	config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
-	config.AddHostKey(signer)
-	return serve(t, func(c net.Conn) {
-		_, channels, requests, err := ssh.NewServerConn(c, config)
-		if err != nil {
-			return
-		}
-		go ssh.DiscardRequests(requests)
+	return channelServer(t, func(channels <-chan ssh.NewChannel) {
 		for open := range channels {
 			channel, requests, err := open.Accept()
 			if err != nil {
@@ -63,14 +68,87 @@ func sessionServer(t *testing.T, handle func(ssh.Channel, <-chan *ssh.Request)) 
 	})
 }
 
-func serveSession(channel ssh.Channel, requests <-chan *ssh.Request, answer func(ssh.Channel)) {
+// channelServer starts a server that handles the channels of each connection with a function.
+func channelServer(t *testing.T, handle func(<-chan ssh.NewChannel)) string {
+	t.Helper()
+	signer := newSigner(t)
+	config := &ssh.ServerConfig{PublicKeyCallback: func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) { return nil, nil }}
+	config.AddHostKey(signer)
+	return serve(t, func(c net.Conn) {
+		_, channels, requests, err := ssh.NewServerConn(c, config)
+		if err != nil {
+			return
+		}
+		go ssh.DiscardRequests(requests)
+		handle(channels)
+	})
+}
+
+func serveSession(channel ssh.Channel, requests <-chan *ssh.Request, answer func(ssh.Channel, string)) {
 	for r := range requests {
-		_ = r.Reply(r.Type == "exec", nil)
-		if r.Type == "exec" {
-			answer(channel)
+		_ = r.Reply(r.Type == "exec" || r.Type == "subsystem", nil)
+		switch r.Type {
+		case "exec":
+			var line struct{ Line string }
+			_ = ssh.Unmarshal(r.Payload, &line)
+			_, words, _ := strings.Cut(line.Line, " ")
+			answer(channel, words)
+			_ = channel.Close()
+		case "subsystem":
+			serveAgent(channel)
 			_ = channel.Close()
 		}
 	}
+}
+
+// serveAgent is an SFTP server with nothing but the agent, which cannot be replaced.
+func serveAgent(channel ssh.Channel) {
+	f := agentOnly{}
+	_ = sftp.NewRequestServer(channel, sftp.Handlers{FileGet: f, FilePut: f, FileCmd: f, FileList: f}).Serve() // it ends with the client
+}
+
+type agentOnly struct{}
+
+func (agentOnly) path() string { return "/" + strings.ReplaceAll(fake.Path, `\`, "/") }
+
+// Fileread implements sftp.FileReader.
+func (a agentOnly) Fileread(r *sftp.Request) (io.ReaderAt, error) {
+	if r.Filepath != a.path() {
+		return nil, os.ErrNotExist
+	}
+	file, err := fake.Open()
+	if err != nil {
+		return nil, err
+	}
+	return file.(*os.File), nil
+}
+
+// Filewrite implements sftp.FileWriter.
+func (agentOnly) Filewrite(*sftp.Request) (io.WriterAt, error) { return nil, os.ErrPermission }
+
+// Filecmd implements sftp.FileCmder.
+func (agentOnly) Filecmd(*sftp.Request) error { return os.ErrPermission }
+
+// Filelist implements sftp.FileLister.
+func (a agentOnly) Filelist(*sftp.Request) (sftp.ListerAt, error) { return agentInfo{}, nil }
+
+// agentInfo is the agent in a listing.
+type agentInfo struct{ fs.FileInfo }
+
+func (agentInfo) Name() string       { return path.Base(agentOnly{}.path()) }
+func (agentInfo) Size() int64        { return fake.Size }
+func (agentInfo) Mode() fs.FileMode  { return 0o700 }
+func (agentInfo) ModTime() time.Time { return time.Unix(1, 0) }
+func (agentInfo) IsDir() bool        { return false }
+func (agentInfo) Sys() any           { return nil }
+
+// ListAt implements sftp.ListerAt.
+func (a agentInfo) ListAt(to []fs.FileInfo, at int64) (int, error) {
+	if at > 0 {
+		return 0, io.EOF
+	}
+	to[0] = a
+	return 1, io.EOF
 }
 
 func newSigner(t *testing.T) ssh.Signer {
@@ -127,7 +205,7 @@ func TestErrorsOfStrangeAnswersAndEnds(t *testing.T) {
 		{"UTF-16", func(c ssh.Channel) { fmt.Fprint(c, "\xff\xfe{\x00}\x00"); sendStatus(c, 0) }, "answer"},
 		{"an answer of a newer agent", func(c ssh.Channel) { fmt.Fprint(c, `{"schema":99}`); sendStatus(c, 0) }, "answer"},
 		{"half an answer", func(c ssh.Channel) { fmt.Fprint(c, `{"schema":1,`); sendStatus(c, 0) }, "answer"},
-		{"neither the agent nor SFTP", func(c ssh.Channel) { sendStatus(c, 127) }, "program"},
+		{"the agent goes before it is run", func(c ssh.Channel) { sendStatus(c, 127) }, `command: status 127, signal ""`},
 		{"an answer with a byte order mark", func(c ssh.Channel) {
 			fmt.Fprint(c, "\ufeff{\"schema\":1,\"hostName\":\"h\",\r\n\"addresses\":[],\"osBuild\":\"10.0.20348\"}\r\n")
 			sendStatus(c, 0)

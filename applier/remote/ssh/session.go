@@ -23,7 +23,7 @@ type session struct {
 // run feeds the command and reads what it prints, until all streams have ended. A connection that is lost meanwhile is an
 // *InterruptedError. An error of Stdin or Stdout wins over the exit status.
 func (s *session) run(ctx context.Context, c remote.Command) error {
-	ctx, w := s.watch(ctx)
+	ctx, w := s.listen(ctx, c.Waits)
 	defer w.stop()
 	defer func() { _ = s.channel.Close() }() // it has ended, or nobody wants it any more
 	stdin, stderr, end := make(chan error, 1), make(chan string, 1), make(chan ending, 1)

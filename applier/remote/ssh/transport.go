@@ -7,18 +7,18 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"wmco/applier/remote"
 )
 
 // Limits are how long each phase may take. Zero is no limit, except where it says otherwise. A command as a whole has the limit of
-// its context.
+// its context (remote.Limits).
 type Limits struct {
 	// Dial is for the TCP connection.
 	Dial time.Duration
 	// Handshake is from the TCP connection to the end of the authentication: the server's banner, keys and answers.
 	Handshake time.Duration
+	// Channel is for the opening of a channel on a connection, and the start of a command in it.
+	Channel time.Duration
 	// Silence is for a command that neither reads nor prints a byte.
 	Silence time.Duration
 	// KeepAlive is how often the server is asked for a sign of life; after Missed without one the connection is dead. Zero never
@@ -32,7 +32,7 @@ type Limits struct {
 // DefaultLimits are for hosts anywhere in the world. A dead one is given up within a minute.
 func DefaultLimits() Limits {
 	return Limits{
-		Dial: 15 * time.Second, Handshake: 30 * time.Second, Silence: 15 * time.Minute,
+		Dial: 15 * time.Second, Handshake: 30 * time.Second, Channel: 30 * time.Second, Silence: 15 * time.Minute,
 		KeepAlive: 15 * time.Second, Missed: 3, Kept: 5 * time.Minute,
 	}
 }
@@ -102,22 +102,12 @@ func (t *Transport) start(ctx context.Context, to remote.Target, r channelReques
 		if err != nil {
 			return nil, err
 		}
-		watched, w := c.watch(ctx)
-		s, err := c.open()
-		if err == nil {
-			s.accepted, err = s.channel.SendRequest(r.kind, true, ssh.Marshal(struct{ What string }{r.what}))
-			err = c.interrupted(r.name, err)
-		}
-		ended := watched.Err() != nil
-		if ended {
-			err = c.interrupted(r.name, context.Cause(watched))
-		}
-		w.stop()
+		s, err := c.request(ctx, r)
 		if err == nil {
 			return s, nil
 		}
 		_ = c.close()
-		if !kept || ended {
+		if !kept || ctx.Err() != nil {
 			return nil, err
 		}
 	}

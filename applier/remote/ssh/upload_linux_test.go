@@ -104,7 +104,7 @@ func TestAFailedUploadSaysWhatToDo(t *testing.T) {
 			if kind(err) != "program" || !strings.Contains(remote.Fix(err), tt.todo) {
 				t.Errorf("%s: %v; %s", kind(err), err, remote.Fix(err))
 			}
-			left, _ := filepath.Glob(s.Path(`C:\k\agent\*`))
+			left, _ := filepath.Glob(s.Path(`C:\Windows\wmco\*`))
 			if len(left) > 0 {
 				t.Errorf("left behind: %v", left)
 			}
@@ -132,7 +132,7 @@ func TestServersThatCannotRenameOntoAFile(t *testing.T) {
 func TestAnUploadDeletesOldProgramsAndLeftovers(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{})
 	ago := func(name string, hours int) {
-		path := s.Path(`C:\k\agent\` + name)
+		path := s.Path(`C:\Windows\wmco\` + name)
 		write(t, path, name)
 		when := time.Now().Add(-time.Duration(hours) * time.Hour)
 		if err := os.Chtimes(path, when, when); err != nil {
@@ -148,7 +148,7 @@ func TestAnUploadDeletesOldProgramsAndLeftovers(t *testing.T) {
 	if _, err := agent(t, s).Facts(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	left, _ := filepath.Glob(s.Path(`C:\k\agent\*`))
+	left, _ := filepath.Glob(s.Path(`C:\Windows\wmco\*`))
 	for i := range left {
 		left[i] = filepath.Base(left[i])
 	}
@@ -163,7 +163,7 @@ func TestAProgramWithAnotherDigestIsAnError(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{})
 	p := fake
 	p.Digest = "sha256:" + "0000000000000000000000000000000000000000000000000000000000000000"
-	c := remote.NewClient(NewTransport(dialer(t, s)), p)
+	c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 	defer c.Close()
 	if _, err := c.Agent(at(s, s.Address)).Facts(t.Context()); kind(err) != "program" {
 		t.Errorf("%s: %v", kind(err), err)
@@ -172,7 +172,7 @@ func TestAProgramWithAnotherDigestIsAnError(t *testing.T) {
 
 func TestContentsThatAreGoneAreSent(t *testing.T) {
 	s, p := realHost(t, sshtest.Options{})
-	c := remote.NewClient(NewTransport(dialer(t, s)), p)
+	c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 	defer c.Close()
 	a := c.Agent(at(s, s.Address))
 	mustApply(t, a, small(t, 3, 0))
@@ -194,7 +194,7 @@ func TestContentsThatAreGoneAreSent(t *testing.T) {
 	if diff := cmp.Diff([]applier.Result{applier.ResultApplied}, results); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"observe", "", "version", "observe", "apply", "observe", "apply"}, words(s)); diff != "" {
+	if diff := cmp.Diff([]string{"", "version", "observe", "apply", "observe", "apply"}, words(s)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -202,7 +202,7 @@ func TestContentsThatAreGoneAreSent(t *testing.T) {
 // One content is gone, which the host reports, and another is corrupt, which it finds when it applies.
 func TestCorruptContentsAreSentAgain(t *testing.T) {
 	s, p := realHost(t, sshtest.Options{})
-	c := remote.NewClient(NewTransport(dialer(t, s)), p)
+	c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
 	defer c.Close()
 	a := c.Agent(at(s, s.Address))
 	mustApply(t, a, small(t, 4, 0))
@@ -229,7 +229,7 @@ func TestCorruptContentsAreSentAgain(t *testing.T) {
 	if diff := cmp.Diff([]applier.Result{applier.ResultApplied}, results); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"observe", "", "version", "observe", "apply", "observe", "apply", "apply"}, words(s)); diff != "" {
+	if diff := cmp.Diff([]string{"", "version", "observe", "apply", "observe", "apply", "apply"}, words(s)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -89,7 +89,7 @@ func (p Programs) Start(folder string, o Options) (*Server, error) {
 // prepare creates the host and the keys.
 func (s *Server) prepare() error {
 	s.Root = filepath.Join(s.folder, "machine")
-	if err := os.MkdirAll(filepath.Join(s.Root, "C"), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Join(s.Root, "C", "Windows"), 0o700); err != nil {
 		return err
 	}
 	var err error
