@@ -4,15 +4,25 @@ import (
 	"bufio"
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 
 	"wmco/applier"
 )
 
+// The most that a host may answer. A bundle of a thousand entries makes an observation of 0.2 MB with six thousand values, and as many
+// events.
 const (
-	// maxAnswer is the size limit of an answer, in bytes. An observation of a thousand actions has 0.2 MB.
-	maxAnswer = 64 << 20
+	// maxAnswer and maxLine are the sizes of an answer and of an event, in bytes.
+	maxAnswer = 8 << 20
+	maxLine   = 4 << 20
+	// maxEvents is the size of all events of a run, in bytes.
+	maxEvents = 64 << 20
+	// maxValues is the number of values in an answer or event: an empty element takes two bytes of it, and a hundred in memory.
+	maxValues = 100_000
+	// maxDepth is how deep values are nested.
+	maxDepth = 16
 	// headSize is how much of an unreadable answer an error shows, in bytes.
 	headSize = 200
 )
@@ -20,7 +30,33 @@ const (
 // byteOrderMark may stand before what a Windows program prints (UTF-8).
 const byteOrderMark = "\ufeff"
 
-var errTooLong = errors.New("it is too long")
+// errTooMuch says that a host answers more than any agent does.
+var errTooMuch = errors.New("the host sends too much")
+
+// checkSize refuses JSON that takes much more memory than its text. What is no JSON is left to the decoder.
+func checkSize(data []byte) error {
+	values, depth, text := 0, 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '{' || c == '[':
+			depth++
+			values++
+		case c == '}' || c == ']':
+			depth--
+		case c == ',':
+			values++
+		}
+		if values > maxValues || depth > maxDepth {
+			return fmt.Errorf("%w: more than %d values, or more than %d levels", errTooMuch, maxValues, maxDepth)
+		}
+	}
+	return nil
+}
 
 // answer is everything that a command prints.
 type answer struct{ data []byte }
@@ -28,10 +64,15 @@ type answer struct{ data []byte }
 // read implements output.
 func (a *answer) read(from io.Reader) error {
 	data, err := io.ReadAll(io.LimitReader(from, maxAnswer+1))
-	if err == nil && len(data) > maxAnswer {
-		err = errTooLong
+	if len(data) > maxAnswer {
+		return fmt.Errorf("%w: more than %d bytes", errTooMuch, maxAnswer)
 	}
-	a.data = bytes.TrimPrefix(data, []byte(byteOrderMark))
+	if err == nil {
+		err = checkSize(data)
+	}
+	if !errors.Is(err, errTooMuch) {
+		a.data = bytes.TrimPrefix(data, []byte(byteOrderMark))
+	}
 	return err
 }
 
@@ -62,20 +103,24 @@ func (e *events) answered() bool { return e.any }
 
 // read implements output. A line that is no event does not end it: the agent goes on applying.
 func (e *events) read(from io.Reader) error {
-	in := bufio.NewReaderSize(from, 64<<10)
-	for {
-		line, err := in.ReadBytes('\n')
-		if len(line) > maxAnswer {
-			return errTooLong
-		}
-		e.add(line)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
+	all := &io.LimitedReader{R: from, N: maxEvents}
+	lines := bufio.NewScanner(all)
+	lines.Buffer(make([]byte, 0, 64<<10), maxLine)
+	for lines.Scan() {
+		if err := checkSize(lines.Bytes()); err != nil {
 			return err
 		}
+		e.add(lines.Bytes())
 	}
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return fmt.Errorf("%w: a line of more than %d bytes", errTooMuch, maxLine)
+	case err != nil:
+		return err
+	case all.N == 0:
+		return fmt.Errorf("%w: events of more than %d bytes", errTooMuch, maxEvents)
+	}
+	return nil
 }
 
 func (e *events) add(line []byte) {
@@ -87,7 +132,7 @@ func (e *events) add(line []byte) {
 	event, err := applier.DecodeEvent(line)
 	if err != nil {
 		if e.problem == nil {
-			e.bad, e.problem = bytes.Clone(line), err
+			e.bad, e.problem = bytes.Clone(line[:min(headSize, len(line))]), err
 		}
 		return
 	}

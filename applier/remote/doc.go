@@ -14,7 +14,7 @@
 //	            6 request     opens a channel, unless one is open already where the connection was kept
 //	              7 SendRequest "exec"
 //
-// The time of each phase has a limit (Limits).
+// What a host answers is bounded while it is read (answer.go), and so is the time of each phase (Limits).
 //
 // Decisions depend on exit status, JSON and error types, never on text that a host prints for people.
 //

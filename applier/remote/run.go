@@ -96,6 +96,9 @@ func (a *Agent) start(ctx context.Context, q ask) error {
 	defer cancel()
 	err = a.client.transport.Run(ctx, a.target, c)
 	a.progress()
+	if errors.Is(err, errTooMuch) {
+		return a.badAnswer(c.Name, nil, err)
+	}
 	return err
 }
 
