@@ -15,7 +15,7 @@ import (
 // program is moved aside before the new one takes its place, so an interruption may leave neither at the path. All hosts
 // pass the contract in applier/hosttest.
 //
-// Paths are Windows paths that bundle.CheckPath allows, compared without regard to case.
+// Paths are Windows paths that bundle.CheckHostPath allows, compared without regard to case.
 type Host interface {
 	Reader
 	Writer

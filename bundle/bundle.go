@@ -119,37 +119,44 @@ func (l *Layer) checkSecrets() error {
 	return nil
 }
 
-// Check returns an error for the first thing that makes the bundle invalid: that of a layer, an entry in both layers, a
-// service that depends on or takes its environment from something that does not exist.
+// Check returns an error for the first thing that makes the bundle invalid: that of a layer, an entry in both layers, two
+// entries of which no host can have both, a service that depends on itself or that needs something that does not exist.
 func (b Bundle) Check() error {
 	for _, l := range b.Layers() {
 		if err := l.Check(); err != nil {
 			return err
 		}
 	}
-	seen := map[EntryID]bool{}
+	seen := map[string]EntryID{}
 	for _, l := range b.Layers() {
 		for _, id := range l.IDs() {
-			if seen[id] {
-				return fmt.Errorf("%w: %s is in both layers", ErrInconsistent, id)
+			// Windows compares the names of paths, services and variables without regard to case.
+			if other, ok := seen[FoldPath(string(id))]; ok {
+				return fmt.Errorf("%w: %s is in both layers, as %s", ErrInconsistent, id, other)
 			}
-			seen[id] = true
+			seen[FoldPath(string(id))] = id
 		}
 	}
-	return b.checkServices()
+	if err := b.checkPaths(); err != nil {
+		return err
+	}
+	if err := b.checkServices(); err != nil {
+		return err
+	}
+	return b.checkCycles()
 }
 
 func (b Bundle) checkServices() error {
 	services, environments := map[string]bool{}, map[string]bool{}
 	for _, s := range b.Services() {
-		services[s.Name] = true
+		services[FoldPath(s.Name)] = true
 	}
 	for _, e := range b.Cluster.Environments {
 		environments[e.Name] = true
 	}
 	for _, s := range b.Services() {
 		for _, d := range s.Dependencies {
-			if !services[d] {
+			if !services[FoldPath(d)] {
 				return fmt.Errorf("%w: service %s depends on %s, which is not in the bundle", ErrInconsistent, s.Name, d)
 			}
 		}

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -188,7 +189,7 @@ func (k kind[E]) check(l *Layer) error {
 }
 
 func checkFile(f File) error {
-	if err := CheckPath(f.Path); err != nil {
+	if err := errors.Join(checkFilePath(f.Path), checkAccess(f.Access)); err != nil {
 		return err
 	}
 	if f.Impact.Rank() > ImpactReboot.Rank() {
@@ -197,9 +198,21 @@ func checkFile(f File) error {
 	return f.Digest.Validate()
 }
 
+func checkDirectory(d Directory) error { return errors.Join(CheckPath(d.Path), checkAccess(d.Access)) }
+
+func checkAccess(a Access) error {
+	if a != AccessUsers && a != AccessAdmins {
+		return fmt.Errorf("unknown access %q", a)
+	}
+	return nil
+}
+
 func checkVariable(v Variable) error {
 	if strings.ContainsAny(v.Name, "=\x00") {
 		return fmt.Errorf("the name of a variable cannot hold = or NUL")
+	}
+	if !isASCII(v.Name) {
+		return fmt.Errorf("the name of a variable has letters other than ASCII")
 	}
 	if !v.Secret() {
 		return nil
@@ -211,15 +224,23 @@ func checkVariable(v Variable) error {
 }
 
 func checkEnvironment(e Environment) error {
+	seen := map[string]bool{}
 	for _, v := range e.Variables {
 		if err := checkVariable(v); err != nil {
 			return fmt.Errorf("variable %s: %w", v.Name, err)
 		}
+		if seen[FoldPath(v.Name)] {
+			return fmt.Errorf("variable %s is listed twice", v.Name)
+		}
+		seen[FoldPath(v.Name)] = true
 	}
 	return nil
 }
 
 func checkService(s Service) error {
+	if err := CheckServiceName(s.Name); err != nil {
+		return err
+	}
 	if len(s.Argv) == 0 {
 		return fmt.Errorf("a service without a command")
 	}
@@ -245,7 +266,7 @@ func checkService(s Service) error {
 }
 
 func checkPayload(p Payload) error {
-	if err := CheckPath(p.Path); err != nil {
+	if err := checkFilePath(p.Path); err != nil {
 		return err
 	}
 	if p.Digest == "" {

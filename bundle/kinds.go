@@ -90,7 +90,7 @@ var kinds = []described{
 		Kind:  Kind{Kind: KindDirectory, Section: SectionFolders, Key: "directories"},
 		list:  func(l *Layer) []Directory { return l.Directories },
 		name:  func(e Directory) string { return e.Path },
-		valid: func(e Directory) error { return CheckPath(e.Path) },
+		valid: checkDirectory,
 	},
 	kind[File]{
 		Kind:     Kind{Kind: KindFile, Section: SectionFiles},
@@ -110,7 +110,7 @@ var kinds = []described{
 		Kind:     Kind{Kind: KindVariable, Plural: "variables", Section: SectionHost},
 		list:     func(l *Layer) []Variable { return l.Variables },
 		name:     func(e Variable) string { return e.Name },
-		valid:    checkVariable,
+		valid:    checkMachineVariable,
 		impact:   func(e Variable) Impact { return e.Impact },
 		text:     func(e Variable) string { return e.Name },
 		compared: Variable.compared,

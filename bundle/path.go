@@ -20,10 +20,54 @@ const MaxPath = 259
 // extension (learn.microsoft.com/windows/win32/fileio/naming-a-file). The superscript digits are reserved as well.
 var deviceName = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?$`)
 
-// CheckPath returns an error unless path is an absolute, canonical Windows path on a drive: `C:\k\kubelet.conf`. Anything
-// that could lead elsewhere is refused: `..`, forward slashes, streams (`a:b`), devices, trailing dots and spaces, which
-// Windows strips.
+// MaxFile is the longest path of a file in a bundle: the marks of the names under which a host writes it and moves it aside
+// have to fit behind it.
+const MaxFile = MaxPath - len(AsideMark) - maxSerial
+
+// Marks at the end of names that only a host gives to files, beside the files of a bundle. AsideMark is followed by a serial
+// number.
+const (
+	NewMark   = ".wmco-new"
+	AsideMark = ".wmco-old-"
+	maxSerial = len("9999")
+)
+
+// Temporary reports whether a path has one of the marks of a host, so that no bundle may name it.
+func Temporary(path string) bool {
+	name := FoldPath(Base(path))
+	return strings.HasSuffix(name, NewMark) || strings.Contains(name, AsideMark)
+}
+
+// CheckPath returns an error unless a bundle may name the path: it is one that CheckHostPath allows, in ASCII. NTFS compares
+// other letters by a table of the volume, which only that volume has: U+212A and K are two names there, and one to Go.
 func CheckPath(path string) error {
+	if err := CheckHostPath(path); err != nil {
+		return err
+	}
+	if !isASCII(path) {
+		return fmt.Errorf("%w: %q has letters other than ASCII", ErrPath, path)
+	}
+	if Temporary(path) {
+		return fmt.Errorf("%w: %q has a mark of temporary files, %s or %s", ErrPath, path, NewMark, AsideMark)
+	}
+	return nil
+}
+
+// checkFilePath is CheckPath for a file, which is written under another name first.
+func checkFilePath(path string) error {
+	if err := CheckPath(path); err != nil {
+		return err
+	}
+	if len(path) > MaxFile {
+		return fmt.Errorf("%w: %q has %d characters, at most %d leave room for the name of a temporary file", ErrPath, path[:40]+"...", len(path), MaxFile)
+	}
+	return nil
+}
+
+// CheckHostPath returns an error unless path is an absolute, canonical Windows path on a drive: `C:\k\kubelet.conf`. Anything
+// that could lead elsewhere is refused: `..`, forward slashes, streams (`a:b`), devices, trailing dots and spaces, which
+// Windows strips. Files that others made may have such a path that CheckPath refuses.
+func CheckHostPath(path string) error {
 	if len(path) < 4 || path[1] != ':' || path[2] != '\\' || path[0] < 'A' || path[0] > 'Z' {
 		return fmt.Errorf(`%w: %q does not begin with a drive such as C:\`, ErrPath, path)
 	}
@@ -60,8 +104,30 @@ func CheckName(name string) error {
 
 func isControl(r rune) bool { return r < 0x20 }
 
-// FoldPath returns the form in which Windows compares paths, without regard to case.
-func FoldPath(path string) string { return strings.ToLower(path) }
+func isASCII(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// FoldPath returns the form in which paths are compared, without regard to the case of ASCII letters. No other letter is the
+// upper or lower case of an ASCII letter on NTFS: strings.ToLower, which folds U+212A to k and U+0130 to i, would take a path
+// elsewhere for one in a managed folder.
+func FoldPath(path string) string {
+	upper := func(c byte) bool { return 'A' <= c && c <= 'Z' }
+	i := 0
+	for i < len(path) && !upper(path[i]) {
+		i++
+	}
+	if i == len(path) {
+		return path
+	}
+	folded := []byte(path)
+	for ; i < len(folded); i++ {
+		if upper(folded[i]) {
+			folded[i] += 'a' - 'A'
+		}
+	}
+	return string(folded)
+}
 
 // Base returns the last element of a Windows path.
 func Base(path string) string { return path[strings.LastIndexByte(path, '\\')+1:] }

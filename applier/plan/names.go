@@ -13,25 +13,16 @@ const StateFolder = `C:\ProgramData\wmco`
 // LockFile is the file that a host locks, or beside which it keeps its lock.
 const LockFile = StateFolder + `\lock`
 
-// Marks in the names of files that an interruption may leave behind.
-const (
-	newMark   = ".wmco-new"
-	asideMark = ".wmco-old-"
-)
-
 // NewName is the name under which a host writes a file before it replaces the old one. Only the holder of the lock
 // writes, so one name is enough, and a later run overwrites what an interruption left there.
-func NewName(path string) string { return path + newMark }
+func NewName(path string) string { return path + bundle.NewMark }
 
 // AsideName is a name to which a host moves a running program, because Windows neither replaces nor removes one; serial
 // keeps several apart.
-func AsideName(path, serial string) string { return path + asideMark + serial }
+func AsideName(path, serial string) string { return path + bundle.AsideMark + serial }
 
 // Leftover reports whether a path is a NewName or an AsideName, which later runs remove.
-func Leftover(path string) bool {
-	name := bundle.FoldPath(bundle.Base(path))
-	return strings.HasSuffix(name, newMark) || strings.Contains(name, asideMark)
-}
+func Leftover(path string) bool { return bundle.Temporary(path) }
 
 // Matches reports whether the last element of a Windows path matches a pattern of path.Match, without regard to case.
 func Matches(pattern, windows string) bool {

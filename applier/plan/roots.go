@@ -10,7 +10,7 @@ import (
 
 // CheckKept checks a path that only a journal names. A parent of the roots is allowed: at most it was created.
 func CheckKept(path string) error {
-	if err := bundle.CheckPath(path); err != nil {
+	if err := bundle.CheckHostPath(path); err != nil {
 		return err
 	}
 	isParent := slices.ContainsFunc(roots(), func(root string) bool { return strings.HasPrefix(bundle.FoldPath(root), bundle.FoldPath(path)+`\`) })

@@ -106,7 +106,7 @@ func link(path, second string) error {
 
 // Remove does not follow links. It moves a program that runs aside.
 func (f Files) Remove(ctx context.Context, path string) error {
-	if err := bundle.CheckPath(path); err != nil {
+	if err := bundle.CheckHostPath(path); err != nil {
 		return err
 	}
 	attributes, exists, err := attributesOf(path)

@@ -68,7 +68,7 @@ type folder struct{ handle windows.Handle }
 
 // hold opens the folder of the path. It returns ErrLink if a link leads there.
 func hold(path string) (folder, error) {
-	if err := bundle.CheckPath(path); err != nil {
+	if err := bundle.CheckHostPath(path); err != nil {
 		return folder{}, err
 	}
 	dir := bundle.Dir(path)

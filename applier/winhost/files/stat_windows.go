@@ -23,7 +23,7 @@ func (f Files) Stat(ctx context.Context, paths []string) ([]plan.FileInfo, error
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		if err := bundle.CheckPath(path); err != nil {
+		if err := bundle.CheckHostPath(path); err != nil {
 			return nil, err
 		}
 		info, err := f.stat(path)
@@ -121,7 +121,7 @@ func kindOf(attributes uint32) plan.FileKind {
 
 // Open shares the file for reading, writing and deletion, so that others can replace and remove it.
 func (f Files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
-	if err := errors.Join(ctx.Err(), bundle.CheckPath(path)); err != nil {
+	if err := errors.Join(ctx.Err(), bundle.CheckHostPath(path)); err != nil {
 		return nil, err
 	}
 	return openFile(path, windows.GENERIC_READ)

@@ -24,7 +24,7 @@ func servicePrograms(argv []string) []string {
 	var paths []string
 	for _, arg := range argv {
 		path := bundle.FoldPath(arg)
-		if bundle.CheckPath(arg) == nil && strings.HasSuffix(path, ".exe") {
+		if bundle.CheckHostPath(arg) == nil && strings.HasSuffix(path, ".exe") {
 			paths = append(paths, path)
 		}
 	}
