@@ -186,8 +186,44 @@ func CheckSchema(data []byte, what string, newest int) error {
 	return nil
 }
 
+// MaxManifest is the largest encoding of a manifest, in bytes, and maxValues the largest number of values in it. A thousand
+// files make a manifest of 0.3 MB with 7,000 values. An entry without fields takes 3 bytes to write and up to 400 in memory.
+const (
+	MaxManifest = 16 << 20
+	maxValues   = 200_000
+)
+
+// CheckValues returns an error if JSON has more values than limit: objects, lists and what is in them. It is called before the
+// values are built, and takes no memory.
+func CheckValues(data []byte, what string, limit int) error {
+	n, text := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case !text && (c == ',' || c == '{' || c == '['):
+			n++
+		}
+		if n > limit {
+			return fmt.Errorf("%w: %s has more than %d values", ErrTooLarge, what, limit)
+		}
+	}
+	return nil
+}
+
+// ErrTooLarge is wrapped by the errors for what is larger than any bundle.
+var ErrTooLarge = errors.New("too large")
+
 // decode reads one JSON value strictly.
 func decode(data []byte, what string, into any) error {
+	if len(data) > MaxManifest {
+		return fmt.Errorf("%w: %s has more than %d bytes", ErrTooLarge, what, MaxManifest)
+	}
+	if err := CheckValues(data, what, maxValues); err != nil {
+		return err
+	}
 	if err := CheckSchema(data, what, Schema); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -361,5 +362,26 @@ func TestMembersHaveOneHeader(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("headers (-want +got):\n%s", diff)
+	}
+}
+
+// An archive of a few kB holds a manifest of millions of empty entries.
+func TestAnArchiveThatUnpacksToManyEntriesIsRefused(t *testing.T) {
+	for _, entries := range []int{4 << 20, 20 << 20} {
+		manifest := `{"schema":1,"layers":[{"layer":{"schema":1,"services":[{}` + strings.Repeat(",{}", entries) + `]}}]}`
+		archive := zipped(t, packed(t, []member{regular("MANIFEST.json", []byte(manifest))}))
+		if len(archive) > 100<<10 {
+			t.Fatalf("the archive has %d bytes", len(archive))
+		}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := NewReader(bytes.NewReader(archive))
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, ErrMalformed) && !errors.Is(err, bundle.ErrTooLarge) {
+			t.Errorf("%d entries: %v", entries, err)
+		}
+		if used := after.TotalAlloc - before.TotalAlloc; used > 200<<20 {
+			t.Errorf("%d entries: %d MB were allocated", entries, used>>20)
+		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // The largest manifest and list of contents that a Reader accepts, in bytes. A thousand files make a manifest of 0.3 MB.
 const (
-	maxManifest = 16 << 20
+	maxManifest = bundle.MaxManifest
 	maxIndex    = 16 << 20
 )
 
