@@ -55,7 +55,7 @@ func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outco
 	if o.DryRun {
 		return run.ends(r.Manifest.Digest, run.dry(ctx, r))
 	}
-	release, err := e.lock(ctx, o.LockWait)
+	release, err := run.lock(ctx)
 	if err != nil {
 		return run.ends(r.Manifest.Digest, err)
 	}

@@ -15,7 +15,7 @@ import (
 // interrupted cleanup starts over.
 func (e *Engine) Cleanup(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Engine: e, options: o}
-	release, err := e.lock(ctx, o.LockWait)
+	release, err := r.lock(ctx)
 	if err != nil {
 		return r.ends("", err)
 	}

@@ -22,7 +22,8 @@ type Host interface {
 	Services
 	Machine
 	// Lock makes owner the only one who changes the host, until release. A lock that another owner holds is a
-	// *LockedError; the lock of a process that has ended is taken over.
+	// *LockedError; the lock of a process that has ended is taken over. It makes plan.StateFolder if it needs it, and
+	// refuses one that is not plan.FileInfo.Trusted.
 	Lock(ctx context.Context, owner string) (release func() error, err error)
 }
 
@@ -45,11 +46,15 @@ type Writer interface {
 	// at its creation, not afterwards. A read-only file is replaced, and so is a running program: that one is moved
 	// aside.
 	Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error
-	// MakeDirectory makes a folder; its parent must exist. A folder that exists gets the access.
+	// MakeDirectory makes a folder; its parent must exist. A folder that exists gets the access, and Administrators own it.
 	MakeDirectory(ctx context.Context, path string, access bundle.Access) error
 	// Link gives a file a second name (a hard link), which keeps its contents when the first name is replaced or removed.
 	// A second name that exists is replaced.
 	Link(ctx context.Context, path, second string) error
+	// Move gives a file, a link or a folder with everything in it another path on the drive, at which nothing may be. Its
+	// owner and its access stay. A path that does not exist is fs.ErrNotExist. Windows does not move a folder in which a
+	// program has a file open.
+	Move(ctx context.Context, path, to string) error
 	// Remove removes a file or an empty folder. A path that does not exist is no error. A running program is moved aside.
 	Remove(ctx context.Context, path string) error
 	// CopyTruncate copies a file that a program keeps open for appending, and empties it.

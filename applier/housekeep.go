@@ -17,8 +17,8 @@ import (
 // Housekeep limits what accumulates on a host, by the rules of the bundle that was applied last: logs in size, number and
 // age, and files that programs keep adding. It writes nothing of the bundle and needs no lock.
 func (e *Engine) Housekeep(ctx context.Context) error {
-	var l records.Ledger
-	if err := records.Read(ctx, e.Host, records.FileLedger, "ledger", &l); err != nil {
+	l, err := records.ReadLedger(ctx, e.Host)
+	if err != nil {
 		return err
 	}
 	b := l.Bundle.Bundle()

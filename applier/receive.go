@@ -43,6 +43,9 @@ func (r *run) receive(ctx context.Context, a *archive.Reader) error {
 	if r.situation, err = r.load(ctx); err != nil {
 		return err
 	}
+	if err := r.claimRoots(ctx); err != nil {
+		return err
+	}
 	in := &receiver{run: r, digests: map[string]bundle.Digest{}, buffers: make(chan *bytes.Buffer, partBuffers)}
 	for range partBuffers {
 		in.buffers <- &bytes.Buffer{}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 
+	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
 )
@@ -14,7 +16,7 @@ import (
 // an interrupted run. On a host without a bundle it does nothing. A dry run only reports.
 func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Engine: e, options: o}
-	release, err := e.lock(ctx, o.LockWait)
+	release, err := r.lock(ctx)
 	if err != nil {
 		return r.ends("", err)
 	}
@@ -94,6 +96,13 @@ func (e *Engine) confirmed(ctx context.Context) (bundle.Digest, error) {
 func (e *Engine) Confirm(ctx context.Context, d bundle.Digest) error {
 	if err := d.Validate(); err != nil {
 		return err
+	}
+	bad, err := records.Untrusted(ctx, e.Host)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(bad, plan.StateFolder) {
+		return &RefusedError{Why: "nothing waits for a confirmation: " + plan.StateFolder + " can be changed by others than SYSTEM and Administrators"}
 	}
 	return e.Host.Write(ctx, records.FileConfirm, bundle.AccessAdmins, strings.NewReader(string(d)))
 }

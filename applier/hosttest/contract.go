@@ -79,6 +79,8 @@ func parts() []part {
 		{"writing", writeClauses},
 		{"access", accessClauses},
 		{"folders", folderClauses},
+		{"moving", moveClauses},
+		{"owners", ownerClauses},
 		{"links", linkClauses},
 		{"other programs", otherProgramClauses},
 		{"lock", lockClauses},

@@ -173,6 +173,11 @@ func (t *trial) access(want bundle.Access, name string) {
 	}
 }
 
+// emptyReader has no contents.
+type emptyReader struct{}
+
+func (emptyReader) Read([]byte) (int, error) { return 0, io.EOF }
+
 type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }

@@ -31,6 +31,7 @@ var operations = []operation{
 	{"make a folder", 1, func(ctx context.Context, m *Memory) error {
 		return m.MakeDirectory(ctx, `C:\k\folder`, bundle.AccessAdmins)
 	}},
+	{"move a file", 1, func(ctx context.Context, m *Memory) error { return m.Move(ctx, `C:\k\old`, `C:\k\moved`) }},
 	{"link a file", 2, func(ctx context.Context, m *Memory) error { return m.Link(ctx, `C:\k\old`, `C:\k\second`) }},
 	{"copy and truncate a file", 4, func(ctx context.Context, m *Memory) error {
 		return m.CopyTruncate(ctx, `C:\k\old`, `C:\k\old.1`)

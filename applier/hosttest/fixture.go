@@ -113,6 +113,12 @@ type Answerer interface {
 	Answer(t testing.TB, kind bundle.ProbeKind) (probe bundle.Probe, stop func())
 }
 
+// Planter makes folders as a user who is no administrator.
+type Planter interface {
+	// PlantFolder makes a folder that such a user owns.
+	PlantFolder(t testing.TB, path string)
+}
+
 // AccessOpener gives files an access that no bundle asks for.
 type AccessOpener interface {
 	// OpenToAll makes a file at path that everybody may write to.

@@ -28,6 +28,7 @@ type memoryDisk struct {
 type node struct {
 	kind     plan.FileKind
 	access   bundle.Access
+	owner    plan.Owner
 	data     []byte
 	modified time.Time
 	id       string
@@ -51,7 +52,7 @@ func key(path string) string { return strings.TrimSuffix(bundle.FoldPath(path), 
 
 func (d *memoryDisk) node(kind plan.FileKind, access bundle.Access) *node {
 	d.serial++
-	return &node{kind: kind, access: access, modified: d.now(), id: strconv.Itoa(d.serial)}
+	return &node{kind: kind, access: access, owner: plan.OwnerAdmins, modified: d.now(), id: strconv.Itoa(d.serial)}
 }
 
 func (d *memoryDisk) file(access bundle.Access, data []byte) *node {
@@ -94,7 +95,7 @@ func (d *memoryDisk) info(path string) plan.FileInfo {
 	}
 	// In local time, as package os returns it.
 	return plan.FileInfo{
-		Path: path, Kind: n.kind, Size: int64(len(n.data)), Modified: n.modified.Local(), ID: n.id, Access: n.access,
+		Path: path, Kind: n.kind, Size: int64(len(n.data)), Modified: n.modified.Local(), ID: n.id, Access: n.access, Owner: n.owner,
 	}
 }
 
@@ -147,7 +148,7 @@ func (d *memoryDisk) MakeFolder(path string, access bundle.Access) error {
 		d.put(path, d.node(plan.FileDirectory, access))
 		return nil
 	}
-	n.access = access
+	n.access, n.owner = access, plan.OwnerAdmins
 	return nil
 }
 
@@ -173,6 +174,25 @@ func (d *memoryDisk) Rename(path, to string) error {
 	}
 	d.put(to, n.node)
 	delete(d.names, key(path))
+	return nil
+}
+
+// Move implements simulation.Disk.
+func (d *memoryDisk) Move(path, to string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	top := key(path)
+	for _, k := range slices.Sorted(maps.Keys(d.names)) {
+		if k != top && !strings.HasPrefix(k, top+`\`) {
+			continue
+		}
+		n := d.names[k]
+		if k == top {
+			n.base = bundle.Base(to)
+		}
+		delete(d.names, k)
+		d.names[key(to)+k[len(top):]] = n
+	}
 	return nil
 }
 

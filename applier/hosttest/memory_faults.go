@@ -156,6 +156,10 @@ func (d faultyDisk) Rename(path, to string) error {
 	return d.host.effect(func() error { return d.memoryDisk.Rename(path, to) })
 }
 
+func (d faultyDisk) Move(path, to string) error {
+	return d.host.effect(func() error { return d.memoryDisk.Move(path, to) })
+}
+
 func (d faultyDisk) Remove(path string) error {
 	return d.host.effect(func() error { return d.memoryDisk.Remove(path) })
 }

@@ -20,6 +20,34 @@ func (m *Memory) Place(path string, access bundle.Access, data string) {
 	m.disk.put(path, m.disk.file(access, []byte(data)))
 }
 
+// Plant writes a file as a user does who is no administrator, and makes the folders above it. What was not there before is
+// the user's, who may change it.
+func (m *Memory) Plant(path, data string) {
+	m.PlantFolder(bundle.Dir(path))
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	n := m.disk.file(plan.AccessOther, []byte(data))
+	n.owner = plan.OwnerOther
+	m.disk.put(path, n)
+}
+
+// PlantFolder makes a folder as a user does who is no administrator, and those above it.
+func (m *Memory) PlantFolder(path string) {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	m.plantFolders(path)
+}
+
+func (m *Memory) plantFolders(path string) {
+	if m.disk.info(path).Kind != plan.FileAbsent {
+		return
+	}
+	m.plantFolders(bundle.Dir(path))
+	n := m.disk.node(plan.FileDirectory, plan.AccessOther)
+	n.owner = plan.OwnerOther
+	m.disk.put(path, n)
+}
+
 // Falsify changes the contents of a file and keeps its time.
 func (m *Memory) Falsify(path, data string) {
 	m.disk.mu.Lock()
@@ -69,6 +97,15 @@ func (m *Memory) SetAccess(path string, access bundle.Access) {
 	defer m.disk.mu.Unlock()
 	if n, ok := m.disk.names[key(path)]; ok {
 		n.access = access
+	}
+}
+
+// SetOwner changes whose what is at path is. Another owner may give any access to it.
+func (m *Memory) SetOwner(path string, owner plan.Owner) {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	if n, ok := m.disk.names[key(path)]; ok {
+		n.owner, n.access = owner, plan.AccessOther
 	}
 }
 

@@ -41,6 +41,8 @@ func (m memoryFixture) OpenToAll(_ testing.TB, path string) {
 	m.memory.Place(path, plan.AccessOther, "text")
 }
 
+func (m memoryFixture) PlantFolder(_ testing.TB, path string) { m.memory.PlantFolder(path) }
+
 func (m memoryFixture) UsersRead(t testing.TB, path string) bool {
 	infos, err := m.memory.Stat(t.Context(), []string{path})
 	if err != nil {

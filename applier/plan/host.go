@@ -32,6 +32,26 @@ type FileInfo struct {
 	ID string
 	// Access is empty where the host does not know it, AccessOther where it is neither of the two of a bundle.
 	Access bundle.Access
+	// Owner is empty where the host does not know it.
+	Owner Owner
+}
+
+// Owner is whose a file or folder is. An owner may change the access at any time, whatever it is
+// (learn.microsoft.com/windows/win32/secauthz/owner-of-a-new-object: READ_CONTROL and WRITE_DAC are always granted).
+type Owner string
+
+const (
+	// OwnerAdmins is SYSTEM, the group or the account of the administrators, or the installer of Windows.
+	OwnerAdmins Owner = "administrators"
+	// OwnerOther is anybody else. Who makes a folder in C:\ or C:\ProgramData, where all users may, owns it.
+	OwnerOther Owner = "other"
+)
+
+// Trusted reports whether nobody but SYSTEM and Administrators can have written what is at the path: a file or folder of
+// theirs, with access for them alone. A path where nothing is can be trusted.
+func (f FileInfo) Trusted() bool {
+	own := f.Owner != OwnerOther && (f.Access == "" || f.Access == bundle.AccessAdmins)
+	return f.Kind == FileAbsent || f.Kind != FileOther && own
 }
 
 // AccessOther is any access that is not one of the two of a bundle.

@@ -157,7 +157,8 @@ func (p *planner) folders() {
 }
 
 func wrongAccess(f WantedFile, have ObservedFile) bool {
-	return f.Access != "" && have.Access != "" && f.Access != have.Access
+	want := cmp.Or(f.Access, f.Inherited)
+	return want != "" && have.Access != "" && want != have.Access
 }
 
 func (p *planner) contents() {

@@ -24,6 +24,23 @@ func CheckKept(path string) error {
 // refused, whoever sent it.
 func roots() []string { return []string{`C:\k`, `C:\var\log`, `C:\var\lib`} }
 
+// Guarded returns the roots and the folders above them, outer ones first. Whoever owns one of them decides what is in a root.
+func Guarded() []string {
+	var list []string
+	for _, root := range roots() {
+		var above []string
+		for dir := root; !IsRoot(dir); dir = bundle.Dir(dir) {
+			above = append(above, dir)
+		}
+		for _, dir := range slices.Backward(above) {
+			if !slices.Contains(list, dir) {
+				list = append(list, dir)
+			}
+		}
+	}
+	return list
+}
+
 // inRoots reports whether a path is in one of the roots or is one. The path is canonical (bundle.CheckPath), so it has no
 // `..`.
 func inRoots(path string) bool {
@@ -44,7 +61,7 @@ func CheckRoots(b bundle.Bundle) error {
 	return nil
 }
 
-// paths returns everything that a bundle lets the applier write, make or remove.
+// paths returns everything that a bundle lets the applier write, make or remove, and the programs of services.
 func paths(b bundle.Bundle) []string {
 	var list []string
 	for _, l := range b.Layers() {
@@ -61,6 +78,7 @@ func paths(b bundle.Bundle) []string {
 			list = append(list, s.Path)
 		}
 		for _, s := range l.Services {
+			list = append(list, s.Argv[0])
 			for _, log := range s.Logs {
 				list = append(list, log.Path)
 			}

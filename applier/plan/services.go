@@ -49,12 +49,21 @@ func (p *planner) configure(s WantedService, have ServiceState) {
 }
 
 func (p *planner) unconfigure(s WantedService, have ServiceState) {
-	if have.Status == ServiceAbsent {
-		return
+	if have.Status == ServiceAbsent || have.CommandLine != "" && !runsFromRoots(have.CommandLine) {
+		return // there is none of ours: somebody else's has the name
 	}
 	a := Action{Verb: VerbDelete, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonUnwanted, Impact: s.Impact}
 	p.mustStop(s.Config.Name, cause{ReasonUnwanted, s.Impact})
 	p.putSteps = append(p.putSteps, Step{Action: a, Service: s})
+}
+
+// runsFromRoots reports whether the program of a command, as bundle.CommandLine quotes it, is in one of the roots.
+func runsFromRoots(command string) bool {
+	program, _, _ := strings.Cut(command, " ")
+	if quoted, ok := strings.CutPrefix(command, `"`); ok {
+		program, _, _ = strings.Cut(quoted, `"`)
+	}
+	return bundle.CheckHostPath(program) == nil && inRoots(program)
 }
 
 // sameConfig compares everything that the service control manager keeps. Recovery is not compared where the host does not

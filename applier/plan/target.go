@@ -29,7 +29,7 @@ type WantedFile struct {
 	Path   string
 	Kind   FileKind
 	Access bundle.Access
-	// Inherited is the access of a folder that the bundle does not name: that of its parent.
+	// Inherited is the access of a folder in the roots that the bundle does not name: that of the folder around it.
 	Inherited bundle.Access
 	Impact    bundle.Impact
 	// Digest is the bundle's name for the contents; Content is what the host knows of them.
@@ -153,8 +153,11 @@ func (t *Target) addParents() {
 	for _, f := range slices.Clone(t.Files) {
 		for dir := bundle.Dir(f.Path); !IsRoot(dir) && !have[bundle.FoldPath(dir)]; dir = bundle.Dir(dir) {
 			have[bundle.FoldPath(dir)] = true
-			// No access: a folder that exists keeps its own.
-			t.Files = append(t.Files, WantedFile{ID: bundle.KindDirectory.ID(dir), Path: dir, Kind: FileDirectory, Impact: bundle.ImpactNone, Inherited: nearest(access, dir)})
+			folder := WantedFile{ID: bundle.KindDirectory.ID(dir), Path: dir, Kind: FileDirectory, Impact: bundle.ImpactNone}
+			if inRoots(dir) { // others keep the access that they have
+				folder.Inherited = nearest(access, dir)
+			}
+			t.Files = append(t.Files, folder)
 		}
 	}
 	SortFiles(t.Files)

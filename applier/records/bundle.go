@@ -1,6 +1,8 @@
 package records
 
 import (
+	"fmt"
+
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
@@ -38,6 +40,11 @@ func (r BundleRecord) check() error {
 	}
 	if err := r.Manifest.Check(); err != nil {
 		return err
+	}
+	for _, c := range r.Contents {
+		if err := c.Validate(); err != nil {
+			return fmt.Errorf("%w: %w", bundle.ErrInconsistent, err)
+		}
 	}
 	return plan.CheckRoots(r.Bundle())
 }

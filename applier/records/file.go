@@ -89,6 +89,7 @@ const (
 
 // Files are the files of a host, as far as records need them.
 type Files interface {
+	Stat(ctx context.Context, paths []string) ([]plan.FileInfo, error)
 	List(ctx context.Context, directory string) ([]plan.FileInfo, error)
 	Open(ctx context.Context, path string) (io.ReadCloser, error)
 	Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error

@@ -73,23 +73,18 @@ type serviceBefore struct {
 	Running bool               `json:"running,omitempty"`
 }
 
-func (j Journal) check() error {
+// check checks everything that a journal names. Applied are the bundles in the ledger; unknown reports that it was damaged.
+func (j Journal) check(applied []bundle.Bundle, unknown bool) error {
 	for _, r := range append([]BundleRecord{j.Bundle}, j.Earlier...) {
 		if err := r.check(); err != nil {
 			return err
 		}
+		applied = append(applied, r.Bundle())
 	}
-	for _, f := range j.Before.Files {
-		if err := plan.CheckKept(f.Path); err != nil {
-			return err
-		}
+	if err := checkFolders(j.Stale.Paths); err != nil {
+		return err
 	}
-	for _, path := range j.Stale.Paths {
-		if err := plan.CheckKept(path); err != nil {
-			return err
-		}
-	}
-	return nil
+	return j.Before.check(applied, unknown)
 }
 
 // StartedByUs reports whether the journal recorded no service of that name before the run.

@@ -1,6 +1,7 @@
 package records
 
 import (
+	"slices"
 	"time"
 
 	"wmco/bundle"
@@ -30,5 +31,15 @@ type Ledger struct {
 // Applied returns the digest of the bundle that was applied last, empty where there is none.
 func (l Ledger) Applied() bundle.Digest { return l.Bundle.Manifest.Digest }
 
-// check checks the bundle of a ledger, so that nothing that it names is used unchecked.
-func (l Ledger) check() error { return l.Bundle.check() }
+// check checks everything that a ledger names.
+func (l Ledger) check() error {
+	if err := l.Bundle.check(); err != nil {
+		return err
+	}
+	for _, name := range append(slices.Clone(l.Shadows), l.Fresh...) {
+		if err := checkSetting(bundle.KindVariable, name); err != nil {
+			return err
+		}
+	}
+	return checkFolders(l.Folders)
+}

@@ -22,15 +22,24 @@ type Records struct {
 	// Damaged reports whether the ledger or the journal could not be read: services may run with what they read before a
 	// change.
 	Damaged bool
-	// Notes say which record is damaged and what follows from that.
+	// Untrusted are the records that do not count because others could have written them.
+	Untrusted []string
+	// Notes say which record is damaged or does not count, and what follows from that.
 	Notes []string
 }
 
-// Open reads all records. A damaged one is noted and counts as absent, one of a newer program is a *bundle.SchemaError.
+// Open reads all records. A damaged one, and one that others could have written, is noted and counts as absent; one of a newer
+// program is a *bundle.SchemaError.
 func Open(ctx context.Context, host Files) (*Records, error) {
-	r := &Records{host: host}
-	var err error
-	if r.Store, err = openStore(ctx, host); err != nil {
+	bad, err := Untrusted(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	r := &Records{host: host, Untrusted: bad}
+	for _, path := range bad {
+		r.Notes = append(r.Notes, path+" does not count: others than SYSTEM and Administrators can change it")
+	}
+	if r.Store, err = openStore(ctx, r); err != nil {
 		return nil, err
 	}
 	if err := r.readLedger(ctx); err != nil {
@@ -39,11 +48,33 @@ func Open(ctx context.Context, host Files) (*Records, error) {
 	if err := r.readJournal(ctx); err != nil {
 		return nil, err
 	}
-	r.Cache = readCache(ctx, host)
+	r.Cache = &Cache{Schema: Schema, Files: map[string]cachedFile{}}
+	if r.counts(FileCache) {
+		r.Cache = readCache(ctx, host)
+	}
 	return r, nil
 }
 
+// counts reports whether the record at a path may be read.
+func (r *Records) counts(path string) bool {
+	return !slices.Contains(r.Untrusted, plan.StateFolder) && !slices.Contains(r.Untrusted, path)
+}
+
+// ReadLedger returns the ledger alone, a zero one where none counts or it is damaged.
+func ReadLedger(ctx context.Context, host Files) (Ledger, error) {
+	bad, err := Untrusted(ctx, host)
+	if err != nil {
+		return Ledger{}, err
+	}
+	r := &Records{host: host, Untrusted: bad}
+	err = r.readLedger(ctx)
+	return r.Ledger, err
+}
+
 func (r *Records) readLedger(ctx context.Context) error {
+	if !r.counts(FileLedger) {
+		return nil
+	}
 	err := Read(ctx, r.host, FileLedger, "ledger", &r.Ledger)
 	if err == nil {
 		err = r.Ledger.check()
@@ -56,9 +87,12 @@ func (r *Records) readLedger(ctx context.Context) error {
 }
 
 func (r *Records) readJournal(ctx context.Context) error {
+	if !r.counts(FileJournal) {
+		return nil
+	}
 	err := Read(ctx, r.host, FileJournal, "journal", &r.Journal)
 	if err == nil {
-		err = r.Journal.check()
+		err = r.Journal.check(r.Bundles(), r.Damaged)
 	}
 	if err != nil {
 		r.Journal = Journal{}

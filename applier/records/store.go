@@ -34,9 +34,10 @@ type Store struct {
 	fresh map[string]bool
 }
 
-func openStore(ctx context.Context, host Files) (*Store, error) {
+func openStore(ctx context.Context, r *Records) (*Store, error) {
+	host := r.host
 	s := &Store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{}}
-	files, err := host.List(ctx, DirContents)
+	files, err := r.list(ctx, DirContents)
 	if err != nil {
 		return nil, fmt.Errorf("listing contents: %w", Unnamed(err))
 	}
@@ -46,7 +47,7 @@ func openStore(ctx context.Context, host Files) (*Store, error) {
 			s.sizes[p] = f.Size
 		}
 	}
-	kept, err := host.List(ctx, DirPrevious)
+	kept, err := r.list(ctx, DirPrevious)
 	if err != nil {
 		return nil, fmt.Errorf("listing kept files: %w", Unnamed(err))
 	}
@@ -56,6 +57,14 @@ func openStore(ctx context.Context, host Files) (*Store, error) {
 		}
 	}
 	return s, nil
+}
+
+// list returns what is in a folder of records that counts.
+func (r *Records) list(ctx context.Context, dir string) ([]plan.FileInfo, error) {
+	if !r.counts(dir) {
+		return nil, nil
+	}
+	return r.host.List(ctx, dir)
 }
 
 // Has reports whether a content is available, whole.

@@ -112,6 +112,47 @@ func (m machine) RunProgram(t testing.TB, path string) (end func()) {
 	return end
 }
 
+// PlantFolder gives the folder to Users. An administrator may do that with SeRestorePrivilege
+// (learn.microsoft.com/windows/win32/secauthz/taking-object-ownership-in-c--, winnt privilege constants).
+func (m machine) PlantFolder(t testing.TB, path string) {
+	t.Helper()
+	restore(t)
+	sd, err := windows.SecurityDescriptorFromString("O:BUD:(A;OICI;FA;;;BU)(A;OICI;FA;;;BA)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := windows.UTF16PtrFromString(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sa := &windows.SecurityAttributes{Length: uint32(unsafe.Sizeof(windows.SecurityAttributes{})), SecurityDescriptor: sd}
+	if err := windows.CreateDirectory(name, sa); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restore enables SeRestorePrivilege in this process.
+func restore(t testing.TB) {
+	t.Helper()
+	name, err := windows.UTF16PtrFromString("SeRestorePrivilege")
+	if err != nil {
+		t.Fatal(err)
+	}
+	privileges := windows.Tokenprivileges{PrivilegeCount: 1}
+	privileges.Privileges[0].Attributes = windows.SE_PRIVILEGE_ENABLED
+	if err := windows.LookupPrivilegeValue(nil, name, &privileges.Privileges[0].Luid); err != nil {
+		t.Fatal(err)
+	}
+	var token windows.Token
+	if err := windows.OpenProcessToken(windows.CurrentProcess(), windows.TOKEN_ADJUST_PRIVILEGES|windows.TOKEN_QUERY, &token); err != nil {
+		t.Fatal(err)
+	}
+	defer token.Close() //nolint:errcheck // it was only used
+	if err := windows.AdjustTokenPrivileges(token, false, &privileges, 0, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (m machine) InstallProgram(t testing.TB, path string, program hosttest.Program) {
 	t.Helper()
 	install(t, path, program)
@@ -231,6 +272,8 @@ func notOnWine() map[string]string {
 		"users read files for users and not those for administrators":                access,
 		"users never read a secret, not even while it replaces a public file":        access,
 		"a file that everybody may write to has access other":                        access,
+		"what another user made is that user's until MakeDirectory takes it":         access,
+		"what another user made stays that user's when it is moved":                  access,
 		"the dependencies of a service are started first":                            depends,
 		"a service with a missing or failing dependency does not start":              depends,
 		"the running dependents of a service are listed, indirect ones too":          depends,

@@ -99,6 +99,16 @@ func (m folderFixture) OpenToAll(t testing.TB, path string) {
 	}
 }
 
+func (m folderFixture) PlantFolder(t testing.TB, path string) {
+	err := os.Mkdir(m.local(path), 0o755)
+	if err == nil {
+		err = os.Chmod(m.local(path), 0o755|foreign)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func (m folderFixture) UsersRead(t testing.TB, path string) bool {
 	info, err := os.Stat(m.local(path))
 	if err != nil {

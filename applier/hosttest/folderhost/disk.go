@@ -24,6 +24,9 @@ var (
 	folderModes = map[bundle.Access]fs.FileMode{bundle.AccessUsers: 0o755, bundle.AccessAdmins: 0o700}
 )
 
+// foreign is the bit in the mode of what somebody else than the administrators owns.
+const foreign = fs.ModeSticky
+
 // disk is the simulation.Disk in the folder driveFolder of the tree.
 type disk struct{ tree *os.Root }
 
@@ -47,7 +50,10 @@ func (p place) fileInfo(path string) plan.FileInfo {
 		return plan.FileInfo{Path: path}
 	}
 	info := plan.FileInfo{
-		Path: path, Kind: p.kind(), Modified: p.info.ModTime(), ID: fileID(p.info), Access: accessOf(p.info),
+		Path: path, Kind: p.kind(), Modified: p.info.ModTime(), ID: fileID(p.info), Access: accessOf(p.info), Owner: ownerOf(p.info),
+	}
+	if info.Owner == plan.OwnerOther {
+		info.Access = plan.AccessOther
 	}
 	if info.Kind == plan.FileRegular {
 		info.Size = p.info.Size()
@@ -136,6 +142,24 @@ func (d disk) Rename(name, to string) error {
 		}
 		return syncFolder(d.tree, path.Dir(at[1].rel))
 	})
+}
+
+// Move implements simulation.Disk.
+func (d disk) Move(name, to string) error {
+	return d.at([]string{name, to}, func(at []place) error {
+		if err := d.tree.Rename(at[0].rel, at[1].rel); err != nil {
+			return err
+		}
+		return errors.Join(syncFolder(d.tree, path.Dir(at[0].rel)), syncFolder(d.tree, path.Dir(at[1].rel)))
+	})
+}
+
+// ownerOf returns whose something is.
+func ownerOf(info fs.FileInfo) plan.Owner {
+	if info.Mode()&foreign != 0 {
+		return plan.OwnerOther
+	}
+	return plan.OwnerAdmins
 }
 
 // Remove implements simulation.Disk.

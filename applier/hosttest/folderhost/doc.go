@@ -11,7 +11,8 @@
 //	             /behaviour.json     simulation.Script: what goes wrong; may be edited at any time
 //	             /lock               locked with flock; holds the name of the owner
 //
-// A file for administrators has mode 0600, one for users 0644, folders 0700 and 0755. Each file is written under another
+// A file for administrators has mode 0600, one for users 0644, folders 0700 and 0755. What another user made has the sticky
+// bit: it is that user's. Each file is written under another
 // name and renamed, so that a killed process leaves the old or the new one. As on Windows, a running program is moved aside
 // before a new one takes its path.
 //

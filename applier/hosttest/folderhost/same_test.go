@@ -87,7 +87,7 @@ func anyOperation(random *rand.Rand) (string, operation) {
 	path, other := anyPath(random), anyPath(random)
 	access := pick(random, bundle.AccessUsers, bundle.AccessAdmins)
 	service := pick(random, "a", "B", "c")
-	switch random.IntN(16) {
+	switch random.IntN(17) {
 	case 0, 1, 2:
 		text := strings.Repeat("x", random.IntN(50))
 		return "write " + path, func(ctx context.Context, h simulated) error {
@@ -120,6 +120,8 @@ func anyOperation(random *rand.Rand) (string, operation) {
 		return fmt.Sprintf("script %+v", script), func(ctx context.Context, h simulated) error {
 			return h.Edit(ctx, func(s *simulation.State) { s.Script = script })
 		}
+	case 15:
+		return "move " + path + " " + other, func(ctx context.Context, h simulated) error { return h.Move(ctx, path, other) }
 	case 14:
 		return "boot", func(ctx context.Context, h simulated) error { return h.Restart(ctx) }
 	}

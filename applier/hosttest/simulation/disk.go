@@ -43,6 +43,9 @@ type DiskNames interface {
 	Link(path, second string) error
 	// Rename gives a file another name in the same folder, replaces the file that has that name, and flushes the folder.
 	Rename(path, to string) error
+	// Move gives a file, a link or a folder with everything in it a path at which nothing is, in an existing folder, and
+	// flushes both folders.
+	Move(path, to string) error
 	// Remove removes a file, a link or an empty folder, and flushes the folder.
 	Remove(path string) error
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"wmco/applier"
 	"wmco/applier/plan"
@@ -104,6 +105,48 @@ func (h *Host) CopyTruncate(ctx context.Context, path, to string) error {
 		}
 		return FileError(path, h.Storage.Files.Truncate(path))
 	})
+}
+
+// Move implements applier.Writer.
+func (h *Host) Move(ctx context.Context, path, to string) error {
+	return h.changeFiles(ctx, VerbMove, []string{path, to}, func(s *State) error {
+		infos, err := h.Storage.Files.Stat([]string{path, to, bundle.Dir(to)})
+		switch {
+		case err != nil:
+		case infos[0].Kind == plan.FileAbsent || infos[2].Kind != plan.FileDirectory:
+			err = ErrFileNotFound
+		case infos[1].Kind != plan.FileAbsent:
+			err = ErrAlreadyExists
+		case strings.HasPrefix(bundle.FoldPath(to), bundle.FoldPath(path)+`\`):
+			err = ErrSharingViolation
+		default:
+			err = h.movable(s, infos[0])
+		}
+		if err != nil {
+			return FileError(path, err)
+		}
+		return FileError(path, h.Storage.Files.Move(path, to))
+	})
+}
+
+// movable returns why Windows does not move something: a program runs in it, or has a file in it open.
+func (h *Host) movable(s *State, info plan.FileInfo) error {
+	if err := s.Script.RefusesRemoval(info.Path); err != nil {
+		return err
+	}
+	if info.Kind == plan.FileRegular && s.runs(info.ID) {
+		return ErrAccessDenied
+	}
+	if info.Kind != plan.FileDirectory {
+		return nil
+	}
+	inside, err := h.Storage.Files.List(info.Path)
+	for _, f := range inside {
+		if h.movable(s, f) != nil {
+			return ErrAccessDenied
+		}
+	}
+	return err
 }
 
 // Remove implements applier.Writer.

@@ -62,6 +62,7 @@ const (
 	VerbWrite    Verb = "write"
 	VerbMake     Verb = "make"
 	VerbLink     Verb = "link"
+	VerbMove     Verb = "move"
 	VerbRemove   Verb = "remove"
 	VerbTruncate Verb = "truncate"
 	VerbPut      Verb = "put"

@@ -26,6 +26,7 @@ type Snapshot struct {
 type FileSnapshot struct {
 	Kind   plan.FileKind
 	Access bundle.Access
+	Owner  plan.Owner
 	Digest bundle.Digest
 }
 
@@ -59,7 +60,7 @@ func addFiles(d DiskReader, folder string, files map[string]FileSnapshot) error 
 		return err
 	}
 	for _, info := range infos {
-		f := FileSnapshot{Kind: info.Kind, Access: info.Access}
+		f := FileSnapshot{Kind: info.Kind, Access: info.Access, Owner: info.Owner}
 		if f.Kind == plan.FileRegular {
 			if f.Digest, err = digest(d, info.Path); err != nil {
 				return err

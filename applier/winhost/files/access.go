@@ -81,6 +81,19 @@ func accessOf(descriptor string, kind plan.FileKind) bundle.Access {
 	return plan.AccessOther
 }
 
+// installer is NT SERVICE\TrustedInstaller, which owns what Windows installs.
+const installer = "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"
+
+// ownerOf returns the owner in a descriptor. LA is the built-in account of the administrator
+// (learn.microsoft.com/windows/win32/secauthz/sid-strings).
+func ownerOf(descriptor string) plan.Owner {
+	parts := printedDescriptor.FindStringSubmatch(descriptor)
+	if parts != nil && slices.Contains([]string{"BA", "SY", "LA", installer}, parts[1]) {
+		return plan.OwnerAdmins
+	}
+	return plan.OwnerOther
+}
+
 // printedEntries reads the entries of a DACL. It returns false if one of them does anything but allow.
 func printedEntries(text string) ([]entry, bool) {
 	var all []entry

@@ -46,6 +46,23 @@ func TestAccessOf(t *testing.T) {
 	}
 }
 
+func TestOwnerOf(t *testing.T) {
+	for descriptor, want := range map[string]plan.Owner{
+		"O:BAD:P(A;;FA;;;SY)":                  plan.OwnerAdmins,
+		"O:SYG:SYD:AI(A;ID;FA;;;BU)":           plan.OwnerAdmins,
+		"O:LAG:DUD:AI(A;ID;FA;;;SY)":           plan.OwnerAdmins,
+		"O:" + installer + "D:P(A;;FA;;;SY)":   plan.OwnerAdmins,
+		"O:BUD:P(A;;FA;;;SY)(A;;FA;;;BA)":      plan.OwnerOther,
+		"O:S-1-5-21-1-2-3-1001D:P(A;;FA;;;SY)": plan.OwnerOther,
+		"D:P(A;;FA;;;SY)":                      plan.OwnerOther,
+		"":                                     plan.OwnerOther,
+	} {
+		if got := ownerOf(descriptor); got != want {
+			t.Errorf("%q is of %q, want %q", descriptor, got, want)
+		}
+	}
+}
+
 func TestAccessOfIsTheInverseOfDescriptor(t *testing.T) {
 	for _, access := range []bundle.Access{bundle.AccessAdmins, bundle.AccessUsers} {
 		for _, kind := range []plan.FileKind{plan.FileRegular, plan.FileDirectory} {

@@ -17,6 +17,14 @@ func (f Files) MakeDirectory(ctx context.Context, path string, access bundle.Acc
 		return err
 	}
 	defer parent.close()
+	err = createFolder(path, access)
+	if errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
+		err = changeAccess(path, access)
+	}
+	return errors.Join(fileError(path, "making the folder", err), ctx.Err())
+}
+
+func createFolder(path string, access bundle.Access) error {
 	sa, err := securityAttributes(access, plan.FileDirectory)
 	if err != nil {
 		return err
@@ -25,11 +33,7 @@ func (f Files) MakeDirectory(ctx context.Context, path string, access bundle.Acc
 	if err != nil {
 		return err
 	}
-	err = windows.CreateDirectory(name, sa)
-	if errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
-		err = changeAccess(path, access)
-	}
-	return errors.Join(fileError(path, "making the folder", err), ctx.Err())
+	return windows.CreateDirectory(name, sa)
 }
 
 // changeAccess gives a folder the access.
@@ -102,6 +106,22 @@ func link(path, second string) error {
 		return err
 	}
 	return windows.CreateHardLink(name, old, 0)
+}
+
+// Move moves a link itself. Without MOVEFILE_REPLACE_EXISTING nothing is replaced, and without MOVEFILE_COPY_ALLOWED nothing
+// is copied to another drive (learn.microsoft.com/windows/win32/api/winbase/nf-winbase-movefileexw).
+func (f Files) Move(ctx context.Context, path, to string) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, p := range []string{path, to} {
+		parent, err := hold(p)
+		if err != nil {
+			return err
+		}
+		defer parent.close()
+	}
+	return fileError(path, "moving", move(path, to, windows.MOVEFILE_WRITE_THROUGH))
 }
 
 // Remove does not follow links. It moves a program that runs aside.

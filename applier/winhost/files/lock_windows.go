@@ -56,7 +56,7 @@ const removalPause = 5 * time.Millisecond
 
 func (f Files) lockOnce(ctx context.Context) (*os.File, error) {
 	var file *os.File
-	err := f.MakeDirectory(ctx, plan.StateFolder, bundle.AccessAdmins)
+	err := f.ownStateFolder(ctx)
 	if err == nil {
 		file, err = openLock()
 		err = fileError(plan.LockFile, "opening", err)
@@ -75,6 +75,30 @@ func (f Files) lockOnce(ctx context.Context) (*os.File, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return file, nil
+}
+
+// ErrNotTrusted is why nothing is locked in a folder that others can change.
+var ErrNotTrusted = errors.New("others than SYSTEM and Administrators can change it")
+
+// ownStateFolder makes the folder of the lock. One that exists keeps its access, so that what others left in it is not taken
+// for ours.
+func (f Files) ownStateFolder(ctx context.Context) error {
+	infos, err := f.Stat(ctx, []string{plan.StateFolder})
+	if err != nil {
+		return err
+	}
+	if infos[0].Kind == plan.FileAbsent {
+		if err := createFolder(plan.StateFolder, bundle.AccessAdmins); err != nil && !errors.Is(err, windows.ERROR_ALREADY_EXISTS) {
+			return fileError(plan.StateFolder, "making the folder", err)
+		}
+		if infos, err = f.Stat(ctx, []string{plan.StateFolder}); err != nil {
+			return err
+		}
+	}
+	if !infos[0].Trusted() {
+		return fileError(plan.StateFolder, "locking", ErrNotTrusted)
+	}
+	return nil
 }
 
 func lock(file *os.File) error {

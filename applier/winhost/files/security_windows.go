@@ -45,16 +45,18 @@ func securityDescriptor(access bundle.Access, kind plan.FileKind) (*windows.SECU
 	return sd, nil
 }
 
-// access returns the access of an open file, "" if it is not available.
-func (f Files) access(file windows.Handle, kind plan.FileKind) (bundle.Access, error) {
+// access returns the access and the owner of an open file, "" if they are not available
+// (learn.microsoft.com/windows/win32/api/aclapi/nf-aclapi-getsecurityinfo).
+func (f Files) access(file windows.Handle, kind plan.FileKind) (bundle.Access, plan.Owner, error) {
 	if f.NoACLs {
-		return "", nil
+		return "", "", nil
 	}
 	sd, err := windows.GetSecurityInfo(file, windows.SE_FILE_OBJECT, ownerAndDACL)
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return accessOf(sd.String(), kind), nil
+	text := sd.String()
+	return accessOf(text, kind), ownerOf(text), nil
 }
 
 // setAccess gives an open folder the access, and all in it that inherits from the folder

@@ -61,7 +61,7 @@ func (f Files) List(ctx context.Context, directory string) ([]plan.FileInfo, err
 	return all, ctx.Err()
 }
 
-// stat returns AccessOther if it may not read the security descriptor.
+// stat returns AccessOther and OwnerOther if it may not read the security descriptor.
 func (f Files) stat(path string) (plan.FileInfo, error) {
 	file, err := open(path, windows.FILE_READ_ATTRIBUTES|windows.READ_CONTROL, shareAll)
 	readable := err == nil
@@ -79,9 +79,9 @@ func (f Files) stat(path string) (plan.FileInfo, error) {
 	if err != nil || info.Kind == plan.FileOther {
 		return info, pathError("stat", path, err)
 	}
-	info.Access = plan.AccessOther
+	info.Access, info.Owner = plan.AccessOther, plan.OwnerOther
 	if readable {
-		info.Access, err = f.access(file, info.Kind)
+		info.Access, info.Owner, err = f.access(file, info.Kind)
 	}
 	return info, pathError("stat", path, err)
 }

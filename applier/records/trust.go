@@ -1,0 +1,86 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"wmco/applier/plan"
+	"wmco/bundle"
+)
+
+// DirAside is where records are kept that others than SYSTEM and Administrators could change, for people to look at.
+const DirAside = plan.StateFolder + `\set-aside`
+
+// Mover moves what is set aside.
+type Mover interface {
+	Files
+	MakeDirectory(ctx context.Context, path string, access bundle.Access) error
+	Move(ctx context.Context, path, to string) error
+}
+
+// Untrusted returns which records do not count because others than SYSTEM and Administrators could have written them: the
+// StateFolder with everything in it, or some of what is in it. Every user may make a folder in C:\ProgramData, also one with
+// the name of ours before we come; its maker owns it.
+func Untrusted(ctx context.Context, host Files) ([]string, error) {
+	for _, paths := range [][]string{{plan.StateFolder}, {FileLedger, FileJournal, FileCache, FileConfirm, DirContents, DirPrevious, DirAside}} {
+		infos, err := host.Stat(ctx, paths)
+		if err != nil {
+			return nil, fmt.Errorf("observing %s: %w", plan.StateFolder, err)
+		}
+		var bad []string
+		for i, f := range infos {
+			if !f.Trusted() {
+				bad = append(bad, paths[i])
+			}
+		}
+		if len(bad) > 0 {
+			return bad, nil
+		}
+	}
+	return nil, nil
+}
+
+// SetAside moves something that does not count into DirAside, under a name with the time, and returns its new path. Whoever
+// owns it may still read and write it there.
+func SetAside(ctx context.Context, host Mover, path string, now time.Time) (string, error) {
+	name := now.UTC().Format("20060102-150405") + "-" + bundle.Base(path)
+	if bundle.FoldPath(path) != bundle.FoldPath(plan.StateFolder) && bundle.FoldPath(path) != bundle.FoldPath(DirAside) {
+		return moveInto(ctx, host, path, name)
+	}
+	// It cannot be moved into itself: it makes room first.
+	beside, err := moveFree(ctx, host, path, bundle.Dir(path)+`\`+bundle.Base(path)+"-"+name)
+	if err != nil {
+		return "", err
+	}
+	if err := host.MakeDirectory(ctx, plan.StateFolder, bundle.AccessAdmins); err != nil {
+		return "", fmt.Errorf("making %s: %w", plan.StateFolder, err)
+	}
+	return moveInto(ctx, host, beside, name)
+}
+
+func moveInto(ctx context.Context, host Mover, path, name string) (string, error) {
+	if err := host.MakeDirectory(ctx, DirAside, bundle.AccessAdmins); err != nil {
+		return "", fmt.Errorf("making %s: %w", DirAside, err)
+	}
+	return moveFree(ctx, host, path, DirAside+`\`+name)
+}
+
+// moveFree moves something to a path, or to the first with a number behind it that is free.
+func moveFree(ctx context.Context, host Mover, path, to string) (string, error) {
+	free := to
+	for n := 2; ; n++ {
+		infos, err := host.Stat(ctx, []string{free})
+		if err != nil {
+			return "", fmt.Errorf("observing %s: %w", free, err)
+		}
+		if infos[0].Kind == plan.FileAbsent {
+			break
+		}
+		free = fmt.Sprintf("%s-%d", to, n)
+	}
+	if err := host.Move(ctx, path, free); err != nil {
+		return "", fmt.Errorf("setting %s aside: %w", path, err)
+	}
+	return free, nil
+}

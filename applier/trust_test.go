@@ -1,0 +1,286 @@
+package applier_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"wmco/applier"
+	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
+	"wmco/applier/records"
+	"wmco/bundle"
+)
+
+// planted is a machine on which a user, who is no administrator, left records before the first contact. They name a service
+// and a variable of Windows, a folder elsewhere, and a service of the user's own.
+func planted(t *testing.T, files ...string) *machine {
+	t.Helper()
+	donor := newMachine()
+	theirs := newNode().Changed(func(n *node) {
+		spooler := n.Services[0]
+		spooler.Name, spooler.Argv, spooler.Dependencies = "Spooler", []string{`C:\k\spoolsv.exe`}, nil
+		n.Services = append(n.Services, spooler)
+		n.Files[`C:\k\evil.dll`], n.Programs[`C:\k\spoolsv.exe`] = "evil", "evil"
+	})
+	donor.mustApply(t, theirs)
+	ledger, _ := donor.Contents(ledgerPath)
+	donor = donor.interrupted(t, theirs.Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "evil" }))
+	journal, _ := donor.Contents(journalPath)
+	m := newMachine()
+	for _, path := range files {
+		switch path {
+		case ledgerPath:
+			m.Plant(path, strings.Replace(ledger, `"folders": [`, `"folders": ["C:\\Windows\\Temp",`, 1))
+		case journalPath:
+			m.Plant(path, journal)
+		default:
+			m.Plant(path, "planted")
+		}
+	}
+	spooler := plan.ServiceConfig{Name: "Spooler", Start: bundle.StartAuto, CommandLine: `C:\k\spoolsv.exe`}
+	if err := errors.Join(m.PutService(t.Context(), spooler), m.Set(t.Context(), plan.Setting{Kind: bundle.KindVariable, Name: "HTTPS_PROXY", Value: "theirs", Present: true})); err != nil {
+		t.Fatal(err)
+	}
+	m.PlaceFolder(`C:\Windows\Temp`)
+	return m
+}
+
+// interrupted returns a machine on which a run was killed after it had written its journal.
+func (m *machine) interrupted(t *testing.T, n node) *machine {
+	t.Helper()
+	for step := 0; ; step++ {
+		c := m.copy()
+		if !c.applyCut(t, n, step) {
+			t.Fatal("no cut leaves a journal")
+		}
+		if _, there := c.Contents(journalPath); there {
+			c.Revive()
+			return c
+		}
+	}
+}
+
+func TestRecordsThatAUserPlantedDoNotCount(t *testing.T) {
+	t.Parallel()
+	for _, files := range [][]string{{ledgerPath}, {journalPath}, {ledgerPath, journalPath, cachePath, records.FileConfirm, records.DirContents + `\x`, records.DirAside + `\x`}} {
+		for name, do := range map[string]func(*testing.T, *machine) (applier.Outcome, error){
+			"apply": func(t *testing.T, m *machine) (applier.Outcome, error) {
+				return m.apply(t, newNode(), applier.Options{})
+			},
+			"repair": func(t *testing.T, m *machine) (applier.Outcome, error) { return m.repair(t.Context()) },
+			"cleanup": func(t *testing.T, m *machine) (applier.Outcome, error) {
+				return m.engine().Cleanup(t.Context(), applier.Options{})
+			},
+		} {
+			t.Run(fmt.Sprint(name, " with ", len(files)), func(t *testing.T) {
+				t.Parallel()
+				m := planted(t, files...)
+				if o := m.observe(t, newNode()); o.Interrupted != "" || o.Applied != "" || !strings.Contains(strings.Join(o.Notes, "\n"), plan.StateFolder+" does not count") {
+					t.Errorf("observed: %+v", o)
+				}
+				if o, err := do(t, m); err != nil {
+					t.Fatalf("%v, %+v", err, o)
+				}
+				snap := m.Snapshot()
+				if _, there := snap.Services["spooler"]; !there {
+					t.Error("a service of the host was deleted")
+				}
+				if _, there := snap.Files[`C:\Windows\Temp`]; !there {
+					t.Error("a folder of the host was removed")
+				}
+				if snap.Settings["variable https_proxy"].Value != "theirs" {
+					t.Error("a variable of the host was unset")
+				}
+				m.keptAside(t, bundle.Base(plan.StateFolder)+`\`+bundle.Base(files[0]))
+				if name == "apply" {
+					fresh := newMachine()
+					fresh.mustApply(t, newNode())
+					delete(snap.Services, "spooler")
+					delete(snap.Settings, "variable https_proxy")
+					if _, evil := m.Contents(`C:\k\evil.dll`); evil || snap.Services["kubelet"].CommandLine != fresh.Snapshot().Services["kubelet"].CommandLine {
+						t.Error("what the planted records say was done")
+					}
+					if infos, err := m.Stat(t.Context(), []string{plan.StateFolder, ledgerPath}); err != nil || !infos[0].Trusted() || !infos[1].Trusted() {
+						t.Errorf("the own records are not trusted: %+v, %v", infos, err)
+					}
+				}
+				if !slices.ContainsFunc(m.events, func(e applier.Event) bool {
+					return e.Event == applier.EventNote && strings.Contains(e.Message, "set-aside")
+				}) {
+					t.Errorf("no note says where it is now: %+v", m.events)
+				}
+			})
+		}
+	}
+}
+
+// keptAside checks that something that was set aside is kept.
+func (m *machine) keptAside(t *testing.T, end string) {
+	t.Helper()
+	for path := range m.Snapshot().Files {
+		if strings.HasPrefix(path, records.DirAside+`\`) && strings.HasSuffix(path, end) {
+			return
+		}
+	}
+	t.Errorf("%s is not kept in %s: %v", end, records.DirAside, m.Snapshot().Files)
+}
+
+func TestADryRunLeavesPlantedRecords(t *testing.T) {
+	t.Parallel()
+	m := planted(t, ledgerPath, journalPath)
+	before := m.Snapshot()
+	if _, err := m.apply(t, newNode(), applier.Options{DryRun: true}); err != nil {
+		t.Error(err)
+	}
+	if _, err := m.engine().Repair(t.Context(), applier.Options{DryRun: true}); err != nil {
+		t.Error(err)
+	}
+	if err := m.engine().Housekeep(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var refused *applier.RefusedError
+	if err := m.engine().Confirm(t.Context(), bundle.Of(nil)); !errors.As(err, &refused) {
+		t.Errorf("confirming: %v", err)
+	}
+	if diff := differs(before, m.Snapshot()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// An older program may have taken over a folder with a record in it that somebody else owns.
+func TestOneRecordOfAnotherUserDoesNotCount(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{ledgerPath, journalPath, records.DirContents} {
+		m := newMachine()
+		m.mustApply(t, newNode())
+		data, _ := m.Contents(path)
+		m.Discard(path)
+		if path == records.DirContents {
+			m.PlantFolder(path)
+		} else {
+			m.Plant(path, data)
+		}
+		o := m.mustApply(t, newNode())
+		if o.Result != applier.ResultSame && o.Result != applier.ResultApplied {
+			t.Errorf("%s: %+v", path, o)
+		}
+		m.keptAside(t, bundle.Base(path))
+		if o := m.observe(t, newNode()); !o.InSync || len(o.Notes) > 0 {
+			t.Errorf("%s: %+v", path, o)
+		}
+	}
+}
+
+func TestAFolderThatAUserMadeIsSetAsideAtTheFirstContact(t *testing.T) {
+	t.Parallel()
+	for name, plant := range map[string]func(*machine){
+		"the folder of programs": func(m *machine) { m.Plant(`C:\k\version.dll`, "evil") },
+		"a program runs in it": func(m *machine) {
+			m.Plant(`C:\k\version.dll`, "evil")
+			m.Plant(`C:\k\agent\evil.dll`, "evil")
+			m.Place(`C:\k\agent\wmco-node.exe`, bundle.AccessUsers, "the agent itself")
+			if _, err := m.StartProcess(t.Context(), `C:\k\agent\wmco-node.exe`); err != nil {
+				t.Error(err)
+			}
+		},
+		"the folder around the logs": func(m *machine) { m.Plant(`C:\var\log\evil.dll`, "evil") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine()
+			plant(m)
+			m.mustApply(t, newNode())
+			for path, f := range m.Snapshot().Files {
+				if f.Owner == plan.OwnerOther && !strings.HasPrefix(path, records.DirAside+`\`) {
+					t.Errorf("%s is still the user's", path)
+				}
+			}
+			m.keptAside(t, ".dll")
+		})
+	}
+}
+
+// On a host with a ledger, the roots are ours: a change of their owner is drift.
+func TestAManagedFolderThatChangedItsOwnerIsTakenBack(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	for _, path := range []string{`C:\k`, `C:\k\etc\kubernetes`} { // no bundle names the second
+		m.SetOwner(path, plan.OwnerOther)
+	}
+	if o := m.observe(t, n); o.InSync {
+		t.Error("nothing differs")
+	}
+	if _, err := m.repair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for path, f := range m.Snapshot().Files {
+		if f.Owner == plan.OwnerOther || f.Access == plan.AccessOther {
+			t.Errorf("%s: %+v", path, f)
+		}
+	}
+}
+
+func TestAPlantedFolderInARootGetsOurAccess(t *testing.T) {
+	t.Parallel()
+	m := newMachine()
+	m.PlaceFolder(`C:\k`)
+	m.PlantFolder(`C:\k\etc`)
+	m.mustApply(t, newNode())
+	if f := m.Snapshot().Files[`C:\k\etc`]; f.Owner != plan.OwnerAdmins || f.Access != bundle.AccessUsers {
+		t.Errorf("%+v", f)
+	}
+}
+
+// entriesOutOfBounds are in records of ours, and no bundle can have them.
+func TestRecordsWithEntriesOutOfBoundsAreRefused(t *testing.T) {
+	t.Parallel()
+	next := newNode().Changed(changes[2].change)
+	for name, tt := range map[string]struct{ path, from, to string }{
+		"a folder elsewhere":        {ledgerPath, `"folders": [`, `"folders": ["C:\\Windows\\Temp",`},
+		"a variable of Windows":     {ledgerPath, `"fresh": [`, `"fresh": ["Path",`},
+		"a file elsewhere":          {journalPath, `"path": "C:\\k\\kubelet.conf"`, `"path": "C:\\Windows\\kubelet.conf"`},
+		"a service of no bundle":    {journalPath, `"name": "kubelet"`, `"name": "evil"`},
+		"a setting of no bundle":    {journalPath, `"before": {`, `"before": {"settings": [{"kind": "variable", "name": "Path", "present": true}],`},
+		"a setting of no kind":      {journalPath, `"before": {`, `"before": {"settings": [{"kind": "service", "name": "x", "present": true}],`},
+		"a state of programs, else": {journalPath, `"before": {`, `"stale": {"paths": ["C:\\Windows"]}, "before": {`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine()
+			m.mustApply(t, newNode())
+			m.PlaceFolder(`C:\Windows\Temp`)
+			if tt.path == journalPath {
+				m = m.interrupted(t, next)
+			}
+			text, _ := m.Contents(tt.path)
+			at := strings.LastIndex(text, tt.from) // what the bundle names comes first
+			if at < 0 {
+				t.Fatalf("%q is not in %s", tt.from, text)
+			}
+			m.Place(tt.path, bundle.AccessAdmins, text[:at]+tt.to+text[at+len(tt.from):])
+			if o := m.observe(t, newNode()); len(o.Notes) == 0 {
+				t.Errorf("nothing is noted: %+v", o)
+			}
+			m.mustApply(t, newNode())
+			if snap := m.Snapshot(); snap.Files[`C:\Windows\Temp`].Kind != plan.FileDirectory {
+				t.Error("a folder elsewhere was removed")
+			}
+		})
+	}
+}
+
+// A service that somebody else runs under a name that was ours is not deleted.
+func TestAServiceThatRunsAProgramElsewhereIsNotDeleted(t *testing.T) {
+	t.Parallel()
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	editService(m, "kubelet", func(s *simulation.Service) { s.CommandLine = `"C:\Program Files\theirs\kubelet.exe" --x` })
+	m.mustApply(t, n.Changed(func(n *node) { n.Services = n.Services[:1] }))
+	if _, there := m.Snapshot().Services["kubelet"]; !there {
+		t.Error("it was deleted")
+	}
+}
