@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"wmco/applier/plan"
 	"wmco/applier/records"
@@ -93,7 +94,9 @@ func masked(m bundle.Manifest) bool {
 // run is one run of the engine.
 type run struct {
 	*Engine
-	options   Options
+	options Options
+	// repairs reports whether the run repairs what differs, and not a caller who wants a bundle applied.
+	repairs   bool
 	situation *situation
 	// observed is the host before the first action.
 	observed plan.Observed
@@ -173,6 +176,9 @@ func (r *run) preview(ctx context.Context, record records.BundleRecord) error {
 	if err != nil {
 		return err
 	}
+	if err := r.situation.addCorrupt(ctx, &p); err != nil {
+		return err
+	}
 	r.result, r.pending = ResultPlanned, p.Pending
 	r.announce(p, record)
 	for _, s := range p.Steps {
@@ -187,6 +193,32 @@ func (r *run) announce(p plan.Plan, record records.BundleRecord) {
 		r.note(n)
 	}
 	r.emit(Event{Event: EventPlan, Bundle: record.Manifest.Digest, Total: r.total, Impact: p.Impact(), Message: p.Summary()})
+}
+
+// open loads the records, and removes what interrupted runs left of them.
+func (r *run) open(ctx context.Context) (err error) {
+	if r.situation, err = r.load(ctx); err != nil || r.options.DryRun {
+		return err
+	}
+	if err := r.situation.SweepLeftovers(ctx); err != nil {
+		return err
+	}
+	if r.situation.Finished {
+		return r.situation.EndRun(ctx)
+	}
+	return nil
+}
+
+// abandonedAfter is how long a content that no run needs is kept when the host is repaired: its transfer may have been
+// interrupted, and its sender comes back.
+const abandonedAfter = time.Hour
+
+// abandoned returns the time since which contents were written that are kept although no run needs them.
+func (r *run) abandoned() time.Time {
+	if !r.repairs {
+		return time.Time{}
+	}
+	return r.Clock.Now().Add(-abandonedAfter)
 }
 
 // prepare makes the folders of the records.

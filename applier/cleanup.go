@@ -24,7 +24,7 @@ func (e *Engine) Cleanup(ctx context.Context, o Options) (Outcome, error) {
 
 func (r *run) cleanup(ctx context.Context) error {
 	var err error
-	if r.situation, err = r.load(ctx); err != nil {
+	if err = r.open(ctx); err != nil {
 		return err
 	}
 	t := &plan.Target{Exclusive: map[string]bool{}, Logs: map[string]bool{}}
@@ -51,10 +51,10 @@ func (r *run) cleanup(ctx context.Context) error {
 		return nil
 	}
 	r.result = ResultApplied
+	r.sweepLeftovers(ctx, p) // first, because a folder with one in it is not empty
 	if err := r.cleanupSteps(ctx, p); err != nil {
 		return &PartialError{Err: err}
 	}
-	r.sweepLeftovers(ctx, p)
 	return r.removeRecords(ctx)
 }
 

@@ -174,6 +174,9 @@ func (e *Engine) Observe(ctx context.Context, r *archive.Reader, full bool) (Obs
 	record := records.BundleRecord{Manifest: r.Manifest, Contents: r.Contents}
 	t := s.target(record)
 	_, p, err := e.observe(ctx, s, t, record, full)
+	if err == nil {
+		err = s.addCorrupt(ctx, &p)
+	}
 	if err != nil {
 		return Observation{}, err
 	}

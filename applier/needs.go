@@ -23,25 +23,55 @@ func (s *situation) missing(p plan.Plan) []plan.Missing {
 	return list
 }
 
-// checkContents reads the contents that steps need and that were kept earlier, before anything stops. A corrupt one is
-// removed and asked for again.
+// contents returns every content that steps use, once: those that they need, and those of files that are written for their
+// access alone.
+func contents(p plan.Plan) []plan.Need {
+	var list []plan.Need
+	seen := map[string]bool{}
+	for _, s := range p.Steps {
+		needs := s.Needs()
+		if s.Verb == plan.VerbWrite && len(needs) == 0 {
+			needs = []plan.Need{{Digest: s.File.Digest, Content: s.File.Content}}
+		}
+		for _, n := range needs {
+			if !seen[n.Content.SHA256] {
+				seen[n.Content.SHA256] = true
+				list = append(list, n)
+			}
+		}
+	}
+	return list
+}
+
+// addCorrupt adds to what a plan misses the kept contents that are corrupt. It changes nothing on the host.
+func (s *situation) addCorrupt(ctx context.Context, p *plan.Plan) error {
+	for _, n := range contents(*p) {
+		if n.Content.SHA256 == "" || !s.Store.Has(n.Content.SHA256) {
+			continue
+		}
+		right, err := s.Store.Check(ctx, n.Content)
+		if err != nil {
+			return fmt.Errorf("reading kept content %s: %w", n.Digest, err)
+		}
+		if !right {
+			p.Missing = append(p.Missing, plan.Missing{Digest: n.Digest})
+		}
+	}
+	return nil
+}
+
+// checkContents reads every content that steps use, before anything stops: those that were kept, and those that have arrived,
+// because their parts may be from before and after an interruption and of two encodings. A corrupt one is removed and asked
+// for again.
 func (r *run) checkContents(ctx context.Context, p plan.Plan) error {
 	var bad []plan.Missing
-	read := map[string]bool{}
-	for _, s := range p.Steps {
-		for _, n := range s.Needs() {
-			sum := n.Content.SHA256
-			if r.situation.Store.Arrived(sum) || read[sum] {
-				continue
-			}
-			read[sum] = true
-			whole, err := r.situation.Store.Verify(ctx, n.Content)
-			if err != nil {
-				return fmt.Errorf("reading content of %s: %w", s.Entry, err)
-			}
-			if !whole {
-				bad = append(bad, plan.Missing{Digest: n.Digest})
-			}
+	for _, n := range contents(p) {
+		right, err := r.situation.Store.Verify(ctx, n.Content)
+		if err != nil {
+			return fmt.Errorf("reading kept content %s: %w", n.Digest, err)
+		}
+		if !right {
+			bad = append(bad, plan.Missing{Digest: n.Digest})
 		}
 	}
 	if len(bad) > 0 {

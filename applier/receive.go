@@ -8,6 +8,7 @@ import (
 	"io"
 	"sync"
 
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
@@ -17,6 +18,8 @@ import (
 type receiver struct {
 	*run
 	digests map[string]bundle.Digest
+	// checked are the contents that were whole when parts of them arrived, by sha256.
+	checked map[string]bool
 
 	work sync.WaitGroup
 	// buffers are the free ones; the others are being written to the disk.
@@ -39,14 +42,13 @@ func (r *run) receive(ctx context.Context, a *archive.Reader) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
-	var err error
-	if r.situation, err = r.load(ctx); err != nil {
+	if err := r.open(ctx); err != nil {
 		return err
 	}
 	if err := r.claimRoots(ctx); err != nil {
 		return err
 	}
-	in := &receiver{run: r, digests: map[string]bundle.Digest{}, buffers: make(chan *bytes.Buffer, partBuffers)}
+	in := &receiver{run: r, digests: map[string]bundle.Digest{}, checked: map[string]bool{}, buffers: make(chan *bytes.Buffer, partBuffers)}
 	for range partBuffers {
 		in.buffers <- &bytes.Buffer{}
 	}
@@ -54,6 +56,7 @@ func (r *run) receive(ctx context.Context, a *archive.Reader) error {
 	for _, c := range a.Contents {
 		in.digests[c.SHA256], sizes[c.SHA256] = c.Digest, c
 	}
+	var err error
 	for err == nil {
 		err = in.next(ctx, a, sizes)
 	}
@@ -76,10 +79,27 @@ func (in *receiver) next(ctx context.Context, a *archive.Reader, sizes map[strin
 	if err := errors.Join(ctx.Err(), in.failed()); err != nil {
 		return err
 	}
+	if err := in.recheck(ctx, sizes[part.SHA256]); err != nil {
+		return err
+	}
 	if sizes[part.SHA256].PartSize(part.Index) < largePart {
 		return in.small(ctx, part, data)
 	}
 	return in.large(ctx, part, data)
+}
+
+// recheck reads a content that the host seems to have and is sent nevertheless: if it is corrupt, what arrives takes its place.
+func (in *receiver) recheck(ctx context.Context, c archive.Content) error {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if !in.situation.Store.Whole(c.SHA256) || in.checked[c.SHA256] {
+		return nil
+	}
+	in.checked[c.SHA256] = true
+	if _, err := in.situation.Store.Verify(ctx, plan.Content{SHA256: c.SHA256, Size: c.Size}); err != nil {
+		return fmt.Errorf("reading a kept content: %w", err)
+	}
+	return nil
 }
 
 func (in *receiver) failed() error {

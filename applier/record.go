@@ -31,6 +31,13 @@ func (r *run) record(ctx context.Context, record records.BundleRecord, p plan.Pl
 			next.Fresh = append(next.Fresh, v.Name)
 		}
 	}
+	if r.situation.Interrupted && r.result != ResultSame {
+		j := r.situation.Journal
+		j.Phase = records.PhaseRecording
+		if err := r.enter(ctx, j); err != nil {
+			return err
+		}
+	}
 	if r.result != ResultSame || len(p.Adopt) > 0 || r.situation.Ledger.Applied() != next.Applied() || r.situation.Damaged {
 		if err := r.situation.WriteLedger(ctx, next); err != nil {
 			return err
@@ -43,6 +50,7 @@ func (r *run) record(ctx context.Context, record records.BundleRecord, p plan.Pl
 	r.situation.Cache.Keep(files)
 	if r.result == ResultSame {
 		r.applying = false
+		r.situation.Sweep(ctx, r.abandoned())
 		r.situation.SaveCache(ctx)
 		return nil
 	}

@@ -15,7 +15,7 @@ import (
 // Repair brings the host back to the bundle that was applied last, from the contents that it keeps, and resumes or undoes
 // an interrupted run. On a host without a bundle it does nothing. A dry run only reports.
 func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
-	r := &run{Engine: e, options: o}
+	r := &run{Engine: e, options: o, repairs: true}
 	release, err := r.lock(ctx)
 	if err != nil {
 		return r.ends("", err)
@@ -25,7 +25,7 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 		err = e.prepare(ctx)
 	}
 	if err == nil {
-		r.situation, err = e.load(ctx)
+		err = r.open(ctx)
 	}
 	if err == nil {
 		digest = r.situation.Ledger.Applied()
@@ -40,6 +40,9 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 func (r *run) repair(ctx context.Context) error {
 	if !r.situation.Interrupted && r.situation.Ledger.Applied() == "" {
 		r.result = ResultSame
+		if !r.options.DryRun {
+			r.situation.Sweep(ctx, r.abandoned())
+		}
 		return nil
 	}
 	switch {
@@ -53,6 +56,8 @@ func (r *run) repair(ctx context.Context) error {
 	switch j := r.situation.Journal; j.Phase {
 	case records.PhaseRollback:
 		return r.undo(ctx, errors.New("an earlier run was interrupted while it rolled back"))
+	case records.PhaseRecording:
+		return r.converge(ctx, j.Bundle)
 	case records.PhaseConfirming:
 		return r.repairUnconfirmed(ctx)
 	case records.PhaseApplying, records.PhaseReboot:

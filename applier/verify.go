@@ -174,6 +174,9 @@ func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, er
 	record := records.BundleRecord{Manifest: a.Manifest, Contents: a.Contents}
 	t := s.target(record)
 	_, p, err := e.observe(ctx, s, t, record, true)
+	if err == nil {
+		err = s.addCorrupt(ctx, &p)
+	}
 	if err != nil {
 		return Observation{}, err
 	}

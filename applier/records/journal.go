@@ -18,6 +18,9 @@ const (
 	PhaseReboot Phase = "rebooting"
 	// PhaseConfirming means that all services are healthy and the caller has not confirmed.
 	PhaseConfirming Phase = "confirming"
+	// PhaseRecording means that everything is done and confirmed, and that the ledger is being written. Once the ledger has
+	// the bundle, the run has finished. A run that repairs the bundle of the ledger is not in this phase before it is done.
+	PhaseRecording Phase = "recording"
 	// PhaseRollback means that the state before is being restored.
 	PhaseRollback Phase = "rolling back"
 )

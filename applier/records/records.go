@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"wmco/applier/plan"
 	"wmco/bundle"
@@ -19,6 +20,9 @@ type Records struct {
 	Journal Journal
 	// Interrupted reports whether the last run was interrupted: there is a journal.
 	Interrupted bool
+	// Finished reports whether there is a journal of a run that was interrupted after it had recorded its bundle in the
+	// ledger: nothing of it is left to do, and its journal does not count.
+	Finished bool
 	// Damaged reports whether the ledger or the journal could not be read: services may run with what they read before a
 	// change.
 	Damaged bool
@@ -99,6 +103,9 @@ func (r *Records) readJournal(ctx context.Context) error {
 		return r.tolerate(err, "the journal is damaged: what an interrupted run replaced cannot be restored")
 	}
 	r.Interrupted = r.Journal.Schema != 0
+	if r.Journal.Phase == PhaseRecording && r.Journal.Bundle.Manifest.Digest == r.Ledger.Applied() {
+		r.Journal, r.Interrupted, r.Finished = Journal{}, false, true
+	}
 	return nil
 }
 
@@ -132,18 +139,54 @@ func (r *Records) WriteJournal(ctx context.Context, j Journal) error {
 
 // RemoveJournal ends a run: it removes the journal, then what was kept for it alone.
 func (r *Records) RemoveJournal(ctx context.Context) error {
+	if err := r.EndRun(ctx); err != nil {
+		return err
+	}
+	r.Sweep(ctx, time.Time{})
+	r.SaveCache(ctx)
+	return nil
+}
+
+// EndRun removes the journal.
+func (r *Records) EndRun(ctx context.Context) error {
 	for _, path := range []string{FileJournal, FileConfirm} {
 		if err := r.host.Remove(ctx, path); err != nil {
 			return fmt.Errorf("removing %s: %w", path, err)
 		}
 	}
-	r.Journal, r.Interrupted = Journal{}, false
+	r.Journal, r.Interrupted, r.Finished = Journal{}, false, false
+	return nil
+}
+
+// Sweep removes the contents that no run needs, except those that were written since a time: their transfer may have been
+// interrupted and go on. A zero time spares none. It does nothing while a run is interrupted.
+func (r *Records) Sweep(ctx context.Context, since time.Time) {
+	if r.Interrupted {
+		return
+	}
 	needed := map[string]bool{}
 	for _, c := range r.Ledger.Bundle.Contents {
 		needed[c.SHA256] = true
 	}
-	r.Store.sweep(ctx, needed)
-	r.SaveCache(ctx)
+	r.Store.sweep(ctx, needed, since)
+}
+
+// SweepLeftovers removes what interrupted writes of records left. They may hold secrets.
+func (r *Records) SweepLeftovers(ctx context.Context) error {
+	for _, dir := range []string{plan.StateFolder, DirContents, DirPrevious} {
+		infos, err := r.host.List(ctx, dir)
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", dir, err)
+		}
+		for _, f := range infos {
+			if !plan.Leftover(f.Path) {
+				continue
+			}
+			if err := r.host.Remove(ctx, f.Path); err != nil {
+				return fmt.Errorf("removing %s: %w", f.Path, err)
+			}
+		}
+	}
 	return nil
 }
 

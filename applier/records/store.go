@@ -10,6 +10,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"time"
 
 	"wmco/applier/plan"
 	"wmco/bundle"
@@ -26,17 +27,19 @@ type Store struct {
 	// parts are those that the host has, by sha256; sizes are their sizes in bytes.
 	parts map[string][]archive.Part
 	sizes map[archive.Part]int64
+	// modified is when the last part of a content was written, by sha256, of those that an earlier run left.
+	modified map[string]time.Time
 	// previous are the sha256 of files that were kept, and linked those that have their first name again: two files of
 	// equal contents must not become one.
 	previous map[string]bool
 	linked   map[string]bool
-	// fresh are those that arrived in this run: they were checked on the way and are not read again.
+	// fresh are those of which parts arrived in this run.
 	fresh map[string]bool
 }
 
 func openStore(ctx context.Context, r *Records) (*Store, error) {
 	host := r.host
-	s := &Store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{}}
+	s := &Store{host: host, parts: map[string][]archive.Part{}, sizes: map[archive.Part]int64{}, previous: map[string]bool{}, linked: map[string]bool{}, fresh: map[string]bool{}, modified: map[string]time.Time{}}
 	files, err := r.list(ctx, DirContents)
 	if err != nil {
 		return nil, fmt.Errorf("listing contents: %w", Unnamed(err))
@@ -45,6 +48,9 @@ func openStore(ctx context.Context, r *Records) (*Store, error) {
 		if p, err := archive.ParsePart(bundle.Base(f.Path)); err == nil && f.Kind == plan.FileRegular {
 			s.parts[p.SHA256] = append(s.parts[p.SHA256], p)
 			s.sizes[p] = f.Size
+			if f.Modified.After(s.modified[p.SHA256]) {
+				s.modified[p.SHA256] = f.Modified
+			}
 		}
 	}
 	kept, err := r.list(ctx, DirPrevious)
@@ -173,33 +179,70 @@ func (s *Store) sorted(sum string) []archive.Part {
 	return slices.SortedFunc(slices.Values(s.parts[sum]), func(a, b archive.Part) int { return a.Index - b.Index })
 }
 
-// Verify reads a content to its end and reports whether it is what it should be. A corrupt one is removed.
-func (s *Store) Verify(ctx context.Context, c plan.Content) (bool, error) {
+// Check reads a content to its end and reports whether it is what it should be. It changes nothing.
+func (s *Store) Check(ctx context.Context, c plan.Content) (bool, error) {
 	r, err := s.Open(ctx, c)
 	if err != nil {
 		return false, err
 	}
-	_, err = io.Copy(io.Discard, r)
+	_, err = io.Copy(io.Discard, contextReader{ctx, r})
 	err = errors.Join(err, r.Close())
-	var corrupt *archive.CorruptError
-	if errors.As(err, &corrupt) {
-		return false, s.discard(ctx, c.SHA256)
+	if isCorrupt(err) {
+		return false, nil
 	}
 	return err == nil, err
+}
+
+// Verify is Check, and removes a corrupt content. A second form of it, as a file that was kept, takes its place.
+func (s *Store) Verify(ctx context.Context, c plan.Content) (bool, error) {
+	for s.Has(c.SHA256) {
+		right, err := s.Check(ctx, c)
+		if right || err != nil {
+			return right, err
+		}
+		if err := s.discard(ctx, c.SHA256); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
+// isCorrupt reports whether reading found other bytes than those of the content.
+func isCorrupt(err error) bool {
+	var corrupt *archive.CorruptError
+	return errors.As(err, &corrupt) || errors.Is(err, ErrDamaged)
+}
+
+// contextReader stops reading when the context ends.
+type contextReader struct {
+	ctx context.Context //nolint:containedctx // io.Reader has no other way to carry it
+	io.Reader
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
 }
 
 // Reject removes a content if err says that it is corrupt: parts from before and after an interruption may not fit
 // together. The next run asks for all of it.
 func (s *Store) Reject(ctx context.Context, sum string, err error) error {
-	var corrupt *archive.CorruptError
-	if !errors.As(err, &corrupt) {
+	if !isCorrupt(err) {
 		return err
 	}
 	return errors.Join(err, s.discard(ctx, sum))
 }
 
-// discard removes all parts of a content.
+// discard removes all parts of a content, or the file that was kept if it has no whole content.
 func (s *Store) discard(ctx context.Context, sum string) error {
+	if !s.Whole(sum) && s.previous[sum] {
+		if err := s.host.Remove(ctx, previousPath(sum)); err != nil {
+			return err
+		}
+		delete(s.previous, sum)
+	}
 	for _, p := range s.parts[sum] {
 		if err := s.host.Remove(ctx, partPath(p)); err != nil {
 			return Unnamed(err)
@@ -238,13 +281,14 @@ func (s *Store) Restore(ctx context.Context, sum, path string) bool {
 	return true
 }
 
-// Arrived reports whether all of a content arrived in this run. It was checked on the way, so it is not corrupt.
+// Arrived reports whether a content is whole and parts of it arrived in this run.
 func (s *Store) Arrived(sum string) bool { return s.fresh[sum] && s.Whole(sum) }
 
-// sweep removes what no repair of the bundles needs. What cannot be removed now is removed another time.
-func (s *Store) sweep(ctx context.Context, needed map[string]bool) {
+// sweep removes what no repair of the bundles needs and nobody has written since a time. What cannot be removed now is
+// removed another time.
+func (s *Store) sweep(ctx context.Context, needed map[string]bool, since time.Time) {
 	for sum := range s.parts {
-		if !needed[sum] {
+		if !needed[sum] && (since.IsZero() || s.modified[sum].Before(since)) {
 			_ = s.discard(ctx, sum)
 		}
 	}
