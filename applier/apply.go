@@ -15,39 +15,9 @@ import (
 	"wmco/bundle/archive"
 )
 
-// RefusedError means that nothing was done because of what was asked.
-type RefusedError struct {
-	Why     string
-	Missing []plan.Missing
-}
-
-func (e *RefusedError) Error() string { return e.Why }
-
-// Allowed refuses an impact above the limit, as a *RefusedError. No limit allows everything.
-func Allowed(impact, limit bundle.Impact) error {
-	if limit == "" || impact.Rank() <= limit.Rank() {
-		return nil
-	}
-	return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, and at most %s is allowed", impact, limit)}
-}
-
-// RolledBackError means that the bundle did not work and that the host was rolled back.
-type RolledBackError struct{ Err error }
-
-func (e *RolledBackError) Error() string { return "rolled back: " + e.Err.Error() }
-
-func (e *RolledBackError) Unwrap() error { return e.Err }
-
-// PartialError means that a run ended before the bundle was applied whole. The next run resumes it.
-type PartialError struct{ Err error }
-
-func (e *PartialError) Error() string { return "applied in part: " + e.Err.Error() }
-
-func (e *PartialError) Unwrap() error { return e.Err }
-
 // Apply brings the host to the bundle in the archive. The error is a *LockedError, a *RefusedError, a
-// *bundle.SchemaError, a *RolledBackError or a *PartialError, or what kept the engine from starting at all. The outcome's
-// event is sent as well.
+// *bundle.SchemaError, a *RolledBackError, a *PartialError or a *FaultError, or is of the stream that the archive comes from.
+// The outcome's event is sent as well.
 func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outcome, error) {
 	run := &run{Engine: e, options: o}
 	if err := acceptable(r.Manifest); err != nil {
@@ -64,7 +34,8 @@ func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outco
 	if err == nil {
 		err = run.converge(ctx, records.BundleRecord{Manifest: r.Manifest, Contents: r.Contents})
 	}
-	return run.ends(r.Manifest.Digest, errors.Join(err, release()))
+	run.unlock(release)
+	return run.ends(r.Manifest.Digest, err)
 }
 
 // acceptable returns why no host can have a manifest, as a *RefusedError.
@@ -129,6 +100,9 @@ func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
 	var refused *RefusedError
 	var back *RolledBackError
 	var partial *PartialError
+	if errors.As(err, &refused) {
+		event.Missing = refused.Missing
+	}
 	switch {
 	case err == nil:
 	case errors.As(err, &back):
@@ -138,27 +112,16 @@ func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
 		if partial == nil {
 			err = &PartialError{Err: err}
 		}
-	case isFault(err):
-		event.Result = ResultPartial
-	default:
+	case isRefusal(err):
 		event.Result = ResultRefused
-		if errors.As(err, &refused) {
-			event.Missing = refused.Missing
-		}
+	default:
+		event.Result, err = ResultPartial, asFault(err)
 	}
 	if err != nil {
 		event.Message = err.Error()
 	}
 	r.emit(event)
 	return Outcome{Event: event, RestartSelf: r.restartSelf}, err
-}
-
-// isFault reports whether the host, and not the request, is the reason that nothing was done.
-func isFault(err error) bool {
-	var file *FileError
-	var service *ServiceError
-	var locked *LockedError
-	return errors.As(err, &file) || errors.As(err, &service) || errors.As(err, &locked)
 }
 
 // dry plans and reports the plan.

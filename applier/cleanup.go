@@ -19,7 +19,9 @@ func (e *Engine) Cleanup(ctx context.Context, o Options) (Outcome, error) {
 	if err != nil {
 		return r.ends("", err)
 	}
-	return r.ends("", errors.Join(r.cleanup(ctx), release()))
+	err = r.cleanup(ctx)
+	r.unlock(release)
+	return r.ends("", err)
 }
 
 func (r *run) cleanup(ctx context.Context) error {
@@ -55,7 +57,10 @@ func (r *run) cleanup(ctx context.Context) error {
 	if err := r.cleanupSteps(ctx, p); err != nil {
 		return &PartialError{Err: err}
 	}
-	return r.removeRecords(ctx)
+	if err := r.removeRecords(ctx); err != nil {
+		return &PartialError{Err: err}
+	}
+	return nil
 }
 
 // cleanupSteps does what it can and returns what failed: one file that somebody keeps open does not stop the rest.

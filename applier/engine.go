@@ -169,7 +169,7 @@ func (e *Engine) Observe(ctx context.Context, r *archive.Reader, full bool) (Obs
 	}
 	s, err := e.load(ctx)
 	if err != nil {
-		return Observation{}, err
+		return Observation{}, asFault(err)
 	}
 	record := records.BundleRecord{Manifest: r.Manifest, Contents: r.Contents}
 	t := s.target(record)
@@ -178,7 +178,7 @@ func (e *Engine) Observe(ctx context.Context, r *archive.Reader, full bool) (Obs
 		err = s.addCorrupt(ctx, &p)
 	}
 	if err != nil {
-		return Observation{}, err
+		return Observation{}, asFault(err)
 	}
 	if s.Ledger.Applied() != "" {
 		s.SaveCache(ctx)

@@ -35,7 +35,7 @@ type Reader interface {
 	// empty.
 	List(ctx context.Context, directory string) ([]plan.FileInfo, error)
 	// Open reads a file. While it is open, the file can be replaced and removed. A file that does not exist is
-	// fs.ErrNotExist.
+	// fs.ErrNotExist, one that somebody has locked a *FileError.
 	Open(ctx context.Context, path string) (io.ReadCloser, error)
 }
 
@@ -102,7 +102,7 @@ type LockedError struct {
 
 func (e *LockedError) Error() string { return "locked by " + e.Owner }
 
-// FileError is why a file could not be written or removed.
+// FileError is why a file could not be read, written or removed.
 type FileError struct {
 	Path   string
 	Reason FileReason

@@ -74,7 +74,7 @@ func (in *receiver) next(ctx context.Context, a *archive.Reader, sizes map[strin
 		return io.EOF
 	}
 	if err != nil {
-		return fmt.Errorf("receiving contents: %w", err)
+		return &streamError{fmt.Errorf("receiving contents: %w", err)}
 	}
 	if err := errors.Join(ctx.Err(), in.failed()); err != nil {
 		return err
@@ -111,7 +111,11 @@ func (in *receiver) failed() error {
 func (in *receiver) small(ctx context.Context, part archive.Part, data io.Reader) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if err := in.situation.Store.Put(ctx, part, data); err != nil {
+	from := &streamReader{from: data}
+	if err := in.situation.Store.Put(ctx, part, from); err != nil {
+		if from.err != nil {
+			err = &streamError{err}
+		}
 		return fmt.Errorf("keeping a content: %w", err)
 	}
 	in.received(part)
@@ -133,7 +137,7 @@ func (in *receiver) large(ctx context.Context, part archive.Part, data io.Reader
 	buffer.Reset()
 	buffer.Grow(archive.PartSize + bytes.MinRead) // with room to see the end
 	if _, err := buffer.ReadFrom(data); err != nil {
-		return fmt.Errorf("receiving contents: %w", err)
+		return &streamError{fmt.Errorf("receiving contents: %w", err)}
 	}
 	in.work.Go(func() { in.keep(ctx, part, buffer) })
 	return nil
@@ -159,4 +163,18 @@ func (in *receiver) received(part archive.Part) {
 	if in.situation.Store.Arrived(part.SHA256) {
 		in.emit(Event{Event: EventReceived, Content: in.digests[part.SHA256]})
 	}
+}
+
+// streamReader remembers whether the stream is what failed.
+type streamReader struct {
+	from io.Reader
+	err  error
+}
+
+func (r *streamReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		r.err = err
+	}
+	return n, err
 }

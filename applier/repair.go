@@ -34,7 +34,8 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 		}
 		err = r.repair(ctx)
 	}
-	return r.ends(digest, errors.Join(err, release()))
+	r.unlock(release)
+	return r.ends(digest, err)
 }
 
 func (r *run) repair(ctx context.Context) error {

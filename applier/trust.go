@@ -40,6 +40,13 @@ func (r *run) lock(ctx context.Context) (release func() error, err error) {
 	return release, nil
 }
 
+// unlock releases the lock. That it cannot changes nothing of what the run did: the lock of a process that ends is free.
+func (r *run) unlock(release func() error) {
+	if err := release(); err != nil {
+		r.note(fmt.Sprintf("releasing the lock: %v", err))
+	}
+}
+
 // setAside moves away what others than SYSTEM and Administrators could have written, and says so.
 func (r *run) setAside(ctx context.Context, path string) error {
 	to, err := records.SetAside(ctx, r.Host, path, r.Clock.Now())

@@ -169,7 +169,7 @@ func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, er
 	}
 	s, err := e.load(ctx)
 	if err != nil {
-		return Observation{}, err
+		return Observation{}, asFault(err)
 	}
 	record := records.BundleRecord{Manifest: a.Manifest, Contents: a.Contents}
 	t := s.target(record)
@@ -178,14 +178,14 @@ func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, er
 		err = s.addCorrupt(ctx, &p)
 	}
 	if err != nil {
-		return Observation{}, err
+		return Observation{}, asFault(err)
 	}
 	if s.Ledger.Applied() != "" {
 		s.SaveCache(ctx) // without the entries that were wrong
 	}
 	o := e.observation(s, record, p)
 	o.Unhealthy, err = e.unhealthy(ctx, t)
-	return o, err
+	return o, asFault(err)
 }
 
 // unhealthy probes each service that should run, once. One that has to run for a while only has to run.

@@ -137,11 +137,14 @@ var otherProgramClauses = []clause{
 		t.ok(t.host.Link(t.Context(), t.path("file"), t.path("second")))
 		t.equal("text", t.read(t.path("second")))
 	}},
-	{"a file that is open without sharing is neither replaced nor removed, and no other file stays", func(t *trial) {
+	{"a file that is open without sharing is neither read, replaced nor removed, and no other file stays", func(t *trial) {
 		t.write(t.path("file"), "old")
 		release := need[OtherPrograms](t).HoldOpen(t, t.path("file"))
 		t.refused(t.host.Write(t.soon(), t.path("file"), bundle.AccessUsers, strings.NewReader("new")), applier.FileLocked)
 		t.refused(t.host.Remove(t.soon(), t.path("file")), applier.FileLocked)
+		_, err := t.host.Open(t.soon(), t.path("file"))
+		t.refused(err, applier.FileLocked)
+		t.equal(plan.FileRegular, t.stat(t.path("file")).Kind)
 		t.equal([]string{"file"}, t.list())
 		release()
 		t.equal("old", t.read(t.path("file")))

@@ -31,7 +31,7 @@ func applyCommand(a *app) *cobra.Command {
 		Short: "Apply the bundle on stdin to this host",
 		Long: `Write only what differs, restart the services that read it, and roll back if a service does not become healthy. stdin is an
 archive: the manifest and the contents that observe lists as missing. Events are printed, one per line.` +
-			cli.ExitHelp("0    the host has the state of the bundle", "2    refused, nothing was done", "4    in part: interrupted, waiting for a boot, or locked by another run", "5    rolled back, the host has its previous state", "130  interrupted"),
+			cli.ExitHelp("0    the host has the state of the bundle", "2    refused, nothing was done", "4    in part: interrupted, waiting for a boot, locked by another run, or a fault of this host", "5    rolled back, the host has its previous state", "130  interrupted"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.apply(cmd.Context(), f) },
 	}
@@ -70,10 +70,13 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 	return ended(e.Apply(ctx, r, o))
 }
 
-// ended returns the error of a run. One that waits for a boot has ended in part.
+// ended returns the error of a run. One that waits for a boot or a confirmation has ended in part.
 func ended(o applier.Outcome, err error) error {
 	if err != nil {
 		return err
+	}
+	if o.Result == applier.ResultPartial {
+		return &cli.ExitError{Status: cli.ExitPartial, Err: errors.New("the bundle is applied and waits for a confirmation")}
 	}
 	if o.Result == applier.ResultReboot {
 		return &cli.ExitError{Status: cli.ExitPartial, Err: errors.New("the rest waits for the next boot of this host: reboot it and apply again")}
@@ -124,7 +127,7 @@ func repairCommand(a *app) *cobra.Command {
 		Use:   "repair",
 		Short: "Restore the bundle that was applied last",
 		Long: `Do once what run does periodically: restore what differs from the contents that are kept on this host, or resume or roll
-back an interrupted run.` + cli.ExitHelp("0    the host has the state of the bundle", "2    a content that is needed is not kept here", "4    in part", "5    an interrupted run was rolled back", "130  interrupted"),
+back an interrupted run.` + cli.ExitHelp("0    the host has the state of the bundle", "2    a content that is needed is not kept here", "4    in part: something could not be repaired, or waits for a boot or a confirmation", "5    an interrupted run was rolled back", "130  interrupted"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			e, err := a.engine("repair")

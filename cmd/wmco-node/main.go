@@ -62,11 +62,13 @@ func exitStatus(err error) int {
 	var back *applier.RolledBackError
 	var partial *applier.PartialError
 	var file *applier.FileError
+	var service *applier.ServiceError
+	var fault *applier.FaultError
 	var locked *applier.LockedError
 	switch {
 	case errors.As(err, &back):
 		return cli.ExitRolledBack
-	case errors.As(err, &partial), errors.As(err, &file), errors.As(err, &locked):
+	case errors.As(err, &partial), errors.As(err, &fault), errors.As(err, &file), errors.As(err, &service), errors.As(err, &locked):
 		return cli.ExitPartial
 	}
 	return cli.ExitUsage

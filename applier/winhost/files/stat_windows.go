@@ -72,18 +72,18 @@ func (f Files) stat(path string) (plan.FileInfo, error) {
 		return plan.FileInfo{Path: path}, nil
 	}
 	if err != nil {
-		return plan.FileInfo{}, pathError("stat", path, err)
+		return plan.FileInfo{}, fileError(path, "observing", err)
 	}
 	defer windows.CloseHandle(file) //nolint:errcheck // nothing was written
 	info, err := describe(path, file)
 	if err != nil || info.Kind == plan.FileOther {
-		return info, pathError("stat", path, err)
+		return info, fileError(path, "observing", err)
 	}
 	info.Access, info.Owner = plan.AccessOther, plan.OwnerOther
 	if readable {
 		info.Access, info.Owner, err = f.access(file, info.Kind)
 	}
-	return info, pathError("stat", path, err)
+	return info, fileError(path, "observing", err)
 }
 
 // describe returns what an open file is. A file that was reached through a link or a junction is FileOther, as the link is.
@@ -119,13 +119,35 @@ func kindOf(attributes uint32) plan.FileKind {
 	return plan.FileRegular
 }
 
-// Open shares the file for reading, writing and deletion, so that others can replace and remove it.
+// Open shares the file for reading, writing and deletion, so that others can replace and remove it. It waits a moment for one
+// that a virus scanner has open.
 func (f Files) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err := errors.Join(ctx.Err(), bundle.CheckHostPath(path)); err != nil {
 		return nil, err
 	}
-	return openFile(path, windows.GENERIC_READ)
+	var file *os.File
+	err := retryLocked(ctx, func() (err error) {
+		file, err = openFile(path, windows.GENERIC_READ)
+		return err
+	})
+	if err != nil {
+		return nil, fileError(path, "opening", err)
+	}
+	return reading{file}, nil
 }
+
+// reading is a file that is read. Another program may lock a part of it meanwhile (ERROR_LOCK_VIOLATION).
+type reading struct{ file *os.File }
+
+func (r reading) Read(p []byte) (int, error) {
+	n, err := r.file.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fileError(r.file.Name(), "reading", err)
+	}
+	return n, err
+}
+
+func (r reading) Close() error { return r.file.Close() }
 
 // openFile returns ErrNotFile for anything but a file.
 func openFile(path string, rights uint32) (*os.File, error) {

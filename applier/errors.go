@@ -1,0 +1,80 @@
+package applier
+
+import (
+	"errors"
+	"fmt"
+
+	"wmco/applier/plan"
+	"wmco/bundle"
+	"wmco/bundle/archive"
+)
+
+// RefusedError means that nothing was done because of what was asked.
+type RefusedError struct {
+	Why     string
+	Missing []plan.Missing
+}
+
+func (e *RefusedError) Error() string { return e.Why }
+
+// Allowed refuses an impact above the limit, as a *RefusedError. No limit allows everything.
+func Allowed(impact, limit bundle.Impact) error {
+	if limit == "" || impact.Rank() <= limit.Rank() {
+		return nil
+	}
+	return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, and at most %s is allowed", impact, limit)}
+}
+
+// RolledBackError means that the bundle did not work and that the host was rolled back.
+type RolledBackError struct{ Err error }
+
+func (e *RolledBackError) Error() string { return "rolled back: " + e.Err.Error() }
+
+func (e *RolledBackError) Unwrap() error { return e.Err }
+
+// PartialError means that a run ended before the bundle was applied whole. The next run resumes it.
+type PartialError struct{ Err error }
+
+func (e *PartialError) Error() string { return "applied in part: " + e.Err.Error() }
+
+func (e *PartialError) Unwrap() error { return e.Err }
+
+// FaultError means that the host, and not the request, is why a run did nothing or a question has no answer.
+type FaultError struct{ Err error }
+
+func (e *FaultError) Error() string { return e.Err.Error() }
+
+func (e *FaultError) Unwrap() error { return e.Err }
+
+// asFault returns an error as a *FaultError, unless it says already whose fault it is.
+func asFault(err error) error {
+	var fault *FaultError
+	var locked *LockedError
+	if err == nil || isRefusal(err) || errors.As(err, &fault) || errors.As(err, &locked) {
+		return err
+	}
+	return &FaultError{Err: err}
+}
+
+// isRefusal reports whether what was asked, and not the host, is why nothing was done.
+func isRefusal(err error) bool {
+	var refused *RefusedError
+	var newer *bundle.SchemaError
+	var stream *streamError
+	if errors.As(err, &refused) || errors.As(err, &newer) || errors.As(err, &stream) {
+		return true
+	}
+	for _, bad := range []error{bundle.ErrInconsistent, bundle.ErrPath, bundle.ErrTooLarge, archive.ErrMalformed} {
+		if errors.Is(err, bad) {
+			return true
+		}
+	}
+	return false
+}
+
+// streamError is an error of the archive that a bundle comes in, which may have ended early.
+type streamError struct{ err error }
+
+func (e *streamError) Error() string { return e.err.Error() }
+
+func (e *streamError) Unwrap() error { return e.err }
