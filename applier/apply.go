@@ -163,7 +163,8 @@ func (r *run) open(ctx context.Context) (err error) {
 	if r.situation, err = r.load(ctx); err != nil || r.options.DryRun {
 		return err
 	}
-	if err := r.situation.SweepLeftovers(ctx); err != nil {
+	var file *FileError // a program that still runs stays until another time
+	if err := r.situation.SweepLeftovers(ctx); err != nil && !errors.As(err, &file) {
 		return err
 	}
 	if r.situation.Finished {
@@ -235,6 +236,9 @@ func (r *run) converge(ctx context.Context, record records.BundleRecord) error {
 	}
 	r.announce(p, record)
 	if err := r.allowed(p); err != nil {
+		return err
+	}
+	if err := writable(p, observed); err != nil {
 		return err
 	}
 	if err := r.keepCurrent(ctx, p); err != nil {

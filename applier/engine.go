@@ -26,6 +26,8 @@ type Engine struct {
 	Self string
 	// Emit receives the events of a run; nil drops them.
 	Emit func(Event)
+	// Backoff is what the repairs of this engine remember.
+	Backoff Backoff
 }
 
 // Clock reports the time and waits.
@@ -147,19 +149,40 @@ func shadows(s *situation, t *plan.Target, observed plan.Observed) []string {
 
 // observe observes the host and plans.
 func (e *Engine) observe(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord, full bool) (plan.Observed, plan.Plan, error) {
-	o := observer{host: e.Host, cache: s.Cache, full: full, now: e.Clock.Now()}
-	observed, err := o.observe(ctx, t)
+	observed, c, err := e.survey(ctx, s, t, r, full)
 	if err != nil {
 		return plan.Observed{}, plan.Plan{}, err
 	}
-	c, err := e.circumstances(ctx, s, t, r)
-	if err != nil {
-		return plan.Observed{}, plan.Plan{}, err
-	}
-	c.Shadows = shadows(s, t, observed)
 	p := plan.Make(t, observed, c)
 	p.Missing = append(p.Missing, s.missing(p)...)
 	return observed, p, nil
+}
+
+// survey observes the host, and gathers what else a plan depends on.
+func (e *Engine) survey(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord, full bool) (plan.Observed, plan.Circumstances, error) {
+	o := observer{host: e.Host, cache: s.Cache, full: full, now: e.Clock.Now(), applied: s.appliedFiles()}
+	observed, err := o.observe(ctx, t)
+	if err != nil {
+		return plan.Observed{}, plan.Circumstances{}, err
+	}
+	for _, path := range observed.Unread {
+		s.Notes = append(s.Notes, path+" is locked by another program: what is in it was not compared")
+	}
+	c, err := e.circumstances(ctx, s, t, r)
+	c.Shadows = shadows(s, t, observed)
+	return observed, c, err
+}
+
+// appliedFiles returns the contents of the files of the bundle that was applied last.
+func (s *situation) appliedFiles() map[string]plan.Content {
+	files := map[string]plan.Content{}
+	t := plan.NewTarget(s.Ledger.Bundle.Bundle(), s.Ledger.Bundle.Known())
+	for _, f := range t.Files {
+		if f.Kind == plan.FileRegular {
+			files[bundle.FoldPath(f.Path)] = f.Content
+		}
+	}
+	return files
 }
 
 // Observe compares the host with a manifest. It writes nothing but the cache.

@@ -18,8 +18,10 @@ func (r *run) begin(ctx context.Context, record records.BundleRecord, p plan.Pla
 		j.Earlier = append(j.Earlier, j.Bundle)
 	}
 	j.Schema, j.Phase, j.Bundle, j.Boot = records.Schema, records.PhaseApplying, record, r.situation.facts.BootTime
-	if err := r.recordBefore(ctx, &j.Before, p, observed); err != nil {
-		return err
+	if !r.repairs || record.Manifest.Digest != r.situation.Ledger.Applied() { // drift is not restored
+		if err := r.recordBefore(ctx, &j.Before, p, observed); err != nil {
+			return err
+		}
 	}
 	for _, name := range p.Readers() {
 		j.Restart = with(j.Restart, name)

@@ -2,6 +2,7 @@ package applier
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -76,6 +77,17 @@ func (r *run) checkContents(ctx context.Context, p plan.Plan) error {
 	}
 	if len(bad) > 0 {
 		return &RefusedError{Why: fmt.Sprintf("%s corrupt, the first is %s: send them again", bundle.Count(len(bad), "kept content"), bad[0].Digest), Missing: bad}
+	}
+	return nil
+}
+
+// writable returns an error for a step that would replace a file which somebody has locked: services would stop for it in
+// vain.
+func writable(p plan.Plan, observed plan.Observed) error {
+	for _, s := range p.Steps {
+		if s.Verb == plan.VerbWrite && slices.Contains(observed.Unread, s.File.Path) {
+			return &FileError{Path: s.File.Path, Reason: FileLocked, Err: errors.New("it has to be replaced: close the program that has it open")}
+		}
 	}
 	return nil
 }

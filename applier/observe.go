@@ -25,6 +25,8 @@ type observer struct {
 	// full reads files whatever the cache has.
 	full bool
 	now  time.Time
+	// applied are the contents of the files of the bundle that was applied last, by bundle.FoldPath.
+	applied map[string]plan.Content
 }
 
 func (o observer) observe(ctx context.Context, t *plan.Target) (plan.Observed, error) {
@@ -131,7 +133,8 @@ func (o observer) hash(ctx context.Context, t *plan.Target, observed *plan.Obser
 		}
 		todo = append(todo, have.FileInfo)
 	}
-	sums, err := o.sums(ctx, todo)
+	sums, unread, err := o.sums(ctx, todo)
+	observed.Unread = unread
 	for i, sum := range sums {
 		key := bundle.FoldPath(todo[i].Path)
 		have := observed.Files[key]
@@ -141,9 +144,12 @@ func (o observer) hash(ctx context.Context, t *plan.Target, observed *plan.Obser
 	return err
 }
 
-// sums returns the sha256 of files, read on all processors; empty for one that is gone meanwhile.
-func (o observer) sums(ctx context.Context, files []plan.FileInfo) ([]string, error) {
-	sums, errs := make([]string, len(files)), make([]error, len(files))
+// sums returns the sha256 of files, read on all processors; empty for one that is gone meanwhile. One that somebody has locked
+// is among the unread: it has the sha256 that it had before, in the cache or in the bundle that was applied last.
+func (o observer) sums(ctx context.Context, files []plan.FileInfo) (sums, unread []string, err error) {
+	sums = make([]string, len(files))
+	errs := make([]error, len(files))
+	var locked *FileError
 	var work sync.WaitGroup
 	slots := make(chan struct{}, runtime.NumCPU())
 	for i, f := range files {
@@ -159,11 +165,26 @@ func (o observer) sums(ctx context.Context, files []plan.FileInfo) ([]string, er
 	}
 	work.Wait()
 	for i, f := range files {
-		if sums[i] != "" {
+		switch {
+		case errors.As(errs[i], &locked) && (locked.Reason == FileLocked || locked.Reason == FileDenied):
+			sums[i], errs[i] = o.before(f), nil
+			unread = append(unread, f.Path)
+		case sums[i] != "":
 			o.cache.Store(f, sums[i], o.now)
 		}
 	}
-	return sums, errors.Join(errs...)
+	return sums, unread, errors.Join(errs...)
+}
+
+// before returns the sha256 that a file had when it was last known, empty where that is not known.
+func (o observer) before(f plan.FileInfo) string {
+	if sum := o.cache.Lookup(f); sum != "" {
+		return sum
+	}
+	if c := o.applied[bundle.FoldPath(f.Path)]; c.Size == f.Size {
+		return c.SHA256
+	}
+	return ""
 }
 
 // sumOf returns the sha256 of a file in hex, empty for one that does not exist.

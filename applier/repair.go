@@ -12,8 +12,9 @@ import (
 	"wmco/bundle"
 )
 
-// Repair brings the host back to the bundle that was applied last, from the contents that it keeps, and resumes or undoes
-// an interrupted run. On a host without a bundle it does nothing. A dry run only reports.
+// Repair brings the host back to the bundle that was applied last, from the contents that it keeps, entry by entry: what can be
+// repaired is, and what cannot is left alone for a while (Backoff) and makes the result partial. An interrupted run is resumed
+// or undone. On a host without a bundle it does nothing. A dry run only reports.
 func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 	r := &run{Engine: e, options: o, repairs: true}
 	release, err := r.lock(ctx)
@@ -52,7 +53,7 @@ func (r *run) repair(ctx context.Context) error {
 	case r.options.DryRun:
 		return r.preview(ctx, r.situation.Ledger.Bundle)
 	case !r.situation.Interrupted:
-		return r.converge(ctx, r.situation.Ledger.Bundle)
+		return r.repairEntries(ctx, r.situation.Ledger.Bundle)
 	}
 	switch j := r.situation.Journal; j.Phase {
 	case records.PhaseRollback:
@@ -62,6 +63,9 @@ func (r *run) repair(ctx context.Context) error {
 	case records.PhaseConfirming:
 		return r.repairUnconfirmed(ctx)
 	case records.PhaseApplying, records.PhaseReboot:
+		if j.Bundle.Manifest.Digest == r.situation.Ledger.Applied() {
+			return r.repairEntries(ctx, j.Bundle)
+		}
 		err := r.converge(ctx, j.Bundle)
 		var refused *RefusedError
 		if errors.As(err, &refused) {

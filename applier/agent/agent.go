@@ -59,7 +59,9 @@ type Agent struct {
 	read, repairAt time.Time
 	// differs is what the last comparison reported and did not repair, now what this one has found.
 	differs, now []plan.Action
-	repaired     int
+	// failed is why the last repair could not restore everything.
+	failed   string
+	repaired int
 }
 
 // Run works until the context ends. Its only error is ErrRestart.
@@ -160,13 +162,18 @@ func (a *Agent) repair(ctx context.Context) error {
 	case errors.As(err, &locked):
 		a.Log.Info("another run is changing this host", "owner", locked.Owner)
 	case err != nil:
-		a.Log.Error("repairing", "error", err)
+		if err.Error() != a.failed { // the same one was reported
+			a.Log.Error("repairing", "error", err)
+		}
+		a.failed = err.Error()
 		a.follower.repairFailed(outcome, err)
 	default:
-		if o.Full {
-			a.read = now
-		}
+		a.failed = ""
 		a.countRepaired(ctx, outcome)
+	}
+	var partial *applier.PartialError
+	if o.Full && (err == nil || errors.As(err, &partial)) {
+		a.read = now
 	}
 	a.reporter.observe(ctx, a.Engine.Host)
 	return a.restart(outcome)

@@ -17,6 +17,8 @@ type Circumstances struct {
 	Restart []string
 	// Stale is what belongs to another cluster.
 	Stale Stale
+	// Skip are entries that stay as they are.
+	Skip map[bundle.EntryID]bool
 	// Shadows are variables that services get with an empty value.
 	Shadows []string
 	// Networks are the HNS networks that exist.
@@ -76,6 +78,15 @@ func (p *planner) adopt(id bundle.EntryID, name string) {
 	}
 }
 
+// skips reports whether an entry that differs stays as it is.
+func (p *planner) skips(id bundle.EntryID) bool {
+	if !p.circumstances.Skip[id] {
+		return false
+	}
+	p.plan.Skipped = append(p.plan.Skipped, id)
+	return true
+}
+
 func (p *planner) settings() {
 	for _, s := range p.target.Settings {
 		have := p.observed.Settings[s.ID()]
@@ -97,6 +108,9 @@ func (p *planner) settings() {
 }
 
 func (p *planner) set(s WantedSetting, have Setting) {
+	if p.skips(s.ID()) {
+		return
+	}
 	a := Action{Verb: VerbSet, Entry: s.ID(), Reason: ReasonAbsent, Impact: s.Impact}
 	switch {
 	case !s.Present:
@@ -149,8 +163,13 @@ func (p *planner) folders() {
 			a.Reason = ReasonAccess
 		case FileAbsent:
 		case FileRegular, FileOther:
-			p.clearPath(have.FileInfo)
 			a.Reason = ReasonInWay
+		}
+		if p.skips(f.ID) {
+			continue
+		}
+		if a.Reason == ReasonInWay {
+			p.clearPath(have.FileInfo)
 		}
 		p.earlySteps = append(p.earlySteps, Step{Action: a, File: f})
 	}
@@ -184,8 +203,13 @@ func (p *planner) contents() {
 			}
 		case FileAbsent:
 		case FileDirectory, FileOther:
-			p.clearPath(have.FileInfo)
 			a.Reason = ReasonInWay
+		}
+		if p.skips(f.ID) {
+			continue
+		}
+		if a.Reason == ReasonInWay {
+			p.clearPath(have.FileInfo)
 		}
 		if !p.readByRunning(f.Path) {
 			a.Impact = bundle.ImpactNone
@@ -245,7 +269,9 @@ func (p *planner) unknown() {
 				if p.circumstances.Owned[fileName(f.Path)] {
 					why = ReasonUnwanted
 				}
-				p.removeSteps = append(p.removeSteps, removal(f, why))
+				if s := removal(f, why); !p.skips(s.Entry) {
+					p.removeSteps = append(p.removeSteps, s)
+				}
 			}
 		}
 	}
@@ -265,7 +291,7 @@ func (p *planner) removals() {
 		if have.Kind == FileAbsent || going[key] {
 			continue
 		}
-		if have.Kind == FileDirectory && !p.emptied(key, going) {
+		if have.Kind == FileDirectory && !p.emptied(key, going) || p.skips(f.ID) {
 			continue
 		}
 		going[key] = true

@@ -16,6 +16,8 @@ type Observed struct {
 	Services map[string]ServiceState // by name in lower case
 	// Folders are the contents of the folders that were listed, by the folded path of the folder.
 	Folders map[string][]FileInfo
+	// Unread are the files that somebody has locked. Their SHA256 is what they held before, as far as it is known.
+	Unread []string
 }
 
 // ObservedFile is a file with the digest of its contents.

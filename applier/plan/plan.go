@@ -23,6 +23,8 @@ type Plan struct {
 	Pending []bundle.EntryID
 	// Reboot reports whether services wait for the boot: they are not started before it.
 	Reboot bool
+	// Skipped are entries that differ and stay as they are.
+	Skipped []bundle.EntryID
 	// Missing are contents that steps need and that are not available on the host.
 	Missing []Missing
 	// Waiting are endpoints whose network does not exist yet.

@@ -28,6 +28,9 @@ func (p *planner) configure(s WantedService, have ServiceState) {
 		return // not ours: it only stops and starts with those it depends on
 	}
 	a := Action{Verb: VerbPut, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonAbsent, Impact: s.Impact}
+	if !(have.Status != ServiceAbsent && p.sameConfig(s, have)) && p.skips(a.Entry) {
+		return
+	}
 	if have.Status == ServiceAbsent {
 		a.Impact = bundle.ImpactNone
 		p.putSteps = append(p.putSteps, Step{Action: a, Service: s})
@@ -53,6 +56,9 @@ func (p *planner) unconfigure(s WantedService, have ServiceState) {
 		return // there is none of ours: somebody else's has the name
 	}
 	a := Action{Verb: VerbDelete, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonUnwanted, Impact: s.Impact}
+	if p.skips(a.Entry) {
+		return
+	}
 	p.mustStop(s.Config.Name, cause{ReasonUnwanted, s.Impact})
 	p.putSteps = append(p.putSteps, Step{Action: a, Service: s})
 }
@@ -222,8 +228,11 @@ func (p *planner) starts() []Step {
 			continue
 		}
 		a := Action{Verb: VerbStart, Entry: bundle.KindService.ID(s.Config.Name), Reason: ReasonNotRunning, Impact: bundle.ImpactNone}
-		if stopped {
+		switch {
+		case stopped:
 			a.Reason, a.Impact = c.reason, c.impact
+		case p.skips(a.Entry):
+			continue
 		}
 		list = append(list, Step{Action: a, Service: s})
 	}

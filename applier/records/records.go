@@ -173,6 +173,7 @@ func (r *Records) Sweep(ctx context.Context, since time.Time) {
 
 // SweepLeftovers removes what interrupted writes of records left. They may hold secrets.
 func (r *Records) SweepLeftovers(ctx context.Context) error {
+	var failed error
 	for _, dir := range []string{plan.StateFolder, DirContents, DirPrevious} {
 		infos, err := r.host.List(ctx, dir)
 		if err != nil {
@@ -183,11 +184,11 @@ func (r *Records) SweepLeftovers(ctx context.Context) error {
 				continue
 			}
 			if err := r.host.Remove(ctx, f.Path); err != nil {
-				return fmt.Errorf("removing %s: %w", f.Path, err)
+				failed = fmt.Errorf("removing %s: %w", f.Path, err)
 			}
 		}
 	}
-	return nil
+	return failed
 }
 
 // SaveCache writes the cache if it has changed. Losing it costs time and nothing else.
