@@ -118,15 +118,32 @@ func (d disk) Create(path string, access bundle.Access, content io.Reader) error
 func (d disk) MakeFolder(name string, access bundle.Access) error {
 	return d.at([]string{name}, func(at []place) error {
 		if at[0].info == nil {
-			if err := d.tree.Mkdir(at[0].rel, 0o700); err != nil {
-				return err
-			}
+			return d.createFolder(at[0].rel, folderModes[access])
 		}
 		if err := d.tree.Chmod(at[0].rel, folderModes[access]); err != nil {
 			return err
 		}
 		return syncFolder(d.tree, path.Dir(at[0].rel))
 	})
+}
+
+// createFolder makes a folder that is never seen with another mode, as a folder on Windows is created with its access: Mkdir
+// takes away the bits of the umask, so it is made outside of the drive.
+func (d disk) createFolder(rel string, mode fs.FileMode) error {
+	const beside = dirMachine + "/folder.new"
+	if err := d.tree.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := d.tree.Mkdir(beside, 0o700); err != nil {
+		return err
+	}
+	if err := d.tree.Chmod(beside, mode); err != nil {
+		return err
+	}
+	if err := d.tree.Rename(beside, rel); err != nil {
+		return err
+	}
+	return syncFolder(d.tree, path.Dir(rel))
 }
 
 // Link implements simulation.Disk.

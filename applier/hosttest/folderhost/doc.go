@@ -12,7 +12,7 @@
 //	             /lock               locked with flock; holds the name of the owner
 //
 // A file for administrators has mode 0600, one for users 0644, folders 0700 and 0755. What another user made has the sticky
-// bit: it is that user's. Each file is written under another
+// bit: it is that user's. Each file or folder is made under another
 // name and renamed, so that a killed process leaves the old or the new one. As on Windows, a running program is moved aside
 // before a new one takes its path.
 //

@@ -56,6 +56,8 @@ func change(ctx context.Context, h *Host, word string) error {
 		h.Set(ctx, plan.Setting{Kind: bundle.KindVariable, Name: "WORD", Value: strings.Repeat(word, 1000), Present: true}),
 		h.StopService(ctx, "service"),
 		h.DeleteService(ctx, "service"),
+		h.Remove(ctx, `C:\k\folder`),
+		h.MakeDirectory(ctx, `C:\k\folder`, bundle.AccessUsers),
 		h.Restart(ctx),
 	)
 }
@@ -105,7 +107,9 @@ func whole(t *testing.T, h *Host) {
 	for path, f := range snap.Files {
 		old, latest := bundle.Of([]byte(strings.Repeat("old", 10000))), bundle.Of([]byte(strings.Repeat("new", 10000)))
 		switch {
-		case path == `C:\k` || plan.Leftover(path):
+		case path == `C:\k\folder` && f.Access != bundle.AccessUsers:
+			t.Errorf("%s has access %q, which nobody gave it", path, f.Access)
+		case f.Kind == plan.FileDirectory || plan.Leftover(path):
 		case f.Digest != old && f.Digest != latest:
 			t.Errorf("%s holds neither the old nor the new contents", path)
 		}
