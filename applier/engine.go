@@ -33,6 +33,8 @@ type Engine struct {
 // Clock reports the time and waits.
 type Clock interface {
 	Now() time.Time
+	// SinceBoot returns how long the host has run since it booted. Setting its clock does not change it.
+	SinceBoot() time.Duration
 	// After sends once d has passed.
 	After(d time.Duration) <-chan time.Time
 }

@@ -66,6 +66,7 @@ func (m *machine) boot() {
 	if err := m.Restart(context.Background()); err != nil {
 		panic(err)
 	}
+	m.clock.Boot()
 }
 
 // observe asks the machine about the node.

@@ -51,6 +51,10 @@ type systemClock struct{}
 
 func (systemClock) Now() time.Time { return time.Now() }
 
+func (systemClock) SinceBoot() time.Duration { return time.Since(started) }
+
+var started = time.Now() //nolint:gochecknoglobals // what a clock counts from
+
 func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // BenchmarkFullNode applies a full node to an empty machine, and observes it: with what is known of its files, reading all

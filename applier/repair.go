@@ -85,7 +85,7 @@ func (r *run) repairUnconfirmed(ctx context.Context) error {
 		return err
 	case confirmed == j.Bundle.Manifest.Digest:
 		return r.converge(ctx, j.Bundle)
-	case r.Clock.Now().After(j.Deadline):
+	case j.Late(r.situation.facts.BootTime, r.Clock.SinceBoot(), r.Clock.Now()):
 		return r.undo(ctx, errUnconfirmed)
 	}
 	r.result = ResultPartial

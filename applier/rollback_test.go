@@ -208,10 +208,26 @@ func TestAnUnconfirmedRunWhoseProcessDiedIsRolledBack(t *testing.T) {
 	if o, err := m.repair(t.Context()); err != nil || o.Result != applier.ResultPartial {
 		t.Fatalf("before the deadline: %v, %+v", err, o)
 	}
-	m.clock.Jump(2 * time.Hour)
+	// Nobody's setting of the clock changes that, nor does a boot.
+	for _, jump := range []time.Duration{48 * time.Hour, -96 * time.Hour} {
+		m.clock.Jump(jump)
+		if o, err := m.repair(t.Context()); err != nil || o.Result != applier.ResultPartial {
+			t.Fatalf("the clock was set by %s: %v, %+v", jump, err, o)
+		}
+	}
+	booted := m.copy()
+	booted.boot()
+	booted.clock.Pass(59 * time.Minute)
+	if o, err := booted.repair(t.Context()); err != nil || o.Result != applier.ResultPartial {
+		t.Fatalf("after a boot: %v, %+v", err, o)
+	}
+	booted.clock.Pass(2 * time.Minute)
+	m.clock.Pass(61 * time.Minute)
 	var back *applier.RolledBackError
-	if _, err := m.repair(t.Context()); !errors.As(err, &back) {
-		t.Fatalf("after the deadline: %v", err)
+	for name, x := range map[string]*machine{"the deadline": m, "a boot and the deadline": booted} {
+		if _, err := x.repair(t.Context()); !errors.As(err, &back) {
+			t.Fatalf("after %s: %v", name, err)
+		}
 	}
 	if diff := differs(want, m.place()); diff != "" {
 		t.Errorf("not as it was (-want +got):\n%s", diff)

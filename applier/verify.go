@@ -136,7 +136,8 @@ func (r *run) confirm(ctx context.Context) error {
 		return fmt.Errorf("removing %s: %w", records.FileConfirm, err)
 	}
 	j := r.situation.Journal
-	j.Phase, j.Deadline = records.PhaseConfirming, r.Clock.Now().Add(r.options.ConfirmWithin)
+	j.Phase, j.Waiting = records.PhaseConfirming, records.Waiting{Since: r.Clock.SinceBoot(), Limit: r.options.ConfirmWithin}
+	j.Deadline = time.Time{}
 	if err := r.enter(ctx, j); err != nil {
 		return err
 	}

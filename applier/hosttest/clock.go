@@ -9,6 +9,7 @@ import (
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
+	ran time.Duration
 }
 
 // NewClock returns a clock at the given time.
@@ -21,14 +22,36 @@ func (c *Clock) Now() time.Time {
 	return c.now
 }
 
-// After implements applier.Clock: it moves the clock by d and fires at once.
+// SinceBoot implements applier.Clock. It counts what Pass and After let pass.
+func (c *Clock) SinceBoot() time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ran
+}
+
+// Boot lets the time since the boot begin again.
+func (c *Clock) Boot() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ran = 0
+}
+
+// Pass lets time pass.
+func (c *Clock) Pass(d time.Duration) time.Time {
+	c.mu.Lock()
+	c.ran += d
+	c.mu.Unlock()
+	return c.Jump(d)
+}
+
+// After implements applier.Clock: it lets d pass and fires at once.
 func (c *Clock) After(d time.Duration) <-chan time.Time {
 	fired := make(chan time.Time, 1)
-	fired <- c.Jump(d)
+	fired <- c.Pass(d)
 	return fired
 }
 
-// Jump moves the clock by d, which may be backwards, and returns the new time.
+// Jump sets the clock by d, which may be backwards, and returns the new time.
 func (c *Clock) Jump(d time.Duration) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ func encode(v any) ([]byte, error) {
 
 // Schema is the version of the records on a host's disk. It grows with every field that is added, also in a manifest: an
 // older program then reports a record of a newer one, instead of a damaged one.
-const Schema = 1
+const Schema = 2
 
 // maxRecord bounds a ledger or journal, in bytes; that of a full node is under 1 MiB.
 const maxRecord = 256 << 20

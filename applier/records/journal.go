@@ -40,10 +40,31 @@ type Journal struct {
 	Starts []string `json:"starts,omitempty"`
 	// Stale is what belongs to another cluster and has not been removed yet.
 	Stale plan.Stale `json:"stale,omitzero"`
-	// Boot is the boot time of the host, in PhaseReboot.
+	// Boot is the boot time of the host when the run began.
 	Boot string `json:"boot,omitempty"`
-	// Deadline is when an unconfirmed run is undone, in PhaseConfirming.
+	// Waiting is how long an unconfirmed run is kept, in PhaseConfirming.
+	Waiting Waiting `json:"waiting,omitzero"`
+	// Deadline is what records of schema 1 have in the place of Waiting.
 	Deadline time.Time `json:"deadline,omitzero"`
+}
+
+// Waiting is a wait for a confirmation, by a clock that nobody sets: the time since the host booted. The times are in
+// nanoseconds.
+type Waiting struct {
+	Since time.Duration `json:"since"`
+	Limit time.Duration `json:"limit"`
+}
+
+// Late reports whether the confirmation is late. After another boot it is not known how long the host was down, and the wait
+// begins again with the boot: it takes twice its limit at most.
+func (j Journal) Late(boot string, sinceBoot time.Duration, now time.Time) bool {
+	switch {
+	case !j.Deadline.IsZero():
+		return now.After(j.Deadline)
+	case boot != j.Boot:
+		return sinceBoot > j.Waiting.Limit
+	}
+	return sinceBoot-j.Waiting.Since > j.Waiting.Limit || sinceBoot < j.Waiting.Since
 }
 
 // Before is what the changing entries were. Contents are in the store or kept as files. It may hold secrets.

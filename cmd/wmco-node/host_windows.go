@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/windows"
 
 	"wmco/applier"
 	"wmco/applier/winhost"
@@ -22,6 +24,10 @@ func platformCommands(*cobra.Command, *app) {}
 func openHost(string) (applier.Host, error) {
 	return winhost.New(winhost.Options{Wine: wine == "yes"}), nil
 }
+
+// sinceBoot is GetTickCount64, which nobody sets
+// (learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-gettickcount64).
+func sinceBoot() time.Duration { return windows.DurationSinceBoot() }
 
 func asService(_ context.Context, run func(context.Context) error) error {
 	return services.Run(bundle.AgentService, run)

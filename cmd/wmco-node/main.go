@@ -48,6 +48,8 @@ type clock struct{}
 
 func (clock) Now() time.Time { return time.Now() }
 
+func (clock) SinceBoot() time.Duration { return sinceBoot() }
+
 func (clock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // run executes one command line and returns the exit status.
