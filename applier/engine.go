@@ -26,6 +26,9 @@ type Engine struct {
 	Self string
 	// Emit receives the events of a run; nil drops them.
 	Emit func(Event)
+	// Settle limits how long services have to stay healthy, for hosts whose services do not change by themselves. 0 is no
+	// limit.
+	Settle time.Duration
 	// Backoff is what the repairs of this engine remember.
 	Backoff Backoff
 }

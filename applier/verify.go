@@ -1,6 +1,7 @@
 package applier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,12 +15,8 @@ import (
 	"wmco/bundle/archive"
 )
 
-const (
-	// probePause is the pause between two probes of a service that is not healthy yet.
-	probePause = 500 * time.Millisecond
-	// settle is how long a service has to run as the same process for bundle.ProbeRunning.
-	settle = 5 * time.Second
-)
+// probePause is the pause between two probes of a service.
+const probePause = 500 * time.Millisecond
 
 // healthy waits until the services are healthy that this run started, or an interrupted one before it: each within the
 // deadline of its probe, all at once. A service that was left alone is not checked.
@@ -30,23 +27,23 @@ func (r *run) healthy(ctx context.Context, t *plan.Target) error {
 	return r.wait(ctx, started)
 }
 
-// watched is a service that is waited for.
+// watched is a service that is waited for. Times are since the boot of the host, so that setting its clock changes nothing.
 type watched struct {
 	plan.WantedService
-	process int
-	since   time.Time
-	reason  string
-	healthy bool
+	// begin is when the wait began, since is when the service was first healthy as this process, 0 while it is not.
+	begin, since time.Duration
+	process      int
+	healthy      bool
 }
 
 func (r *run) wait(ctx context.Context, services []plan.WantedService) error {
-	begin := r.Clock.Now()
+	begin := r.Clock.SinceBoot()
 	var list []*watched
 	for _, s := range services {
-		list = append(list, &watched{WantedService: s})
+		list = append(list, &watched{WantedService: s, begin: begin})
 	}
 	for {
-		waiting, err := r.ask(ctx, list, begin)
+		waiting, err := r.ask(ctx, list)
 		if err != nil || waiting == 0 {
 			return err
 		}
@@ -60,7 +57,7 @@ func (r *run) wait(ctx context.Context, services []plan.WantedService) error {
 
 // ask probes the services that are not healthy yet, and returns how many still are not. It returns an error for the first
 // whose deadline has passed.
-func (r *run) ask(ctx context.Context, list []*watched, begin time.Time) (int, error) {
+func (r *run) ask(ctx context.Context, list []*watched) (int, error) {
 	states, err := r.states(ctx, list)
 	if err != nil {
 		return 0, err
@@ -70,24 +67,47 @@ func (r *run) ask(ctx context.Context, list []*watched, begin time.Time) (int, e
 		if w.healthy {
 			continue
 		}
-		now := r.Clock.Now()
-		w.reason = r.unhealthyReason(ctx, w, states[i], now)
-		if w.reason == "" {
-			w.healthy = true
+		late := r.Clock.SinceBoot()-w.begin > time.Duration(w.Probe.DeadlineSeconds)*time.Second
+		reason := r.unhealthyReason(ctx, w.WantedService, states[i])
+		if reason == "" {
+			reason = w.settles(states[i].Process, r.Clock.SinceBoot(), r.settle(w.Probe))
+		} else {
+			w.since = 0
+		}
+		switch {
+		case w.healthy:
 			r.emit(Event{Event: EventProbe, Service: w.Config.Name, Message: "healthy"})
 			continue
+		case late && reason != "":
+			r.emit(Event{Event: EventProbe, Service: w.Config.Name, Message: reason})
+			return waiting, &ServiceError{Name: w.Config.Name, Doing: "probing", Err: errors.New(reason)}
 		}
 		waiting++
-		if now.Sub(begin) > w.deadline() {
-			r.emit(Event{Event: EventProbe, Service: w.Config.Name, Message: w.reason})
-			return waiting, &ServiceError{Name: w.Config.Name, Doing: "probing", Err: errors.New(w.reason)}
-		}
 	}
 	return waiting, nil
 }
 
-func (w *watched) deadline() time.Duration {
-	return max(time.Duration(w.Probe.DeadlineSeconds)*time.Second, settle+probePause)
+// settle is how long a service has to stay healthy.
+func (r *run) settle(p bundle.Probe) time.Duration {
+	d := time.Duration(cmp.Or(p.SettleSeconds, bundle.DefaultSettleSeconds)) * time.Second
+	if r.Settle > 0 {
+		return min(d, r.Settle)
+	}
+	return d
+}
+
+// settles notes that the service is healthy now, and whether it has been for long enough. It returns a reason if it is another
+// process than before: one good answer between two crashes is no health.
+func (w *watched) settles(process int, now, settle time.Duration) string {
+	switch {
+	case w.since == 0 && w.process != 0 && w.process != process, w.since != 0 && w.process != process:
+		w.process, w.since = process, now
+		return "its process ended and was started again"
+	case w.since == 0:
+		w.process, w.since = process, now
+	}
+	w.healthy = now-w.since >= settle
+	return ""
 }
 
 func (r *run) states(ctx context.Context, list []*watched) ([]plan.ServiceState, error) {
@@ -102,25 +122,15 @@ func (r *run) states(ctx context.Context, list []*watched) ([]plan.ServiceState,
 	return states, nil
 }
 
-// unhealthyReason returns why a service is not healthy, empty when it is.
-func (r *run) unhealthyReason(ctx context.Context, w *watched, have plan.ServiceState, now time.Time) string {
+// unhealthyReason returns why a service is not healthy at the moment, empty when it is.
+func (r *run) unhealthyReason(ctx context.Context, s plan.WantedService, have plan.ServiceState) string {
 	if have.Status != plan.ServiceRunning {
-		w.process = 0
 		return "it is " + statusText(have.Status)
 	}
-	if w.Probe.Kind == bundle.ProbeRunning {
-		if w.process != have.Process || w.since.IsZero() {
-			w.process, w.since = have.Process, now
-		}
-		if ran := now.Sub(w.since); ran < settle {
-			return fmt.Sprintf("it has run for %s", ran.Round(time.Second))
-		}
+	if s.Probe.Kind == "" || s.Probe.Kind == bundle.ProbeRunning {
 		return ""
 	}
-	if w.Probe.Kind == "" {
-		return ""
-	}
-	if err := r.Host.Probe(ctx, w.Probe); err != nil {
+	if err := r.Host.Probe(ctx, s.Probe); err != nil {
 		return err.Error()
 	}
 	return ""

@@ -161,7 +161,7 @@ const (
 	ProbeTCP ProbeKind = "tcp"
 	// ProbePipe expects the named pipe in Target to exist.
 	ProbePipe ProbeKind = "pipe"
-	// ProbeRunning expects the service to run, and to keep running for the deadline.
+	// ProbeRunning expects the service to run.
 	ProbeRunning ProbeKind = "running"
 )
 
@@ -171,7 +171,14 @@ type Probe struct {
 	Target string    `json:"target,omitempty"`
 	// DeadlineSeconds is how long after the start of the service the probe may take to succeed.
 	DeadlineSeconds int `json:"deadlineSeconds"`
+	// SettleSeconds is how long the service has to stay healthy, as the same process, before it counts as healthy; 0 is
+	// DefaultSettleSeconds.
+	SettleSeconds int `json:"settleSeconds,omitempty"`
 }
+
+// DefaultSettleSeconds is the time in which a service that fails after its start usually does: it reads its configuration,
+// reaches its dependencies, and answers before it finds out.
+const DefaultSettleSeconds = 10
 
 // RotationKind is who keeps a log limited in size and number.
 type RotationKind string

@@ -252,6 +252,9 @@ func checkService(s Service) error {
 			return fmt.Errorf("argument %q: Windows expands %%NAME%% in the command of a service, and there is no escape", a)
 		}
 	}
+	if s.Probe.DeadlineSeconds < 0 || s.Probe.SettleSeconds < 0 {
+		return fmt.Errorf("a probe with a negative time")
+	}
 	for _, path := range s.Reads {
 		if err := CheckPath(path); err != nil {
 			return err

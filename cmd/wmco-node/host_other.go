@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,6 +29,9 @@ func openFolder(root string) (*folderhost.Host, error) {
 	}
 	return folderhost.New(root, folderhost.Options{})
 }
+
+// settleLimit is short, because the services of a simulated host do not change by themselves.
+const settleLimit = 10 * time.Millisecond
 
 // asService runs in this process: a simulated service control manager starts no programs, so none waits for an answer.
 func asService(ctx context.Context, run func(context.Context) error) error { return run(ctx) }

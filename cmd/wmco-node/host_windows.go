@@ -29,6 +29,9 @@ func openHost(string) (applier.Host, error) {
 // (learn.microsoft.com/windows/win32/api/sysinfoapi/nf-sysinfoapi-gettickcount64).
 func sinceBoot() time.Duration { return windows.DurationSinceBoot() }
 
+// settleLimit is none: the bundle says how long services have to stay healthy.
+const settleLimit = 0
+
 func asService(_ context.Context, run func(context.Context) error) error {
 	return services.Run(bundle.AgentService, run)
 }

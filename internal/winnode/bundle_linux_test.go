@@ -56,7 +56,7 @@ func newNode(t *testing.T) bundletest.Node {
 
 func service(name string, kind bundle.ProbeKind, target string, argv []string, reads ...string) bundle.Service {
 	s := bundletest.Service(name, argv, nil, reads...)
-	s.Probe = bundle.Probe{Kind: kind, Target: target, DeadlineSeconds: 60}
+	s.Probe = bundle.Probe{Kind: kind, Target: target, DeadlineSeconds: 60, SettleSeconds: 1}
 	return s
 }
 
