@@ -81,7 +81,9 @@ func TestACorruptContentIsObservedAndReplacedAtOnce(t *testing.T) {
 	if want := bundle.Of([]byte(n.Files[`C:\k\kubelet.conf`])); len(o.Missing) != 1 || o.Missing[0].Digest != want {
 		t.Errorf("missing: %+v, want %s", o.Missing, want)
 	}
-	if diff := differs(before, m.Snapshot()); diff != "" {
+	after := m.Snapshot()
+	delete(after.Files, cachePath)
+	if diff := differs(before, after); diff != "" {
 		t.Errorf("observing changed the host (-want +got):\n%s", diff)
 	}
 	m.mustApply(t, n) // sends what observe says, once
