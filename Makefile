@@ -133,8 +133,9 @@ ci: fmt-check lint generate-check cross test fuzz ## the checks that every chang
 
 .PHONY: ci-full
 ci-full: FUZZTIME = 2m
-# How often a process is killed, and a host loses power, during an apply.
+# How often a process is killed, and a host loses power, during an apply; and every call of the host goes wrong once.
 ci-full: export WMCO_PROCESS_KILLS = 500
+ci-full: export WMCO_ALL_CALLS = 1
 ci-full: export WMCO_KILLS = 60
 ci-full: fmt-check lint generate-check cross test race fuzz ## ci with long fuzzing and the race detector
 	@hack/skipped

@@ -41,6 +41,7 @@ type Reader interface {
 
 // Writer changes files. A lasting failure, such as a full disk, denied access or a locked file, is a *FileError.
 type Writer interface {
+	Names
 	// Write replaces a file with what content returns up to io.EOF. It writes a new file, flushes it to the disk, and
 	// then replaces the old one; when content fails, nothing has changed. The folder must exist. The file gets its access
 	// at its creation, not afterwards. A read-only file is replaced, and so is a running program: that one is moved
@@ -48,6 +49,12 @@ type Writer interface {
 	Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error
 	// MakeDirectory makes a folder; its parent must exist. A folder that exists gets the access, and Administrators own it.
 	MakeDirectory(ctx context.Context, path string, access bundle.Access) error
+	// CopyTruncate copies a file that a program keeps open for appending, and empties it.
+	CopyTruncate(ctx context.Context, path, to string) error
+}
+
+// Names changes which files and folders there are.
+type Names interface {
 	// Link gives a file a second name (a hard link), which keeps its contents when the first name is replaced or removed.
 	// A second name that exists is replaced.
 	Link(ctx context.Context, path, second string) error
@@ -57,8 +64,6 @@ type Writer interface {
 	Move(ctx context.Context, path, to string) error
 	// Remove removes a file or an empty folder. A path that does not exist is no error. A running program is moved aside.
 	Remove(ctx context.Context, path string) error
-	// CopyTruncate copies a file that a program keeps open for appending, and empties it.
-	CopyTruncate(ctx context.Context, path, to string) error
 }
 
 // Services is the service control manager.

@@ -35,7 +35,7 @@ func checkFolders(paths []string) error {
 
 // check returns an error for an entry that no bundle can have, and for a service with a command that none of the bundles has.
 // Services that a run only stops and starts, because they depend on others, have no command in a journal.
-func (b Before) check(bundles []bundle.Bundle, unknown bool) error {
+func (b Before) check(known func(service string) bool) error {
 	for _, f := range b.Files {
 		if err := plan.CheckKept(f.Path); err != nil {
 			return err
@@ -47,7 +47,7 @@ func (b Before) check(bundles []bundle.Bundle, unknown bool) error {
 		}
 	}
 	for _, s := range b.Services {
-		if s.Config.CommandLine != "" && !unknown && !names(bundles, s.Config.Name) {
+		if s.Config.CommandLine != "" && !known(s.Config.Name) {
 			return fmt.Errorf("%w: no bundle has the service %q", bundle.ErrInconsistent, s.Config.Name)
 		}
 	}

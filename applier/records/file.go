@@ -29,8 +29,12 @@ func encode(v any) ([]byte, error) {
 // older program then reports a record of a newer one, instead of a damaged one.
 const Schema = 2
 
-// maxRecord bounds a ledger or journal, in bytes; that of a full node is under 1 MiB.
-const maxRecord = 256 << 20
+// maxRecord bounds a ledger or journal, in bytes, and maxValues what is in it; that of a full node is under 1 MiB and has
+// 10,000 values.
+const (
+	maxRecord = 64 << 20
+	maxValues = 1_000_000
+)
 
 // ErrDamaged means that a record exists and cannot be read.
 var ErrDamaged = errors.New("damaged")
@@ -48,6 +52,9 @@ func Read(ctx context.Context, host Files, path, what string, into any) error {
 	var newer *bundle.SchemaError
 	if err := bundle.CheckSchema(data, what, Schema); errors.As(err, &newer) {
 		return err
+	}
+	if err := bundle.CheckValues(data, what, maxValues); err != nil {
+		return fmt.Errorf("reading %s: %w: %w", what, ErrDamaged, err)
 	}
 	// Strict, because a record of the same schema has only known fields: anything else is damage.
 	dec := json.NewDecoder(bytes.NewReader(data))
@@ -87,11 +94,16 @@ const (
 	DirPrevious = plan.StateFolder + `\previous`
 )
 
-// Files are the files of a host, as far as records need them.
-type Files interface {
+// Reader reads the files of a host.
+type Reader interface {
 	Stat(ctx context.Context, paths []string) ([]plan.FileInfo, error)
 	List(ctx context.Context, directory string) ([]plan.FileInfo, error)
 	Open(ctx context.Context, path string) (io.ReadCloser, error)
+}
+
+// Files are the files of a host, as far as records need them.
+type Files interface {
+	Reader
 	Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error
 	Link(ctx context.Context, path, second string) error
 	Remove(ctx context.Context, path string) error

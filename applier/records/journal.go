@@ -97,18 +97,19 @@ type serviceBefore struct {
 	Running bool               `json:"running,omitempty"`
 }
 
-// check checks everything that a journal names. Applied are the bundles in the ledger; unknown reports that it was damaged.
-func (j Journal) check(applied []bundle.Bundle, unknown bool) error {
+// check checks everything that a journal names. Applied reports whether a service may be in the ledger.
+func (j Journal) check(applied func(service string) bool) error {
+	var bundles []bundle.Bundle
 	for _, r := range append([]BundleRecord{j.Bundle}, j.Earlier...) {
 		if err := r.check(); err != nil {
 			return err
 		}
-		applied = append(applied, r.Bundle())
+		bundles = append(bundles, r.Bundle())
 	}
 	if err := checkFolders(j.Stale.Paths); err != nil {
 		return err
 	}
-	return j.Before.check(applied, unknown)
+	return j.Before.check(func(service string) bool { return applied(service) || names(bundles, service) })
 }
 
 // StartedByUs reports whether the journal recorded no service of that name before the run.

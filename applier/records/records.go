@@ -96,7 +96,10 @@ func (r *Records) readJournal(ctx context.Context) error {
 	}
 	err := Read(ctx, r.host, FileJournal, "journal", &r.Journal)
 	if err == nil {
-		err = r.Journal.check(r.Bundles(), r.Damaged)
+		// A ledger that is damaged may have had any service.
+		err = r.Journal.check(func(service string) bool {
+			return r.Damaged || names([]bundle.Bundle{r.Ledger.Bundle.Bundle()}, service)
+		})
 	}
 	if err != nil {
 		r.Journal = Journal{}
