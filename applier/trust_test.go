@@ -15,7 +15,7 @@ import (
 )
 
 // planted is a machine on which a user, who is no administrator, left records before the first contact. They name a service
-// and a variable of Windows, a folder elsewhere, and a service of the user's own.
+// of the host, and services and files of the user's own.
 func planted(t *testing.T, files ...string) *machine {
 	t.Helper()
 	donor := newMachine()
@@ -23,6 +23,7 @@ func planted(t *testing.T, files ...string) *machine {
 		spooler := n.Services[0]
 		spooler.Name, spooler.Argv, spooler.Dependencies = "Spooler", []string{`C:\k\spoolsv.exe`}, nil
 		n.Services = append(n.Services, spooler)
+		n.Services[0].Logs = []bundle.Log{{Path: `C:\var\log\theirs.log`, Rotation: bundle.RotationAgent, Pattern: "theirs-*.log", SizeBytes: 1}}
 		n.Files[`C:\k\evil.dll`], n.Programs[`C:\k\spoolsv.exe`] = "evil", "evil"
 	})
 	donor.mustApply(t, theirs)
@@ -33,7 +34,7 @@ func planted(t *testing.T, files ...string) *machine {
 	for _, path := range files {
 		switch path {
 		case ledgerPath:
-			m.Plant(path, strings.Replace(ledger, `"folders": [`, `"folders": ["C:\\Windows\\Temp",`, 1))
+			m.Plant(path, ledger)
 		case journalPath:
 			m.Plant(path, journal)
 		default:
@@ -44,7 +45,6 @@ func planted(t *testing.T, files ...string) *machine {
 	if err := errors.Join(m.PutService(t.Context(), spooler), m.Set(t.Context(), plan.Setting{Kind: bundle.KindVariable, Name: "HTTPS_PROXY", Value: "theirs", Present: true})); err != nil {
 		t.Fatal(err)
 	}
-	m.PlaceFolder(`C:\Windows\Temp`)
 	return m
 }
 
@@ -88,9 +88,6 @@ func TestRecordsThatAUserPlantedDoNotCount(t *testing.T) {
 				if _, there := snap.Services["spooler"]; !there {
 					t.Error("a service of the host was deleted")
 				}
-				if _, there := snap.Files[`C:\Windows\Temp`]; !there {
-					t.Error("a folder of the host was removed")
-				}
 				if snap.Settings["variable https_proxy"].Value != "theirs" {
 					t.Error("a variable of the host was unset")
 				}
@@ -131,6 +128,7 @@ func (m *machine) keptAside(t *testing.T, end string) {
 func TestADryRunLeavesPlantedRecords(t *testing.T) {
 	t.Parallel()
 	m := planted(t, ledgerPath, journalPath)
+	m.Place(`C:\var\log\theirs.log`, bundle.AccessUsers, "not ours")
 	before := m.Snapshot()
 	if _, err := m.apply(t, newNode(), applier.Options{DryRun: true}); err != nil {
 		t.Error(err)

@@ -1,6 +1,7 @@
 package hosttest
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 
@@ -78,6 +79,20 @@ var ownerClauses = []clause{
 		t.equal(false, info.Trusted())
 		t.ok(t.host.MakeDirectory(t.Context(), t.path("folder"), bundle.AccessAdmins))
 		t.equal(true, t.stat(t.path("folder")).Trusted())
+	}},
+	{"the folder of the lock is refused while another user owns it", func(t *trial) {
+		need[Planter](t).PlantFolder(t, plan.StateFolder)
+		t.cleanup(func(ctx context.Context, h applier.Host) error { return h.Remove(ctx, plan.StateFolder) })
+		_, err := t.host.Lock(t.soon(), "too early")
+		var refusal *applier.FileError
+		if !errors.As(err, &refusal) {
+			t.Errorf("got %v, want a *applier.FileError", err)
+		}
+		t.equal(plan.OwnerOther, t.stat(plan.StateFolder).Owner)
+		t.ok(t.host.MakeDirectory(t.Context(), plan.StateFolder, bundle.AccessAdmins))
+		release, err := t.host.Lock(t.soon(), "owner")
+		t.ok(err)
+		t.ok(release())
 	}},
 	{"what another user made stays that user's when it is moved", func(t *trial) {
 		need[Planter](t).PlantFolder(t, t.path("folder"))

@@ -71,6 +71,9 @@ func (m *Memory) Copy(clock *Clock) *Memory {
 
 // Lock implements applier.Host. It does not wait.
 func (m *Memory) Lock(ctx context.Context, owner string) (func() error, error) {
+	if err := m.CheckLock(); err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {

@@ -100,7 +100,7 @@ func (m folderFixture) OpenToAll(t testing.TB, path string) {
 }
 
 func (m folderFixture) PlantFolder(t testing.TB, path string) {
-	err := os.Mkdir(m.local(path), 0o755)
+	err := os.MkdirAll(m.local(path), 0o755)
 	if err == nil {
 		err = os.Chmod(m.local(path), 0o755|foreign)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Lock implements applier.Host. It does not wait. The system releases the lock of a process that ends.
 func (h *Host) Lock(ctx context.Context, owner string) (func() error, error) {
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), h.CheckLock()); err != nil {
 		return nil, err
 	}
 	f, err := h.tree.OpenFile(fileLock, os.O_RDWR|os.O_CREATE, 0o600)

@@ -67,6 +67,15 @@ func (h *Host) Write(ctx context.Context, path string, access bundle.Access, con
 	})
 }
 
+// CheckLock returns why the host is not locked, as applier.Host documents it: the folder of the lock is not trusted.
+func (h *Host) CheckLock() error {
+	info, err := statOne(h.Storage.Files, plan.StateFolder)
+	if err == nil && !info.Trusted() {
+		err = ErrAccessDenied
+	}
+	return FileError(plan.StateFolder, err)
+}
+
 // MakeDirectory implements applier.Writer.
 func (h *Host) MakeDirectory(ctx context.Context, path string, access bundle.Access) error {
 	return h.changeFiles(ctx, VerbMake, []string{path}, func(s *State) error {
