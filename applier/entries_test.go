@@ -1,12 +1,15 @@
 package applier_test
 
 import (
+	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 	"time"
 
 	"wmco/applier"
+	"wmco/applier/hosttest"
 	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/applier/records"
@@ -41,6 +44,38 @@ func TestAFileThatAnotherProgramHasOpenStopsNothing(t *testing.T) {
 	}
 	if n := m.count(simulation.VerbStop, ""); n > 0 {
 		t.Errorf("%d services were stopped", n)
+	}
+}
+
+// unreadable is a host on which the access of a file forbids even administrators to read it.
+type unreadable struct {
+	*hosttest.Memory
+	path string
+}
+
+func (h unreadable) Open(ctx context.Context, path string) (io.ReadCloser, error) {
+	if path == h.path && h.Snapshot().Files[path].Access == plan.AccessOther {
+		return nil, &applier.FileError{Path: path, Reason: applier.FileDenied, Err: errors.New("access denied")}
+	}
+	return h.Memory.Open(ctx, path)
+}
+
+func TestAFileThatNobodyMayReadIsReplaced(t *testing.T) {
+	t.Parallel()
+	const path = `C:\k\containerd\containerd_conf.toml`
+	m, n := newMachine(), newNode()
+	m.mustApply(t, n)
+	m.SetAccess(path, plan.AccessOther)
+	e := m.engine()
+	e.Host = unreadable{m.Memory, path}
+	if o, err := e.Observe(t.Context(), reader(t, n, nil), true); err != nil || o.InSync {
+		t.Errorf("observe: %v, %+v", err, o)
+	}
+	if o, err := e.Repair(t.Context(), applier.Options{}); err != nil || o.Written != 1 {
+		t.Errorf("repair: %v, %+v", err, o)
+	}
+	if o := m.observe(t, n); !o.InSync {
+		t.Errorf("%+v", o)
 	}
 }
 

@@ -166,9 +166,11 @@ func (o observer) sums(ctx context.Context, files []plan.FileInfo) (sums, unread
 	work.Wait()
 	for i, f := range files {
 		switch {
-		case errors.As(errs[i], &locked) && (locked.Reason == FileLocked || locked.Reason == FileDenied):
+		case errors.As(errs[i], &locked) && locked.Reason == FileLocked:
 			sums[i], errs[i] = o.before(f), nil
 			unread = append(unread, f.Path)
+		case errors.As(errs[i], &locked) && locked.Reason == FileDenied:
+			errs[i] = nil // whatever is in it, its access is not ours: it is replaced
 		case sums[i] != "":
 			o.cache.Store(f, sums[i], o.now)
 		}
