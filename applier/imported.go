@@ -31,7 +31,12 @@ func (s *situation) readImported(ctx context.Context, host Host) error {
 	if err != nil {
 		return fmt.Errorf("observing %s: %w", fileImported, err)
 	}
-	if infos[0].Kind != plan.FileRegular {
+	switch {
+	case infos[0].Kind != plan.FileRegular:
+		return nil
+	case foreign(infos[0]):
+		// The daemon runs as SYSTEM. Whoever else made the file must not choose which CAs are removed.
+		s.Notes = append(s.Notes, fileImported+" does not count: it is neither SYSTEM's nor an administrator's")
 		return nil
 	}
 	whole := false

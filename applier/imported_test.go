@@ -293,3 +293,19 @@ func FuzzImported(f *testing.F) {
 		}
 	})
 }
+
+// TestAnImportedListThatAUserMadeDoesNotCount: a local user could choose which CAs are removed.
+func TestAnImportedListThatAUserMadeDoesNotCount(t *testing.T) {
+	m, n, _, stale, _ := takenOver(t)
+	m.SetOwner(importedPath, plan.OwnerOther)
+	o := m.observe(t, n)
+	if !slices.ContainsFunc(o.Notes, func(note string) bool { return strings.Contains(note, "does not count") }) {
+		t.Errorf("notes %q", o.Notes)
+	}
+	if _, err := m.apply(t, n, applier.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if !m.trusts(stale) {
+		t.Error("a CA is removed because a user listed it")
+	}
+}

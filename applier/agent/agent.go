@@ -59,9 +59,9 @@ type Agent struct {
 	read, repairAt time.Time
 	// differs is what the last comparison reported and did not repair, now what this one has found.
 	differs, now []plan.Action
-	// failed is why the last repair could not restore everything.
-	failed   string
-	repaired int
+	// unrepaired is why the last repair could not restore everything.
+	unrepaired string
+	repaired   int
 }
 
 // Run works until the context ends. Its only error is ErrRestart.
@@ -162,13 +162,13 @@ func (a *Agent) repair(ctx context.Context) error {
 	case errors.As(err, &locked):
 		a.Log.Info("another run is changing this host", "owner", locked.Owner)
 	case err != nil:
-		if err.Error() != a.failed { // the same one was reported
+		if err.Error() != a.unrepaired { // the same one was reported
 			a.Log.Error("repairing", "error", err)
 		}
-		a.failed = err.Error()
+		a.unrepaired = err.Error()
 		a.follower.repairFailed(outcome, err)
 	default:
-		a.failed = ""
+		a.unrepaired = ""
 		a.countRepaired(ctx, outcome)
 	}
 	var partial *applier.PartialError

@@ -189,6 +189,7 @@ func TestPublishedLayersThatAreDamaged(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
+			w.turn() // which writes the cache of a comparison
 			before := w.host.Snapshot()
 			w.change(kubeletConf, "changed\n")
 			d := w.publish(bundle.ImpactRestart)

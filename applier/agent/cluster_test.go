@@ -361,7 +361,10 @@ func wanted(t *testing.T, w *world) publish.Wanted {
 // slowClock shows the time of the host's clock, and waits in real time.
 type slowClock struct{ clock }
 
-type clock interface{ Now() time.Time }
+type clock interface {
+	Now() time.Time
+	SinceBoot() time.Duration
+}
 
 func (c slowClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 

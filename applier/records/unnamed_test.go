@@ -21,6 +21,8 @@ func failed(path string) error {
 	return fmt.Errorf("%s.wmco-new: disk full: %w", path, &fs.PathError{Op: "open", Path: path, Err: errors.New("no space")})
 }
 
+func (fails) Stat(context.Context, []string) ([]plan.FileInfo, error) { return nil, nil }
+
 func (fails) List(context.Context, string) ([]plan.FileInfo, error) { return nil, nil }
 
 func (fails) Open(_ context.Context, path string) (io.ReadCloser, error) { return nil, failed(path) }
@@ -55,7 +57,7 @@ func TestErrorsDoNotNameAContent(t *testing.T) {
 			return err
 		},
 	} {
-		s, err := openStore(t.Context(), fails{})
+		s, err := openStore(t.Context(), &Records{host: fails{}})
 		if err != nil {
 			t.Fatal(err)
 		}

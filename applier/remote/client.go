@@ -71,8 +71,8 @@ type Client struct {
 	program   Program
 	// leaves says that hosts without the program stay without it.
 	leaves bool
-	limits    Limits
-	hosts     *knownHosts
+	limits Limits
+	hosts  *knownHosts
 }
 
 // knownHosts are what a client knows of hosts.

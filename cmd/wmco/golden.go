@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -67,7 +66,8 @@ func goldenUpdateCommand(a app) *cobra.Command {
 			if err := golden.Write(cmd.Context(), golden.WantDir(args[0]), files); err != nil {
 				return err
 			}
-			return wrote(a, len(nodes), golden.WantDir(args[0]))
+			wrote(a, len(nodes), golden.WantDir(args[0]))
+			return nil
 		},
 	}
 }
@@ -106,7 +106,7 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, dir string) error {
 	before, err := golden.PreviewedTree(want)
 	differences := golden.Differences(want, golden.Tree(files))
 	if errors.Is(err, preview.ErrNotPreview) {
-		return outdated(dir, golden.WantDir(dir)+" was edited by hand", differences)
+		return outdated(a, dir, golden.WantDir(dir)+" was edited by hand", differences)
 	}
 	if err != nil {
 		return err
@@ -114,17 +114,19 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, dir string) error {
 	err = printReview(a, f, review.Compare(before, after))
 	switch {
 	case len(want) == 0 && cli.StatusOf(err) == cli.ExitDiffers:
-		return outdated(dir, golden.WantDir(dir)+" does not exist or is empty", nil)
+		return outdated(a, dir, golden.WantDir(dir)+" does not exist or is empty", nil)
 	case err != nil || len(differences) == 0:
 		return err
 	}
-	return outdated(dir, "no node changes, but files of "+golden.WantDir(dir)+" differ from what is rendered", differences)
+	return outdated(a, dir, "no node changes, but files of "+golden.WantDir(dir)+" differ from what is rendered", differences)
 }
 
-// outdated is the end of a check that the review does not explain, or not alone. Differences are lines.
-func outdated(dir, why string, differences []string) error {
-	lines := append([]string{why + ": run wmco golden update " + dir}, differences...)
-	return &cli.ExitError{Status: cli.ExitDiffers, Err: errors.New(strings.Join(lines, "\n  "))}
+// outdated is the end of a check that the review does not explain, or not alone. Each of the differences is printed.
+func outdated(a app, dir, why string, differences []string) error {
+	for _, d := range differences {
+		cli.Printf(a.stderr, "%s\n", d)
+	}
+	return &cli.ExitError{Status: cli.ExitDiffers, Err: errors.New(why + ": run wmco golden update " + dir)}
 }
 
 // goldenNodes reads the want/ of a golden folder. Before the first update it has no nodes.

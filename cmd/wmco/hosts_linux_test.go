@@ -232,7 +232,7 @@ func TestFindingsAreAboutNamedHostsOnly(t *testing.T) {
 
 func TestComparingWritesNothingToAHostWithoutTheNodeAgent(t *testing.T) {
 	o := newOverSSH(t, 1)
-	agents := filepath.Dir(o.servers[0].Path(`C:\k\agent\x`))
+	agents := filepath.Dir(o.servers[0].Path(`C:\Windows\wmco\x`))
 	for _, command := range []string{"verify", "diff"} {
 		must(t, os.RemoveAll(agents))
 		got := o.wmco(t, command, o.hosts()...)

@@ -49,7 +49,7 @@ func printFiles(w io.Writer, p palette, files []bundle.File) {
 	slices.SortStableFunc(files, func(a, b bundle.File) int {
 		return strings.Compare(bundle.FoldPath(bundle.Dir(a.Path)), bundle.FoldPath(bundle.Dir(b.Path)))
 	})
-	fmt.Fprintf(w, "    %-36s %9s  %-12s  %s\n", "NAME", "SIZE", "DIGEST", "IMPACT")
+	cli.Printf(w, "    %-36s %9s  %-12s  %s\n", "NAME", "SIZE", "DIGEST", "IMPACT")
 	folder := ""
 	for _, f := range files {
 		if dir := bundle.Dir(f.Path); dir != folder {
@@ -121,7 +121,7 @@ func joinBy[E any](list []E, text func(E) string, separator string) string {
 func printPayload(w io.Writer, p palette, b render.Bundle) error {
 	cli.Printf(w, "\n%s\n", p.bold("Executables"))
 	table := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
-	fmt.Fprintln(table, "  PATH\tVERSION\tDIGEST")
+	cli.Printf(table, "  PATH\tVERSION\tDIGEST\n")
 	for _, x := range b.Bundle.Payload() {
 		cli.Printf(table, "  %s\t%s\t%s\n", x.Path, x.Version, cmp.Or(x.Digest.Short(), "-"))
 	}

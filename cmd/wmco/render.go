@@ -111,13 +111,13 @@ func (f *renderFlags) write(ctx context.Context, a app, bundles []desired.Render
 	if err := golden.WriteOut(ctx, f.out, files); err != nil {
 		return err
 	}
-	return wrote(a, len(bundles), f.out)
+	wrote(a, len(bundles), f.out)
+	return nil
 }
 
 // wrote says where bundles were written to.
-func wrote(a app, bundles int, where string) error {
-	_, err := fmt.Fprintf(a.stderr, "wrote %s to %s\n", bundle.Count(bundles, "bundle"), where)
-	return err
+func wrote(a app, bundles int, where string) {
+	cli.Printf(a.stderr, "wrote %s to %s\n", bundle.Count(bundles, "bundle"), where)
 }
 
 // writeArchive writes what `wmco-node apply` reads: the manifest and every content. Secrets are in clear.
@@ -144,8 +144,8 @@ func (f *renderFlags) writeArchive(ctx context.Context, a app, r desired.Rendere
 	if err := out.Close(); err != nil {
 		return fmt.Errorf("writing the archive: %w", err)
 	}
-	_, err = fmt.Fprintf(a.stderr, "wrote the archive of %s to %s\n", r.Node.ID(), f.archive)
-	return err
+	cli.Printf(a.stderr, "wrote the archive of %s to %s\n", r.Node.ID(), f.archive)
+	return nil
 }
 
 // renderJSON is the answer of `wmco render -o json`.

@@ -146,10 +146,10 @@ func (f *statusFlags) printRows(a app, rows []fleet.Row, heading string) error {
 	}
 	w := tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
 	if heading != "" {
-		fmt.Fprintln(w, heading)
+		cli.Printf(w, "%s\n", cli.Ready(heading))
 	}
 	for _, r := range rows {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
+		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
 			since(a.now(), r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Fix, "-"))
 	}
 	return w.Flush()
@@ -169,7 +169,7 @@ func since(now, t time.Time) string {
 func printNode(a app, r fleet.Row) {
 	line := func(name, text string) {
 		if text != "" {
-			fmt.Fprintf(a.stdout, "%-14s  %s\n", name, text)
+			cli.Printf(a.stdout, "%-14s  %s\n", name, text)
 		}
 	}
 	line("node", r.Node)
