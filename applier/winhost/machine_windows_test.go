@@ -275,6 +275,7 @@ func notOnWine() map[string]string {
 		"what another user made is that user's until MakeDirectory takes it":         access,
 		"what another user made stays that user's when it is moved":                  access,
 		"the folder of the lock is refused while another user owns it":               access,
+		"a folder in which a program runs is not moved":                              "Wine renames a folder in which files are open",
 		"the dependencies of a service are started first":                            depends,
 		"a service with a missing or failing dependency does not start":              depends,
 		"the running dependents of a service are listed, indirect ones too":          depends,

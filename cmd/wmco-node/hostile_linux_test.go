@@ -55,6 +55,7 @@ func TestHostileInputsTakeLittleMemory(t *testing.T) {
 		"zeros in place of a manifest":   stream(t, [2]string{manifest, string(make([]byte, 60<<20))}),
 		"a manifest of one string":       stream(t, [2]string{manifest, `{"schema":1,"digest":"` + strings.Repeat("x", 60<<20) + `"}`}),
 		"a manifest just small enough":   stream(t, [2]string{manifest, `{"schema":1,"digest":"` + strings.Repeat("x", 15<<20) + `"}`}),
+		"a manifest of empty files":      stream(t, [2]string{manifest, `{"schema":1,"layers":[{"layer":{"files":[` + many[:15<<20]}),
 		"a manifest that is nested":      stream(t, [2]string{manifest, `{"schema":1,"layers":` + strings.Repeat("[", 30<<20)}),
 		"a list of empty contents":       stream(t, [2]string{manifest, encoded}, [2]string{index, "[\n" + many[:12<<20]}),
 		"a list that is nested":          stream(t, [2]string{manifest, encoded}, [2]string{index, strings.Repeat("[", 12<<20)}),
