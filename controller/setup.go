@@ -63,18 +63,27 @@ type Options struct {
 
 // Run works until the context ends.
 func Run(ctx context.Context, o Options) error {
+	m, err := New(ctx, o)
+	if err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+// New connects to the cluster, and returns the operator, which works once it is started.
+func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if o.Namespace == "" {
 		o.Namespace = gather.OperatorNamespace
 	}
 	wants := gather.Wants(o.Namespace)
 	m, err := newManager(o, wants)
 	if err != nil {
-		return fmt.Errorf("starting the operator: %w", err)
+		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
 	if err := addPublisher(ctx, m, o, wants); err != nil {
-		return fmt.Errorf("starting the operator: %w", err)
+		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
-	return m.Start(ctx)
+	return m, nil
 }
 
 func newManager(o Options, wants []objects.Want) (manager.Manager, error) {

@@ -30,6 +30,7 @@ func waiting(fifo string) map[string][]string {
 		"a public key on stdin":     {"userdata", "--platform", "aws", "--public-key", "-"},
 		"objects of a MachineSet":   {"machineset", "--name", "win", "--from", fifo},
 		"an API server":             {"validate", "--from", "cluster"},
+		"the operator's API server": {"operator"},
 	}
 }
 

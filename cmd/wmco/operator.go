@@ -65,11 +65,20 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 		return cli.UsageError("finding the cluster: %w; set KUBECONFIG", err)
 	}
 	o.Environment = environment()
-	defer cli.Orderly(ctx)()
-	if err := controller.Run(ctx, o); err != nil && !errors.Is(err, context.Canceled) {
-		return &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
+	operator, err := controller.New(ctx, o)
+	if err != nil {
+		return unreachable(err)
 	}
-	return nil
+	defer cli.Orderly(ctx)() // what was begun is published; connecting changes nothing
+	return unreachable(operator.Start(ctx))
+}
+
+// unreachable gives an error its status. The end that was asked for is none.
+func unreachable(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
 }
 
 // environment is that of this process, by name.
