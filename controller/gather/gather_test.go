@@ -348,7 +348,7 @@ func TestTLSProfiles(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", profile, diff)
 		}
 	}
-	for _, profile := range []string{`{"type":"Custom"}`, `{"type":"Ancient"}`} {
+	for _, profile := range []string{`{"type":"Custom"}`, `{"type":"Ancient"}`, `{"type":"Custom","custom":{"minTLSVersion":"TLSv1.2"}}`} {
 		if r := gatherFrom(t, Options{}, server(profile)); !r.Findings.Refused() {
 			t.Errorf("%s is accepted", profile)
 		}

@@ -2,6 +2,7 @@ package gather
 
 import (
 	"fmt"
+	"slices"
 
 	configv1 "github.com/openshift/api/config/v1"
 
@@ -9,6 +10,9 @@ import (
 	"wmco/render"
 	"wmco/render/reason"
 )
+
+// tlsVersions are those that the kubelet knows (k8s.io/component-base/cli/flag, TLSPossibleVersions).
+var tlsVersions = []configv1.TLSProtocolVersion{configv1.VersionTLS10, configv1.VersionTLS11, configv1.VersionTLS12, configv1.VersionTLS13}
 
 // apiServer reads the TLS profile. If none is set, or one without a type, every program uses its default, which is TLS 1.2.
 func (g *gatherer) apiServer() {
@@ -28,6 +32,13 @@ func (g *gatherer) apiServer() {
 		g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
 			Object: g.cluster.Origins[render.FromAPIServer], Field: "spec.tlsSecurityProfile.type",
 			Message: fmt.Sprintf("%q is not a TLS profile, or is Custom without a definition", profile.Type), Fix: "use Old, Intermediate, Modern or Custom",
+		})
+		return
+	}
+	if spec.MinTLSVersion != "" && !slices.Contains(tlsVersions, spec.MinTLSVersion) {
+		g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
+			Object: g.cluster.Origins[render.FromAPIServer], Field: "spec.tlsSecurityProfile.custom.minTLSVersion",
+			Message: fmt.Sprintf("%q is not a TLS version: the kubelet would not start", spec.MinTLSVersion), Fix: "use VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13",
 		})
 		return
 	}
