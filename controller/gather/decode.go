@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"regexp"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	kjson "sigs.k8s.io/json"
@@ -93,7 +94,7 @@ func (g *gatherer) read(origin render.Origin, p place, into any) bool {
 }
 
 // elided matches the text that `oc adm inspect` writes in place of a secret value: "998 bytes long".
-var elided = regexp.MustCompile(`^\d+ bytes long\s*$`)
+var elided = regexp.MustCompile(`^\d+ bytes long$`)
 
 // readSecret returns the contents of a Secret, and its reference even where it is not in the inputs. As in the API server,
 // stringData replaces data (kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/secret-v1).
@@ -113,14 +114,17 @@ func (g *gatherer) readSecret(origin render.Origin, namespace, name string) (map
 // secretValue reads one key of a Secret. If the value is missing or a must-gather emptied it, it returns a marked stand-in
 // and adds a warning, unless the source is complete.
 func (g *gatherer) secretValue(data map[string][]byte, ref bundle.Ref, key string) bundle.Secret {
-	if hasValue(data[key]) || g.options.Complete {
+	if hasValue(data[key]) || len(data[key]) == 0 && g.options.Complete {
 		return bundle.NewSecret(string(data[key]))
 	}
 	return g.standIn(ref, key, "add the object as another --from, or read the live cluster, to see the real bundle")
 }
 
-// hasValue reports whether the value of a Secret is there and not elided.
-func hasValue(value []byte) bool { return len(value) > 0 && !elided.Match(value) }
+// hasValue reports whether the value of a Secret is there and not elided, by a must-gather or by us.
+func hasValue(value []byte) bool {
+	text := strings.TrimSpace(string(value))
+	return text != "" && !elided.MatchString(text) && !bundle.IsStandIn(text) && text != bundle.MaskedText
+}
 
 // standIn returns the stand-in of a secret and adds a warning.
 func (g *gatherer) standIn(ref bundle.Ref, key, fix string) bundle.Secret {

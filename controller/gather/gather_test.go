@@ -155,6 +155,9 @@ func TestMissingSecretsBecomeStandIns(t *testing.T) {
 	if !bundle.IsStandIn(r.Cluster.Bootstrap.Token.Reveal()) || r.Cluster.Bootstrap.CA != "CA" {
 		t.Errorf("an emptied token gives %q", r.Cluster.Bootstrap.Token.Reveal())
 	}
+	if mixed := gatherFrom(t, Options{Complete: true}, emptied); !mixed.Cluster.Bootstrap.Token.IsStandIn() {
+		t.Errorf("an emptied token beside a live cluster gives %q", mixed.Cluster.Bootstrap.Token.Reveal())
+	}
 	if live := gatherFrom(t, Options{Complete: true}); !live.Cluster.Bootstrap.Token.IsZero() || live.Cluster.Bootstrap.CA != "" {
 		t.Error("a live cluster gets a stand-in")
 	}
@@ -192,6 +195,9 @@ func TestPullSecretWithoutItsValue(t *testing.T) {
 		{"without the key", pullSecret(`"data":{"other":"e30="}`), true},
 		{"empty", pullSecret(`"data":{".dockerconfigjson":""}`), true},
 		{"elided", pullSecret(`"data":{".dockerconfigjson":"NDA3IGJ5dGVzIGxvbmc="}`), true},
+		{"blank", pullSecret(`"stringData":{".dockerconfigjson":" \n"}`), true},
+		{"a stand-in of an earlier preview", pullSecret(`"stringData":{".dockerconfigjson":"<stand-in: x is not in the inputs>"}`), true},
+		{"masked by an earlier preview", pullSecret(`"stringData":{".dockerconfigjson":"<masked>\n"}`), true},
 		{"none on purpose", pullSecret(`"data":{".dockerconfigjson":"e30="}`), false},
 	} {
 		for _, complete := range []bool{false, true} {
