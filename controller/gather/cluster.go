@@ -136,6 +136,12 @@ func (g *gatherer) proxy(env map[string]string) {
 		s := proxy.Status
 		g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(s.HTTPProxy), HTTPS: bundle.NewSecret(s.HTTPSProxy), NoProxy: s.NoProxy}
 		g.maskedProxy("status.httpProxy", s.HTTPProxy, s.HTTPSProxy)
+		if g.cluster.Proxy.IsZero() && (proxy.Spec.HTTPProxy != "" || proxy.Spec.HTTPSProxy != "") {
+			g.add(bundle.SeverityWarning, reason.ProxyWithoutStatus, bundle.Finding{
+				Object: g.cluster.Origins[render.FromProxy], Field: "status", Message: "is empty, so nodes get no proxy, although spec names one",
+				Fix: "copy the object with its status, which the cluster's network operator sets; nodes get what it says there",
+			})
+		}
 		g.trustedCA(proxy.Spec.TrustedCA.Name)
 		return
 	}

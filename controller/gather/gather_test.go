@@ -198,6 +198,9 @@ func TestPullSecretWithoutItsValue(t *testing.T) {
 		{"blank", pullSecret(`"stringData":{".dockerconfigjson":" \n"}`), true},
 		{"a stand-in of an earlier preview", pullSecret(`"stringData":{".dockerconfigjson":"<stand-in: x is not in the inputs>"}`), true},
 		{"masked by an earlier preview", pullSecret(`"stringData":{".dockerconfigjson":"<masked>\n"}`), true},
+		{"null", pullSecret(`"data":{".dockerconfigjson":"bnVsbA=="}`), true},
+		{"a list", pullSecret(`"data":{".dockerconfigjson":"W10="}`), true},
+		{"no JSON", pullSecret(`"stringData":{".dockerconfigjson":"<redacted>"}`), true},
 		{"none on purpose", pullSecret(`"data":{".dockerconfigjson":"e30="}`), false},
 	} {
 		for _, complete := range []bool{false, true} {
@@ -233,6 +236,7 @@ func TestTrustedCAsComeWithAProxy(t *testing.T) {
 		{"a proxy whose CAs are absent", []objects.Object{proxy(used, "corporate-ca")}, "", "error InputMissing"},
 		{"a proxy whose CAs are not injected yet", []objects.Object{proxy(used, "corporate-ca"), cas(" ")}, "", missing},
 		{"no proxy", []objects.Object{proxy("", "corporate-ca"), cas("PEM")}, "", "info TrustedCAIgnored"},
+		{"a proxy in the spec alone", []objects.Object{object(groupConfig, "Proxy", "", clusterName, `{"spec":{"httpsProxy":"http://p:1","trustedCA":{"name":"c"}}}`)}, "", ""},
 		{"no proxy and nothing injected", []objects.Object{proxy("", ""), cas("")}, "", ""},
 	} {
 		r := gatherFrom(t, Options{}, tt.objects...)

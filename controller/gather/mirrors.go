@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"encoding/json"
 	"fmt"
 
 	configv1 "github.com/openshift/api/config/v1"
@@ -77,12 +78,18 @@ func (g *gatherer) registrySources() {
 	g.cluster.Mirrors.Scopes = mirrors.Scopes{Ref: o.Ref, Insecure: s.InsecureRegistries, Blocked: s.BlockedRegistries, Allowed: s.AllowedRegistries}
 }
 
+// isObject reports whether a text is a JSON object. Any other text, null included, has lost its credentials on the way.
+func isObject(text []byte) bool {
+	var object map[string]json.RawMessage
+	return json.Unmarshal(text, &object) == nil && object != nil
+}
+
 // pullSecret reads the pull secret. Every cluster has one, {} where it needs no credentials. Without its value, a stand-in
 // keeps the bundle from being applied: nodes would lose the credentials of their mirrors.
 func (g *gatherer) pullSecret() {
 	data, ref := g.readSecret(render.FromPullSecret, namespaceConfig, pullSecretName)
 	g.cluster.Mirrors.PullSecretRef = g.cluster.Origins[render.FromPullSecret]
-	if value := data[keyPullSecret]; hasValue(value) {
+	if value := data[keyPullSecret]; hasValue(value) && isObject(value) {
 		g.cluster.Mirrors.PullSecret = bundle.NewSecret(string(value))
 		return
 	}

@@ -69,6 +69,9 @@ func writeTar(out io.Writer, files []preview.File) error {
 // Write makes the folder hold exactly the files. A folder that holds anything but an earlier preview is refused, so that a
 // mistyped path deletes nothing. When the context ends, files that were not reached stay as they are.
 func Write(ctx context.Context, dir string, files []preview.File) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("writing the preview: %q is a file: name a folder, or a file that ends in .tar or .tar.gz", dir)
+	}
 	old, err := earlierPreview(dir)
 	if err != nil {
 		return err

@@ -81,10 +81,15 @@ type Source struct {
 // MachineSet returns the manifest of a MachineSet for Windows. With findings of severity error, the manifest is zero.
 func MachineSet(o Options) (Manifest, bundle.Findings) {
 	d := draft{options: o, ref: bundle.Ref{Group: "machine.openshift.io", Kind: "MachineSet", Namespace: Namespace, Name: o.Name}}
-	if !d.checkPlatform() {
+	known := d.checkPlatform()
+	d.checkName()
+	if !known {
+		// What else is missing depends on the platform, but every one needs an image.
+		if o.Image == "" && len(o.Cluster.Sets) == 0 {
+			d.refuse(reason.ValueMissing, providerField, "the image of Windows is not known", "give --image")
+		}
 		return Manifest{}, d.findings.Sorted()
 	}
-	d.checkName()
 	if !d.chooseModel() {
 		return Manifest{}, d.findings.Sorted()
 	}

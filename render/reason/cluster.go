@@ -13,6 +13,7 @@ const (
 	MachineConfigGuessed      = "MachineConfigGuessed"
 	KubeletFlagUnknown        = "KubeletFlagUnknown"
 	ProxyInvalid              = "ProxyInvalid"
+	ProxyWithoutStatus        = "ProxyWithoutStatus"
 	SettingsInvalid           = "SettingsInvalid"
 	SettingAdjusted           = "SettingAdjusted"
 )
@@ -30,6 +31,7 @@ func cluster() []Entry {
 		{MachineConfigGuessed, isWarning, "The worker pool's current MachineConfig is not known, so the newest rendered one is used. Nodes may run another one.", "Add the pool: `oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml`."},
 		{KubeletFlagUnknown, isWarning, "The worker pool's kubelet.service sets a flag that this kubelet does not have. The flag is left out.", "Nothing, if Windows nodes do not need it. Otherwise set the field of the kubelet's configuration in windows-machine-config."},
 		{ProxyInvalid, isError, "The cluster's proxy has a URL or a list that cannot be used.", "Correct Proxy/cluster; percent-encode special characters of the password."},
+		{ProxyWithoutStatus, isWarning, "Proxy/cluster names a proxy in its spec and has none in its status, which nodes get.", "Copy the object with its status. In a cluster, check the network operator, which sets it."},
 		{SettingsInvalid, isError, "A setting in the ConfigMap windows-machine-config, or in the operator's environment, is not valid.", "Correct the setting; [operations.md](operations.md) lists all settings with their defaults."},
 		{SettingAdjusted, isInfo, "A log limit in the operator's environment, which the existing operator accepts, is not possible here. The nearest possible one is used.", "Nothing, or set a value within the limits that the finding names."},
 	}
