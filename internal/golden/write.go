@@ -124,7 +124,7 @@ func earlierPreview(dir string) ([]string, error) {
 	}
 	for _, f := range files {
 		if !isPreviewFile(f, files) {
-			return nil, fmt.Errorf("%q holds %q, which is not part of a preview: choose an empty folder", dir, f)
+			return nil, fmt.Errorf("%q holds %q, which is not part of a preview: remove it, or choose another folder", dir, f)
 		}
 	}
 	return files, nil

@@ -167,6 +167,10 @@ func TestFindingsAdviseWhatHelps(t *testing.T) {
 			"the mirrors for q.io/a, q.io/d are used for every image of q.io: containerd configures whole registries",
 			"pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can serve another image",
 		}},
+		"the mirrors of all, for a part whose mirrors are left out": {idms("q.io m.io", "q.io/b m.io/c"), reason.MirrorScopeWidened, []string{
+			"the mirrors for q.io are used for q.io/b too, which has no mirror left: containerd configures whole registries",
+			"pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can serve another image",
+		}},
 	} {
 		var got []string
 		for _, f := range Build(Inputs{Sets: c.sets}, Closed).Findings {

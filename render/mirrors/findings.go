@@ -40,9 +40,10 @@ type servedSource struct {
 // reportWidened reports where containerd asks a mirror for more than its set says.
 func (b *builder) reportWidened(h *host) {
 	var parts []string
-	var ref bundle.Ref
+	var ref, whole bundle.Ref
 	for _, m := range h.mirrored {
 		if m.source.path == "" {
+			whole = m.ref
 			continue
 		}
 		parts = appendNew(parts, m.source.String())
@@ -51,10 +52,16 @@ func (b *builder) reportWidened(h *host) {
 		}
 	}
 	slices.Sort(parts)
-	if len(parts) > 0 {
+	const fix = "pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can serve another image"
+	without := partsOf(slices.Concat(h.never, h.allow))
+	switch {
+	case len(parts) > 0:
 		b.warn(reason.MirrorScopeWidened, bundle.Finding{
-			Object: ref, Field: h.name, Message: fmt.Sprintf("the mirrors for %s are used for every image of %s: containerd configures whole registries", strings.Join(parts, ", "), h.name),
-			Fix: "pull by digest and mirror with an ImageDigestMirrorSet, so that no mirror can serve another image",
+			Object: ref, Field: h.name, Message: fmt.Sprintf("the mirrors for %s are used for every image of %s: containerd configures whole registries", strings.Join(parts, ", "), h.name), Fix: fix,
+		})
+	case !whole.IsZero() && len(without) > 0: // the mirrors of these are left out
+		b.warn(reason.MirrorScopeWidened, bundle.Finding{
+			Object: whole, Field: h.name, Message: fmt.Sprintf("the mirrors for %s are used for %s too, which has no mirror left: containerd configures whole registries", h.name, strings.Join(without, ", ")), Fix: fix,
 		})
 	}
 	for x := range h.tagged {
