@@ -106,7 +106,7 @@ func (w *world) engine() *applier.Engine {
 	return &applier.Engine{Host: w.host, Clock: w.clock, Program: "test", Owner: "the test", Self: bundle.AgentService}
 }
 
-// restart starts the agent's program anew.
+// restart starts another process of the agent.
 func (w *world) restart() {
 	w.Agent = &Agent{
 		Engine: w.engine(), Cluster: w.cluster, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
