@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
@@ -125,7 +126,7 @@ func addPublisher(ctx context.Context, m manager.Manager, o Options, wants []obj
 		publisher: &publish.Publisher{Reader: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace},
 		log:       o.Log.WithName("publish"),
 		tell: func(reason, message string) {
-			events.Eventf(deployment, nil, corev1.EventTypeWarning, reason, "Publish", "%.1000s", message)
+			events.Eventf(deployment, nil, corev1.EventTypeWarning, reason, "Publish", "%s", published.Shorten(message))
 		},
 	}
 	c, err := controller.New("publish", m, controller.Options{Reconciler: p})

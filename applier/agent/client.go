@@ -204,7 +204,7 @@ func (s *APIServer) Event(ctx context.Context, e Event) error {
 		TypeMeta:       metav1.TypeMeta{APIVersion: "v1", Kind: "Event"},
 		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: s.node + "."},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: s.node, UID: types.UID(s.node)},
-		Type:           kind, Reason: e.Reason, Message: cutMessage(e.Message), FirstTimestamp: at, LastTimestamp: at, Count: 1,
+		Type:           kind, Reason: e.Reason, Message: published.Shorten(e.Message), FirstTimestamp: at, LastTimestamp: at, Count: 1,
 		Source: corev1.EventSource{Component: "wmco-node", Host: s.node},
 	}
 	body, err := json.Marshal(event)
@@ -212,16 +212,6 @@ func (s *APIServer) Event(ctx context.Context, e Event) error {
 		return err
 	}
 	return s.do(ctx, call{http.MethodPost, []string{coreAPI, "namespaces", metav1.NamespaceDefault, "events"}, "application/json", body}, nil)
-}
-
-// maxEvent is the longest message of an event, in bytes (k8s.io/kubernetes pkg/apis/core/validation).
-const maxEvent = 1024
-
-func cutMessage(text string) string {
-	if len(text) <= maxEvent {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxEvent-3], "") + "..."
 }
 
 // coreAPI is the path of the core API.

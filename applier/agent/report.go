@@ -13,10 +13,10 @@ import (
 // reporter writes what the agent says, if it has changed or is old.
 type reporter struct {
 	facts *bundle.Facts
-	// sent is the last report, sentAt its time, changedAt when the condition last became true or false.
-	sent              string
-	state             published.State
-	sentAt, changedAt time.Time
+	// sent is the last report, state its State, changedAt when the condition last became true or false.
+	sent      string
+	state     published.State
+	changedAt time.Time
 	// heartbeat is when the next one is due although nothing has changed.
 	heartbeat time.Time
 }
@@ -54,7 +54,7 @@ func (a *Agent) sendReport(ctx context.Context) {
 		}
 		return
 	}
-	r.sent, r.state, r.sentAt, r.changedAt = text, state.State, now, changed
+	r.sent, r.state, r.changedAt = text, state.State, changed
 	r.heartbeat = now.Add(a.Options.Jitter(heartbeatInterval))
 }
 

@@ -72,7 +72,7 @@ type Report struct {
 // Encode returns the text of the annotation, within its limits. The same report gives the same text.
 func (r Report) Encode() (string, error) {
 	r.Schema = Schema
-	r.Message = cut(r.Message)
+	r.Message = Shorten(r.Message)
 	r.Missing, r.RebootPending = first(r.Missing), first(r.RebootPending)
 	text, err := json.Marshal(r)
 	if err != nil {
@@ -98,13 +98,14 @@ func DecodeReport(text string) (Report, error) {
 			return Report{}, fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 		}
 	}
-	r.Message = cut(r.Message)
+	r.Message = Shorten(r.Message)
 	r.Missing, r.RebootPending = first(r.Missing), first(r.RebootPending)
 	return r, nil
 }
 
-// cut shortens a message to its limit, at a character.
-func cut(text string) string {
+// Shorten shortens a message to what a report holds, 1 KiB, at a character. The message of an Event may have as much
+// (k8s.io/kubernetes pkg/apis/core/validation).
+func Shorten(text string) string {
 	if len(text) <= maxMessage {
 		return text
 	}

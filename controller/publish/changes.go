@@ -77,10 +77,8 @@ func Make(namespace string, wanted []Wanted, o Observed) (Changes, error) {
 		if !exists {
 			continue
 		}
-		for _, l := range []published.Packed{*w.Cluster, w.Own} {
-			for _, p := range l.Secrets {
-				parts[p.Name] = Secret{Part: p, Label: l.Label()}
-			}
+		for _, s := range w.secrets() {
+			parts[s.Name] = s
 		}
 		d := w.desired(have)
 		d.Namespace = namespace
