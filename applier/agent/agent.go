@@ -59,6 +59,8 @@ type Agent struct {
 	read, repairAt time.Time
 	// differs is what the last comparison reported and did not repair, now what this one has found.
 	differs, now []plan.Action
+	// planned is the impact of the last plan.
+	planned bundle.Impact
 	// unrepaired is why the last repair could not restore everything.
 	unrepaired string
 	repaired   int
@@ -151,8 +153,11 @@ func (a *Agent) pause() time.Duration {
 // repair compares with the bundle that was applied last, and restores what differs.
 func (a *Agent) repair(ctx context.Context) error {
 	now := a.Engine.Clock.Now()
-	o := applier.Options{Full: now.Sub(a.read) >= a.Options.Full, DryRun: a.Options.ReportOnly, MaxImpact: a.follower.allowed()}
-	a.now = nil
+	o := applier.Options{Full: now.Sub(a.read) >= a.Options.Full, DryRun: a.Options.ReportOnly}
+	if a.Cluster != nil {
+		o.MaxImpact = a.follower.allowed()
+	}
+	a.now, a.planned = nil, bundle.ImpactNone
 	outcome, err := a.Engine.Repair(ctx, o)
 	a.reportDrift()
 	var locked *applier.LockedError
@@ -166,9 +171,10 @@ func (a *Agent) repair(ctx context.Context) error {
 			a.Log.Error("repairing", "error", err)
 		}
 		a.unrepaired = err.Error()
-		a.follower.repairFailed(outcome, err)
+		a.follower.repaired(a.planned, err)
 	default:
 		a.unrepaired = ""
+		a.follower.repaired(a.planned, nil)
 		a.countRepaired(ctx, outcome)
 	}
 	var partial *applier.PartialError
@@ -227,7 +233,9 @@ func (a *Agent) event(e applier.Event) {
 		if e.Result == applier.ResultApplied || e.Result == applier.ResultReboot || e.Result == applier.ResultRolledBack {
 			a.Log.Info("result", "result", e.Result, "written", e.Written, "restarted", e.Restarted)
 		}
-	case applier.EventPlan, applier.EventReceived, applier.EventProbe, applier.EventConfirm:
+	case applier.EventPlan:
+		a.planned = e.Impact
+	case applier.EventReceived, applier.EventProbe, applier.EventConfirm:
 	}
 }
 

@@ -299,6 +299,25 @@ func TestDriftIsRepairedAndCounted(t *testing.T) {
 	}
 }
 
+// TestDriftThatCostsMoreIsReported: a permission ends with its bundle, and drift gives none.
+func TestDriftThatCostsMoreIsReported(t *testing.T) {
+	w := newWorld(t)
+	w.publish(bundle.ImpactNone)
+	if got := w.turn(); got.State != published.StateApplied {
+		t.Fatalf("%+v", got)
+	}
+	w.host.Falsify(kubeletConf, "drifted\n")
+	w.host.ClearLog()
+	w.clock.Jump(7 * time.Hour)
+	if got := w.turn(); got.State != published.StateNeedsPermission || got.Impact != bundle.ImpactRestart || w.file(kubeletConf) != "drifted\n" || w.starts("kubelet") != 0 {
+		t.Errorf("%+v, %q", got, w.file(kubeletConf))
+	}
+	w.publish(bundle.ImpactRestart) // the same bundle, with the permission
+	if got := w.turn(); got.State != published.StateApplied || got.Impact != "" || w.file(kubeletConf) == "drifted\n" {
+		t.Errorf("%+v, %q", got, w.file(kubeletConf))
+	}
+}
+
 func TestARestingAgentWritesAHeartbeatOnly(t *testing.T) {
 	w := newWorld(t)
 	w.publish(bundle.ImpactRestart)

@@ -56,12 +56,13 @@ func (f *follower) due(n Node, now time.Time) bool {
 	return !f.retryAt.IsZero() && !now.Before(f.retryAt)
 }
 
-// allowed is the highest impact of a repair: what is published for the bundle that the host has.
+// allowed is the highest impact of a repair: what is published for the bundle that the host has. A permission is for one bundle,
+// and no other is repaired at the price of a drain.
 func (f *follower) allowed() bundle.Impact {
-	if f.report.State == published.StateApplied {
+	if f.desired.Bundle != "" && f.report.Applied == f.desired.Bundle {
 		return f.desired.MaxImpact
 	}
-	return ""
+	return bundle.ImpactRestart
 }
 
 // ends notes how it ended, for good.
@@ -79,13 +80,16 @@ func (f *follower) retry(now time.Time, jitter func(time.Duration) time.Duration
 	f.tried++
 }
 
-// repairFailed says why the host is not as the bundle that it has.
-func (f *follower) repairFailed(o applier.Outcome, err error) {
-	var refused *applier.RefusedError
-	if f.report.State != published.StateApplied || !errors.As(err, &refused) || o.Impact == "" {
-		return
+// repaired notes how a repair of the bundle that the host has ended, whose plan had this impact.
+func (f *follower) repaired(impact bundle.Impact, err error) {
+	current := f.report.State == published.StateApplied || f.report.State == published.StateNeedsPermission
+	switch {
+	case !current || f.report.Applied != f.desired.Bundle:
+	case err == nil:
+		f.report.State, f.report.Impact, f.report.Message = published.StateApplied, "", ""
+	case applier.Allowed(impact, f.allowed()) != nil:
+		f.report.State, f.report.Impact, f.report.Message = published.StateNeedsPermission, impact, err.Error()
 	}
-	f.report.State, f.report.Impact, f.report.Message = published.StateNeedsPermission, o.Impact, err.Error()
 }
 
 // follow brings the host to what is published. It returns only ErrRestart.
