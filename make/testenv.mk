@@ -1,15 +1,15 @@
-# A real control plane for the tests: etcd and kube-apiserver, each built from a pinned module (go.mod and go.sum, no Go
-# files) and built again only if that module changes. internal/testenv starts them; without them, tests are skipped.
+# A real control plane for the tests: etcd and the programs of Kubernetes, built from pinned modules (go.mod and go.sum, no Go
+# files) and built again only if those change. internal/testenv starts them; without them, tests are skipped.
 
 TESTENV := bin/testenv
 ETCD := $(TESTENV)/etcd
-KUBE_APISERVER := $(TESTENV)/kube-apiserver
+KUBERNETES := $(addprefix $(TESTENV)/,kube-apiserver kube-controller-manager kube-scheduler)
 
 # Seen by every go test.
 export WMCO_TESTENV := $(CURDIR)/$(TESTENV)
 
 .PHONY: testenv
-testenv: setup $(ETCD) $(KUBE_APISERVER) ## bin/testenv: etcd and kube-apiserver for the tests
+testenv: setup $(ETCD) $(KUBERNETES) ## bin/testenv: etcd, API server, controller manager and scheduler for the tests
 
 $(ETCD): tools/etcd/go.mod tools/etcd/go.sum
 	@hack/need go
@@ -17,18 +17,27 @@ $(ETCD): tools/etcd/go.mod tools/etcd/go.sum
 		-o $(CURDIR)/$@ go.etcd.io/etcd/server/v3
 	@touch $@
 
-# The API server reports its version to clients, which parse it as numbers.
-KUBE_VERSION = $(shell go -C tools/kube-apiserver list -m -f '{{.Version}}' k8s.io/kubernetes)
+# The API server reports its version to clients, which parse it as numbers. One build for all three: most packages are shared.
+KUBE_VERSION = $(shell go -C tools/kubernetes list -m -f '{{.Version}}' k8s.io/kubernetes)
 KUBE_VERSION_PACKAGE := k8s.io/component-base/version
-$(KUBE_APISERVER): tools/kube-apiserver/go.mod tools/kube-apiserver/go.sum
+$(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum
 	@hack/need go
 	@version=$(KUBE_VERSION); IFS=. read -r major minor _ <<<"$${version#v}"; \
-	$(STEP) "building kube-apiserver $$version (six minutes the first time)" go -C tools/kube-apiserver build -trimpath \
+	$(STEP) "building Kubernetes $$version (seven minutes the first time)" go -C tools/kubernetes build -trimpath \
 		-ldflags "-s -w -X $(KUBE_VERSION_PACKAGE).gitVersion=$$version -X $(KUBE_VERSION_PACKAGE).gitMajor=$$major -X $(KUBE_VERSION_PACKAGE).gitMinor=$$minor" \
-		-o $(CURDIR)/$@ k8s.io/kubernetes/cmd/kube-apiserver
-	@touch $@
+		-o $(CURDIR)/$(TESTENV)/ $(patsubst $(TESTENV)/%,k8s.io/kubernetes/cmd/%,$(KUBERNETES))
+	@touch $(KUBERNETES)
 
 .PHONY: testenv-if-possible
 testenv-if-possible: setup
-	@$(call optional-program,$(ETCD),the tests against an API server,tools/etcd)
-	@$(call optional-program,$(KUBE_APISERVER),the tests against an API server,tools/kube-apiserver)
+	@$(call optional-program,$(ETCD),the tests against a control plane,tools/etcd)
+	@$(call optional-program,$(KUBERNETES),the tests against a control plane,tools/kubernetes)
+
+.PHONY: cluster-up
+cluster-up: testenv ## a control plane on loopback with the OpenShift kinds; prints its kubeconfig
+	@go build -trimpath -o $(TESTENV)/cluster ./internal/testenv/cmd/cluster
+	@hack/cluster up
+
+.PHONY: cluster-down
+cluster-down: ## stop it, and remove its data
+	@hack/cluster down

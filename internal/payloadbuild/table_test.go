@@ -107,7 +107,7 @@ func TestKubernetesLibrariesAreOfOneRelease(t *testing.T) {
 func TestConsumersHaveTheShippedRelease(t *testing.T) {
 	o := testOptions(t)
 	minor := payload.KubernetesVersion[:strings.LastIndex(payload.KubernetesVersion, ".")+1]
-	for _, dir := range []string{"tools/kube-apiserver", "internal/consumers"} {
+	for _, dir := range []string{"tools/kubernetes", "internal/consumers"} {
 		version := readMod(t, o, filepath.Join(o.Root, dir, "go.mod")).version("k8s.io/kubernetes")
 		if !strings.HasPrefix(version, minor) {
 			t.Errorf("%s has Kubernetes %q, we ship %s", dir, version, payload.KubernetesVersion)

@@ -43,7 +43,7 @@ func (m manifest) id() string {
 
 // Load creates the objects of files and folders, with their status, until the end of the test. Of two manifests of one object
 // the later one wins, as with --from. The test fails if the server refuses an object or does not know one of its fields.
-// Namespaces stay, as no controller runs that could empty them.
+// Namespaces stay: without controllers, nothing could empty them.
 func (e *Environment) Load(t testing.TB, paths ...string) {
 	t.Helper()
 	var list []manifest

@@ -14,24 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/internal/testenv/controlplane"
 )
 
 var server Environment
 
-// orphanVariable makes the test program start a server, print its folder, and wait to be killed.
-const orphanVariable = "WMCO_TESTENV_ORPHAN"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(orphanVariable) != "" {
-		var e Environment
-		if err := e.findAndStart(); err != nil {
-			fmt.Println("error", err)
-		}
-		fmt.Println(e.folder)
-		select {}
-	}
-	os.Exit(server.Main(m))
-}
+func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
 
 // recorder is a test whose result is checked.
 type recorder struct {
@@ -44,8 +33,8 @@ func (t *recorder) Errorf(format string, args ...any) {
 	t.errors = append(t.errors, fmt.Sprintf(format, args...))
 }
 
-func (t *recorder) Skipf(format string, args ...any) {
-	t.skipped = fmt.Sprintf(format, args...)
+func (t *recorder) Skip(args ...any) {
+	t.skipped = fmt.Sprint(args...)
 	runtime.Goexit()
 }
 
@@ -60,7 +49,7 @@ func (t *recorder) run(part func()) {
 }
 
 func TestSkipsWithoutThePrograms(t *testing.T) {
-	t.Setenv(Variable, t.TempDir())
+	t.Setenv(controlplane.Variable, t.TempDir())
 	var nothing Environment
 	for range 2 {
 		outer := &recorder{TB: t}
@@ -71,25 +60,6 @@ func TestSkipsWithoutThePrograms(t *testing.T) {
 	}
 	if err := nothing.stop(); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestAFailedStartReturnsTheLog(t *testing.T) {
-	folder := t.TempDir()
-	for _, name := range []string{etcd, apiServer} {
-		script := "#!/bin/sh\necho out of order >&2\nexit 1\n"
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv(Variable, folder)
-	var broken Environment
-	err := broken.findAndStart()
-	if err == nil || !strings.Contains(err.Error(), "out of order") {
-		t.Errorf("error %v", err)
-	}
-	if _, err := os.Stat(broken.folder); err == nil {
-		t.Errorf("%s still exists", broken.folder)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // Rule is a permission of a user in one namespace, or in the whole cluster if the namespace is empty.
@@ -23,7 +22,7 @@ type Rule struct {
 func (e *Environment) User(t testing.TB, name string, rules ...Rule) *rest.Config {
 	t.Helper()
 	admin := e.Client(t)
-	user, err := e.server.AddUser(envtest.User{Name: name}, &rest.Config{QPS: e.server.Config.QPS, Burst: e.server.Config.Burst})
+	user, err := e.plane.AddUser(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,18 +49,17 @@ func (e *Environment) User(t testing.TB, name string, rules ...Rule) *rest.Confi
 			}
 		}
 	}
-	return user.Config()
+	return user
 }
 
 // Node returns the configuration of the kubelet of a node.
 func (e *Environment) Node(t testing.TB, name string) *rest.Config {
 	t.Helper()
-	e.Config(t)
-	user, err := e.server.AddUser(envtest.User{Name: "system:node:" + name, Groups: []string{"system:nodes"}}, &rest.Config{QPS: e.server.Config.QPS, Burst: e.server.Config.Burst})
+	user, err := e.ControlPlane(t).AddUser("system:node:"+name, "system:nodes")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return user.Config()
+	return user
 }
 
 // roles returns a role and its binding to the user.

@@ -1,6 +1,9 @@
 //go:build !linux
 
-package testenv
+package controlplane
 
 // newLifeline does nothing: after an interrupt, the programs must be killed by hand.
 func newLifeline(string) (*lifeline, error) { return nil, nil }
+
+// kill does nothing: the program is asked to stop, which takes as long as its clients stay.
+func kill(string) error { return nil }

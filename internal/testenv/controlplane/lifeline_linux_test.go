@@ -1,7 +1,8 @@
-package testenv
+package controlplane
 
 import (
 	"bufio"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,10 +10,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 func TestAKilledProgramLeavesNothing(t *testing.T) {
-	server.Config(t)
+	start(t, Options{}) // or skips
 	program := exec.CommandContext(t.Context(), os.Args[0])
 	program.Env = append(os.Environ(), orphanVariable+"=1")
 	out, err := program.StdoutPipe()
@@ -25,7 +29,7 @@ func TestAKilledProgramLeavesNothing(t *testing.T) {
 	lines := bufio.NewScanner(out)
 	lines.Scan()
 	left := strings.Fields(lines.Text())
-	pids, err := children(program.Process.Pid)
+	pids, err := children(program.Process.Pid, names)
 	if err != nil || len(pids) != 2 || len(left) != 1 {
 		t.Fatalf("%q started %q: %v", left, pids, err)
 	}
@@ -36,21 +40,21 @@ func TestAKilledProgramLeavesNothing(t *testing.T) {
 	for _, pid := range pids {
 		left = append(left, filepath.Join("/proc", pid))
 	}
-	err = Eventually(t.Context(), "the end of "+strings.Join(left, ", "), func() bool {
+	err = wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, Patience, true, func(context.Context) (bool, error) {
 		return !slices.ContainsFunc(left, func(path string) bool {
 			_, err := os.Stat(path)
 			return err == nil
-		})
+		}), nil
 	})
 	if err != nil {
-		t.Error(err)
+		t.Errorf("waiting for the end of %q: %v", left, err)
 	}
 }
 
 func TestTheServerListensOnLoopbackOnly(t *testing.T) {
-	server.Config(t)
-	pids, err := children(os.Getpid())
-	if err != nil || len(pids) != 2 {
+	start(t, Options{Controllers: true})
+	pids, err := children(os.Getpid(), names)
+	if err != nil || len(pids) != len(names) {
 		t.Fatalf("%q, %v", pids, err)
 	}
 	count := 0

@@ -1,4 +1,4 @@
-package testenv
+package controlplane
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 )
@@ -15,7 +16,7 @@ const reaper = `read -r _; folder=$1; shift; kill -KILL "$@"; sleep 1; rm -rf "$
 
 // newLifeline is for the processes that this program has started so far, and the folder that they write to.
 func newLifeline(folder string) (*lifeline, error) {
-	pids, err := children(os.Getpid())
+	pids, err := children(os.Getpid(), names)
 	if err != nil {
 		return nil, fmt.Errorf("finding the started processes: %w", err)
 	}
@@ -28,8 +29,14 @@ func newLifeline(folder string) (*lifeline, error) {
 	return l, l.shell.Start()
 }
 
-// children returns the processes that a process has started with an Environment.
-func children(of int) ([]string, error) {
+// names are the programs.
+var names = []string{Etcd, APIServer, ControllerManager, Scheduler}
+
+// commLength is how much of a program's name the kernel keeps (man 5 proc_pid_stat).
+const commLength = 15
+
+// children returns the processes of these programs that a process has started.
+func children(of int, programs []string) ([]string, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return nil, err
@@ -44,9 +51,27 @@ func children(of int) ([]string, error) {
 		if _, err := fmt.Sscan(string(text), &pid, &name, &state, &parent); err != nil {
 			continue // its name has a space: not one of the programs
 		}
-		if parent == strconv.Itoa(of) && (name == "("+etcd+")" || name == "("+apiServer+")") {
+		if parent == strconv.Itoa(of) && slices.ContainsFunc(programs, func(p string) bool { return name == "("+p[:min(len(p), commLength)]+")" }) {
 			pids = append(pids, pid)
 		}
 	}
 	return pids, nil
+}
+
+// kill ends the processes of a program that this one has started. They learn nothing before.
+func kill(program string) error {
+	pids, err := children(os.Getpid(), []string{program})
+	if err != nil {
+		return err
+	}
+	for _, text := range pids {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			return err
+		}
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			return err
+		}
+	}
+	return nil
 }

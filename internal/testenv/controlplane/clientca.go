@@ -1,0 +1,101 @@
+package controlplane
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"os"
+	"path/filepath"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/keyutil"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// clientCA makes users. Its key is kept in a file too, so that the controller manager signs with it what the API server trusts.
+type clientCA struct {
+	parsed           *x509.Certificate
+	signer           *ecdsa.PrivateKey
+	certificate, key []byte
+	// files are the certificate and the key.
+	files [2]string
+}
+
+const validity = 365 * 24 * time.Hour
+
+func newClientCA() (*clientCA, error) {
+	c := &clientCA{}
+	var err error
+	if c.signer, c.key, err = newKey(); err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		Subject: pkix.Name{CommonName: "wmco-testenv-clients"}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature,
+	}
+	if c.certificate, err = c.sign(template, template, c.signer.Public()); err != nil {
+		return nil, err
+	}
+	block, _ := pem.Decode(c.certificate)
+	c.parsed, err = x509.ParseCertificate(block.Bytes)
+	return c, err
+}
+
+func newKey() (*ecdsa.PrivateKey, []byte, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := keyutil.MarshalPrivateKeyToPEM(key)
+	return key, text, err
+}
+
+func (c *clientCA) sign(template, parent *x509.Certificate, public any) ([]byte, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, err
+	}
+	template.SerialNumber = serial
+	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(validity)
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, public, c.signer)
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), err
+}
+
+// Configure implements envtest.Authn.
+func (c *clientCA) Configure(folder string, args *envtest.Arguments) error {
+	c.files = [2]string{filepath.Join(folder, "clients.crt"), filepath.Join(folder, "clients.key")}
+	args.Set("client-ca-file", c.files[0])
+	return nil
+}
+
+// Start implements envtest.Authn.
+func (c *clientCA) Start() error {
+	return errors.Join(os.WriteFile(c.files[0], c.certificate, 0o600), os.WriteFile(c.files[1], c.key, 0o600))
+}
+
+// AddUser implements envtest.Authn.
+func (c *clientCA) AddUser(user envtest.User, base *rest.Config) (*rest.Config, error) {
+	key, keyText, err := newKey()
+	if err != nil {
+		return nil, err
+	}
+	certificate, err := c.sign(&x509.Certificate{
+		Subject:  pkix.Name{CommonName: user.Name, Organization: user.Groups},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, c.parsed, key.Public())
+	if err != nil {
+		return nil, err
+	}
+	config := rest.CopyConfig(base)
+	config.CertData, config.KeyData = certificate, keyText
+	return config, nil
+}
+
+// Stop implements envtest.Authn.
+func (c *clientCA) Stop() error { return nil }

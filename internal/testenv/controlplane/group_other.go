@@ -1,0 +1,8 @@
+//go:build !unix
+
+package controlplane
+
+import "syscall"
+
+// ownGroup starts a process as any other.
+func ownGroup() *syscall.SysProcAttr { return nil }
