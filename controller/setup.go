@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,19 +13,24 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
+	"wmco/controller/hosts"
+	"wmco/controller/join"
 	"wmco/controller/publish"
 	"wmco/payload"
 )
@@ -46,6 +52,9 @@ const (
 	retryPeriod   = 26 * time.Second
 )
 
+// parallelHosts is how many hosts are worked on at the same time.
+const parallelHosts = 16
+
 // Options are how the operator runs.
 type Options struct {
 	Config *rest.Config
@@ -59,7 +68,9 @@ type Options struct {
 	HealthAddress, MetricsAddress string
 	// LeaderElection lets one process of several work.
 	LeaderElection bool
-	Log            logr.Logger
+	// Hosts reaches hosts over SSH with a Login. Without it, the operator publishes and reaches none.
+	Hosts func(*hosts.Login) *hosts.Hosts
+	Log   logr.Logger
 }
 
 // Run works until the context ends.
@@ -81,10 +92,36 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
-	if err := addPublisher(ctx, m, o, wants); err != nil {
+	key, err := digestKey(ctx, m, o.Namespace)
+	if err != nil {
+		return nil, fmt.Errorf("starting the operator: %w", err)
+	}
+	from := desired.Source{
+		Objects: objects.Cluster(m.GetClient()), Set: o.Payload, Key: key,
+		Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
+	}
+	if err := errors.Join(addPublisher(m, o, wants, from), addNodes(m, o, from)); err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
 	return m, nil
+}
+
+// addNodes adds what is done over SSH for nodes that have joined.
+func addNodes(m manager.Manager, o Options, from desired.Source) error {
+	if o.Hosts == nil {
+		return nil
+	}
+	login := &hosts.Login{Reader: m.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
+	nodes := &join.Nodes{
+		Reader: m.GetClient(), Source: from, Hosts: o.Hosts(login), Events: m.GetEventRecorder(operatorName), Log: o.Log.WithName("nodes"), Now: time.Now,
+	}
+	c, err := controller.New("nodes", m, controller.Options{Reconciler: nodes, MaxConcurrentReconciles: parallelHosts})
+	if err != nil {
+		return err
+	}
+	node := &unstructured.Unstructured{}
+	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	return c.Watch(source.Kind(m.GetCache(), node, &handler.TypedEnqueueRequestForObject[*unstructured.Unstructured]{}))
 }
 
 func newManager(o Options, wants []objects.Want) (manager.Manager, error) {
@@ -111,18 +148,11 @@ func newManager(o Options, wants []objects.Want) (manager.Manager, error) {
 	return m, m.AddReadyzCheck("ping", healthz.Ping)
 }
 
-func addPublisher(ctx context.Context, m manager.Manager, o Options, wants []objects.Want) error {
-	key, err := digestKey(ctx, m, o.Namespace)
-	if err != nil {
-		return err
-	}
+func addPublisher(m manager.Manager, o Options, wants []objects.Want, from desired.Source) error {
 	events := m.GetEventRecorder(operatorName)
 	deployment := &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName}
 	p := &publisher{
-		source: desired.Source{
-			Objects: objects.Cluster(m.GetClient()), Set: o.Payload, Key: key,
-			Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
-		},
+		source:    from,
 		publisher: &publish.Publisher{Reader: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace},
 		log:       o.Log.WithName("publish"),
 		tell: func(reason, message string) {

@@ -6,16 +6,21 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
+	cryptossh "golang.org/x/crypto/ssh"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
+	"wmco/applier/remote"
+	"wmco/applier/remote/ssh"
 	"wmco/controller"
 	"wmco/controller/gather"
+	controllerhosts "wmco/controller/hosts"
 	"wmco/internal/cli"
 	"wmco/payload/store"
 )
@@ -24,15 +29,23 @@ import (
 type operatorFlags struct {
 	options controller.Options
 	payload string
+	program string
+	port    int
 }
+
+// sshPort is the port of the SSH servers that user data sets up.
+const sshPort = 22
 
 func operatorCommand(a app) *cobra.Command {
 	var f operatorFlags
 	cmd := &cobra.Command{
 		Use:   "operator [--payload DIR]",
-		Short: "Publish the bundles of joined Windows nodes, as the operator in a cluster",
+		Short: "Keep the Windows nodes of a cluster right, as the operator in it",
 		Long: `Watch the objects of the cluster, render the bundle of every joined Windows node when they change, and publish it: layers as Secrets
 of the operator's namespace, the desired digest on the Node. The node agents fetch and apply it.
+
+With --payload or --node-program, hosts are reached over SSH, with the key of Secret cloud-private-key and host keys pinned in ConfigMap
+windows-ssh-host-keys, where an agent has not reported for half an hour.
 
 Inputs that are refused change nothing. The cluster is that of the Pod's service account, of KUBECONFIG, or of ~/.kube/config.` +
 			cli.ExitHelp("0  asked to stop", "2  usage, or a payload that is refused", "3  the cluster cannot be reached", "130  interrupted"),
@@ -42,6 +55,8 @@ Inputs that are refused change nothing. The cluster is that of the Pod's service
 	flags := cmd.Flags()
 	flags.StringVar(&f.options.Namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
 	flags.StringVar(&f.payload, "payload", "", "folder that make payload wrote: digests of the executables, after every byte of it is checked")
+	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to copy to hosts (default that of --payload)")
+	flags.IntVar(&f.port, "ssh-port", sshPort, "TCP port of the hosts' SSH servers")
 	flags.StringVar(&f.options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0 serves nothing")
 	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "0", "where to serve metrics; 0 serves nothing")
 	flags.BoolVar(&f.options.LeaderElection, "leader-election", true, "wait until no other process works for this cluster")
@@ -61,6 +76,9 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 		o.Payload = set
 	}
 	var err error
+	if o.Hosts, err = f.hosts(o.Log); err != nil {
+		return err
+	}
 	if o.Config, err = config.GetConfig(); err != nil {
 		return cli.UsageError("finding the cluster: %w; set KUBECONFIG", err)
 	}
@@ -71,6 +89,35 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 	}
 	defer cli.Orderly(ctx)() // what was begun is published; connecting changes nothing
 	return unreachable(operator.Start(ctx))
+}
+
+// hosts returns what reaches hosts, nil without a node agent to copy there.
+func (f *operatorFlags) hosts(log logr.Logger) (func(*controllerhosts.Login) *controllerhosts.Hosts, error) {
+	if f.payload == "" && f.program == "" {
+		log.Info("no host is reached over SSH: there is neither --payload nor --node-program")
+		return nil, nil
+	}
+	o := controllerhosts.Options{Port: strconv.Itoa(f.port)}
+	var err error
+	if o.Program, err = (&hostFlags{program: f.program}).nodeProgram(f.payload); err != nil {
+		return nil, err
+	}
+	if f.payload != "" {
+		opened, err := store.Open(f.payload)
+		if err != nil {
+			return nil, fmt.Errorf("reading --payload: %w", err)
+		}
+		o.Executables = opened.Source()
+	}
+	return func(login *controllerhosts.Login) *controllerhosts.Hosts {
+		dialer := ssh.Dialer{Limits: ssh.DefaultLimits(), Pins: login, Signers: login.Signers, OnPin: func(t remote.Target, key cryptossh.PublicKey) {
+			log.Info("first contact, the host key is pinned", "host", t.String(), "key", cryptossh.FingerprintSHA256(key))
+		}}
+		o.Transports.Kept = ssh.NewTransport(dialer)
+		dialer.Limits.Kept = 0
+		o.Transports.Fresh = ssh.NewTransport(dialer)
+		return controllerhosts.New(o)
+	}, nil
 }
 
 // unreachable gives an error its status. The end that was asked for is none.

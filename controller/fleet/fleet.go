@@ -40,8 +40,8 @@ const (
 	StateUnpublished State = "Unpublished"
 )
 
-// silentAfter is how old the last sign of life of a node agent is when it counts as silent. Agents report every ten minutes.
-const silentAfter = 30 * time.Minute
+// SilentAfter is how old the last sign of life of a node agent is when it counts as silent. Agents report every ten minutes.
+const SilentAfter = 30 * time.Minute
 
 // Row is one node.
 type Row struct {
@@ -141,7 +141,7 @@ func isSilent(node corev1.Node, last, now time.Time) bool {
 	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	return ready && !last.IsZero() && now.Sub(last) > silentAfter
+	return ready && !last.IsZero() && now.Sub(last) > SilentAfter
 }
 
 // judge is for a report about the published bundle.

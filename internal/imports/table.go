@@ -173,11 +173,23 @@ var table = []rule{
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
+		// It parses keys, and dials nothing.
+		pkg:     "controller/hosts",
+		imports: []string{"controller/desired", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
+		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
+	},
+	{
+		pkg:     "controller/join",
+		imports: []string{"controller/desired", "controller/fleet", "controller/hosts", "render", "bundle", "bundle/published", "applier", "applier/remote"},
+		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
+	},
+	{
 		pkg: "controller",
 		imports: []string{
-			"controller/desired", "controller/gather", "controller/gather/objects", "controller/publish", "render", "bundle", "bundle/archive", "bundle/published", "payload", "payload/store", "applier", "applier/plan",
+			"controller/desired", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/publish", "render", "bundle", "bundle/archive", "bundle/published", "payload", "payload/store", "applier", "applier/plan",
 		},
-		never: join(remote, []string{"cmd/...", "applier/remote/ssh"}),
+		// Transports are handed in by cmd.
+		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{pkg: "cmd", anything: true},
 	{pkg: "deploy", anything: true},

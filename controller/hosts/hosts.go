@@ -1,0 +1,197 @@
+package hosts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/remote"
+	"wmco/bundle"
+	"wmco/bundle/archive"
+	"wmco/controller/desired"
+	"wmco/render"
+)
+
+// Transports reach hosts. Kept keeps connections for the next command; Fresh opens one for each, which is how a change is confirmed.
+type Transports struct{ Kept, Fresh remote.Transport }
+
+// Options are what hosts are reached with.
+type Options struct {
+	Transports Transports
+	// Program is the node agent, which is uploaded to hosts that lack it.
+	Program remote.Program
+	// Executables are the contents of the payload; nil has none.
+	Executables archive.Source
+	// Port is the TCP port of the SSH servers; empty is 22.
+	Port string
+}
+
+// Hosts are reached with one Options. It may be used by many goroutines at once.
+type Hosts struct {
+	client, confirms *remote.Client
+	executables      []archive.Source
+	port             string
+
+	mu   sync.Mutex
+	busy map[string]bool
+}
+
+// New connects to nothing.
+func New(o Options) *Hosts {
+	client := remote.NewClient(o.Transports.Kept, o.Program, remote.DefaultLimits())
+	h := &Hosts{client: client, confirms: client.Over(o.Transports.Fresh), port: o.Port, busy: map[string]bool{}}
+	if o.Executables != nil {
+		h.executables = []archive.Source{o.Executables}
+	}
+	return h
+}
+
+// ErrBusy says that somebody else of this process works on the host.
+var ErrBusy = errors.New("the host is being worked on")
+
+// Target is the address of a host with the account there.
+func (h *Hosts) Target(account, address string) (remote.Target, error) {
+	if h.port != "" {
+		address += ":" + h.port
+	}
+	return remote.ParseTarget(account + "@" + address)
+}
+
+// lock takes a host. Release gives it back.
+func (h *Hosts) lock(address string) (release func(), err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.busy[address] {
+		return nil, fmt.Errorf("%w: %s", ErrBusy, address)
+	}
+	h.busy[address] = true
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.busy, address)
+	}, nil
+}
+
+// Limits of one call.
+const (
+	// confirmWithin is how long a host waits to be reached by a new connection before it rolls back.
+	confirmWithin = 2 * time.Minute
+	// runWait is how long to wait for another run on the same host.
+	runWait = 30 * time.Second
+)
+
+// Wish is what a host should be brought to.
+type Wish struct {
+	Target remote.Target
+	Node   render.Node
+	// Inputs render its bundle.
+	Inputs *desired.Hosts
+	// MaxImpact refuses a plan with a higher impact.
+	MaxImpact bundle.Impact
+	// Reboot reboots the host where the plan needs it.
+	Reboot bool
+}
+
+// Outcome is how it ended.
+type Outcome struct {
+	applier.Event
+	// Bundle is what the host should be.
+	Bundle bundle.Digest
+	// Facts are those that the host reported before.
+	Facts bundle.Facts
+}
+
+// RefusedError says that no bundle can be rendered for the host.
+type RefusedError struct{ Findings bundle.Findings }
+
+func (e *RefusedError) Error() string {
+	first := e.Findings.Sorted()[0]
+	text := first.Message
+	if n := len(e.Findings) - 1; n > 0 {
+		text += fmt.Sprintf("; and %s", bundle.Count(n, "more finding"))
+	}
+	return text
+}
+
+// Fix says what to do.
+func (e *RefusedError) Fix() string { return e.Findings.Sorted()[0].Fix }
+
+// Bring asks a host for its facts, renders its bundle and applies it. A host in sync costs two commands. Without a result, the error says
+// whether it may work later (remote.Retryable).
+func (h *Hosts) Bring(ctx context.Context, w Wish) (Outcome, error) {
+	release, err := h.lock(w.Target.Host())
+	if err != nil {
+		return Outcome{}, err
+	}
+	defer release()
+	agent := h.client.Agent(w.Target)
+	facts, err := agent.Facts(ctx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	request, err := h.request(w, facts)
+	if err != nil {
+		return Outcome{Facts: facts}, err
+	}
+	event, err := h.apply(ctx, agent, request, remote.ApplyOptions{MaxImpact: w.MaxImpact, Reboot: w.Reboot, ConfirmWithin: confirmWithin, Wait: runWait})
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("%w: the payload of the operator lacks it", err)
+	}
+	return Outcome{event, request.Manifest.Digest, facts}, err
+}
+
+// request renders the bundle of a host with its facts.
+func (h *Hosts) request(w Wish, facts bundle.Facts) (remote.Request, error) {
+	node, findings := desired.WithFacts(w.Node, facts, w.Target.String())
+	list, _, err := w.Inputs.Render([]render.Node{node})
+	if err != nil {
+		return remote.Request{}, err
+	}
+	findings = append(findings, w.Inputs.Findings...)
+	if len(list) == 1 {
+		findings = append(findings, list[0].Own...)
+	}
+	if findings.Refused() || len(list) == 0 {
+		return remote.Request{}, &RefusedError{errorsOf(findings)}
+	}
+	r, err := list[0].Request(archive.NewContents(h.executables...))
+	return remote.Request{Manifest: r.Manifest, Source: r.Source}, err
+}
+
+func errorsOf(findings bundle.Findings) bundle.Findings {
+	var errs bundle.Findings
+	for _, f := range findings {
+		if f.Severity == bundle.SeverityError {
+			errs = append(errs, f)
+		}
+	}
+	return errs
+}
+
+// apply applies, and confirms over a new connection.
+func (h *Hosts) apply(ctx context.Context, agent *remote.Agent, r remote.Request, o remote.ApplyOptions) (applier.Event, error) {
+	var confirming sync.WaitGroup
+	defer confirming.Wait()
+	ctx, ended := context.WithCancel(ctx)
+	defer ended()
+	var impact bundle.Impact
+	event, err := agent.Apply(ctx, r, o, func(e applier.Event) {
+		if e.Impact != "" {
+			impact = e.Impact
+		}
+		if e.Event == applier.EventConfirm {
+			confirming.Go(func() {
+				h.confirms.Agent(agent.Target()).ConfirmReachable(ctx, r.Manifest.Digest, func(error) {})
+			})
+		}
+	})
+	event.Impact = impact
+	return event, err
+}
+
+// Close ends the kept connections.
+func (h *Hosts) Close() error { return errors.Join(h.client.Close(), h.confirms.Close()) }

@@ -1,0 +1,185 @@
+package hosts
+
+import (
+	"crypto/ed25519"
+	"encoding/pem"
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/internal/testenv"
+)
+
+var cluster testenv.Environment
+
+func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
+
+const namespace = "operator"
+
+// newLogin returns a login to an empty namespace.
+func newLogin(t *testing.T) *Login {
+	t.Helper()
+	c := cluster.Client(t)
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	if err := c.Create(t.Context(), ns); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	for _, o := range []client.Object{
+		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PinsConfigMap}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: KeySecret}},
+	} {
+		if err := c.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
+			t.Fatal(err)
+		}
+	}
+	return &Login{Reader: c, Live: c, Client: c, Namespace: namespace}
+}
+
+// hostKey returns one of 256 keys.
+func hostKey(t *testing.T, number byte) ssh.PublicKey {
+	t.Helper()
+	seed := make([]byte, ed25519.SeedSize)
+	seed[0] = number
+	key, err := ssh.NewPublicKey(ed25519.NewKeyFromSeed(seed).Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func pinned(t *testing.T, l *Login, address string) string {
+	t.Helper()
+	keys, err := l.Pinned(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(keys) == 0 {
+		return ""
+	}
+	return EncodeKey(keys[0])
+}
+
+func TestHostKeysArePinnedForTheLifeOfTheHost(t *testing.T) {
+	l := newLogin(t)
+	for _, address := range []string{"10.0.0.1:22", "win-2.example.com:22"} {
+		if got := pinned(t, l, address); got != "" {
+			t.Errorf("%s: %s before the first contact", address, got)
+		}
+		for range 2 { // again is no change
+			if err := l.Pin(address, hostKey(t, 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := pinned(t, l, address); got != EncodeKey(hostKey(t, 1)) {
+			t.Errorf("%s: %q is pinned", address, got)
+		}
+		if err := l.Pin(address, hostKey(t, 2)); !errors.Is(err, ErrPinnedMeanwhile) {
+			t.Errorf("%s: another key: %v", address, err)
+		}
+	}
+	if err := l.Forget(t.Context(), "10.0.0.1"); err != nil {
+		t.Fatal(err)
+	}
+	if got := pinned(t, l, "10.0.0.1:22"); got != "" {
+		t.Errorf("forgotten: %s", got)
+	}
+	if got := pinned(t, l, "win-2.example.com:22"); got == "" {
+		t.Error("another host was forgotten too")
+	}
+}
+
+// TestOneOfManyFirstContactsPins: as with two operators for a moment.
+func TestOneOfManyFirstContactsPins(t *testing.T) {
+	l := newLogin(t)
+	var all sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		all.Go(func() { errs[i] = l.Pin("10.0.0.1:22", hostKey(t, byte(i))) })
+	}
+	all.Wait()
+	accepted := -1
+	for i, err := range errs {
+		if err == nil && accepted >= 0 {
+			t.Errorf("keys %d and %d were pinned", accepted, i)
+		}
+		if err == nil {
+			accepted = i
+		}
+	}
+	if accepted < 0 || pinned(t, l, "10.0.0.1:22") != EncodeKey(hostKey(t, byte(accepted))) {
+		t.Errorf("%d was accepted: %v", accepted, errs)
+	}
+}
+
+// TestUnpinIsACommandThatWorks runs its patch.
+func TestUnpinIsACommandThatWorks(t *testing.T) {
+	l := newLogin(t)
+	if err := l.Pin("10.0.0.1:22", hostKey(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`^oc -n operator patch configmap windows-ssh-host-keys --type=json -p '(.*)'$`).FindStringSubmatch(l.Unpin("10.0.0.1:22"))
+	if m == nil {
+		t.Fatal(l.Unpin("10.0.0.1:22"))
+	}
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PinsConfigMap}}
+	if err := l.Client.Patch(t.Context(), cm, client.RawPatch(types.JSONPatchType, []byte(m[1]))); err != nil {
+		t.Fatal(err)
+	}
+	if got := pinned(t, l, "10.0.0.1:22"); got != "" {
+		t.Errorf("still pinned: %s", got)
+	}
+}
+
+func TestDamagedPinsAreErrors(t *testing.T) {
+	l := newLogin(t)
+	for _, text := range []string{"", "%", "AAAA", "c3NoLWVkMjU1MTk="} {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PinsConfigMap}, Data: map[string]string{"10.0.0.1": text}}
+		if err := l.Client.Create(t.Context(), cm); err != nil {
+			t.Fatal(err)
+		}
+		if keys, err := l.Pinned("10.0.0.1:22"); err == nil {
+			t.Errorf("%q is %v", text, keys)
+		}
+		if err := l.Client.Delete(t.Context(), cm); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestTheKeyIsReadFromItsSecret(t *testing.T) {
+	l := newLogin(t)
+	if _, err := l.Signers(t.Context()); !errors.Is(err, ErrNoKey) {
+		t.Errorf("without a Secret: %v", err)
+	}
+	block, err := ssh.MarshalPrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := pem.EncodeToMemory(block)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: KeySecret}, Data: map[string][]byte{KeyField: good}}
+	if err := l.Client.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	signers, err := l.Signers(t.Context())
+	if err != nil || len(signers) != 1 || signers[0].PublicKey().Type() != ssh.KeyAlgoED25519 {
+		t.Errorf("%v, %v", signers, err)
+	}
+	body := strings.Split(string(good), "\n")[1]
+	secret.Data[KeyField] = []byte(strings.Replace(string(good), body, body[:40], 1))
+	if err := l.Client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Signers(t.Context()); err == nil || strings.Contains(err.Error(), body[:20]) {
+		t.Errorf("a damaged key: %v", err)
+	}
+}

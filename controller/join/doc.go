@@ -1,0 +1,6 @@
+// Package join does over SSH what nodes cannot do for themselves.
+//
+//	Nodes: the kubelet lives, the node agent is silent --> the host is brought to its bundle over SSH, which starts the agent
+//
+// It writes to hosts through the applier alone, and keeps nothing between calls but what failed when (workqueue).
+package join

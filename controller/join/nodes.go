@@ -1,0 +1,141 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/applier"
+	"wmco/applier/remote"
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/desired"
+	"wmco/controller/fleet"
+	"wmco/controller/hosts"
+	"wmco/render"
+)
+
+// Reasons of events on Nodes.
+const (
+	EventAgentRepaired = "AgentRepaired"
+	EventAgentSilent   = "AgentSilent"
+)
+
+// retrySilent is how long after an attempt a silent agent is looked at again.
+const retrySilent = 10 * time.Minute
+
+// Nodes repairs over SSH what a node agent cannot repair: itself.
+type Nodes struct {
+	// Reader is a cache of Windows Nodes, unstructured.
+	Reader client.Reader
+	Source desired.Source
+	Hosts  *hosts.Hosts
+	Events events.EventRecorder
+	Log    logr.Logger
+	Now    func() time.Time
+}
+
+// Reconcile brings a host to its bundle where the kubelet lives and the agent has not reported for half an hour.
+func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	node, err := readNode(ctx, n.Reader, req.Name)
+	if err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	row := fleet.Of(*node, n.Now())
+	switch {
+	case row.Reported.IsZero():
+		// No agent has reported yet: the Node's next change is seen.
+		return reconcile.Result{}, nil
+	case row.State != fleet.StateSilent:
+		return reconcile.Result{RequeueAfter: max(row.Reported.Add(fleet.SilentAfter).Sub(n.Now()), 0) + time.Second}, nil
+	}
+	message, err := n.repair(ctx, node.Name)
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+	if err != nil {
+		text := err.Error()
+		if fix := remote.Fix(err); fix != "" {
+			text += "; fix: " + fix
+		}
+		n.Log.Info("repairing a silent node agent", "node", node.Name, "error", err)
+		n.Events.Eventf(ref, nil, corev1.EventTypeWarning, EventAgentSilent, "Repair", "%s", published.Shorten("the node agent is silent, and could not be repaired over SSH: "+text))
+		return reconcile.Result{RequeueAfter: retrySilent}, nil
+	}
+	n.Log.Info("repaired a silent node agent", "node", node.Name, "result", message)
+	n.Events.Eventf(ref, nil, corev1.EventTypeNormal, EventAgentRepaired, "Repair", "%s", "the node agent was silent; over SSH: "+message)
+	return reconcile.Result{RequeueAfter: retrySilent}, nil
+}
+
+// errNotListed says that no Machine and no entry of windows-instances has the host, so that its account is not known.
+var errNotListed = errors.New("no Machine and no entry of windows-instances is for this node, so its account is not known; start the service " + bundle.AgentService + " on the host")
+
+// repair brings the host to its bundle. It returns what was done.
+func (n *Nodes) repair(ctx context.Context, name string) (string, error) {
+	inputs, err := desired.Read(ctx, n.Source)
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(inputs.All, func(h render.Node) bool { return h.Name == name })
+	if i < 0 {
+		return "", errNotListed
+	}
+	account := Account(inputs.All[i], inputs.Cluster.Platform)
+	if account == "" {
+		return "", errNotListed
+	}
+	target, err := n.Hosts.Target(account, inputs.All[i].Address)
+	if err != nil {
+		return "", err
+	}
+	outcome, err := n.Hosts.Bring(ctx, hosts.Wish{Target: target, Node: inputs.All[i], Inputs: inputs, MaxImpact: bundle.ImpactRestart})
+	if err != nil {
+		return "", err
+	}
+	switch outcome.Result {
+	case applier.ResultSame:
+		return "", fmt.Errorf("the host has its bundle and the service %s runs; read its log under C:\\var\\log\\wicd", bundle.AgentService)
+	case applier.ResultApplied:
+		return fmt.Sprintf("%s written, %s started", bundle.Count(outcome.Written, "file"), bundle.Count(outcome.Restarted, "service")), nil
+	case applier.ResultPlanned, applier.ResultPartial, applier.ResultRolledBack, applier.ResultRefused, applier.ResultReboot:
+	}
+	return "", fmt.Errorf("%s: %s", outcome.Result, outcome.Message)
+}
+
+// Account is the account to log in to: that of the entry in windows-instances, or the one that the cloud's image has. It is empty for a
+// Node that is neither's.
+func Account(n render.Node, p bundle.Platform) string {
+	switch n.Backing {
+	case render.BackingInstance:
+		return n.Username
+	case render.BackingMachine:
+		if p == bundle.PlatformAzure {
+			return "capi" // the account that Azure's Machines are created with
+		}
+		return remote.DefaultUser
+	case render.BackingNode:
+	}
+	return ""
+}
+
+// readNode reads a Node from the cache, which has them unstructured.
+func readNode(ctx context.Context, r client.Reader, name string) (*corev1.Node, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+	if err := r.Get(ctx, client.ObjectKey{Name: name}, u); err != nil {
+		return nil, err
+	}
+	var node corev1.Node
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &node); err != nil {
+		return nil, fmt.Errorf("reading Node %s: %w", name, err)
+	}
+	return &node, nil
+}
