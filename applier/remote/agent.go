@@ -3,6 +3,7 @@ package remote
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -52,6 +53,9 @@ const (
 	wordApply   = "apply"
 	wordConfirm = "confirm"
 	wordFacts   = "facts"
+	wordRepair  = "repair"
+	wordCleanup = "cleanup"
+	wordPending = "pending-key"
 	wordVersion = "version"
 )
 
@@ -163,21 +167,39 @@ func (a *Agent) send(ctx context.Context, r Request, o ApplyOptions, missing []p
 	send := func(ctx context.Context, w io.Writer) error {
 		return archive.Send(ctx, w, archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts})
 	}
+	waits := o.Wait + o.ConfirmWithin
+	return a.result(ctx, ask{words: o.words(), stdin: send, limit: a.client.limits.Apply + waits, waits: waits}, tell)
+}
+
+// result runs the agent and returns its last event. Tell gets all of them as they come.
+func (a *Agent) result(ctx context.Context, q ask, tell func(applier.Event)) (applier.Event, error) {
 	out := events{tell: func(e applier.Event) {
 		a.progress()
 		tell(e)
 	}}
-	waits := o.Wait + o.ConfirmWithin
-	failed := a.run(ctx, ask{words: o.words(), stdin: send, stdout: &out, limit: a.client.limits.Apply + waits, waits: waits})
+	q.stdout = &out
+	failed := a.run(ctx, q)
 	switch {
 	case out.result.Event != "":
 		return out.result, nil
 	case out.problem != nil:
-		return out.result, a.badAnswer(wordApply, out.bad, errors.Join(out.problem, failed))
+		return out.result, a.badAnswer(q.words[0], out.bad, errors.Join(out.problem, failed))
 	case failed != nil:
 		return out.result, failed
 	}
-	return out.result, a.badAnswer(wordApply, nil, errors.New("it ended without a result"))
+	return out.result, a.badAnswer(q.words[0], nil, errors.New("it ended without a result"))
+}
+
+// Repair restores the bundle that was applied last, from what the host keeps. A plan with a higher impact is refused.
+func (a *Agent) Repair(ctx context.Context, limit bundle.Impact, wait time.Duration) (applier.Event, error) {
+	words := []string{wordRepair, "--max-impact", string(limit), "--wait", wait.String()}
+	return a.result(ctx, ask{words: words, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+}
+
+// Cleanup removes everything managed from the host.
+func (a *Agent) Cleanup(ctx context.Context, wait time.Duration) (applier.Event, error) {
+	words := []string{wordCleanup, "--wait", wait.String()}
+	return a.result(ctx, ask{words: words, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
 }
 
 func (o ApplyOptions) words() []string {
@@ -219,4 +241,23 @@ func (a *Agent) Facts(ctx context.Context) (bundle.Facts, error) {
 		return bundle.Facts{}, a.badAnswer(wordFacts, out.data, err)
 	}
 	return all[0], nil
+}
+
+// PendingKey is the public key for which the kubelet of a host waits for its first certificate.
+type PendingKey struct {
+	// PublicKey is in the form of PKIX, DER; empty if the kubelet waits for none.
+	PublicKey []byte `json:"publicKey"`
+}
+
+// PendingKey asks the host for it.
+func (a *Agent) PendingKey(ctx context.Context) (PendingKey, error) {
+	var out answer
+	if err := a.run(ctx, ask{words: []string{wordPending}, stdout: &out, limit: a.client.limits.Question}); err != nil {
+		return PendingKey{}, err
+	}
+	var key PendingKey
+	if err := json.Unmarshal(out.data, &key); err != nil {
+		return PendingKey{}, a.badAnswer(wordPending, out.data, err)
+	}
+	return key, nil
 }

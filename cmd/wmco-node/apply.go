@@ -40,7 +40,7 @@ archive: the manifest and the contents that observe lists as missing. Events are
 	flags.BoolVar(&f.reboot, "reboot", false, "reboot the host if something waits for it")
 	flags.BoolVar(&f.full, "full", false, "read every file, also those that appear unchanged")
 	textFlag(cmd, &f.text)
-	flags.StringVar(&f.impact, "max-impact", string(bundle.ImpactReboot), "refuse a plan with a higher impact: none, restart, drain or reboot")
+	f.addImpact(cmd)
 	flags.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for another run on this host")
 	flags.DurationVar(&f.confirm, "confirm-within", 0, "roll back unless 'wmco-node confirm' is called within this time")
 	cli.AddFormat(cmd, &f.format, cli.JSON, cli.Text)
@@ -48,9 +48,9 @@ archive: the manifest and the contents that observe lists as missing. Events are
 }
 
 func (a *app) apply(ctx context.Context, f applyFlags) error {
-	impact := bundle.Impact(f.impact)
-	if impact.Rank() > bundle.ImpactReboot.Rank() {
-		return &cli.ExitError{Status: cli.ExitUsage, Err: fmt.Errorf("--max-impact %s: write none, restart, drain or reboot", f.impact)}
+	impact, err := f.maxImpact()
+	if err != nil {
+		return err
 	}
 	e, err := a.engine("apply")
 	if err != nil {
@@ -121,6 +121,18 @@ func factsCommand(a *app) *cobra.Command {
 	}
 }
 
+func (f *applyFlags) addImpact(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.impact, "max-impact", string(bundle.ImpactReboot), "refuse a plan with a higher impact: none, restart, drain or reboot")
+}
+
+func (f *applyFlags) maxImpact() (bundle.Impact, error) {
+	impact := bundle.Impact(f.impact)
+	if impact.Rank() > bundle.ImpactReboot.Rank() {
+		return "", &cli.ExitError{Status: cli.ExitUsage, Err: fmt.Errorf("--max-impact %s: write none, restart, drain or reboot", f.impact)}
+	}
+	return impact, nil
+}
+
 func repairCommand(a *app) *cobra.Command {
 	var f applyFlags
 	cmd := &cobra.Command{
@@ -130,15 +142,20 @@ func repairCommand(a *app) *cobra.Command {
 back an interrupted run.` + cli.ExitHelp("0    the host has the state of the bundle", "2    a content that is needed is not kept here", "4    in part: something could not be repaired, or waits for a boot or a confirmation", "5    an interrupted run was rolled back", "130  interrupted"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			impact, err := f.maxImpact()
+			if err != nil {
+				return err
+			}
 			e, err := a.engine("repair")
 			if err != nil {
 				return err
 			}
 			e.Emit = a.emitter(f.format)
 			defer cli.Orderly(cmd.Context())()
-			return ended(e.Repair(cmd.Context(), applier.Options{DryRun: f.dryRun, Full: f.full, LockWait: f.wait}))
+			return ended(e.Repair(cmd.Context(), applier.Options{DryRun: f.dryRun, Full: f.full, LockWait: f.wait, MaxImpact: impact}))
 		},
 	}
+	f.addImpact(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan and stop before the first write")
 	cmd.Flags().BoolVar(&f.full, "full", false, "read every file, also those that appear unchanged")
 	cmd.Flags().DurationVar(&f.wait, "wait", time.Minute, "how long to wait for another run on this host")

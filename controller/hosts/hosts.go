@@ -193,5 +193,36 @@ func (h *Hosts) apply(ctx context.Context, agent *remote.Agent, r remote.Request
 	return event, err
 }
 
+// Repair restores on a host what was applied last, from what the host keeps. That starts a node agent that does not run.
+func (h *Hosts) Repair(ctx context.Context, t remote.Target, limit bundle.Impact) (applier.Event, error) {
+	release, err := h.lock(t.Host())
+	if err != nil {
+		return applier.Event{}, err
+	}
+	defer release()
+	return h.client.Agent(t).Repair(ctx, limit, runWait)
+}
+
+// Cleanup removes everything managed from a host.
+func (h *Hosts) Cleanup(ctx context.Context, t remote.Target) (applier.Event, error) {
+	release, err := h.lock(t.Host())
+	if err != nil {
+		return applier.Event{}, err
+	}
+	defer release()
+	return h.client.Agent(t).Cleanup(ctx, runWait)
+}
+
+// Pending asks a host what it is and for which key its kubelet waits. It changes nothing there.
+func (h *Hosts) Pending(ctx context.Context, t remote.Target) (bundle.Facts, remote.PendingKey, error) {
+	agent := h.client.Agent(t)
+	facts, err := agent.Facts(ctx)
+	if err != nil {
+		return bundle.Facts{}, remote.PendingKey{}, err
+	}
+	key, err := agent.PendingKey(ctx)
+	return facts, key, err
+}
+
 // Close ends the kept connections.
 func (h *Hosts) Close() error { return errors.Join(h.client.Close(), h.confirms.Close()) }

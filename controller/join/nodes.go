@@ -78,7 +78,8 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 // errNotListed says that no Machine and no entry of windows-instances has the host, so that its account is not known.
 var errNotListed = errors.New("no Machine and no entry of windows-instances is for this node, so its account is not known; start the service " + bundle.AgentService + " on the host")
 
-// repair brings the host to its bundle. It returns what was done.
+// repair restores what was applied last, from what the host keeps: what is published may need a permission that it does not have. It
+// returns what was done.
 func (n *Nodes) repair(ctx context.Context, name string) (string, error) {
 	inputs, err := desired.Read(ctx, n.Source)
 	if err != nil {
@@ -96,18 +97,18 @@ func (n *Nodes) repair(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	outcome, err := n.Hosts.Bring(ctx, hosts.Wish{Target: target, Node: inputs.All[i], Inputs: inputs, MaxImpact: bundle.ImpactRestart})
+	event, err := n.Hosts.Repair(ctx, target, bundle.ImpactRestart)
 	if err != nil {
 		return "", err
 	}
-	switch outcome.Result {
+	switch event.Result {
 	case applier.ResultSame:
-		return "", fmt.Errorf("the host has its bundle and the service %s runs; read its log under C:\\var\\log\\wicd", bundle.AgentService)
+		return "", fmt.Errorf("nothing differs on the host, and the service %s runs; read its log under C:\\var\\log\\wicd", bundle.AgentService)
 	case applier.ResultApplied:
-		return fmt.Sprintf("%s written, %s started", bundle.Count(outcome.Written, "file"), bundle.Count(outcome.Restarted, "service")), nil
+		return fmt.Sprintf("%s written, %s started", bundle.Count(event.Written, "file"), bundle.Count(event.Restarted, "service")), nil
 	case applier.ResultPlanned, applier.ResultPartial, applier.ResultRolledBack, applier.ResultRefused, applier.ResultReboot:
 	}
-	return "", fmt.Errorf("%s: %s", outcome.Result, outcome.Message)
+	return "", fmt.Errorf("%s: %s", event.Result, event.Message)
 }
 
 // Account is the account to log in to: that of the entry in windows-instances, or the one that the cloud's image has. It is empty for a
