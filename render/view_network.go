@@ -62,7 +62,7 @@ func (e *emitter) hybridOverlayService() bundle.Service {
 	log := dirLogs + `\hybrid-overlay\hybrid-overlay.log`
 	logs := e.cluster.Settings.Logs
 	flags := map[string]string{
-		"node":                 e.node.kubernetesName(e.cluster.Platform),
+		"node":                 e.node.KubernetesName(e.cluster.Platform),
 		"bootstrap-kubeconfig": fileKubeconfig,
 		"cert-dir":             dirCNIConfig,
 		"cert-duration":        "24h",
@@ -97,7 +97,7 @@ func (e *emitter) kubeProxyConfig() kubeproxyv1alpha1.KubeProxyConfiguration {
 		TypeMeta:         metav1.TypeMeta{APIVersion: kubeproxyv1alpha1.SchemeGroupVersion.String(), Kind: "KubeProxyConfiguration"},
 		ClientConnection: componentv1alpha1.ClientConnectionConfiguration{Kubeconfig: fileKubeconfig},
 		ClusterCIDR:      e.node.Subnet,
-		HostnameOverride: e.node.kubernetesName(e.cluster.Platform),
+		HostnameOverride: e.node.KubernetesName(e.cluster.Platform),
 		Mode:             "kernelspace",
 		Winkernel:        kubeproxyv1alpha1.KubeProxyWinkernelConfiguration{NetworkName: overlayNetwork, SourceVip: e.node.sourceVIP(), EnableDSR: true},
 	}

@@ -89,8 +89,8 @@ func shortenGCP(name string) string {
 	return short[:min(len(short), validation.LabelValueMaxLength)]
 }
 
-// kubernetesName returns the name that the node has, or will have as far as is known.
-func (n Node) kubernetesName(p bundle.Platform) string {
+// KubernetesName returns the name that the node has, or will have as far as is known.
+func (n Node) KubernetesName(p bundle.Platform) string {
 	return cmp.Or(n.Name, n.hostNameOverride(p), strings.ToLower(n.Facts.HostName))
 }
 

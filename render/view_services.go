@@ -120,7 +120,7 @@ func (e *emitter) cloudEntries() {
 	logs := e.cluster.Settings.Logs
 	flags := map[string]string{
 		"kubeconfig":      fileCloudKubeconfig,
-		"node-name":       e.node.kubernetesName(e.cluster.Platform),
+		"node-name":       e.node.KubernetesName(e.cluster.Platform),
 		"v":               e.cluster.Settings.verbosity(),
 		"wait-routes":     "false",
 		"windows-service": "true",

@@ -184,9 +184,14 @@ var table = []rule{
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
+		pkg:     "controller/certificates",
+		imports: []string{"bundle", "bundle/published"},
+		never:   join(rendering, cluster, remote, windows, []string{"applier/..."}),
+	},
+	{
 		pkg: "controller",
 		imports: []string{
-			"controller/desired", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/publish", "render", "bundle", "bundle/archive", "bundle/published", "payload", "payload/store", "applier", "applier/plan",
+			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/desired", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/publish", "payload", "payload/store", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

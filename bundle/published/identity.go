@@ -1,0 +1,11 @@
+package published
+
+// CloudNodeManagerGroup is the group of all cloud-node-managers on Windows nodes. What they may do is bound to it.
+const CloudNodeManagerGroup = "windows-cloud-node-managers"
+
+// CloudNodeManagerPrefix is before the name of the node in the user name of its cloud-node-manager.
+const CloudNodeManagerPrefix = "windows-cloud-node-manager:"
+
+// CloudNodeManagerUser returns the user as which cloud-node-manager works on a node. It removes a taint, which
+// NodeRestriction forbids to the node itself. The node agent asks for its certificate, as the node.
+func CloudNodeManagerUser(node string) string { return CloudNodeManagerPrefix + node }

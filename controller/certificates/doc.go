@@ -1,0 +1,16 @@
+// Package certificates has the rules for certificate signing requests: which ones the operator approves.
+//
+//	CSR, hosts, Nodes --Decide--> Approve | Ask (a host, over SSH) | Leave, with or without an Event
+//
+// It approves three kinds, each only for a host that the operator manages:
+//
+//	client certificate of a kubelet, first     an entry of windows-instances   the key must be the one pending on the host
+//	serving certificate of a kubelet           an entry of windows-instances   names and addresses must be the host's
+//	client certificate of cloud-node-manager   any Windows host on Azure       the requester must be the node itself
+//
+// Everything else is left alone and never denied: renewals of client certificates are approved by Kubernetes itself, hosts of
+// Machines by the cluster's machine approver, hybrid-overlay-node's by the network operator, and other nodes by whoever
+// installs them. What a Node object says is never evidence: the node writes it itself.
+//
+// The package makes no requests and writes nothing.
+package certificates

@@ -1,0 +1,96 @@
+package certificates
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/x509"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"wmco/bundle"
+)
+
+// Host is a Windows host that the operator manages, and what it knows of it.
+type Host struct {
+	// Address is the entry of windows-instances, an IPv4 address or a DNS name; empty for the host of a Machine.
+	Address string
+	// Machine is the name of the Machine; empty for an instance.
+	Machine string
+	// Name is the name under which the host's kubelet registers, computed from Facts. Without facts it may be a guess, such
+	// as a Node with the address: nothing is approved by it, and it only says which host to ask. For a Machine it is the
+	// name of its Node. Empty is not known.
+	Name string
+	// Facts are what the host said over SSH, with its pinned host key: never those that its Node has. Zero is not asked yet.
+	Facts bundle.Facts
+	// PendingKey is the public key (PKIX, DER) whose request the kubelet waits for, read over SSH. Empty is not asked yet.
+	PendingKey []byte
+	// Lookups are what the operator's own resolver says about Address: the addresses of a name, or the names of an address.
+	Lookups []string
+}
+
+// ID is the entry, or the name of the Machine.
+func (h Host) ID() string {
+	if h.Machine != "" {
+		return "Machine " + h.Machine
+	}
+	return h.Address
+}
+
+func (h Host) isInstance() bool { return h.Machine == "" }
+
+// hasName reports whether a DNS name is one of the host's: the node's, the entry, or what the host or the resolver said.
+func (h Host) hasName(name string) bool {
+	known := []string{h.Name, h.Address, h.Facts.HostName}
+	if h.Facts.DNSSuffix != "" {
+		known = append(known, h.Facts.HostName+"."+h.Facts.DNSSuffix)
+	}
+	return containsName(append(known, h.Lookups...), name)
+}
+
+// hasAddress reports whether an address is one of the host's own.
+func (h Host) hasAddress(a netip.Addr) bool {
+	return containsAddress(slices.Concat([]string{h.Address}, h.Facts.Addresses, h.Lookups), a)
+}
+
+// containsName compares names as DNS does. Addresses in the list are no names.
+func containsName(list []string, name string) bool {
+	return name != "" && slices.ContainsFunc(list, func(known string) bool {
+		_, err := netip.ParseAddr(known)
+		return err != nil && strings.EqualFold(strings.TrimSuffix(known, "."), name)
+	})
+}
+
+func containsAddress(list []string, a netip.Addr) bool {
+	return slices.ContainsFunc(list, func(known string) bool {
+		k, err := netip.ParseAddr(known)
+		return err == nil && k.Unmap() == a
+	})
+}
+
+// isForeign reports whether no host may have the address as its own: every host reaches itself, or several hosts, by it.
+func isForeign(a netip.Addr) bool {
+	return a.IsLoopback() || a.IsUnspecified() || a.IsMulticast() || a.IsLinkLocalUnicast() || a.Zone() != ""
+}
+
+// isClusterName reports whether clients in a cluster reach the API server, a service or themselves by a name. A host may
+// claim anything to be its name.
+func isClusterName(name string) bool {
+	name = strings.ToLower(name)
+	return slices.Contains([]string{"kubernetes", "kubernetes.default", "localhost"}, name) ||
+		slices.ContainsFunc([]string{".svc", ".cluster.local", ".localhost"}, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
+}
+
+// samePublicKey compares two public keys, however they are encoded.
+func samePublicKey(key crypto.PublicKey, der []byte) bool {
+	pending, err := x509.ParsePKIXPublicKey(der)
+	if err != nil {
+		return false
+	}
+	a, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return false
+	}
+	b, err := x509.MarshalPKIXPublicKey(pending)
+	return err == nil && bytes.Equal(a, b)
+}
