@@ -189,9 +189,21 @@ var table = []rule{
 		never:   join(rendering, cluster, remote, windows, []string{"applier/..."}),
 	},
 	{
+		// It parses keys as the SSH library does, and opens no connection.
+		pkg:     "controller/keys",
+		imports: []string{"bundle", "render/machines", "render/reason"},
+		never:   join(cluster, []string{"github.com/pkg/sftp/...", "applier/..."}),
+	},
+	{
+		// It alone links an OpenPGP library.
+		pkg:     "controller/keys/username",
+		imports: []string{"bundle"},
+		never:   join(rendering, cluster, remote, windows, []string{"applier/..."}),
+	},
+	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/desired", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/publish", "payload", "payload/store", "render",
+			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/desired", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/publish", "payload", "payload/store", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
