@@ -111,7 +111,7 @@ func addNodes(m manager.Manager, o Options, from desired.Source) error {
 	if o.Hosts == nil {
 		return nil
 	}
-	login := &hosts.Login{Reader: m.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
+	login := &hosts.Login{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
 	nodes := &join.Nodes{
 		Reader: m.GetClient(), Source: from, Hosts: o.Hosts(login), Events: m.GetEventRecorder(operatorName), Log: o.Log.WithName("nodes"), Now: time.Now,
 	}

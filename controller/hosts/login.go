@@ -11,17 +11,16 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/controller/keys"
 )
 
 // Names and keys that the existing operator uses.
 const (
-	// KeySecret holds the private key that every host accepts, as KeyField.
-	KeySecret = "cloud-private-key"
-	KeyField  = "private-key.pem"
 	// PinsConfigMap has the host key of each address: the wire form (RFC 4253, 6.6) in base64.
 	PinsConfigMap = "windows-ssh-host-keys"
 	// PinAnnotation and PinTypeAnnotation of a Node are a copy.
@@ -32,14 +31,9 @@ const (
 // requestLimit is for one question to the API server about a host key: a handshake waits for it.
 const requestLimit = 15 * time.Second
 
-// ErrNoKey says that the Secret with the private key does not exist.
-var ErrNoKey = errors.New("the Secret " + KeySecret + " does not exist")
-
 // Login is what a connection needs. It keeps nothing: every connection reads the Secret and the ConfigMap.
 type Login struct {
-	// Reader reads the Secret; it may be a cache.
-	Reader client.Reader
-	// Live reads without a cache: a pin that was just written must be seen.
+	// Live reads without a cache: a pin that was just written must be seen, and no Secret is kept in memory.
 	Live   client.Reader
 	Client client.Client
 	// Namespace is that of the operator.
@@ -48,28 +42,24 @@ type Login struct {
 
 // Signers returns the key to log in with. Its errors hold no part of the key.
 func (l *Login) Signers(ctx context.Context) ([]ssh.Signer, error) {
-	pem, err := l.PrivateKey(ctx)
+	key, findings, err := l.Key(ctx)
 	if err != nil {
 		return nil, err
 	}
-	signer, err := ssh.ParsePrivateKey(pem)
-	if err != nil {
-		return nil, fmt.Errorf("reading %s of Secret %s/%s: %w", KeyField, l.Namespace, KeySecret, err)
+	if findings.Refused() {
+		return nil, &RefusedError{errorsOf(findings)}
 	}
-	return []ssh.Signer{signer}, nil
+	return []ssh.Signer{key.Signer()}, nil
 }
 
-// PrivateKey returns the private key as it is in the Secret.
-func (l *Login) PrivateKey(ctx context.Context) ([]byte, error) {
+// Key returns the private key, and what is wrong with it.
+func (l *Login) Key(ctx context.Context) (keys.Key, bundle.Findings, error) {
 	var secret corev1.Secret
-	err := l.Reader.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: KeySecret}, &secret)
-	if apierrors.IsNotFound(err) {
-		return nil, ErrNoKey
+	if err := l.Live.Get(ctx, client.ObjectKey{Namespace: l.Namespace, Name: keys.SecretName}, &secret); client.IgnoreNotFound(err) != nil {
+		return keys.Key{}, nil, fmt.Errorf("reading Secret %s: %w", keys.SecretName, err)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("reading Secret %s: %w", KeySecret, err)
-	}
-	return secret.Data[KeyField], nil
+	key, findings := keys.Read(secret, l.Namespace)
+	return key, findings, nil
 }
 
 // Pinned returns the pinned key of a host, none before the first contact. The copy on the Node never counts: a node may write its own

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/controller/keys"
 	"wmco/internal/testenv"
 )
 
@@ -36,13 +37,13 @@ func newLogin(t *testing.T) *Login {
 	}
 	for _, o := range []client.Object{
 		&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PinsConfigMap}},
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: KeySecret}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keys.SecretName}},
 	} {
 		if err := c.Delete(t.Context(), o); client.IgnoreNotFound(err) != nil {
 			t.Fatal(err)
 		}
 	}
-	return &Login{Reader: c, Live: c, Client: c, Namespace: namespace}
+	return &Login{Live: c, Client: c, Namespace: namespace}
 }
 
 // hostKey returns one of 256 keys.
@@ -158,7 +159,8 @@ func TestDamagedPinsAreErrors(t *testing.T) {
 
 func TestTheKeyIsReadFromItsSecret(t *testing.T) {
 	l := newLogin(t)
-	if _, err := l.Signers(t.Context()); !errors.Is(err, ErrNoKey) {
+	refused := (*RefusedError)(nil)
+	if _, err := l.Signers(t.Context()); !errors.As(err, &refused) || refused.Fix() == "" {
 		t.Errorf("without a Secret: %v", err)
 	}
 	block, err := ssh.MarshalPrivateKey(ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize)), "")
@@ -166,7 +168,7 @@ func TestTheKeyIsReadFromItsSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	good := pem.EncodeToMemory(block)
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: KeySecret}, Data: map[string][]byte{KeyField: good}}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: good}}
 	if err := l.Client.Create(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +177,7 @@ func TestTheKeyIsReadFromItsSecret(t *testing.T) {
 		t.Errorf("%v, %v", signers, err)
 	}
 	body := strings.Split(string(good), "\n")[1]
-	secret.Data[KeyField] = []byte(strings.Replace(string(good), body, body[:40], 1))
+	secret.Data[keys.SecretKey] = []byte(strings.Replace(string(good), body, body[:40], 1))
 	if err := l.Client.Update(t.Context(), secret); err != nil {
 		t.Fatal(err)
 	}

@@ -175,12 +175,12 @@ var table = []rule{
 	{
 		// It parses keys, and dials nothing.
 		pkg:     "controller/hosts",
-		imports: []string{"controller/desired", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
+		imports: []string{"controller/desired", "controller/keys", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
 		pkg:     "controller/join",
-		imports: []string{"controller/desired", "controller/fleet", "controller/hosts", "render", "bundle", "bundle/published", "applier", "applier/remote"},
+		imports: []string{"controller/desired", "controller/fleet", "controller/hosts", "controller/keys", "controller/keys/username", "render", "bundle", "bundle/published", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
