@@ -8,21 +8,20 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -30,7 +29,6 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
-	"wmco/controller/join"
 	"wmco/controller/publish"
 	"wmco/payload"
 )
@@ -52,14 +50,13 @@ const (
 	retryPeriod   = 26 * time.Second
 )
 
-// parallelHosts is how many hosts are worked on at the same time.
-const parallelHosts = 16
-
 // Options are how the operator runs.
 type Options struct {
 	Config *rest.Config
 	// Namespace is that of the operator; empty is gather.OperatorNamespace.
 	Namespace string
+	// Version is that of the operator, which nodes get as their version when they have joined.
+	Version string
 	// Payload has the digests of the executables.
 	Payload payload.Set
 	// Environment is that of this process, in which OLM sets the proxy.
@@ -100,33 +97,15 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 		Objects: objects.Cluster(m.GetClient()), Set: o.Payload, Key: key,
 		Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 	}
-	if err := errors.Join(addPublisher(m, o, wants, from), addNodes(m, o, from)); err != nil {
+	if err := errors.Join(addPublisher(m, o, wants, from), addJoining(m, o, from)); err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
 	return m, nil
 }
 
-// addNodes adds what is done over SSH for nodes that have joined.
-func addNodes(m manager.Manager, o Options, from desired.Source) error {
-	if o.Hosts == nil {
-		return nil
-	}
-	login := &hosts.Login{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
-	nodes := &join.Nodes{
-		Reader: m.GetClient(), Source: from, Hosts: o.Hosts(login), Events: m.GetEventRecorder(operatorName), Log: o.Log.WithName("nodes"), Now: time.Now,
-	}
-	c, err := controller.New("nodes", m, controller.Options{Reconciler: nodes, MaxConcurrentReconciles: parallelHosts})
-	if err != nil {
-		return err
-	}
-	node := &unstructured.Unstructured{}
-	node.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	return c.Watch(source.Kind(m.GetCache(), node, &handler.TypedEnqueueRequestForObject[*unstructured.Unstructured]{}))
-}
-
 func newManager(o Options, wants []objects.Want) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, certificatesv1.AddToScheme, machinev1beta1.Install} {
 		if err := add(scheme); err != nil {
 			return nil, err
 		}

@@ -65,6 +65,7 @@ Inputs that are refused change nothing. The cluster is that of the Pod's service
 
 func (f *operatorFlags) run(ctx context.Context, a app) error {
 	o := f.options
+	o.Version = a.version
 	o.Log = logr.FromSlogHandler(slog.NewJSONHandler(a.stderr, nil))
 	log.SetLogger(o.Log)
 	klog.SetLogger(o.Log)

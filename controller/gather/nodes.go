@@ -148,6 +148,8 @@ func (g *gatherer) addNodes(list []render.Node) []render.Node {
 			described = withAddress(described, a)
 		}
 		described.HostNames = append(described.HostNames, node.Name)
+		// The operator notes the entry here when it has asked the host: an entry that is a DNS name may be none of the node's.
+		described.Address = node.Annotations[annotationInstance]
 		matches := matching(list, described)
 		if len(matches) == 0 {
 			list = append(list, render.Node{Backing: render.BackingNode, Address: firstIPv4(described.Addresses), Origins: render.Origins{}})

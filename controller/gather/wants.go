@@ -35,6 +35,7 @@ const (
 	labelMachineOS         = "machine.openshift.io/os-id"
 	labelIgnore            = "windowsmachineconfig.openshift.io/ignore"
 	annotationSubnet       = "k8s.ovn.org/hybrid-overlay-node-subnet"
+	annotationInstance     = "windowsmachineconfig.openshift.io/instance"
 	settingsName           = "windows-machine-config"
 	keyTrustedCA           = "ca-bundle.crt"
 	keyPullSecret          = ".dockerconfigjson"

@@ -38,12 +38,14 @@ type Hosts struct {
 
 	mu   sync.Mutex
 	busy map[string]bool
+	// seen are the facts that each address reported last.
+	seen map[string]bundle.Facts
 }
 
 // New connects to nothing.
 func New(o Options) *Hosts {
 	client := remote.NewClient(o.Transports.Kept, o.Program, remote.DefaultLimits())
-	h := &Hosts{client: client, confirms: client.Over(o.Transports.Fresh), port: o.Port, busy: map[string]bool{}}
+	h := &Hosts{client: client, confirms: client.Over(o.Transports.Fresh), port: o.Port, busy: map[string]bool{}, seen: map[string]bundle.Facts{}}
 	if o.Executables != nil {
 		h.executables = []archive.Source{o.Executables}
 	}
@@ -90,6 +92,8 @@ type Wish struct {
 	Node   render.Node
 	// Inputs render its bundle.
 	Inputs *desired.Hosts
+	// Check, if set, refuses a host by its facts, before anything is changed there.
+	Check func(bundle.Facts) error
 	// MaxImpact refuses a plan with a higher impact.
 	MaxImpact bundle.Impact
 	// Reboot reboots the host where the plan needs it.
@@ -129,9 +133,14 @@ func (h *Hosts) Bring(ctx context.Context, w Wish) (Outcome, error) {
 	}
 	defer release()
 	agent := h.client.Agent(w.Target)
-	facts, err := agent.Facts(ctx)
+	facts, err := h.facts(ctx, agent)
 	if err != nil {
 		return Outcome{}, err
+	}
+	if w.Check != nil {
+		if err := w.Check(facts); err != nil {
+			return Outcome{Facts: facts}, err
+		}
 	}
 	request, err := h.request(w, facts)
 	if err != nil {
@@ -142,6 +151,33 @@ func (h *Hosts) Bring(ctx context.Context, w Wish) (Outcome, error) {
 		err = fmt.Errorf("%w: the payload of the operator lacks it", err)
 	}
 	return Outcome{event, request.Manifest.Digest, facts}, err
+}
+
+// facts asks a host, and notes the answer for LastFacts.
+func (h *Hosts) facts(ctx context.Context, agent *remote.Agent) (bundle.Facts, error) {
+	facts, err := agent.Facts(ctx)
+	if err != nil {
+		return bundle.Facts{}, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen[agent.Target().Host()] = facts
+	return facts, nil
+}
+
+// LastFacts returns what a host reported when it was last reached by this process, zero if it was not. They only say whom to ask: a
+// decision needs new ones.
+func (h *Hosts) LastFacts(address string) bundle.Facts {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen[address]
+}
+
+// Forget drops what is noted of an address that is no host of the cluster any longer.
+func (h *Hosts) Forget(address string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.seen, address)
 }
 
 // request renders the bundle of a host with its facts.
@@ -216,7 +252,7 @@ func (h *Hosts) Cleanup(ctx context.Context, t remote.Target) (applier.Event, er
 // Pending asks a host what it is and for which key its kubelet waits. It changes nothing there.
 func (h *Hosts) Pending(ctx context.Context, t remote.Target) (bundle.Facts, remote.PendingKey, error) {
 	agent := h.client.Agent(t)
-	facts, err := agent.Facts(ctx)
+	facts, err := h.facts(ctx, agent)
 	if err != nil {
 		return bundle.Facts{}, remote.PendingKey{}, err
 	}

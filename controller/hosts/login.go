@@ -82,6 +82,15 @@ func (l *Login) Pinned(address string) ([]ssh.PublicKey, error) {
 	return []ssh.PublicKey{key}, nil
 }
 
+// PinOf returns the pinned key of a host, nil where there is none or it cannot be read.
+func (l *Login) PinOf(address string) ssh.PublicKey {
+	list, err := l.Pinned(address)
+	if err != nil || len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}
+
 // pins returns the ConfigMap, empty if it does not exist.
 func (l *Login) pins(ctx context.Context) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}

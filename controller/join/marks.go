@@ -15,6 +15,8 @@ const (
 	VersionAnnotation = domain + "version"
 	// UsernameAnnotation is the account of the host, encrypted with the private key.
 	UsernameAnnotation = domain + "username"
+	// InstanceAnnotation is the entry of windows-instances that a node is for. The existing operator has none.
+	InstanceAnnotation = domain + "instance"
 	// InstanceLabel marks the Node of an entry of windows-instances.
 	InstanceLabel = domain + "byoh"
 	// RoleLabel gives the node its role in the cluster.

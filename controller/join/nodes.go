@@ -20,6 +20,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/desired"
+	"wmco/controller/drain"
 	"wmco/controller/fleet"
 	"wmco/controller/hosts"
 	"wmco/render"
@@ -36,21 +37,51 @@ const retrySilent = 10 * time.Minute
 
 // Nodes repairs over SSH what a node agent cannot repair: itself.
 type Nodes struct {
-	// Reader is a cache of Windows Nodes, unstructured.
-	Reader client.Reader
-	Source desired.Source
-	Hosts  *hosts.Hosts
-	Events events.EventRecorder
-	Log    logr.Logger
-	Now    func() time.Time
+	// Reader is a cache of Windows Nodes and of the ConfigMap, unstructured.
+	Reader    client.Reader
+	Client    client.Client
+	Joiner    *Joiner
+	Source    desired.Source
+	Hosts     *hosts.Hosts
+	Drainer   drain.Drainer
+	Namespace string
+	Events    events.EventRecorder
+	Log       logr.Logger
+	Now       func() time.Time
 }
 
-// Reconcile brings a host to its bundle where the kubelet lives and the agent has not reported for half an hour.
+// Reconcile removes an instance whose entry is gone, and repairs a silent node agent.
 func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	node, err := readNode(ctx, n.Reader, req.Name)
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	removed, why, err := n.isRemoved(ctx, node)
+	switch {
+	case err != nil:
+		return reconcile.Result{}, err
+	case why != "":
+		n.tell(node, corev1.EventTypeWarning, reasonNotConfirmed, why)
+	case removed:
+		p, err := n.remove(ctx, node)
+		switch {
+		case p.Finished:
+			n.tell(node, corev1.EventTypeNormal, eventTeardown, p.Text())
+		case p.Message != "":
+			n.tell(node, corev1.EventTypeWarning, eventRemovalWaits, p.Text())
+		}
+		return reconcile.Result{RequeueAfter: p.Again}, err
+	}
+	return n.repairSilent(ctx, node)
+}
+
+func (n *Nodes) tell(node *corev1.Node, kind, reason, message string) {
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+	n.Events.Eventf(ref, nil, kind, reason, "Keep", "%s", published.Shorten(message))
+}
+
+// repairSilent repairs an agent that has not reported for half an hour while the kubelet lives.
+func (n *Nodes) repairSilent(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
 	row := fleet.Of(*node, n.Now())
 	switch {
 	case row.Reported.IsZero():
@@ -60,18 +91,17 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		return reconcile.Result{RequeueAfter: max(row.Reported.Add(fleet.SilentAfter).Sub(n.Now()), 0) + time.Second}, nil
 	}
 	message, err := n.repair(ctx, node.Name)
-	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 	if err != nil {
 		text := err.Error()
 		if fix := remote.Fix(err); fix != "" {
 			text += "; fix: " + fix
 		}
 		n.Log.Info("repairing a silent node agent", "node", node.Name, "error", err)
-		n.Events.Eventf(ref, nil, corev1.EventTypeWarning, EventAgentSilent, "Repair", "%s", published.Shorten("the node agent is silent, and could not be repaired over SSH: "+text))
+		n.tell(node, corev1.EventTypeWarning, EventAgentSilent, "the node agent is silent, and could not be repaired over SSH: "+text)
 		return reconcile.Result{RequeueAfter: retrySilent}, nil
 	}
 	n.Log.Info("repaired a silent node agent", "node", node.Name, "result", message)
-	n.Events.Eventf(ref, nil, corev1.EventTypeNormal, EventAgentRepaired, "Repair", "%s", "the node agent was silent; over SSH: "+message)
+	n.tell(node, corev1.EventTypeNormal, EventAgentRepaired, "the node agent was silent; over SSH: "+message)
 	return reconcile.Result{RequeueAfter: retrySilent}, nil
 }
 

@@ -179,8 +179,12 @@ var table = []rule{
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
+		pkg:   "controller/drain",
+		never: join(rendering, remote, []string{"applier/...", "bundle/..."}),
+	},
+	{
 		pkg:     "controller/join",
-		imports: []string{"controller/desired", "controller/fleet", "controller/hosts", "controller/keys", "controller/keys/username", "render", "bundle", "bundle/published", "applier", "applier/remote"},
+		imports: []string{"controller/certificates", "controller/desired", "controller/drain", "controller/fleet", "controller/hosts", "controller/keys", "controller/keys/username", "render", "render/reason", "bundle", "bundle/published", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -203,7 +207,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/desired", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/publish", "payload", "payload/store", "render",
+			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/desired", "controller/drain", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/publish", "payload", "payload/store", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

@@ -1,0 +1,112 @@
+// Package drain moves the pods of a node away, with kubectl's own rules for which pods those are.
+//
+//	Step: pods of the node --kubectl's filters--> evict each once --> what is left, and what blocks it
+//
+// It waits for nothing: the caller calls again until nothing is left. Pods of DaemonSets and mirror pods stay. Pods without a
+// controller, and those with data in an emptyDir, are evicted too, as `kubectl drain --force --delete-emptydir-data` does.
+package drain
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	kubectl "k8s.io/kubectl/pkg/drain"
+)
+
+// Drainer evicts pods through one API server.
+type Drainer struct{ Client kubernetes.Interface }
+
+// Left is what still runs on a node.
+type Left struct {
+	// Pods are the names of the pods, namespace/name, that have not ended.
+	Pods []string
+	// Blocked says for each pod that may not be evicted now which PodDisruptionBudget forbids it.
+	Blocked []string
+}
+
+// IsEmpty reports whether the node is drained.
+func (l Left) IsEmpty() bool { return len(l.Pods) == 0 }
+
+// shown is how many names a text has.
+const shown = 5
+
+// String is for people.
+func (l Left) String() string {
+	list, what := l.Pods, "waiting for the end of "
+	if len(l.Blocked) > 0 {
+		list, what = l.Blocked, "blocked: "
+	}
+	text := what + strings.Join(list[:min(len(list), shown)], ", ")
+	if n := len(list) - shown; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
+}
+
+// Step evicts every pod of a node once. Pods end in their own grace period.
+func (d Drainer) Step(ctx context.Context, node string) (Left, error) {
+	h := &kubectl.Helper{
+		Ctx: ctx, Client: d.Client, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
+	}
+	list, errs := h.GetPodsForDeletion(node)
+	if len(errs) > 0 {
+		return Left{}, fmt.Errorf("listing the pods of node %s: %w", node, errs[0])
+	}
+	var left Left
+	for _, pod := range list.Pods() {
+		gone, blocked, err := d.evict(ctx, h, pod)
+		if err != nil {
+			return left, err
+		}
+		if !gone {
+			left.Pods = append(left.Pods, pod.Namespace+"/"+pod.Name)
+		}
+		if blocked != "" {
+			left.Blocked = append(left.Blocked, blocked)
+		}
+	}
+	return left, nil
+}
+
+// evict asks for the eviction of one pod. A pod that is ending already is only waited for.
+func (d Drainer) evict(ctx context.Context, h *kubectl.Helper, pod corev1.Pod) (gone bool, blocked string, err error) {
+	if pod.DeletionTimestamp != nil {
+		return false, "", nil
+	}
+	err = h.EvictPod(pod, policyv1.SchemeGroupVersion)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, "", nil
+	case apierrors.IsTooManyRequests(err):
+		return false, pod.Namespace + "/" + pod.Name + " by " + d.budgets(ctx, pod), nil
+	case err != nil:
+		return false, "", fmt.Errorf("evicting pod %s/%s: %w", pod.Namespace, pod.Name, err)
+	}
+	return false, "", nil
+}
+
+// budgets names the PodDisruptionBudgets of a pod that allow no disruption now.
+func (d Drainer) budgets(ctx context.Context, pod corev1.Pod) string {
+	list, err := d.Client.PolicyV1().PodDisruptionBudgets(pod.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "a PodDisruptionBudget"
+	}
+	var names []string
+	for _, b := range list.Items {
+		selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
+		if err == nil && selector.Matches(labels.Set(pod.Labels)) && b.Status.DisruptionsAllowed == 0 {
+			names = append(names, b.Name)
+		}
+	}
+	slices.Sort(names)
+	return "PodDisruptionBudget " + strings.Join(names, ", ")
+}

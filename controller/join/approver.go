@@ -1,0 +1,211 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/bundle"
+	"wmco/controller/certificates"
+	"wmco/controller/desired"
+	"wmco/controller/hosts"
+	"wmco/render"
+)
+
+// Resolver looks up names and addresses; net.Resolver is one.
+type Resolver interface {
+	LookupHost(ctx context.Context, host string) ([]string, error)
+	LookupAddr(ctx context.Context, address string) ([]string, error)
+}
+
+// Approver approves the certificate signing requests of managed hosts. The rules are in controller/certificates.
+type Approver struct {
+	Source   desired.Source
+	Hosts    *hosts.Hosts
+	Resolver Resolver
+	// Live reads without a cache: what decides about a certificate must be current.
+	Live      client.Reader
+	Client    client.Client
+	Namespace string
+	Events    events.EventRecorder
+	Log       logr.Logger
+}
+
+// lookupLimit is for one question to the resolver.
+const lookupLimit = 10 * time.Second
+
+// retryAsk is how long after a host did not answer it is asked again.
+const retryAsk = 10 * time.Second
+
+// Reconcile judges one request.
+func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var csr certificatesv1.CertificateSigningRequest
+	if err := a.Live.Get(ctx, req.NamespacedName, &csr); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	name := certificates.NodeName(&csr)
+	if name == "" {
+		return reconcile.Result{}, nil
+	}
+	inputs, err := desired.Read(ctx, a.Source)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the inputs: %w", err)
+	}
+	known := certificates.Known{Platform: inputs.Cluster.Platform, Hosts: a.hosts(inputs)}
+	if v := certificates.Decide(&csr, known); v.Host.ID() == "" {
+		// Nobody's here, as far as is known: a host that was not reached yet may still turn out to have the name.
+		return reconcile.Result{RequeueAfter: a.unknown(known, csr)}, nil
+	}
+	if err := a.complete(ctx, inputs, &known); err != nil {
+		return reconcile.Result{}, err
+	}
+	v := certificates.Decide(&csr, known)
+	if v.Decision == certificates.Ask {
+		if err := a.ask(ctx, inputs, v.Host, known); err != nil {
+			a.Log.Info("a host cannot be asked about its certificate", "csr", csr.Name, "host", v.Host.ID(), "error", err)
+			return reconcile.Result{RequeueAfter: retryAsk}, nil
+		}
+		v = certificates.Decide(&csr, known)
+	}
+	return reconcile.Result{}, a.act(ctx, &csr, v)
+}
+
+// unknown returns when to look again at a request for a name that no host has: as long as there are hosts whose name is not known.
+func (a *Approver) unknown(k certificates.Known, csr certificatesv1.CertificateSigningRequest) time.Duration {
+	pending := len(csr.Status.Conditions) == 0 && slices.ContainsFunc(k.Hosts, func(h certificates.Host) bool { return h.Machine == "" && h.Name == "" })
+	if !pending {
+		return 0
+	}
+	return againSoon
+}
+
+// hosts are all that are managed, with the names that they have, or had when they were last reached.
+func (a *Approver) hosts(inputs *desired.Hosts) []certificates.Host {
+	var list []certificates.Host
+	for _, n := range inputs.All {
+		h := certificates.Host{Name: n.Name}
+		switch n.Backing {
+		case render.BackingInstance:
+			h.Address = n.Address
+			if h.Name == "" {
+				n.Facts = a.Hosts.LastFacts(n.Address)
+				h.Name = n.KubernetesName(inputs.Cluster.Platform)
+			}
+		case render.BackingMachine:
+			h.Machine = n.MachineName
+		case render.BackingNode:
+			continue
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+// complete adds what the API server says: the names of all Nodes, and what belongs to Machines, other Nodes and the cluster.
+func (a *Approver) complete(ctx context.Context, inputs *desired.Hosts, k *certificates.Known) error {
+	var nodes corev1.NodeList
+	if err := a.Live.List(ctx, &nodes); err != nil {
+		return fmt.Errorf("listing Nodes: %w", err)
+	}
+	for _, n := range nodes.Items {
+		k.Nodes = append(k.Nodes, n.Name)
+		if n.Labels[corev1.LabelOSStable] == "windows" {
+			continue // what it says of itself is no evidence against another host either
+		}
+		for _, address := range n.Status.Addresses {
+			k.Reserved = append(k.Reserved, address.Address)
+		}
+	}
+	for _, n := range inputs.All {
+		if n.Backing == render.BackingMachine {
+			k.Reserved = append(k.Reserved, append([]string{n.Address}, n.Addresses...)...)
+		}
+	}
+	if u, err := url.Parse(inputs.Cluster.APIServerInternalURL); err == nil && u.Hostname() != "" {
+		k.Reserved = append(k.Reserved, u.Hostname())
+	}
+	return nil
+}
+
+// ask asks a host over SSH what it is, and puts the answer where the rule finds it.
+func (a *Approver) ask(ctx context.Context, inputs *desired.Hosts, h certificates.Host, k certificates.Known) error {
+	i := slices.IndexFunc(inputs.All, func(n render.Node) bool { return n.Backing == render.BackingInstance && n.Address == h.Address })
+	if i < 0 {
+		return fmt.Errorf("%s is not in the inputs", h.ID())
+	}
+	node := inputs.All[i]
+	target, err := a.Hosts.Target(Account(node, inputs.Cluster.Platform), node.Address)
+	if err != nil {
+		return err
+	}
+	facts, key, err := a.Hosts.Pending(ctx, target)
+	if err != nil {
+		return err
+	}
+	h.Facts, h.PendingKey, h.Lookups = facts, key.PublicKey, a.lookUp(ctx, h.Address)
+	h.Name = nameOf(node, facts, inputs.Cluster.Platform)
+	at := slices.IndexFunc(k.Hosts, func(other certificates.Host) bool { return other.ID() == h.ID() })
+	k.Hosts[at] = h
+	return nil
+}
+
+// nameOf is the name under which the kubelet of a host with these facts registers. The name of the Node that has the host's address says
+// nothing: the Node wrote its addresses itself.
+func nameOf(n render.Node, facts bundle.Facts, p bundle.Platform) string {
+	n.Name, n.Facts = "", facts
+	return n.KubernetesName(p)
+}
+
+// lookUp asks the resolver about an address or a name. That it has no answer is one, too.
+func (a *Approver) lookUp(ctx context.Context, address string) []string {
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	look := a.Resolver.LookupHost
+	if _, err := netip.ParseAddr(address); err == nil {
+		look = a.Resolver.LookupAddr
+	}
+	list, err := look(ctx, address)
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+var _ Resolver = (*net.Resolver)(nil)
+
+// act does what the verdict says.
+func (a *Approver) act(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v certificates.Verdict) error {
+	if v.Decision != certificates.Approve {
+		if v.Message != "" {
+			about := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: a.Namespace, Name: InstancesName}
+			a.Events.Eventf(about, csr, corev1.EventTypeWarning, string(v.Reason), "Approve", "%s: %s", csr.Name, v.Message)
+			a.Log.Info("a certificate signing request is not approved", "csr", csr.Name, "host", v.Host.ID(), "reason", v.Reason, "message", v.Message)
+		}
+		return nil
+	}
+	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: certificates.ApprovalReason,
+		Message: "the request is that of " + v.Host.ID(),
+	})
+	// The resourceVersion that was read goes along: what was judged is what is approved.
+	if err := a.Client.SubResource("approval").Update(ctx, csr); err != nil {
+		if apierrors.IsConflict(err) {
+			return err
+		}
+		return fmt.Errorf("approving %s: %w", csr.Name, err)
+	}
+	a.Log.Info("approved a certificate signing request", "csr", csr.Name, "host", v.Host.ID(), "signer", csr.Spec.SignerName)
+	return nil
+}

@@ -1,0 +1,185 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Reasons of events, those of the existing operator.
+const (
+	eventMachineSetup           = "MachineSetup"
+	eventMachineSetupFailure    = "MachineSetupFailure"
+	eventMachineDeleted         = "MachineDeleted"
+	eventMachineDeletionFailed  = "MachineDeletionFailed"
+	eventMachineDeletionLimited = "MachineDeletionRestricted"
+	eventInstanceSetup          = "InstanceSetup"
+	eventInstanceSetupFailure   = "InstanceSetupFailure"
+	actionJoin                  = "Join"
+	actionReplace               = "Replace"
+	machinesNamespace           = "openshift-machine-api"
+	labelIgnore                 = domain + "ignore"
+	labelMachineOS              = "machine.openshift.io/os-id"
+	kindMachineSet              = "MachineSet"
+	valueWindows                = "Windows"
+	valueTrue                   = "true"
+)
+
+// Limits of a Machine's life before it has a Node.
+const (
+	// loginWithin is how long after its creation a Machine may refuse the login: its user data sets up the SSH server and the key.
+	loginWithin = 30 * time.Minute
+	// approvedWithin is how long after a Machine's creation the cluster's approver accepts the first request of its kubelet
+	// (github.com/openshift/cluster-machine-approver).
+	approvedWithin = 2 * time.Hour
+)
+
+// ReasonTooOld is that of a Machine that cannot become a node any longer.
+const ReasonTooOld = "MachineTooOld"
+
+// Machines makes the hosts of Machines nodes.
+type Machines struct {
+	Joiner *Joiner
+	// Reader is a cache of the Windows Machines, unstructured.
+	Reader client.Reader
+	// Live reads without a cache what decides about a deletion.
+	Live         client.Reader
+	Client       client.Client
+	Replacements Replacements
+	Events       events.EventRecorder
+	Log          logr.Logger
+	Now          func() time.Time
+}
+
+// Reconcile does the next steps for one Machine.
+func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	machine, err := m.read(ctx, req.Name)
+	if err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	// A Machine that is being deleted is machine-api's: its host is not reached any more.
+	if machine.DeletionTimestamp != nil || machine.Labels[labelIgnore] == valueTrue {
+		return reconcile.Result{}, nil
+	}
+	p, err := m.Joiner.Join(ctx, Ref{Machine: machine.Name})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	switch {
+	case p.State == StateFailed && p.Node == "":
+		p = m.judge(ctx, machine, p)
+	case p.Finished:
+		if i := slices.IndexFunc(machine.OwnerReferences, isMachineSet); i >= 0 {
+			if err := m.Replacements.reset(ctx, machine.OwnerReferences[i].Name); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+	}
+	tell(m.Events, reference(machine), p, eventMachineSetup, eventMachineSetupFailure)
+	m.Log.V(1).Info("machine", "name", machine.Name, "state", p.State, "reason", p.Reason)
+	return reconcile.Result{RequeueAfter: p.Again}, nil
+}
+
+func (m *Machines) read(ctx context.Context, name string) (*machinev1beta1.Machine, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("Machine"))
+	if err := m.Reader.Get(ctx, client.ObjectKey{Namespace: machinesNamespace, Name: name}, u); err != nil {
+		return nil, err
+	}
+	var machine machinev1beta1.Machine
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &machine); err != nil {
+		return nil, fmt.Errorf("reading Machine %s: %w", name, err)
+	}
+	return &machine, nil
+}
+
+// judge decides what becomes of a Machine whose host could not be joined.
+func (m *Machines) judge(ctx context.Context, machine *machinev1beta1.Machine, p Progress) Progress {
+	age := m.Now().Sub(machine.CreationTimestamp.Time)
+	switch {
+	case age > approvedWithin:
+		p.Reason, p.Fix = ReasonTooOld, "delete the Machine; its MachineSet creates another one"
+		p.Message = fmt.Sprintf("the Machine is older than %s without a Node: the cluster's approver accepts no first certificate for it any more; last: %s", approvedWithin, p.Message)
+		p.Again = againLater * 10
+	case p.Reason != ReasonLoginRefused:
+	case age <= loginWithin:
+		p.State, p.Message = StateJoining, "the host refuses the login, as it does until its user data has run: "+p.Message
+	default:
+		return m.replace(ctx, machine, p)
+	}
+	return p
+}
+
+// replace deletes a Machine whose host refuses the login for good, so that its MachineSet creates another one with the current user data.
+func (m *Machines) replace(ctx context.Context, machine *machinev1beta1.Machine, p Progress) Progress {
+	set, why, err := m.mayReplace(ctx, machine)
+	switch {
+	case err != nil:
+		p.Message += "; and reading its MachineSet: " + err.Error()
+		return p
+	case why != "":
+		p.Message += "; it is not replaced: " + why
+		m.Events.Eventf(reference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionLimited, actionReplace, "%s", p.Text())
+		p.Again = 10 * againLater
+		return p
+	}
+	// Noted before it is done: one too many in the count stops too early, one too few never stops.
+	if err := m.Replacements.add(ctx, set); err != nil {
+		p.Message += "; and noting that it is replaced: " + err.Error()
+		return p
+	}
+	uid, version := machine.UID, machine.ResourceVersion
+	if err := m.Client.Delete(ctx, machine, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
+		m.Events.Eventf(reference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionFailed, actionReplace, "%v", err)
+		return p
+	}
+	m.Log.Info("a Machine is replaced: its host refuses the login", "machine", machine.Name, "machineSet", set)
+	m.Events.Eventf(reference(machine), nil, corev1.EventTypeNormal, eventMachineDeleted, actionReplace, "%s", "its host refuses the login; MachineSet "+set+" creates another one")
+	return Progress{State: StateJoining, Reason: p.Reason, Message: "the Machine is replaced"}
+}
+
+// replacementsInARow is how many Machines of a MachineSet are replaced before somebody has to look.
+const replacementsInARow = 2
+
+// mayReplace returns the MachineSet of a Machine, or why it is not deleted.
+func (m *Machines) mayReplace(ctx context.Context, machine *machinev1beta1.Machine) (set, why string, err error) {
+	i := slices.IndexFunc(machine.OwnerReferences, isMachineSet)
+	if i < 0 {
+		return "", "no MachineSet owns it, so nothing would create another one", nil
+	}
+	owner := machine.OwnerReferences[i]
+	u := &unstructured.UnstructuredList{}
+	u.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
+	if err := m.Live.List(ctx, u, client.InNamespace(machinesNamespace), client.MatchingLabels{labelMachineOS: valueWindows}); err != nil {
+		return "", "", err
+	}
+	for _, other := range u.Items {
+		mine := slices.ContainsFunc(other.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
+		if mine && other.GetName() != machine.Name && other.GetDeletionTimestamp() != nil {
+			return "", "Machine " + other.GetName() + " of the same MachineSet is being deleted, and one at a time is replaced", nil
+		}
+	}
+	count, err := m.Replacements.count(ctx, owner.Name)
+	if err != nil {
+		return "", "", err
+	}
+	if count >= replacementsInARow {
+		return "", fmt.Sprintf("%d Machines in a row of MachineSet %s refused the login; fix: check that Secret windows-user-data has the key of Secret cloud-private-key, and check the image; then delete the Machine and remove the key %s from ConfigMap %s", count, owner.Name, owner.Name, replacementsName), nil
+	}
+	return owner.Name, "", nil
+}
+
+func isMachineSet(o metav1.OwnerReference) bool {
+	return o.Kind == kindMachineSet && o.Controller != nil && *o.Controller
+}

@@ -1,0 +1,117 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier"
+	"wmco/controller/keys/username"
+)
+
+// RemoveAnnotation of a Node removes an instance: "true" where its entry is gone and the ConfigMap with it, "force" where its host is gone
+// too and cannot be cleaned up.
+const RemoveAnnotation = domain + "remove"
+
+const removeForce = "force"
+
+// Reasons of events about a removal.
+const (
+	eventTeardown      = "InstanceTeardown"
+	eventRemovalWaits  = "InstanceRemovalWaiting"
+	reasonDraining     = "Draining"
+	reasonNotConfirmed = "RemovalNotConfirmed"
+)
+
+// isRemoved reports whether an instance was removed from windows-instances. A ConfigMap that is gone or empty removes nothing by itself: that
+// is more often a mistake.
+func (n *Nodes) isRemoved(ctx context.Context, node *corev1.Node) (removed bool, why string, err error) {
+	if node.Labels[InstanceLabel] != valueTrue || node.Annotations[InstanceAnnotation] == "" {
+		return false, "", nil
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	if err := n.Reader.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: InstancesName}, u); client.IgnoreNotFound(err) != nil {
+		return false, "", fmt.Errorf("reading ConfigMap %s: %w", InstancesName, err)
+	}
+	entries, _, _ := unstructured.NestedStringMap(u.Object, "data")
+	for entry := range entries {
+		if isEntryOf(node, entry) {
+			return false, "", nil
+		}
+	}
+	if len(entries) == 0 && node.Annotations[RemoveAnnotation] == "" {
+		return false, "ConfigMap " + InstancesName + " is gone or has no entry; fix: restore it, or remove this node with oc annotate node " + node.Name + " " + RemoveAnnotation + "=true", nil
+	}
+	return true, "", nil
+}
+
+// isEntryOf reports whether an entry, valid or not, names the node.
+func isEntryOf(node *corev1.Node, entry string) bool {
+	entry = strings.TrimSpace(entry)
+	return strings.EqualFold(entry, node.Annotations[InstanceAnnotation]) ||
+		slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return strings.EqualFold(a.Address, entry) })
+}
+
+// remove does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can be repeated.
+func (n *Nodes) remove(ctx context.Context, node *corev1.Node) (Progress, error) {
+	address := node.Annotations[InstanceAnnotation]
+	if !node.Spec.Unschedulable {
+		h := host{Joiner: n.Joiner}
+		_, err := h.write(ctx, node, marks{annotations: map[string]string{JoiningAnnotation: valueTrue}, cordon: new(true)})
+		return Progress{State: StateWaiting, Reason: reasonDraining, Message: "the node is cordoned: its entry was removed", Again: againSoon}, err
+	}
+	if isReady(node) {
+		left, err := n.Drainer.Step(ctx, node.Name)
+		if err != nil || !left.IsEmpty() {
+			return Progress{State: StateWaiting, Reason: reasonDraining, Message: "draining the node, its entry was removed: " + left.String(), Again: againSoon}, err
+		}
+	}
+	if err := n.cleanUp(ctx, node, address); err != nil {
+		if node.Annotations[RemoveAnnotation] != removeForce {
+			p := failed(err)
+			p.Message = "removing the instance: " + p.Message
+			p.Fix = strings.TrimPrefix(p.Fix+"; or, if the host is gone, oc annotate --overwrite node "+node.Name+" "+RemoveAnnotation+"="+removeForce, "; ")
+			return p, nil
+		}
+		n.Log.Info("removing an instance that cannot be cleaned up", "node", node.Name, "address", address, "error", err)
+	}
+	uid := node.UID
+	if err := n.Client.Delete(ctx, node, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
+	}
+	n.Hosts.Forget(address)
+	return Progress{State: StateGone, Finished: true, Message: "the instance was cleaned up, and its Node deleted"}, n.Joiner.Login.Forget(ctx, address)
+}
+
+// cleanUp removes from a host everything that is managed there.
+func (n *Nodes) cleanUp(ctx context.Context, node *corev1.Node, address string) error {
+	key, findings, err := n.Joiner.Login.Key(ctx)
+	if err != nil {
+		return err
+	}
+	if findings.Refused() {
+		return fmt.Errorf("%s", findings.Sorted()[0].Message)
+	}
+	account, err := username.Decrypt(node.Annotations[UsernameAnnotation], key.Text())
+	if err != nil {
+		return fmt.Errorf("reading the account of %s from its Node: %w", address, err)
+	}
+	target, err := n.Hosts.Target(account, address)
+	if err != nil {
+		return err
+	}
+	event, err := n.Hosts.Cleanup(ctx, target)
+	if err != nil {
+		return err
+	}
+	if event.Result != applier.ResultApplied && event.Result != applier.ResultSame {
+		return fmt.Errorf("cleaning up %s: %s: %s", address, event.Result, event.Message)
+	}
+	return nil
+}

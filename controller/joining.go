@@ -1,0 +1,237 @@
+package controller
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"wmco/controller/desired"
+	"wmco/controller/drain"
+	"wmco/controller/gather/objects"
+	"wmco/controller/hosts"
+	"wmco/controller/join"
+	"wmco/controller/keys"
+)
+
+// parallelHosts is how many hosts of one kind are worked on at the same time. One that does not answer costs one place for the time of a
+// connection attempt.
+const parallelHosts = 16
+
+// The kinds that are watched here.
+func kindNode() schema.GroupVersionKind    { return corev1.SchemeGroupVersion.WithKind("Node") }
+func kindMachine() schema.GroupVersionKind { return machinev1beta1.GroupVersion.WithKind("Machine") }
+func kindConfig() schema.GroupVersionKind  { return corev1.SchemeGroupVersion.WithKind("ConfigMap") }
+func kindCSR() schema.GroupVersionKind {
+	return certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest")
+}
+
+type object = *unstructured.Unstructured
+
+// joining is what works on hosts.
+type joining struct {
+	manager.Manager
+	options Options
+	joiner  *join.Joiner
+}
+
+// addJoining adds what is done over SSH: hosts become nodes, and silent node agents are repaired.
+func addJoining(m manager.Manager, o Options, from desired.Source) error {
+	if o.Hosts == nil {
+		return nil
+	}
+	login := &hosts.Login{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
+	j := joining{Manager: m, options: o, joiner: &join.Joiner{
+		Reader: m.GetClient(), Client: m.GetClient(), Source: from, Hosts: o.Hosts(login), Login: login, Version: o.Version,
+		Log: o.Log.WithName("join"), Now: time.Now, Random: rand.Read,
+	}}
+	for _, add := range []func() error{j.addNodes, j.addMachines, j.addInstances, j.addApprover, j.addUserData} {
+		if err := add(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j joining) controller(name string, r reconcile.Reconciler) (controller.Controller, error) {
+	return controller.New(name, j, controller.Options{Reconciler: r, MaxConcurrentReconciles: parallelHosts})
+}
+
+func of(kind schema.GroupVersionKind) object {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	return u
+}
+
+// addNodes removes instances, and repairs silent agents.
+func (j joining) addNodes() error {
+	clients, err := kubernetes.NewForConfigAndClient(j.GetConfig(), j.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	c, err := j.controller("nodes", &join.Nodes{
+		Reader: j.GetClient(), Client: j.GetClient(), Joiner: j.joiner, Source: j.joiner.Source, Hosts: j.joiner.Hosts, Drainer: drain.Drainer{Client: clients},
+		Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("nodes"), Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	return c.Watch(source.Kind(j.GetCache(), of(kindNode()), &handler.TypedEnqueueRequestForObject[object]{}))
+}
+
+func (j joining) addMachines() error {
+	served, err := isServed(j.GetRESTMapper(), objects.Want{Group: machinev1beta1.GroupName, Version: kindMachine().Version, Kind: kindMachine().Kind})
+	if err != nil || !served {
+		return err
+	}
+	c, err := j.controller("machines", &join.Machines{
+		Joiner: j.joiner, Reader: j.GetClient(), Live: j.GetAPIReader(), Client: j.GetClient(), Events: j.GetEventRecorder(operatorName),
+		Replacements: join.Replacements{Live: j.GetAPIReader(), Client: j.GetClient(), Namespace: j.options.Namespace},
+		Log:          j.options.Log.WithName("machines"), Now: time.Now,
+	})
+	if err != nil {
+		return err
+	}
+	if err := c.Watch(source.Kind(j.GetCache(), of(kindMachine()), &handler.TypedEnqueueRequestForObject[object]{})); err != nil {
+		return err
+	}
+	return c.Watch(source.Kind(j.GetCache(), of(kindNode()), handler.TypedEnqueueRequestsFromMapFunc(j.machinesOf), unjoined()))
+}
+
+// unjoined passes Nodes that the operator has not finished with.
+func unjoined() predicate.TypedPredicate[object] {
+	return predicate.NewTypedPredicateFuncs(func(u object) bool { return !join.IsJoined(u.GetAnnotations()) })
+}
+
+// machinesOf returns the Machines with an address of the Node.
+func (j joining) machinesOf(ctx context.Context, node object) []reconcile.Request {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
+	if err := j.GetClient().List(ctx, list); err != nil {
+		return nil
+	}
+	names := addressesOf(node)
+	var requests []reconcile.Request
+	for _, m := range list.Items {
+		if slices.ContainsFunc(addressesOf(&m), func(a string) bool { return slices.Contains(names, a) }) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&m)})
+		}
+	}
+	return requests
+}
+
+// addressesOf returns the addresses and names in a status.
+func addressesOf(u object) []string {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "addresses")
+	var all []string
+	for _, a := range list {
+		if m, ok := a.(map[string]any); ok {
+			text, _ := m["address"].(string)
+			all = append(all, strings.ToLower(text))
+		}
+	}
+	return all
+}
+
+func (j joining) addInstances() error {
+	c, err := j.controller("instances", &join.Instances{
+		Joiner: j.joiner, Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("instances"),
+	})
+	if err != nil {
+		return err
+	}
+	entries := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, u object) []reconcile.Request {
+		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+		if u.GetName() != join.InstancesName {
+			return nil
+		}
+		return requestsFor(slices.Sorted(maps.Keys(data)))
+	})
+	if err := c.Watch(source.Kind(j.GetCache(), of(kindConfig()), entries)); err != nil {
+		return err
+	}
+	return c.Watch(source.Kind(j.GetCache(), of(kindNode()), handler.TypedEnqueueRequestsFromMapFunc(j.instancesOf), unjoined()))
+}
+
+func requestsFor(names []string) []reconcile.Request {
+	var list []reconcile.Request
+	for _, n := range names {
+		list = append(list, reconcile.Request{NamespacedName: types.NamespacedName{Name: n}})
+	}
+	return list
+}
+
+// instancesOf returns the entries with an address of the Node.
+func (j joining) instancesOf(ctx context.Context, node object) []reconcile.Request {
+	u := of(kindConfig())
+	if err := j.GetClient().Get(ctx, client.ObjectKey{Namespace: j.options.Namespace, Name: join.InstancesName}, u); err != nil {
+		return nil
+	}
+	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+	names := append(addressesOf(node), node.GetAnnotations()[join.InstanceAnnotation])
+	return requestsFor(slices.DeleteFunc(slices.Sorted(maps.Keys(data)), func(entry string) bool { return !slices.Contains(names, strings.ToLower(entry)) }))
+}
+
+// addApprover approves certificate signing requests. They are watched as metadata: the one that is judged is read without a cache.
+func (j joining) addApprover() error {
+	c, err := j.controller("certificates", &join.Approver{
+		Source: j.joiner.Source, Hosts: j.joiner.Hosts, Resolver: net.DefaultResolver, Live: j.GetAPIReader(), Client: j.GetClient(),
+		Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("certificates"),
+	})
+	if err != nil {
+		return fmt.Errorf("approving certificates: %w", err)
+	}
+	csr := &metav1.PartialObjectMetadata{}
+	csr.SetGroupVersionKind(kindCSR())
+	return c.Watch(source.Kind(j.GetCache(), csr, &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
+}
+
+// addUserData keeps the user data of new Machines. The private key alone is watched, in a cache of its own.
+func (j joining) addUserData() error {
+	c, err := j.controller("userdata", &join.UserData{
+		Reader: j.GetClient(), Live: j.GetAPIReader(), Client: j.GetClient(), Login: j.joiner.Login, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("userdata"),
+	})
+	if err != nil {
+		return err
+	}
+	only := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", keys.SecretName), Namespaces: map[string]cache.Config{j.options.Namespace: {}}}
+	secrets, err := cache.New(j.GetConfig(), cache.Options{Scheme: j.GetScheme(), Mapper: j.GetRESTMapper(), HTTPClient: j.GetHTTPClient(), ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: only}})
+	if err != nil {
+		return err
+	}
+	if err := j.Add(secrets); err != nil {
+		return err
+	}
+	once := handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *corev1.Secret) []reconcile.Request { return requestsFor([]string{"all"}) })
+	if err := c.Watch(source.Kind(secrets, &corev1.Secret{}, once)); err != nil {
+		return err
+	}
+	// At the start, also without the Secret.
+	return c.Watch(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		q.Add(requestsFor([]string{"all"})[0])
+		return nil
+	}))
+}
