@@ -189,10 +189,7 @@ type realPlayground struct {
 func newRealPlayground(t *testing.T) *realPlayground {
 	t.Helper()
 	admin := server.Client(t)
-	api, err := NewAPIServer(server.Node(t, nodeName), nodeName)
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := NewAPIServer(Connection{Kubeconfig: kubeconfig(t, server.Node(t, nodeName)), ReadFile: os.ReadFile, Log: slog.New(slog.DiscardHandler), Clock: newRealClock()})
 	r := &realPlayground{APIServer: api, admin: admin, publisher: &publish.Publisher{Reader: admin, Client: admin, Namespace: namespace}}
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaseNamespace}},

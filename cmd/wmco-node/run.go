@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"wmco/applier"
 	"wmco/applier/agent"
 	"wmco/bundle"
 	"wmco/internal/cli"
@@ -71,7 +74,7 @@ func (a *app) keep(ctx context.Context, f runFlags) error {
 	}
 	agent := agent.Agent{Engine: e, Log: log, Options: agent.Options{ReportOnly: f.reportOnly, Interval: f.interval, Full: f.full, Jitter: jitter}}
 	if f.kubeconfig != "" {
-		agent.Cluster = connectLater(f.kubeconfig, log, a.clock)
+		agent.Cluster = newCluster(f.kubeconfig, log, a.clock)
 	}
 	log.Info("started", "version", a.version, "interval", f.interval, "reportOnly", f.reportOnly, "kubeconfig", f.kubeconfig)
 	if err := agent.Run(ctx); err != nil {
@@ -79,6 +82,10 @@ func (a *app) keep(ctx context.Context, f runFlags) error {
 	}
 	log.Info("stopped")
 	return nil
+}
+
+func newCluster(kubeconfig string, log *slog.Logger, clock applier.Clock) agent.Cluster {
+	return agent.NewAPIServer(agent.Connection{Kubeconfig: kubeconfig, ReadFile: os.ReadFile, Log: log, Clock: clock})
 }
 
 // jitter makes agents that were started together act at different times: up to a fifth later.

@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"wmco/applier"
+)
+
+// Connection is how the API server is reached.
+type Connection struct {
+	// Kubeconfig is the path of a kubeconfig whose client certificate is the kubelet's.
+	Kubeconfig string
+	// ReadFile reads the kubeconfig and the files that it names, such as os.ReadFile.
+	ReadFile func(path string) ([]byte, error)
+	Log      *slog.Logger
+	Clock    applier.Clock
+}
+
+const (
+	// connectPause is the pause between two attempts to read the kubeconfig and the certificate that it names.
+	connectPause = 30 * time.Second
+	// renewPause is how long a certificate is used before its file is read again, because the kubelet renews it.
+	renewPause = time.Minute
+)
+
+// ErrNotConnected is the error of every request before the kubeconfig and the kubelet's certificate could be read. Until then the
+// agent repairs from what the host keeps.
+var ErrNotConnected = errors.New("the kubeconfig or the kubelet's certificate cannot be read yet")
+
+// await returns when the files can be read, and reports whether they can: the context may have ended.
+func (s *APIServer) await(ctx context.Context) bool {
+	for {
+		_, err := s.connected()
+		if err == nil {
+			return true
+		}
+		s.connection.Log.Warn("the cluster is not followed yet", "error", err)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-s.connection.Clock.After(connectPause):
+		}
+	}
+}
+
+// connected returns the connection by the certificate that the kubelet has now, or had when its file could last be read.
+func (s *APIServer) connected() (*link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.connection.Clock.SinceBoot()
+	if s.link != nil && now < s.readAgain {
+		return s.link, nil
+	}
+	s.readAgain = now + renewPause
+	config, err := s.connection.read()
+	var next *link
+	switch {
+	case err == nil && s.link != nil && s.link.same(config):
+		return s.link, nil
+	case err == nil:
+		next, err = newLink(config)
+	}
+	if err != nil && s.link == nil {
+		return nil, fmt.Errorf("%w: %w", ErrNotConnected, err)
+	}
+	if err != nil {
+		s.connection.Log.Warn("reading the kubeconfig again", "error", err)
+		return s.link, nil
+	}
+	if s.link != nil {
+		s.link.http.CloseIdleConnections()
+	}
+	s.link = next
+	return s.link, nil
+}
+
+// read returns the configuration with the contents of all files that it names.
+func (c Connection) read() (*rest.Config, error) {
+	text, err := c.ReadFile(c.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	config, err := clientcmd.Load(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig %s: %w", c.Kubeconfig, err)
+	}
+	if err := c.include(config); err != nil {
+		return nil, err
+	}
+	all, err := clientcmd.NewDefaultClientConfig(*config, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig %s: %w", c.Kubeconfig, err)
+	}
+	return all, nil
+}
+
+// include replaces the paths in a kubeconfig by the contents of the files.
+func (c Connection) include(config *clientcmdapi.Config) error {
+	for _, cluster := range config.Clusters {
+		if err := c.replace(&cluster.CertificateAuthority, &cluster.CertificateAuthorityData); err != nil {
+			return err
+		}
+	}
+	for _, user := range config.AuthInfos {
+		if err := c.replace(&user.ClientCertificate, &user.ClientCertificateData); err != nil {
+			return err
+		}
+		if err := c.replace(&user.ClientKey, &user.ClientKeyData); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c Connection) replace(path *string, data *[]byte) error {
+	if *path == "" || len(*data) > 0 {
+		return nil
+	}
+	var err error
+	if *data, err = c.ReadFile(*path); err != nil {
+		return fmt.Errorf("reading what the kubeconfig names: %w", err)
+	}
+	*path = ""
+	return nil
+}

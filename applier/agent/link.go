@@ -1,0 +1,145 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+// link is the connection to the API server by one certificate.
+type link struct {
+	// config is the configuration without what is the same for all.
+	config *rest.Config
+	// node is the name of the Node in the certificate.
+	node  string
+	http  *http.Client
+	base  *url.URL
+	nodes metadata.Interface
+}
+
+// newLink connects by a configuration that holds its certificates. No request is made yet.
+func newLink(config *rest.Config) (*link, error) {
+	node, err := nodeOf(config.CertData)
+	if err != nil {
+		return nil, err
+	}
+	l := &link{config: config, node: node}
+	config = rest.CopyConfig(config)
+	// The API server's internal address is reached directly. The service has the cluster's proxy in its environment, for others.
+	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	config.UserAgent = "wmco-node"
+	l.http, err = rest.HTTPClientFor(config)
+	if err == nil {
+		l.base, _, err = rest.DefaultServerUrlFor(config) // with a path, if the API server is behind one
+	}
+	if err == nil {
+		l.nodes, err = metadata.NewForConfigAndClient(metadata.ConfigFor(config), l.http)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("preparing the connection to the API server: %w", err)
+	}
+	return l, nil
+}
+
+// same reports whether the connection by another configuration is this one.
+func (l *link) same(c *rest.Config) bool {
+	mine := l.config
+	return mine.Host == c.Host && bytes.Equal(mine.CAData, c.CAData) && bytes.Equal(mine.CertData, c.CertData) && bytes.Equal(mine.KeyData, c.KeyData)
+}
+
+// nodeOf returns the name of the node in the client certificate.
+func nodeOf(data []byte) (string, error) {
+	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return "", fmt.Errorf("reading the client certificate of the kubelet: %w", err)
+		}
+		name, ok := strings.CutPrefix(cert.Subject.CommonName, userPrefix)
+		if !ok || name == "" {
+			return "", fmt.Errorf("the client certificate is that of %q, which is no node", cert.Subject.CommonName)
+		}
+		return name, nil
+	}
+	return "", errors.New("the file of the kubelet's client certificate holds no certificate")
+}
+
+func (l *link) ownNode() metadata.Getter {
+	return l.nodes.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
+}
+
+// only limits a request to the Node of this host.
+func (l *link) only(o metav1.ListOptions) metav1.ListOptions {
+	o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, l.node).String()
+	return o
+}
+
+// coreAPI is the path of the core API.
+const coreAPI = "api/v1"
+
+// call is a request.
+type call struct {
+	method      string
+	path        []string
+	contentType string
+	body        []byte
+}
+
+// maxAnswer is larger than any object that is asked for, in bytes.
+const maxAnswer = 4 << 20
+
+// do makes one request, within its time. An answer that is not a success is a *apierrors.StatusError.
+func (l *link) do(ctx context.Context, c call, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, c.method, l.base.JoinPath(c.path...).String(), bytes.NewReader(c.body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Accept", "application/json")
+	if c.contentType != "" {
+		r.Header.Set("Content-Type", c.contentType)
+	}
+	answer, err := l.http.Do(r)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close() //nolint:errcheck // it was only read
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading the answer of the API server: %w", err)
+	case len(text) > maxAnswer:
+		return fmt.Errorf("the answer of the API server has more than %d bytes", maxAnswer)
+	case answer.StatusCode/100 != 2:
+		var status metav1.Status
+		if json.Unmarshal(text, &status) == nil && status.Kind == "Status" {
+			return &apierrors.StatusError{ErrStatus: status}
+		}
+		return apierrors.NewGenericServerResponse(answer.StatusCode, c.method, schema.GroupResource{}, "", "", 0, true)
+	case into == nil:
+		return nil
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("reading the answer of the API server: %w", err)
+	}
+	return nil
+}
