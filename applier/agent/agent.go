@@ -127,6 +127,9 @@ func (a *Agent) step(ctx context.Context) error {
 		a.repairAt = a.Engine.Clock.Now().Add(a.Options.Jitter(a.Options.Interval))
 	}
 	node, known := a.latest()
+	if known && node.Desired == "" {
+		a.follower.waits()
+	}
 	if known && a.follower.due(node, a.Engine.Clock.Now()) {
 		if err := a.follow(ctx, node); err != nil {
 			return err

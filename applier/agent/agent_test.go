@@ -58,6 +58,30 @@ func TestAMirrorChangeRestartsNothing(t *testing.T) {
 	}
 }
 
+// TestANodeThatHasJustJoinedReportsItsFacts: the operator publishes nothing for a node whose facts it does not know.
+func TestANodeThatHasJustJoinedReportsItsFacts(t *testing.T) {
+	w := newWorld(t)
+	got := w.turn()
+	if got.State != published.StateUnpublished || got.Facts == nil || got.Facts.HostName != "winhost" || got.Desired != "" {
+		t.Fatalf("%+v", got)
+	}
+	if s := w.cluster.reports[0]; s.State == published.StateApplied || s.Message == "" {
+		t.Errorf("condition %+v", s)
+	}
+	w.turn()
+	if n := len(w.cluster.reports); n != 1 {
+		t.Errorf("%d reports of the same", n)
+	}
+	d := w.publish(bundle.ImpactRestart)
+	if got := w.turn(); got.State != published.StateApplied || got.Applied != d.Bundle {
+		t.Errorf("%+v", got)
+	}
+	w.cluster.node.Desired = "" // somebody removes it: what the host has stays what is reported
+	if got := w.turn(); got.State != published.StateApplied || got.Applied != d.Bundle {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestAChangeThatRestartsIsConfirmedByTheKubelet(t *testing.T) {
 	w := newWorld(t)
 	w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: 1\n")

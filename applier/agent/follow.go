@@ -65,6 +65,14 @@ func (f *follower) allowed() bundle.Impact {
 	return bundle.ImpactRestart
 }
 
+// waits notes that nothing is published, on a Node for which nothing was before: the operator publishes for a node whose facts it
+// knows, and this report has them.
+func (f *follower) waits() {
+	if f.report.State == "" {
+		f.report.State = published.StateUnpublished
+	}
+}
+
 // ends notes how it ended, for good.
 func (f *follower) ends(s published.State, message string) {
 	f.report.State, f.report.Message = s, message

@@ -63,6 +63,8 @@ func conditionText(r published.Report) string {
 	switch {
 	case r.Message != "":
 		return r.Message
+	case r.State == published.StateUnpublished:
+		return "no bundle is published for this node yet"
 	case r.State == published.StateApplied && len(r.RebootPending) > 0:
 		return fmt.Sprintf("bundle %s is applied; %s with the next boot", r.Desired.Short(), takeEffect(len(r.RebootPending)))
 	case r.State == published.StateApplied:

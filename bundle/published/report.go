@@ -17,6 +17,8 @@ const Condition = "WindowsBundleApplied"
 type State string
 
 const (
+	// StateUnpublished means that nothing is published for the node yet. The report has the facts, which the operator waits for.
+	StateUnpublished State = "Unpublished"
 	// StateApplied means that the node has the desired bundle.
 	StateApplied State = "Applied"
 	// StateApplying means that the bundle is being applied.
@@ -35,7 +37,7 @@ const (
 
 // States returns every state.
 func States() []State {
-	return []State{StateApplied, StateApplying, StateNeedsPermission, StatePayloadMissing, StateRebootPending, StateRolledBack, StateFailed}
+	return []State{StateUnpublished, StateApplied, StateApplying, StateNeedsPermission, StatePayloadMissing, StateRebootPending, StateRolledBack, StateFailed}
 }
 
 // Limits of a report: a node must not be able to fill the cluster.

@@ -147,6 +147,8 @@ func isSilent(node corev1.Node, last, now time.Time) bool {
 // judge is for a report about the published bundle.
 func (r *Row) judge(report published.Report) {
 	switch report.State {
+	case published.StateUnpublished:
+		r.State = StateStale
 	case published.StateApplied:
 		r.State = StateCurrent
 	case published.StateApplying:
