@@ -50,20 +50,25 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	if !s.await(ctx) {
 		return
 	}
+	notice := s.notices()
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			l, err := s.connected()
 			if err != nil {
 				return nil, err
 			}
-			return l.ownNode().List(ctx, l.only(o))
+			list, err := l.ownNode().List(ctx, l.only(o))
+			notice(ctx, err)
+			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			l, err := s.connected()
 			if err != nil {
 				return nil, err
 			}
-			return l.ownNode().Watch(ctx, l.only(o))
+			w, err := l.ownNode().Watch(ctx, l.only(o))
+			notice(ctx, err)
+			return w, err
 		},
 	}
 	tell := func(o any) {
@@ -76,6 +81,23 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 		Handler: cache.ResourceEventHandlerFuncs{AddFunc: tell, UpdateFunc: func(_, now any) { tell(now) }},
 	})
 	controller.RunWithContext(ctx)
+}
+
+// notices returns a function that logs that the Node cannot be followed, and that it can be again. Every attempt in between would
+// fill the log.
+func (s *APIServer) notices() func(context.Context, error) {
+	failing := false
+	return func(ctx context.Context, err error) {
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			s.connection.Log.Warn("the Node cannot be followed; it is tried again", "error", err)
+		case err == nil && failing:
+			s.connection.Log.Info("the Node is followed again")
+		}
+		failing = err != nil
+	}
 }
 
 // Part implements Cluster.
