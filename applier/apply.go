@@ -80,6 +80,8 @@ type run struct {
 	result                          Result
 	pending                         []bundle.EntryID
 	restartSelf                     bool
+	// resumed reports whether another process began the run, agreed whether it is confirmed.
+	resumed, agreed bool
 }
 
 func (r *run) emit(event Event) {
@@ -121,7 +123,7 @@ func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
 		event.Message = err.Error()
 	}
 	r.emit(event)
-	return Outcome{Event: event, RestartSelf: r.restartSelf}, err
+	return Outcome{Event: event, RestartSelf: r.restartSelf, Resumed: r.resumed}, err
 }
 
 // dry plans and reports the plan.
@@ -218,13 +220,22 @@ func (e *Engine) prepare(ctx context.Context) error {
 
 // allowed refuses a plan whose impact is too high or that lacks contents.
 func (r *run) allowed(p plan.Plan) error {
-	if err := Allowed(p.Impact(), r.options.MaxImpact); err != nil {
+	if err := Allowed(p.Impact(), r.limit()); err != nil {
 		return err
 	}
 	if len(p.Missing) > 0 && !r.options.DryRun {
 		return &RefusedError{Why: fmt.Sprintf("%s missing, the first is %s: send them", bundle.Count(len(p.Missing), "content"), p.Missing[0].Digest), Missing: p.Missing}
 	}
 	return nil
+}
+
+// limit returns the highest impact that is allowed. What was allowed for a run holds for the process that resumes it: the
+// host is between two bundles, and rolling back costs no less.
+func (r *run) limit() bundle.Impact {
+	if j := r.situation.Journal; r.repairs && j.Allowed != "" && j.Allowed.Rank() > r.options.MaxImpact.Rank() {
+		return j.Allowed
+	}
+	return r.options.MaxImpact
 }
 
 // converge brings the host to a bundle whose contents are in the store.

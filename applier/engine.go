@@ -58,6 +58,11 @@ type Options struct {
 	Confirm func(context.Context) error
 	// ConfirmWithin is how long Confirm may take.
 	ConfirmWithin time.Duration
+	// Confirmer names whom Confirm asks, for a process that takes up the run after an interruption.
+	Confirmer string
+	// Resume returns the Confirm of an interrupted run with this Confirmer. Without one, what waits for a confirmation goes on to
+	// wait for Engine.Confirm. Only Repair uses it.
+	Resume func(confirmer string) func(context.Context) error
 }
 
 // Outcome is how a run ended.
@@ -65,6 +70,8 @@ type Outcome struct {
 	Event
 	// RestartSelf reports whether the service Self has another configuration than it runs with.
 	RestartSelf bool
+	// Resumed reports whether the run was begun by another process, which was interrupted.
+	Resumed bool
 }
 
 // situation is what the engine knows of a host before it observes it.

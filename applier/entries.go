@@ -48,7 +48,7 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 	r.announce(p, record)
 	r.sweepLeftovers(ctx, p)
 	r.pending, r.observed = p.Pending, w.observed
-	if err := Allowed(p.Impact(), r.options.MaxImpact); err != nil {
+	if err := Allowed(p.Impact(), r.limit()); err != nil {
 		return err
 	}
 	switch {

@@ -13,6 +13,8 @@ import (
 type RefusedError struct {
 	Why     string
 	Missing []plan.Missing
+	// Impact is what the plan costs, if that is more than is allowed.
+	Impact bundle.Impact
 }
 
 func (e *RefusedError) Error() string { return e.Why }
@@ -22,7 +24,7 @@ func Allowed(impact, limit bundle.Impact) error {
 	if limit == "" || impact.Rank() <= limit.Rank() {
 		return nil
 	}
-	return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, and at most %s is allowed", impact, limit)}
+	return &RefusedError{Why: fmt.Sprintf("the plan has impact %s, and at most %s is allowed", impact, limit), Impact: impact}
 }
 
 // RolledBackError means that the bundle did not work and that the host was rolled back.

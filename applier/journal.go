@@ -1,9 +1,11 @@
 package applier
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"wmco/applier/plan"
 	"wmco/applier/records"
@@ -18,6 +20,10 @@ func (r *run) begin(ctx context.Context, record records.BundleRecord, p plan.Pla
 		j.Earlier = append(j.Earlier, j.Bundle)
 	}
 	j.Schema, j.Phase, j.Bundle, j.Boot = records.Schema, records.PhaseApplying, record, r.situation.facts.BootTime
+	if !r.repairs || !r.situation.Interrupted {
+		j.Allowed, j.Confirmer = cmp.Or(r.options.MaxImpact, bundle.ImpactReboot), r.options.Confirmer
+		j.Waiting, j.Deadline = records.Waiting{Limit: r.options.ConfirmWithin}, time.Time{}
+	}
 	if !r.repairs || record.Manifest.Digest != r.situation.Ledger.Applied() { // drift is not restored
 		if err := r.recordBefore(ctx, &j.Before, p, observed); err != nil {
 			return err

@@ -1,11 +1,13 @@
 package applier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"wmco/applier/plan"
 	"wmco/applier/records"
@@ -31,7 +33,7 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 	if err == nil {
 		digest = r.situation.Ledger.Applied()
 		if r.situation.Interrupted {
-			digest = r.situation.Journal.Bundle.Manifest.Digest
+			digest, r.resumed = r.situation.Journal.Bundle.Manifest.Digest, true
 		}
 		err = r.repair(ctx)
 	}
@@ -57,7 +59,7 @@ func (r *run) repair(ctx context.Context) error {
 	}
 	switch j := r.situation.Journal; j.Phase {
 	case records.PhaseRollback:
-		return r.undo(ctx, errors.New("an earlier run was interrupted while it rolled back"))
+		return r.undo(ctx, errors.New(cmp.Or(j.Reason, "an earlier run was interrupted while it rolled back")))
 	case records.PhaseRecording:
 		return r.converge(ctx, j.Bundle)
 	case records.PhaseConfirming:
@@ -68,7 +70,7 @@ func (r *run) repair(ctx context.Context) error {
 		}
 		err := r.converge(ctx, j.Bundle)
 		var refused *RefusedError
-		if errors.As(err, &refused) {
+		if errors.As(err, &refused) && refused.Impact == "" { // what costs more waits until that is allowed
 			return r.undo(ctx, err)
 		}
 		return err
@@ -85,13 +87,25 @@ func (r *run) repairUnconfirmed(ctx context.Context) error {
 		return err
 	case confirmed == j.Bundle.Manifest.Digest:
 		return r.converge(ctx, j.Bundle)
-	case j.Late(r.situation.facts.BootTime, r.Clock.SinceBoot(), r.Clock.Now()):
+	}
+	if ask := r.asks(); ask != nil {
+		left := max(j.Left(r.situation.facts.BootTime, r.Clock.SinceBoot()), leastWait)
+		if err := r.await(ctx, ask, left); err != nil {
+			return r.undo(ctx, err)
+		}
+		r.agreed = true
+		return r.converge(ctx, j.Bundle)
+	}
+	if j.Late(r.situation.facts.BootTime, r.Clock.SinceBoot(), r.Clock.Now()) {
 		return r.undo(ctx, errUnconfirmed)
 	}
 	r.result = ResultPartial
 	r.note("waiting for confirmation")
 	return nil
 }
+
+// leastWait is how long a confirmer is asked whose deadline passed while nobody could ask it.
+const leastWait = 30 * time.Second
 
 // confirmed returns the digest that the caller confirmed, by Confirm in another process.
 func (e *Engine) confirmed(ctx context.Context) (bundle.Digest, error) {

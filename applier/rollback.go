@@ -15,7 +15,7 @@ func (r *run) undo(ctx context.Context, why error) error {
 		return &PartialError{Err: fmt.Errorf("interrupted: %w", why)}
 	}
 	r.emit(Event{Event: EventRollback, Message: why.Error()})
-	if err := r.restore(ctx); err != nil {
+	if err := r.restore(ctx, why.Error()); err != nil {
 		return &PartialError{Err: fmt.Errorf("%w; rolling back: %w", why, err)}
 	}
 	r.result = ResultRolledBack
@@ -23,9 +23,9 @@ func (r *run) undo(ctx context.Context, why error) error {
 }
 
 // restore applies the state in the journal, by the same steps as anything else, and removes the journal.
-func (r *run) restore(ctx context.Context) error {
+func (r *run) restore(ctx context.Context, reason string) error {
 	j := r.situation.Journal
-	j.Phase = records.PhaseRollback
+	j.Phase, j.Reason = records.PhaseRollback, reason
 	if err := r.enter(ctx, j); err != nil {
 		return err
 	}

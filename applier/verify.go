@@ -138,7 +138,8 @@ func (r *run) unhealthyReason(ctx context.Context, s plan.WantedService, have pl
 
 // confirm waits for the caller's confirmation.
 func (r *run) confirm(ctx context.Context) error {
-	if r.options.Confirm == nil {
+	ask := r.asks()
+	if ask == nil || r.agreed {
 		return nil
 	}
 	// A confirmation that came too late for an earlier run does not count for this one.
@@ -146,15 +147,31 @@ func (r *run) confirm(ctx context.Context) error {
 		return fmt.Errorf("removing %s: %w", records.FileConfirm, err)
 	}
 	j := r.situation.Journal
-	j.Phase, j.Waiting = records.PhaseConfirming, records.Waiting{Since: r.Clock.SinceBoot(), Limit: r.options.ConfirmWithin}
-	j.Deadline = time.Time{}
+	j.Phase, j.Waiting.Since = records.PhaseConfirming, r.Clock.SinceBoot()
 	if err := r.enter(ctx, j); err != nil {
 		return err
 	}
+	return r.await(ctx, ask, j.Waiting.Limit)
+}
+
+// asks returns how the run is confirmed, nil if it needs no confirmation or nobody here can ask for it.
+func (r *run) asks() func(context.Context) error {
+	if !r.repairs {
+		return r.options.Confirm
+	}
+	if j := r.situation.Journal; j.Confirmer != "" && r.options.Resume != nil {
+		return r.options.Resume(j.Confirmer)
+	}
+	return nil
+}
+
+// await asks for the confirmation until its time is up.
+func (r *run) await(ctx context.Context, ask func(context.Context) error, within time.Duration) error {
+	j := r.situation.Journal
 	r.emit(Event{Event: EventConfirm, Bundle: j.Bundle.Manifest.Digest, Message: "waiting for confirmation"})
 	limited, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	late := r.Clock.After(r.options.ConfirmWithin)
+	late := r.Clock.After(within)
 	go func() {
 		select {
 		case <-late:
@@ -162,13 +179,17 @@ func (r *run) confirm(ctx context.Context) error {
 		case <-limited.Done():
 		}
 	}()
-	if err := r.options.Confirm(limited); err != nil {
-		if cause := context.Cause(limited); errors.Is(cause, errUnconfirmed) {
+	if err := ask(limited); err != nil {
+		switch cause := context.Cause(limited); {
+		case !errors.Is(cause, errUnconfirmed):
+			return err
+		case errors.Is(err, context.Canceled):
 			return cause
+		default:
+			return fmt.Errorf("%w: %w", cause, err)
 		}
-		return err
 	}
-	return nil
+	return ctx.Err() // an answer that comes because the process is asked to stop is none
 }
 
 var errUnconfirmed = errors.New("not confirmed in time")

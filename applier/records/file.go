@@ -27,7 +27,7 @@ func encode(v any) ([]byte, error) {
 
 // Schema is the version of the records on a host's disk. It grows with every field that is added, also in a manifest: an
 // older program then reports a record of a newer one, instead of a damaged one.
-const Schema = 2
+const Schema = 3
 
 // maxRecord bounds a ledger or journal, in bytes, and maxValues what is in it; that of a full node is under 1 MiB and has
 // 10,000 values.

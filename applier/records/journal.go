@@ -42,8 +42,14 @@ type Journal struct {
 	Stale plan.Stale `json:"stale,omitzero"`
 	// Boot is the boot time of the host when the run began.
 	Boot string `json:"boot,omitempty"`
-	// Waiting is how long an unconfirmed run is kept, in PhaseConfirming.
+	// Allowed is the highest impact that is allowed for the run, empty in records of older schemas.
+	Allowed bundle.Impact `json:"allowed,omitempty"`
+	// Confirmer is who confirms the run, if another process can ask it as well.
+	Confirmer string `json:"confirmer,omitempty"`
+	// Waiting is how long an unconfirmed run is kept. It begins with PhaseConfirming.
 	Waiting Waiting `json:"waiting,omitzero"`
+	// Reason is why the run is rolled back, in PhaseRollback. It holds no secrets.
+	Reason string `json:"reason,omitempty"`
 	// Deadline is what records of schema 1 have in the place of Waiting.
 	Deadline time.Time `json:"deadline,omitzero"`
 }
@@ -65,6 +71,14 @@ func (j Journal) Late(boot string, sinceBoot time.Duration, now time.Time) bool 
 		return sinceBoot > j.Waiting.Limit
 	}
 	return sinceBoot-j.Waiting.Since > j.Waiting.Limit || sinceBoot < j.Waiting.Since
+}
+
+// Left returns how long the confirmation may take still, negative if it is late. It is that of Late.
+func (j Journal) Left(boot string, sinceBoot time.Duration) time.Duration {
+	if boot != j.Boot {
+		return j.Waiting.Limit - sinceBoot
+	}
+	return j.Waiting.Limit - (sinceBoot - j.Waiting.Since)
 }
 
 // Before is what the changing entries were. Contents are in the store or kept as files. It may hold secrets.

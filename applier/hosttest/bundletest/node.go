@@ -38,6 +38,9 @@ type Node struct {
 	Routes      []bundle.Route
 	Features    []bundle.Feature
 	HostName    string
+	Firewall    []bundle.FirewallRule
+	// Impacts are those of files, by path, where they are not what Bundle gives them.
+	Impacts map[string]bundle.Impact
 }
 
 // New returns the node with which tests start.
@@ -82,6 +85,9 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 		if strings.Contains(path, "registries") {
 			impact = bundle.ImpactNone
 		}
+		if given, ok := n.Impacts[path]; ok {
+			impact = given
+		}
 		c.Files = append(c.Files, bundle.File{
 			Path: path, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: bundle.AccessUsers, Impact: impact, Content: bundle.Content{Data: []byte(text)},
 		})
@@ -117,7 +123,7 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 		c.TrustedCAs = append(c.TrustedCAs, bundle.TrustedCA{Digest: bundle.Of([]byte(text)), Subject: "CN=" + strings.ToValidUTF8(text, "?"), NotAfter: "2045-01-01T00:00:00Z", Impact: bundle.ImpactNone, Content: bundle.Content{Data: []byte(text)}})
 	}
 	c.Endpoints = n.Endpoints
-	c.Routes, c.Features = n.Routes, n.Features
+	c.Routes, c.Features, c.Firewall = n.Routes, n.Features, n.Firewall
 	c.State = []bundle.State{{Path: `C:\k\kubeconfig`, File: true, Cluster: n.Cluster}, {Path: `C:\var\lib\kubelet\pki`, Cluster: n.Cluster}}
 	c.Exclusions = []bundle.Exclusion{{Process: `C:\k\containerd\containerd.exe`, Impact: bundle.ImpactNone}}
 	c.Networks = []bundle.Network{{Name: Network, Cluster: n.Cluster}}
