@@ -55,12 +55,15 @@ type Agent struct {
 
 	follower follower
 	reporter reporter
-	// read is when every file was last read, repairAt when the host is compared again.
-	read, repairAt time.Time
-	// differs is what the last comparison reported and did not repair, now what this one has found.
-	differs, now []plan.Action
+	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package they are
+	// since the boot of the host: setting its clock changes nothing.
+	repairAt, fullAt time.Duration
+	// differs is what the last comparison reported and did not repair, found what this one has found.
+	differs, found []plan.Action
 	// planned is the impact of the last plan.
 	planned bundle.Impact
+	// undone is the bundle whose interrupted run this process rolled back, and why.
+	undone undone
 	// unrepaired is why the last repair could not restore everything.
 	unrepaired string
 	repaired   int
@@ -120,22 +123,22 @@ func (a *Agent) latest() (Node, bool) {
 // step does what is due.
 func (a *Agent) step(ctx context.Context) error {
 	// First of all, so that an interrupted run is resumed or rolled back before anything else.
-	if !a.Engine.Clock.Now().Before(a.repairAt) {
+	if a.now() >= a.repairAt {
 		if err := a.repair(ctx); err != nil {
 			return err
 		}
-		a.repairAt = a.Engine.Clock.Now().Add(a.Options.Jitter(a.Options.Interval))
+		a.repairAt = a.now() + a.Options.Jitter(a.Options.Interval)
 	}
 	node, known := a.latest()
 	if known && node.Desired == "" {
 		a.follower.waits()
 	}
-	if known && a.follower.due(node, a.Engine.Clock.Now()) {
+	if known && a.follower.due(node, a.now()) {
 		if err := a.follow(ctx, node); err != nil {
 			return err
 		}
 	}
-	a.follower.seen = a.follower.seen || node.Report != ""
+	a.reporter.seen(node, known)
 	a.sendReport(ctx)
 	if err := a.Engine.Housekeep(ctx); err != nil && ctx.Err() == nil {
 		a.Log.Warn("limiting logs", "error", err)
@@ -143,30 +146,34 @@ func (a *Agent) step(ctx context.Context) error {
 	return nil
 }
 
+// now returns the time since the host booted.
+func (a *Agent) now() time.Duration { return a.Engine.Clock.SinceBoot() }
+
 // pause returns how long nothing is due.
 func (a *Agent) pause() time.Duration {
-	now := a.Engine.Clock.Now()
-	pause := min(housekeepInterval, a.repairAt.Sub(now))
-	if at := a.follower.retryAt; !at.IsZero() {
-		pause = min(pause, at.Sub(now))
+	pause := min(housekeepInterval, a.repairAt-a.now())
+	if at := a.follower.retryAt; at != 0 {
+		pause = min(pause, at-a.now())
 	}
 	return max(pause, 0)
 }
 
 // repair compares with the bundle that was applied last, and restores what differs.
 func (a *Agent) repair(ctx context.Context) error {
-	now := a.Engine.Clock.Now()
-	o := applier.Options{Full: now.Sub(a.read) >= a.Options.Full, DryRun: a.Options.ReportOnly}
+	begun := a.now()
+	o := applier.Options{Full: begun >= a.fullAt, DryRun: a.Options.ReportOnly}
 	if a.Cluster != nil {
-		o.MaxImpact = a.follower.allowed()
+		o.MaxImpact, o.Resume = a.follower.allowed(), a.resume
 	}
-	a.now, a.planned = nil, bundle.ImpactNone
+	a.found, a.planned = nil, bundle.ImpactNone
 	outcome, err := a.Engine.Repair(ctx, o)
 	a.reportDrift()
 	var locked *applier.LockedError
 	switch {
 	case ctx.Err() != nil:
 		return nil //nolint:nilerr // it was asked to stop
+	case outcome.Resumed && a.Cluster != nil:
+		a.resumed(ctx, outcome, err)
 	case errors.As(err, &locked):
 		a.Log.Info("another run is changing this host", "owner", locked.Owner)
 	case err != nil:
@@ -182,7 +189,10 @@ func (a *Agent) repair(ctx context.Context) error {
 	}
 	var partial *applier.PartialError
 	if o.Full && (err == nil || errors.As(err, &partial)) {
-		a.read = now
+		a.fullAt = begun + a.Options.Full
+	}
+	if outcome.Result == applier.ResultSame || outcome.Result == applier.ResultApplied {
+		a.follower.checkApplied(outcome.Bundle, a.now())
 	}
 	a.reporter.observe(ctx, a.Engine.Host)
 	return a.restart(outcome)
@@ -207,14 +217,14 @@ func (a *Agent) restart(o applier.Outcome) error {
 
 // reportDrift logs what differs and is not repaired, when that has changed.
 func (a *Agent) reportDrift() {
-	if slices.Equal(a.now, a.differs) {
+	if slices.Equal(a.found, a.differs) {
 		return
 	}
-	a.differs = a.now
-	if len(a.now) == 0 {
+	a.differs = a.found
+	if len(a.found) == 0 {
 		a.Log.Info("nothing differs anymore")
 	}
-	for _, x := range a.now {
+	for _, x := range a.found {
 		a.Log.Warn("differs", "verb", x.Verb, "entry", x.Entry, "reason", x.Reason)
 	}
 }
@@ -224,7 +234,7 @@ func (a *Agent) event(e applier.Event) {
 	switch e.Event {
 	case applier.EventAction:
 		if a.Options.ReportOnly {
-			a.now = append(a.now, *e.Action)
+			a.found = append(a.found, *e.Action)
 			return
 		}
 		a.Log.Info("action", "verb", e.Action.Verb, "entry", e.Action.Entry, "reason", e.Action.Reason)
@@ -256,6 +266,6 @@ func (a *Agent) say(ctx context.Context, e Event) {
 // state is what the agent says about itself.
 func (a *Agent) state() published.Report {
 	r := a.follower.report
-	r.Program, r.Repaired, r.Facts = a.Engine.Program, a.repaired, a.reporter.facts
+	r.Program, r.Repaired, r.Facts = a.Engine.Program, a.repaired, a.reporter.canonical()
 	return r
 }

@@ -128,7 +128,7 @@ func TestABundleThatBreaksTheNodeIsRolledBackOnce(t *testing.T) {
 	}
 	w.restart() // another process
 	for range 3 {
-		w.clock.Jump(time.Minute)
+		w.clock.Pass(time.Minute)
 		w.turn()
 	}
 	if n := w.starts("kubelet"); n != 0 || len(w.cluster.reports) > reports+1 {
@@ -138,7 +138,7 @@ func TestABundleThatBreaksTheNodeIsRolledBackOnce(t *testing.T) {
 		t.Errorf("another process says %s", got.State)
 	}
 	w.cluster.ready = w.clock.Now
-	w.cluster.node.Report = "" // a person asks
+	w.cluster.node.Retry = "1" // a person asks
 	if got := w.turn(); got.State != published.StateApplied || w.file(kubeletConf) != "nonsense\n" {
 		t.Errorf("%s: %s", got.State, got.Message)
 	}
@@ -170,8 +170,8 @@ func TestMissingExecutablesAreNamedAndWaitedFor(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	w.host.Place(kubelet, bundle.AccessUsers, "another kubelet") // the operator copies it
-	w.repairAt = w.clock.Now().Add(time.Hour)
-	w.clock.Jump(lastRetry)
+	w.repairAt = w.now() + time.Hour
+	w.clock.Pass(lastRetry)
 	if got := w.turn(); got.State != published.StateApplied || got.Missing != nil {
 		t.Errorf("%+v", got)
 	}
@@ -184,17 +184,17 @@ func TestLayersThatCannotBeReadYet(t *testing.T) {
 	w.publish(bundle.ImpactRestart)
 	parts := w.cluster.parts
 	w.cluster.parts = nil
-	for begin := w.clock.Now(); w.clock.Now().Sub(begin) < publishedWithin-lastRetry/4; w.clock.Jump(2 * time.Second) {
+	for begin := w.clock.Now(); w.clock.Now().Sub(begin) < publishedWithin-lastRetry/4; w.clock.Pass(2 * time.Second) {
 		if got := w.turn(); got.State != "" {
 			t.Fatalf("after %s: %s", w.clock.Now().Sub(begin), got.State)
 		}
 	}
-	w.clock.Jump(publishedWithin)
+	w.clock.Pass(publishedWithin)
 	if got := w.turn(); got.State != published.StateFailed || !strings.Contains(got.Message, "not published") {
 		t.Fatalf("%+v", got)
 	}
 	w.cluster.parts = parts
-	w.clock.Jump(lastRetry)
+	w.clock.Pass(lastRetry)
 	if got := w.turn(); got.State != published.StateApplied || w.file(mirrors) != "changed\n" {
 		t.Errorf("%+v", got)
 	}
@@ -226,7 +226,7 @@ func TestPublishedLayersThatAreDamaged(t *testing.T) {
 				t.Errorf("the host changed:\n%s", diff)
 			}
 			w.cluster.parts = good // the operator publishes it again
-			w.clock.Jump(lastRetry)
+			w.clock.Pass(lastRetry)
 			if got := w.turn(); got.State != published.StateApplied || w.file(kubeletConf) != "changed\n" {
 				t.Errorf("%+v", got)
 			}
@@ -275,13 +275,13 @@ func TestTheAPIServerIsAway(t *testing.T) {
 		t.Errorf("changed while the API server is away: %q", w.file(kubeletConf))
 	}
 	w.host.Falsify(mirrors, "drifted\n")
-	w.clock.Jump(w.Options.Interval)
+	w.clock.Pass(w.Options.Interval)
 	w.turn()
 	if w.file(mirrors) == "drifted\n" {
 		t.Error("drift is not repaired while the API server is away")
 	}
 	w.cluster.away = nil
-	w.clock.Jump(lastRetry)
+	w.clock.Pass(lastRetry)
 	if got := w.turn(); got.State != published.StateApplied || w.file(kubeletConf) != "changed\n" {
 		t.Errorf("%+v", got)
 	}
@@ -290,16 +290,7 @@ func TestTheAPIServerIsAway(t *testing.T) {
 // TestAChangeThatCannotBeTheReasonStays: the API server goes away while the change is confirmed.
 func TestAChangeThatCannotBeTheReasonStays(t *testing.T) {
 	w := newWorld(t)
-	w.bundle = w.bundle.Changed(func(n *bundletest.Node) {
-		n.Files[`C:\k\exporter.yaml`], n.Programs[`C:\k\exporter.exe`] = "a\n", "exporter"
-		n.Services = append(n.Services, bundletest.Service("windows_exporter", []string{`C:\k\exporter.exe`}, nil, `C:\k\exporter.yaml`, `C:\k\exporter.exe`))
-	})
-	w.host.Place(`C:\k\exporter.exe`, bundle.AccessUsers, "exporter")
-	w.repairAt = w.clock.Now().Add(24 * time.Hour)
-	w.publish(bundle.ImpactRestart)
-	if got := w.turn(); got.State != published.StateApplied {
-		t.Fatalf("%s: %s", got.State, got.Message)
-	}
+	w.withExporter()
 	w.change(`C:\k\exporter.yaml`, "b\n")
 	w.publish(bundle.ImpactRestart)
 	w.cluster.ready = func() time.Time { w.cluster.away = errors.New("connection refused"); return time.Time{} }
@@ -316,7 +307,7 @@ func TestDriftIsRepairedAndCounted(t *testing.T) {
 	w.turn()
 	right := w.file(mirrors)
 	w.host.Falsify(mirrors, "drifted\n")
-	w.clock.Jump(7 * time.Hour) // every file is read
+	w.clock.Pass(7 * time.Hour) // every file is read
 	got := w.turn()
 	if w.file(mirrors) != right || got.Repaired != 1 || w.cluster.events[len(w.cluster.events)-1].Reason != EventRepaired {
 		t.Errorf("%q, %+v", w.file(mirrors), got)
@@ -332,7 +323,7 @@ func TestDriftThatCostsMoreIsReported(t *testing.T) {
 	}
 	w.host.Falsify(kubeletConf, "drifted\n")
 	w.host.ClearLog()
-	w.clock.Jump(7 * time.Hour)
+	w.clock.Pass(7 * time.Hour)
 	if got := w.turn(); got.State != published.StateNeedsPermission || got.Impact != bundle.ImpactRestart || w.file(kubeletConf) != "drifted\n" || w.starts("kubelet") != 0 {
 		t.Errorf("%+v, %q", got, w.file(kubeletConf))
 	}
@@ -348,7 +339,7 @@ func TestARestingAgentWritesAHeartbeatOnly(t *testing.T) {
 	w.turn()
 	reports := len(w.cluster.reports)
 	for range 60 {
-		w.clock.Jump(time.Minute)
+		w.clock.Pass(time.Minute)
 		w.turn()
 	}
 	if n := len(w.cluster.reports) - reports; n < 5 || n > 6 {
@@ -391,7 +382,7 @@ func TestAKilledAgentContinues(t *testing.T) {
 		w.restart()
 		for range 6 {
 			w.turn()
-			w.clock.Jump(10 * time.Minute)
+			w.clock.Pass(10 * time.Minute)
 		}
 		if got := w.said(); got.Applied != d.Bundle || w.file(kubeletConf) != "changed\n" {
 			t.Fatalf("killed at step %d: %s %s, %q", cut, got.State, got.Message, w.file(kubeletConf))

@@ -73,7 +73,7 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	}
 	tell := func(o any) {
 		if m, ok := o.(*metav1.PartialObjectMetadata); ok {
-			changed(Node{Desired: m.Annotations[published.DesiredAnnotation], Report: m.Annotations[published.ReportAnnotation]})
+			changed(Node{Desired: m.Annotations[published.DesiredAnnotation], Report: m.Annotations[published.ReportAnnotation], Retry: m.Annotations[published.RetryAnnotation]})
 		}
 	}
 	_, controller := cache.NewInformerWithOptions(cache.InformerOptions{

@@ -10,7 +10,7 @@ import (
 // Node is what the agent reads of its own Node.
 type Node struct {
 	// Desired and Report are the texts of the annotations; empty where there is none.
-	Desired, Report string
+	Desired, Report, Retry string
 }
 
 // Cluster is what the agent asks of the API server.

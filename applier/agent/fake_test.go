@@ -4,7 +4,9 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -68,12 +70,53 @@ func (c *fakeCluster) Event(_ context.Context, e Event) error {
 	return c.away
 }
 
+// patient is a clock on which short waits take no time, and long ones end when the short ones have added up to them.
+type patient struct {
+	*hosttest.Clock
+
+	// at is called where somebody waits.
+	at func(time.Duration)
+
+	mu   sync.Mutex
+	long []alarm
+}
+
+type alarm struct {
+	at   time.Duration
+	ring chan time.Time
+}
+
+// After implements applier.Clock.
+func (p *patient) After(d time.Duration) <-chan time.Time {
+	if p.at != nil {
+		p.at(d)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d >= time.Minute/2 {
+		ring := make(chan time.Time, 1)
+		p.long = append(p.long, alarm{p.SinceBoot() + d, ring})
+		return ring
+	}
+	fired := p.Clock.After(d)
+	p.long = slices.DeleteFunc(p.long, func(a alarm) bool {
+		if p.SinceBoot() < a.at {
+			return false
+		}
+		a.ring <- p.Now()
+		time.Sleep(time.Millisecond) // whoever waits for it comes first
+		return true
+	})
+	return fired
+}
+
 // world is a host that has joined, its agent and its cluster.
 type world struct {
 	*Agent
 	t       *testing.T
 	cluster *fakeCluster
 	clock   *hosttest.Clock
+	waits   *patient
 	host    *hosttest.Memory
 	bundle  bundletest.Node
 	changed chan struct{}
@@ -83,6 +126,7 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	clock := hosttest.NewClock(hosttest.Epoch())
 	w := &world{t: t, clock: clock, host: hosttest.NewMemory(hosttest.Facts(), clock), bundle: bundletest.New(), changed: make(chan struct{}, 1)}
+	w.waits = &patient{Clock: clock}
 	w.cluster = &fakeCluster{parts: map[string][]byte{}, ready: clock.Now}
 	in, err := archive.NewReader(strings.NewReader(string(w.bundle.Archive(t, nil))))
 	if err != nil {
@@ -103,7 +147,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) engine() *applier.Engine {
-	return &applier.Engine{Host: w.host, Clock: w.clock, Program: "test", Owner: "the test", Self: bundle.AgentService}
+	return &applier.Engine{Host: w.host, Clock: w.waits, Program: "test", Owner: "the test", Self: bundle.AgentService}
 }
 
 // restart starts another process of the agent.
@@ -182,4 +226,39 @@ func (w *world) starts(service string) int {
 		}
 	}
 	return n
+}
+
+// longAgo is a sign of life from before every change.
+var longAgo = hosttest.Epoch().Add(-time.Minute)
+
+const (
+	exporter     = `C:\k\exporter.exe`
+	exporterConf = `C:\k\exporter.yaml`
+)
+
+// withExporter lets the host have a service that has nothing to do with the link to the cluster.
+func (w *world) withExporter() {
+	w.t.Helper()
+	w.bundle = w.bundle.Changed(func(n *bundletest.Node) {
+		n.Files[exporterConf], n.Programs[exporter] = "a\n", "exporter"
+		n.Services = append(n.Services, bundletest.Service("windows_exporter", []string{exporter}, nil, exporterConf, exporter))
+	})
+	w.host.Place(exporter, bundle.AccessUsers, "exporter")
+	w.publish(bundle.ImpactRestart)
+	if got := w.turn(); got.State != published.StateApplied {
+		w.t.Fatalf("%s: %s", got.State, got.Message)
+	}
+	w.cluster.events, w.cluster.reports = nil, nil
+}
+
+// fresh is a sign of life of this moment.
+func (w *world) fresh() time.Time { return w.clock.Now() }
+
+// boot boots the host.
+func (w *world) boot() {
+	w.t.Helper()
+	if err := w.host.Restart(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.clock.Boot()
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/bundle/published"
@@ -37,23 +36,29 @@ type follower struct {
 	desired published.Desired
 	// report says how it ended; its State is empty before.
 	report published.Report
-	// seen reports whether the Node had a report since. A person who removes it asks for another try of what was rolled back.
-	seen bool
 	// retryAt is when it is tried again; zero is never. Tried is how often in a row that has failed, since when the first did.
-	retryAt, since time.Time
+	retryAt, since time.Duration
 	tried          int
 }
 
 // due reports whether there is something to do about the Node: it says something new, or something failed and is tried again.
-func (f *follower) due(n Node, now time.Time) bool {
-	if n.Desired == "" {
+func (f *follower) due(n Node, now time.Duration) bool {
+	switch {
+	case n.Desired == "":
 		return false
-	}
-	asked := f.report.State == published.StateRolledBack && f.seen && n.Report == ""
-	if n.Desired != f.text || asked {
+	case n.Desired != f.text:
+		return true
+	case n.Retry != f.report.Retry && f.report.State != published.StateApplied: // a person asks
 		return true
 	}
-	return !f.retryAt.IsZero() && !now.Before(f.retryAt)
+	return f.retryAt != 0 && now >= f.retryAt
+}
+
+// checkApplied follows the published bundle again if somebody else, such as a person over SSH, has applied another one.
+func (f *follower) checkApplied(has bundle.Digest, now time.Duration) {
+	if f.report.State == published.StateApplied && has != "" && has != f.desired.Bundle {
+		f.report.Applied, f.report.Layers, f.retryAt = has, nil, now
+	}
 }
 
 // allowed is the highest impact of a repair: what is published for the bundle that the host has. A permission is for one bundle,
@@ -76,15 +81,15 @@ func (f *follower) waits() {
 // ends notes how it ended, for good.
 func (f *follower) ends(s published.State, message string) {
 	f.report.State, f.report.Message = s, message
-	f.retryAt, f.tried = time.Time{}, 0
+	f.retryAt, f.tried = 0, 0
 }
 
 // retry notes that it is tried again.
-func (f *follower) retry(now time.Time, jitter func(time.Duration) time.Duration) {
+func (f *follower) retry(now time.Duration, jitter func(time.Duration) time.Duration) {
 	if f.tried == 0 {
 		f.since = now
 	}
-	f.retryAt = now.Add(jitter(min(firstRetry<<min(f.tried, 16), lastRetry)))
+	f.retryAt = now + jitter(min(firstRetry<<min(f.tried, 16), lastRetry))
 	f.tried++
 }
 
@@ -102,27 +107,80 @@ func (f *follower) repaired(impact bundle.Impact, err error) {
 
 // follow brings the host to what is published. It returns only ErrRestart.
 func (a *Agent) follow(ctx context.Context, n Node) error {
-	f, now := &a.follower, a.Engine.Clock.Now()
+	f := &a.follower
+	asked := n.Retry != f.report.Retry
 	if f.text != n.Desired {
+		if f.text == "" {
+			asked = f.recall(n.Report, n.Retry)
+		}
 		a.follower = follower{text: n.Desired, report: published.Report{Applied: f.report.Applied, Layers: f.report.Layers}}
+		f.report.Retry = n.Retry
 		desired, err := published.DecodeDesired(n.Desired)
 		if err != nil {
 			f.ends(published.StateFailed, "reading the annotation "+published.DesiredAnnotation+": "+err.Error())
 			return nil //nolint:nilerr // it is reported
 		}
 		f.desired, f.report.Desired = desired, desired.Bundle
-		if before, err := published.DecodeReport(n.Report); err == nil && before.State == published.StateRolledBack && before.Desired == desired.Bundle {
-			// It was rolled back before this program started. It is not tried again until something changes.
-			f.ends(published.StateRolledBack, before.Message)
+		if why := a.rolledBack(n, desired.Bundle); why != "" && !asked {
+			f.ends(published.StateRolledBack, why)
 			return nil
 		}
 	}
+	f.report.Retry, a.undone = n.Retry, undone{}
 	outcome, err := a.bring(ctx)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was asked to stop
 	}
-	a.judge(ctx, now, outcome, err)
+	a.judge(ctx, outcome, err)
 	return a.restart(outcome)
+}
+
+// recall takes from the report of an earlier process what this one cannot know otherwise. It reports whether a person has asked
+// for another try since.
+func (f *follower) recall(text, retry string) bool {
+	before, err := published.DecodeReport(text)
+	if err != nil {
+		return retry != ""
+	}
+	f.report.Applied, f.report.Layers = before.Applied, before.Layers
+	return before.Retry != retry
+}
+
+// undone is a bundle that was rolled back.
+type undone struct {
+	bundle bundle.Digest
+	why    string
+}
+
+// rolledBack returns why a bundle was rolled back before it was followed: by an earlier process, whose report says so, or by this
+// one when it resumed what an earlier one had begun. It is not tried again until it changes or a person asks.
+func (a *Agent) rolledBack(n Node, desired bundle.Digest) string {
+	if a.undone.bundle == desired {
+		return a.undone.why
+	}
+	if before, err := published.DecodeReport(n.Report); err == nil && before.State == published.StateRolledBack && before.Desired == desired {
+		return before.Message
+	}
+	return ""
+}
+
+// resumed notes how a run ended that another process of the agent had begun.
+func (a *Agent) resumed(ctx context.Context, o applier.Outcome, err error) {
+	var back *applier.RolledBackError
+	var refused *applier.RefusedError
+	short := o.Bundle.Short()
+	switch {
+	case errors.As(err, &refused): // the published bundle is applied again as a whole, if that is allowed
+		a.Log.Warn("an interrupted run is not resumed", "bundle", short, "error", err)
+	case errors.As(err, &back):
+		a.undone = undone{o.Bundle, err.Error()}
+		a.Log.Error("an interrupted run was rolled back", "bundle", short, "error", err)
+		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", short, err)})
+	case err != nil:
+		a.Log.Error("resuming an interrupted run", "bundle", short, "error", err)
+	case o.Result == applier.ResultApplied:
+		a.say(ctx, Event{Reason: EventApplied, Message: fmt.Sprintf("bundle %s: an interrupted run was resumed", short)})
+	}
 }
 
 // needsError means that the plan needs something that the operator has to do first.
@@ -154,7 +212,7 @@ func (a *Agent) bring(ctx context.Context) (applier.Outcome, error) {
 	if err != nil {
 		return applier.Outcome{}, err
 	}
-	a.reporter.facts = &observed.Facts
+	a.reporter.know(observed.Facts, b)
 	if err := a.ready(ctx, request, observed); err != nil {
 		return applier.Outcome{}, err
 	}
@@ -214,7 +272,7 @@ func (a *Agent) ready(ctx context.Context, r archive.Request, o applier.Observat
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
-		return &needsError{state: published.StatePayloadMissing, missing: missing, text: "these executables are not on the host yet; the operator copies them over SSH"}
+		return &needsError{state: published.StatePayloadMissing, missing: missing, text: missingText(missing)}
 	}
 	if err := applier.Allowed(o.Impact, a.follower.desired.MaxImpact); err != nil {
 		return &needsError{state: published.StateNeedsPermission, impact: o.Impact, text: err.Error()}
@@ -226,6 +284,16 @@ func (a *Agent) ready(ctx context.Context, r archive.Request, o applier.Observat
 		}
 	}
 	return nil
+}
+
+// missingText names executables. Reports list all of them.
+func missingText(paths []string) string {
+	const most = 3
+	text := strings.Join(paths[:min(most, len(paths))], ", ")
+	if more := len(paths) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "not on the host yet: " + text + "; the operator copies executables over SSH"
 }
 
 // pathOf names a content of a payload for people.
@@ -250,36 +318,16 @@ func (a *Agent) apply(ctx context.Context, r archive.Request, o applier.Observat
 		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
 	}
 	options := applier.Options{MaxImpact: a.follower.desired.MaxImpact, LockWait: lockWait}
-	if o.Impact.Rank() > bundle.ImpactNone.Rank() || cutsLink(o) {
+	if confirmer := confirmerOf(o); confirmer != "" {
 		a.follower.report.State, a.follower.report.Message = published.StateApplying, ""
 		a.sendReport(ctx)
-		c := confirmation{agent: a, begun: a.Engine.Clock.Now(), cuts: cutsLink(o)}
-		options.Confirm, options.ConfirmWithin = c.wait, a.Options.Confirm
+		options.Confirm, options.ConfirmWithin, options.Confirmer = a.confirm(confirmer), a.Options.Confirm, confirmer
 	}
 	return a.Engine.Apply(ctx, reader, options)
 }
 
-// linkServices are the services without which the Node does not become Ready.
-var linkServices = []string{"containerd", "kubelet", "hybrid-overlay-node"}
-
-// cutsLink reports whether a plan can separate the host from the cluster. The proxy is the environment of the services, so a
-// change of it restarts them.
-func cutsLink(o applier.Observation) bool {
-	if slices.ContainsFunc(o.Restarts, func(name string) bool { return slices.Contains(linkServices, name) }) {
-		return true
-	}
-	return slices.ContainsFunc(o.Actions, func(x plan.Action) bool {
-		kind, _, _ := strings.Cut(string(x.Entry), " ")
-		switch bundle.EntryKind(kind) { //nolint:exhaustive // the others change nothing between the host and the cluster
-		case bundle.KindTrustedCA, bundle.KindRoute, bundle.KindFirewall, bundle.KindNetwork, bundle.KindHostName:
-			return true
-		}
-		return false
-	})
-}
-
 // judge notes how it ended.
-func (a *Agent) judge(ctx context.Context, now time.Time, o applier.Outcome, err error) {
+func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 	f := &a.follower
 	var needs *needsError
 	var back *applier.RolledBackError
@@ -299,7 +347,7 @@ func (a *Agent) judge(ctx context.Context, now time.Time, o applier.Outcome, err
 		f.ends(needs.state, needs.text)
 		f.report.Impact, f.report.Missing = needs.impact, needs.missing
 		if needs.state == published.StatePayloadMissing {
-			f.retry(now, a.Options.Jitter)
+			f.retry(a.now(), a.Options.Jitter)
 		}
 	case errors.As(err, &back):
 		f.ends(published.StateRolledBack, err.Error())
@@ -307,57 +355,20 @@ func (a *Agent) judge(ctx context.Context, now time.Time, o applier.Outcome, err
 	case errors.As(err, &newer):
 		f.ends(published.StateFailed, err.Error())
 	default:
-		a.failed(ctx, now, err)
+		a.failed(ctx, err)
 	}
 }
 
 // failed is for what is tried again. What may be right in a moment is not reported at once.
-func (a *Agent) failed(ctx context.Context, now time.Time, err error) {
-	f := &a.follower
+func (a *Agent) failed(ctx context.Context, err error) {
+	f, now := &a.follower, a.now()
 	f.retry(now, a.Options.Jitter)
-	a.Log.Warn("following the published bundle", "bundle", f.desired.Bundle.Short(), "error", err, "retry", f.retryAt.Sub(now))
-	if errors.Is(err, ErrNotPublished) && now.Sub(f.since) < publishedWithin {
+	a.Log.Warn("following the published bundle", "bundle", f.desired.Bundle.Short(), "error", err, "retry", f.retryAt-now)
+	if errors.Is(err, ErrNotPublished) && now-f.since < publishedWithin {
 		return
 	}
 	if f.report.State != published.StateFailed {
 		a.say(ctx, Event{Warning: true, Reason: EventFailed, Message: fmt.Sprintf("bundle %s: %v", f.desired.Bundle.Short(), err)})
 	}
 	f.report.State, f.report.Message = published.StateFailed, err.Error()
-}
-
-// confirmation waits until the Node is Ready with a sign of life that is newer than the change.
-type confirmation struct {
-	agent *Agent
-	begun time.Time
-	// cuts reports whether the change can separate the host from the cluster.
-	cuts bool
-}
-
-const confirmPause = time.Second
-
-// wait returns nil when the change is confirmed. If the API server cannot be reached until the end, only a change that can be
-// the reason is not.
-func (c confirmation) wait(ctx context.Context) error {
-	last := errors.New("the Node is not Ready, or its kubelet has not reported since the change")
-	var unreachable error
-	for {
-		heartbeat, err := c.agent.Cluster.Heartbeat(ctx)
-		if ctx.Err() == nil {
-			unreachable = err
-		}
-		if err == nil && heartbeat.After(c.begun) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			switch {
-			case unreachable == nil:
-				return last
-			case c.cuts:
-				return fmt.Errorf("the API server cannot be reached since the change: %w", unreachable)
-			}
-			return nil
-		case <-c.agent.Engine.Clock.After(confirmPause):
-		}
-	}
 }

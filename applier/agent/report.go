@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"wmco/applier"
@@ -12,13 +14,19 @@ import (
 
 // reporter writes what the agent says, if it has changed or is old.
 type reporter struct {
-	facts *bundle.Facts
+	// facts are those of the host; endpoints are the HNS endpoints of the bundle, by name, nil while no bundle is known.
+	facts     *bundle.Facts
+	endpoints map[string]bool
+	// before is the report that the Node has.
+	before published.Report
+	// watched reports whether the Node has had the last report, missing whether somebody has removed it since.
+	watched, missing bool
 	// sent is the last report, state its State, changedAt when the condition last became true or false.
 	sent      string
 	state     published.State
 	changedAt time.Time
 	// heartbeat is when the next one is due although nothing has changed.
-	heartbeat time.Time
+	heartbeat time.Duration
 }
 
 // observe asks for the facts of the host, from which its node layer is rendered.
@@ -28,6 +36,50 @@ func (r *reporter) observe(ctx context.Context, h applier.Host) {
 	}
 }
 
+// know notes the facts of the host and which of its endpoints the bundle names.
+func (r *reporter) know(facts bundle.Facts, b bundle.Bundle) {
+	r.facts, r.endpoints = &facts, map[string]bool{}
+	for _, l := range b.Layers() {
+		for _, e := range l.Endpoints {
+			r.endpoints[e.Name] = true
+		}
+	}
+}
+
+// seen notes the report that the Node has.
+func (r *reporter) seen(n Node, known bool) {
+	r.missing = known && n.Report == "" && r.watched
+	r.watched = r.watched || n.Report != ""
+	if before, err := published.DecodeReport(n.Report); err == nil {
+		r.before = before
+	}
+}
+
+// canonical returns the facts in the form in which they are the same for as long as what is rendered from them is: sorted, and
+// without the endpoints of pods, which come and go. Where the host cannot say, what it said before holds: a node without
+// facts would be rendered as one that has yet to join.
+func (r *reporter) canonical() *bundle.Facts {
+	before := r.before.Facts
+	if r.facts == nil || r.endpoints == nil && before != nil {
+		return before
+	}
+	f := *r.facts
+	f.Addresses, f.Features = sorted(f.Addresses, strings.Compare), sorted(f.Features, strings.Compare)
+	f.Networks = sorted(f.Networks, func(a, b bundle.HNSNetwork) int { return strings.Compare(a.Name, b.Name) })
+	f.Endpoints = sorted(f.Endpoints, func(a, b bundle.HNSEndpoint) int { return strings.Compare(a.Name, b.Name) })
+	f.Endpoints = slices.DeleteFunc(f.Endpoints, func(e bundle.HNSEndpoint) bool { return !r.endpoints[e.Name] })
+	if f.MetadataName == "" && before != nil && before.HostName == f.HostName {
+		f.MetadataName = before.MetadataName // its cloud did not answer in time
+	}
+	return &f
+}
+
+func sorted[E any](list []E, compare func(a, b E) int) []E {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, compare)
+	return list
+}
+
 // sendReport writes the report. What cannot be sent is sent with the next step.
 func (a *Agent) sendReport(ctx context.Context) {
 	r, state := &a.reporter, a.state()
@@ -35,14 +87,17 @@ func (a *Agent) sendReport(ctx context.Context) {
 		return
 	}
 	text, err := state.Encode()
-	if err != nil {
-		a.Log.Error("reporting", "error", err)
+	if err != nil { // nothing but the facts can be so large
+		a.Log.Error("reporting the facts of this host", "error", err)
+		state.Facts = r.before.Facts
+		if text, err = state.Encode(); err != nil {
+			return
+		}
+	}
+	if text == r.sent && a.now() < r.heartbeat && !r.missing {
 		return
 	}
 	now := a.Engine.Clock.Now()
-	if text == r.sent && now.Before(r.heartbeat) {
-		return
-	}
 	changed := r.changedAt
 	if changed.IsZero() || (state.State == published.StateApplied) != (r.state == published.StateApplied) {
 		changed = now
@@ -54,8 +109,9 @@ func (a *Agent) sendReport(ctx context.Context) {
 		}
 		return
 	}
-	r.sent, r.state, r.changedAt = text, state.State, changed
-	r.heartbeat = now.Add(a.Options.Jitter(heartbeatInterval))
+	r.sent, r.state, r.changedAt, r.before = text, state.State, changed, state
+	r.watched, r.missing = false, false
+	r.heartbeat = a.now() + a.Options.Jitter(heartbeatInterval)
 }
 
 // conditionText is what people read in the condition.

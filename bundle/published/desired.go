@@ -19,6 +19,8 @@ const (
 	DesiredAnnotation = domain + "desired-bundle"
 	// ReportAnnotation of a Node holds a Report.
 	ReportAnnotation = domain + "bundle-report"
+	// RetryAnnotation of a Node is how a person asks for another try of a bundle that was rolled back: with any new value.
+	RetryAnnotation = domain + "retry"
 	// LayerLabel of a Secret is the digest of the layer that it holds a part of, without its algorithm and shortened to the
 	// length of a label.
 	LayerLabel = domain + "layer"

@@ -61,6 +61,8 @@ type Report struct {
 	Impact bundle.Impact `json:"impact,omitempty"`
 	// Message says what went wrong, for people. It holds no secrets and no contents.
 	Message string `json:"message,omitempty"`
+	// Retry is the value of the RetryAnnotation that was acted on last.
+	Retry string `json:"retry,omitempty"`
 	// Missing are the paths of executables that are not on the host.
 	Missing []string `json:"missing,omitempty"`
 	// RebootPending are the entries that take effect with the next boot.
@@ -74,7 +76,7 @@ type Report struct {
 // Encode returns the text of the annotation, within its limits. The same report gives the same text.
 func (r Report) Encode() (string, error) {
 	r.Schema = Schema
-	r.Message = Shorten(r.Message)
+	r.Message, r.Retry = Shorten(r.Message), Shorten(r.Retry)
 	r.Missing, r.RebootPending = first(r.Missing), first(r.RebootPending)
 	text, err := json.Marshal(r)
 	if err != nil {

@@ -160,7 +160,7 @@ func (r *Row) judge(report published.Report) {
 	case published.StateRebootPending:
 		r.State, r.Fix = StateWaiting, "reboot the host"
 	case published.StateRolledBack:
-		r.State, r.Fix = StateFailed, "correct what the message names; another bundle is tried at once, the same one after: oc annotate node "+r.Node+" "+published.ReportAnnotation+"-"
+		r.State, r.Fix = StateFailed, "correct what the message names; another bundle is tried at once, the same one after: oc annotate --overwrite node "+r.Node+" "+published.RetryAnnotation+"=\"$(date)\""
 	case published.StateFailed:
 		r.State, r.Fix = StateFailed, "it is tried again; the log of the node agent has the details"
 	}

@@ -67,7 +67,7 @@ func TestStates(t *testing.T) {
 		{"a higher impact", &published.Report{State: published.StateNeedsPermission, Desired: wanted, Impact: bundle.ImpactDrain}, now(), StateWaiting, "drains"},
 		{"executables are missing", &published.Report{State: published.StatePayloadMissing, Desired: wanted}, now(), StateWaiting, "--payload"},
 		{"a boot is pending", &published.Report{State: published.StateRebootPending, Desired: wanted}, now(), StateWaiting, "reboot"},
-		{"rolled back", &published.Report{State: published.StateRolledBack, Desired: wanted}, now(), StateFailed, "oc annotate node win-a windowsmachineconfig.openshift.io/bundle-report-"},
+		{"rolled back", &published.Report{State: published.StateRolledBack, Desired: wanted}, now(), StateFailed, "oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry=\"$(date)\""},
 		{"failed", &published.Report{State: published.StateFailed, Desired: wanted}, now(), StateFailed, "tried again"},
 		{"no report", nil, now(), StateSilent, "windows-instance-config-daemon"},
 		{"an old report", &published.Report{State: published.StateApplied, Desired: wanted}, now().Add(-31 * time.Minute), StateSilent, "windows-instance-config-daemon"},

@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/plan"
+	"wmco/bundle"
+)
+
+// Confirmers of a run, as its journal keeps them: a process that resumes the run asks as the one did that began it.
+const (
+	// confirmedByNode is for a change that cannot separate the host from the cluster.
+	confirmedByNode = "node"
+	// confirmedByLink is for one that can.
+	confirmedByLink = "node and its link"
+)
+
+// confirmerOf returns who confirms a plan, empty if the probes of its services are enough.
+func confirmerOf(o applier.Observation) string {
+	switch {
+	case cutsLink(o):
+		return confirmedByLink
+	case o.Impact.Rank() > bundle.ImpactNone.Rank():
+		return confirmedByNode
+	}
+	return ""
+}
+
+// linkServices are the services without which the Node does not become Ready.
+var linkServices = []string{"containerd", "kubelet", "hybrid-overlay-node"}
+
+// cutsLink reports whether a plan can separate the host from the cluster. The proxy is the environment of the services, so a
+// change of it restarts them.
+func cutsLink(o applier.Observation) bool {
+	if slices.ContainsFunc(o.Restarts, func(name string) bool { return slices.Contains(linkServices, name) }) {
+		return true
+	}
+	return slices.ContainsFunc(o.Actions, func(x plan.Action) bool {
+		kind, _, _ := strings.Cut(string(x.Entry), " ")
+		switch bundle.EntryKind(kind) { //nolint:exhaustive // the others change nothing between the host and the cluster
+		case bundle.KindTrustedCA, bundle.KindRoute, bundle.KindFirewall, bundle.KindNetwork, bundle.KindHostName:
+			return true
+		}
+		return false
+	})
+}
+
+// resume returns how a run is confirmed that another process of the agent began; nil if somebody else does it.
+func (a *Agent) resume(confirmer string) func(context.Context) error {
+	switch confirmer {
+	case confirmedByNode, confirmedByLink:
+		return a.confirm(confirmer)
+	}
+	return nil
+}
+
+func (a *Agent) confirm(confirmer string) func(context.Context) error {
+	return confirmation{agent: a, cuts: confirmer == confirmedByLink}.wait
+}
+
+// confirmation waits until the Node is Ready with a sign of life that is newer than the change.
+type confirmation struct {
+	agent *Agent
+	// cuts reports whether the change can separate the host from the cluster.
+	cuts bool
+}
+
+const confirmPause = time.Second
+
+var (
+	errNotReady = errors.New("the Node is not Ready")
+	errSilent   = errors.New("the kubelet has not reported since the change")
+)
+
+// wait returns nil when the change is confirmed. If the API server cannot be reached until the end, only a change that can be
+// the reason is not.
+//
+// It begins when all services run again. A sign of life counts if it is another one than the first that is seen: that one may be
+// from before the change. Times are not compared, as the clock may be set meanwhile.
+func (c confirmation) wait(ctx context.Context) error {
+	var first time.Time
+	seen := false
+	last, away := errNotReady, false
+	for {
+		heartbeat, err := c.agent.Cluster.Heartbeat(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			last, away = fmt.Errorf("the API server cannot be reached since the change: %w", err), true
+		case heartbeat.IsZero():
+			last, away, seen = errNotReady, false, true
+		case seen && !heartbeat.Equal(first):
+			return nil
+		default:
+			first, seen = heartbeat, true
+			last, away = errSilent, false
+		}
+		select {
+		case <-ctx.Done():
+			if away && !c.cuts {
+				return nil
+			}
+			return last
+		case <-c.agent.Engine.Clock.After(confirmPause):
+		}
+	}
+}
