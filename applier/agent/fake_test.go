@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"slices"
@@ -22,10 +23,10 @@ import (
 // fakeCluster behaves as the API server does towards one node. TestClusters holds both to one contract.
 type fakeCluster struct {
 	parts map[string][]byte
-	// away is the error of every request.
-	away    error
-	reports []Status
-	events  []Event
+	// away is the error of every request, silent that of reading the Node.
+	away, silent error
+	reports      []Status
+	events       []Event
 	// ready is the time of the kubelet's last sign of life.
 	ready func() time.Time
 	node  Node
@@ -57,10 +58,11 @@ func (c *fakeCluster) Report(_ context.Context, s Status) error {
 }
 
 func (c *fakeCluster) Heartbeat(context.Context) (time.Time, error) {
-	if c.away != nil {
-		return time.Time{}, c.away
+	if err := errors.Join(c.away, c.silent); err != nil {
+		return time.Time{}, err
 	}
-	return c.ready(), nil
+	at := c.ready()
+	return at, c.silent
 }
 
 func (c *fakeCluster) Event(_ context.Context, e Event) error {
