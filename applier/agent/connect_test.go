@@ -15,6 +15,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -165,7 +166,7 @@ func kubeconfig(t *testing.T, c *rest.Config) string {
 	folder := t.TempDir()
 	pem, ca, path := filepath.Join(folder, "current.pem"), filepath.Join(folder, "ca.crt"), filepath.Join(folder, "kubeconfig")
 	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: node}}]\n"+
-		"clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]\nusers: [{name: node, user: {client-certificate: %q, client-key: %q}}]\n", "https://"+c.Host, ca, pem, pem)
+		"clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]\nusers: [{name: node, user: {client-certificate: %q, client-key: %q}}]\n", "https://"+strings.TrimPrefix(c.Host, "https://"), ca, pem, pem)
 	for file, data := range map[string][]byte{pem: append(append([]byte{}, c.CertData...), c.KeyData...), ca: c.CAData, path: []byte(text)} {
 		if err := os.WriteFile(file, data, 0o600); err != nil {
 			t.Fatal(err)
