@@ -52,6 +52,12 @@ func NewLine(t testing.TB, address string, o LineOptions) *Line {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return NewLineFrom(t, listener, address, o)
+}
+
+// NewLineFrom is NewLine with a listener of the caller, which may be in another network than the server.
+func NewLineFrom(t testing.TB, listener net.Listener, address string, o LineOptions) *Line {
+	t.Helper()
 	l := &Line{Address: listener.Addr().String(), options: o, target: address, listener: listener, cut: -1, open: map[net.Conn]bool{}}
 	t.Cleanup(func() {
 		_ = listener.Close()

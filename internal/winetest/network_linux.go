@@ -3,8 +3,11 @@ package winetest
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"runtime"
+	"testing"
 
 	"golang.org/x/sys/unix"
 )
@@ -27,40 +30,115 @@ func (n Network) option() string {
 	return ""
 }
 
+// Listen listens on a TCP address in the network of the machine, such as 127.0.0.1:6443, until the end of the test. Of a machine
+// that is alone, such listeners are the only way out.
+func (p *Prefix) Listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	var listener net.Listener
+	err := p.machine.inNetwork(func() (err error) {
+		listener, err = net.Listen("tcp", address) //nolint:noctx // loopback only
+		return err
+	})
+	if err != nil {
+		t.Fatalf("listening in the network of a machine: %v", err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	return listener
+}
+
+// AddAdapter gives a machine that is alone a network adapter with this address, until the end of the test. It leads nowhere.
+func (p *Prefix) AddAdapter(t testing.TB, address netip.Addr) {
+	t.Helper()
+	if p.machine.network != NetworkAlone {
+		t.Fatal("only a machine that is alone gets an adapter")
+	}
+	var tap *os.File
+	err := p.machine.inNetwork(func() (err error) {
+		tap, err = newAdapter("eth0", address)
+		return err
+	})
+	if err != nil {
+		t.Fatalf("adding an adapter to a machine: %v", err)
+	}
+	t.Cleanup(func() { _ = tap.Close() })
+}
+
+// newAdapter returns an Ethernet adapter that exists until it is closed (docs.kernel.org/networking/tuntap.html).
+func newAdapter(name string, address netip.Addr) (*os.File, error) {
+	tap, err := os.OpenFile("/dev/net/tun", os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	err = request(name, func(_ int, r *unix.Ifreq) error {
+		r.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+		return unix.IoctlIfreq(int(tap.Fd()), unix.TUNSETIFF, r)
+	})
+	if err == nil {
+		err = request(name, func(socket int, r *unix.Ifreq) error {
+			ip := address.As4()
+			return errors.Join(r.SetInet4Addr(ip[:]), unix.IoctlIfreq(socket, unix.SIOCSIFADDR, r))
+		})
+	}
+	if err == nil {
+		err = up(name)
+	}
+	if err != nil {
+		return nil, errors.Join(err, tap.Close())
+	}
+	return tap, nil
+}
+
 // connect enables the loopback of a separate network.
 func (m *machine) connect() error {
 	if m.network != NetworkAlone {
 		return nil
 	}
-	done := make(chan error)
-	go func() {
-		// The thread stays in the network of the machine. It ends with this function.
-		runtime.LockOSThread()
-		done <- loopbackUp("/proc/" + m.id + "/ns/net")
-	}()
-	if err := <-done; err != nil {
+	if err := m.inNetwork(func() error { return up("lo") }); err != nil {
 		return fmt.Errorf("enabling the loopback of a machine: %w", err)
 	}
 	return nil
 }
 
-func loopbackUp(namespace string) error {
+// inNetwork calls do in the network of the machine. What do opens stays there.
+func (m *machine) inNetwork(do func() error) error {
+	done := make(chan error)
+	go func() {
+		// The thread stays in the network of the machine. It ends with this function.
+		runtime.LockOSThread()
+		err := enterNetwork("/proc/" + m.id + "/ns/net")
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	return <-done
+}
+
+func enterNetwork(namespace string) error {
 	file, err := os.Open(namespace)
 	if err != nil {
 		return err
 	}
 	defer file.Close() //nolint:errcheck // nothing was written
-	if err := unix.Setns(int(file.Fd()), unix.CLONE_NEWNET); err != nil {
-		return err
-	}
+	return unix.Setns(int(file.Fd()), unix.CLONE_NEWNET)
+}
+
+func up(name string) error {
+	return request(name, func(socket int, r *unix.Ifreq) error {
+		r.SetUint16(unix.IFF_UP)
+		return unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, r)
+	})
+}
+
+// request makes a request about an adapter. The socket is of the network of the thread.
+func request(name string, ask func(socket int, r *unix.Ifreq) error) error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
 	if err != nil {
 		return err
 	}
-	request, err := unix.NewIfreq("lo")
+	r, err := unix.NewIfreq(name)
 	if err == nil {
-		request.SetUint16(unix.IFF_UP)
-		err = unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, request)
+		err = ask(socket, r)
 	}
 	return errors.Join(err, unix.Close(socket))
 }

@@ -1,15 +1,8 @@
-// Command standins writes a folder as `make payload` does, with stand-ins that run under Wine and answer the probes of the
-// services that render creates:
-//
-//	standins FOLDER SERVICE.EXE KUBE-LOG-RUNNER.EXE WMCO-NODE.EXE VERSION
-//
-// SERVICE.EXE is internal/winnode/stub/service. The other two are real. VERSION is that of the node agent.
-//
-// Exit status: 0 done; 1 the folder could not be written.
-package main
+// Package standins writes a folder as `make payload` does, with stand-ins that run under Wine and answer the probes of the
+// services that render creates. wmco-node and kube-log-runner are real.
+package standins
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,83 +15,62 @@ import (
 	"wmco/payload/store"
 )
 
-func main() {
-	if err := run(os.Args[1:]); err != nil {
-		fmt.Fprintln(os.Stderr, "standins:", err)
-		os.Exit(1)
-	}
+// Programs are the executables that a folder is made of.
+type Programs struct {
+	// Service is internal/winnode/stub/service, of which the stand-ins are copies.
+	Service []byte
+	// Runner is kube-log-runner, Agent is wmco-node with this version.
+	Runner, Agent []byte
+	Version       string
 }
 
 // behaviours are those of stand-ins that do more than run. This kubelet does not start with "maxPods: 64".
-var behaviours = map[string]stub.Behaviour{
-	payload.Kubelet:    {HTTP: []string{"127.0.0.1:10248"}, Config: `C:\k\kubelet.conf`, Bad: "maxPods: 64"},
-	payload.KubeProxy:  {HTTP: []string{"127.0.0.1:10256"}, Config: `C:\k\kube-proxy.conf`},
-	payload.Containerd: {Pipes: []string{`\\.\pipe\containerd-containerd`}, Config: `C:\k\containerd\containerd_conf.toml`},
-	payload.CSIProxy:   {Pipes: []string{`\\.\pipe\csi-proxy-filesystem-v1`}},
-	payload.Exporter:   {TCP: []string{"127.0.0.1:9182"}, Config: `C:\k\tls\windows-exporter-webconfig.yaml`},
+func behaviours() map[string]stub.Behaviour {
+	return map[string]stub.Behaviour{
+		payload.Kubelet:    {HTTP: []string{"127.0.0.1:10248"}, Config: `C:\k\kubelet.conf`, Bad: "maxPods: 64"},
+		payload.KubeProxy:  {HTTP: []string{"127.0.0.1:10256"}, Config: `C:\k\kube-proxy.conf`},
+		payload.Containerd: {Pipes: []string{`\\.\pipe\containerd-containerd`}, Config: `C:\k\containerd\containerd_conf.toml`},
+		payload.CSIProxy:   {Pipes: []string{`\\.\pipe\csi-proxy-filesystem-v1`}},
+		payload.Exporter:   {TCP: []string{"127.0.0.1:9182"}, Config: `C:\k\tls\windows-exporter-webconfig.yaml`},
+	}
 }
 
-// writer writes one folder.
-type writer struct {
-	folder, version string
-	service         []byte
-	// real are the executables that are not stand-ins, by name.
-	real map[string][]byte
-	list store.List
-}
-
-func run(args []string) error {
-	if len(args) != 5 {
-		return errors.New("usage: standins FOLDER SERVICE.EXE KUBE-LOG-RUNNER.EXE WMCO-NODE.EXE VERSION")
-	}
-	w := writer{folder: args[0], version: args[4], real: map[string][]byte{}, list: store.List{Schema: store.Schema}}
-	var err error
-	if w.service, err = os.ReadFile(args[1]); err != nil {
-		return err
-	}
-	for name, path := range map[string]string{payload.KubeLogRunner: args[2], payload.Agent: args[3]} {
-		if w.real[name], err = os.ReadFile(path); err != nil {
+// Write writes into a folder that exists.
+func Write(folder string, p Programs) error {
+	list := store.List{Schema: store.Schema}
+	for _, x := range payload.Table() {
+		raw, err := p.executable(x.Name)
+		if err != nil {
+			return fmt.Errorf("making the stand-in for %s: %w", x.Name, err)
+		}
+		stored := archive.Compress(raw)
+		e := store.Entry{Name: x.Name, Path: x.Path, Module: x.Module, Version: x.Version, Go: runtime.Version(), Raw: blob(raw), Stored: blob(stored)}
+		if x.Name == payload.Agent {
+			e.Path, e.Version = payload.AgentPath(e.Raw.Digest), p.Version
+		}
+		list.Executables = append(list.Executables, e)
+		if err := os.WriteFile(filepath.Join(folder, e.File()), stored, 0o644); err != nil {
 			return err
 		}
 	}
-	for _, e := range payload.Table() {
-		if err := w.write(e); err != nil {
-			return fmt.Errorf("writing %s: %w", e.Name, err)
-		}
-	}
-	list, err := w.list.Encode()
+	text, err := list.Encode()
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(w.folder, store.ListFile), list, 0o644)
-}
-
-func (w *writer) write(x payload.Executable) error {
-	raw, err := w.executable(x.Name)
-	if err != nil {
-		return err
-	}
-	e := store.Entry{
-		Name: x.Name, Path: x.Path, Module: x.Module, Version: x.Version, Go: runtime.Version(),
-		Raw: blob(raw),
-	}
-	if x.Name == payload.Agent {
-		e.Path, e.Version = payload.AgentPath(e.Raw.Digest), w.version
-	}
-	stored := archive.Compress(raw)
-	e.Stored = blob(stored)
-	w.list.Executables = append(w.list.Executables, e)
-	return os.WriteFile(filepath.Join(w.folder, e.File()), stored, 0o644)
+	return os.WriteFile(filepath.Join(folder, store.ListFile), text, 0o644)
 }
 
 // executable returns the real executable or a stand-in, which differs from all others.
-func (w *writer) executable(name string) ([]byte, error) {
-	if program, ok := w.real[name]; ok {
-		return program, nil
+func (p Programs) executable(name string) ([]byte, error) {
+	switch name {
+	case payload.KubeLogRunner:
+		return p.Runner, nil
+	case payload.Agent:
+		return p.Agent, nil
 	}
-	b := behaviours[name]
+	b := behaviours()[name]
 	b.Version = name
-	return stub.Attach(w.service, b)
+	return stub.Attach(p.Service, b)
 }
 
 func blob(data []byte) store.Blob {
