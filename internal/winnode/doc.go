@@ -3,6 +3,6 @@
 // main.wine=yes, see cmd/wmco-node.
 //
 //	stub        the behaviour and the program of stand-ins
-//	standins    a payload folder of them
+//	stubpayload a payload folder of them
 //	cmd         programs of hack/demo-windows.sh: one writes a payload folder of stand-ins, one runs Windows for a script
 package winnode

@@ -19,12 +19,14 @@ import (
 	"github.com/go-logr/logr/testr"
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"wmco/bundle"
@@ -36,7 +38,7 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/internal/sshtest"
 	"wmco/internal/testenv"
-	"wmco/internal/winnode/standins"
+	"wmco/internal/winnode/stubpayload"
 	"wmco/payload"
 	"wmco/payload/store"
 )
@@ -83,9 +85,12 @@ func TestTheAgentPulls(t *testing.T) {
 	}{
 		{"the first published bundle is the one that was applied", (*puller).begins},
 		{"a mirror set restarts nothing", (*puller).follows},
+		{"a change that restarts the kubelet is confirmed by its Lease", (*puller).confirms},
+		{"a kubelet that does not start is rolled back", (*puller).rollsBack},
 		{"it repairs while the API server is away", (*puller).repairsAlone},
 		{"it goes on with a new certificate", (*puller).takesCertificate},
 		{"it stops while the API server does not answer, and starts again", (*puller).stopsAndStarts},
+		{"it follows after a reboot", (*puller).reboots},
 	} {
 		if !t.Run(c.name, func(t *testing.T) { c.run(p, t) }) {
 			t.Fatalf("the log of the agent:\n%s", m.logs(t, "INFO"))
@@ -105,7 +110,7 @@ func newPuller(t *testing.T, m machine) *puller {
 	clusters := filepath.Join(module, "golden", "clusters")
 	server.Load(t, filepath.Join(clusters, "common"), filepath.Join(clusters, "none"), p.reachable(t, clusters, admin.CAData), filepath.Join(module, "deploy", "rbac"))
 	b := build(t)
-	if err := standins.Write(p.payload, standins.Programs{Service: b.service, Runner: b.runner, Agent: b.node, Version: "test"}); err != nil {
+	if err := stubpayload.Write(p.payload, stubpayload.Programs{Service: b.service, Runner: b.runner, Agent: b.node, Version: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	if p.set, err = store.Read(t.Context(), p.payload); err != nil {
@@ -376,6 +381,73 @@ func (p *puller) follows(t *testing.T) {
 	eventually(t, "an event", func() bool { return p.events(t)[want] == 1 })
 }
 
+// maxPods sets the number of pods in the operator's settings, and returns when the bundle is published.
+func (p *puller) maxPods(t *testing.T, n int) {
+	t.Helper()
+	before := p.wanted(t)
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}}
+	_, err := controllerutil.CreateOrUpdate(t.Context(), p.Client, settings, func() error {
+		settings.Data = map[string]string{"config.yaml": fmt.Sprintf("kubelet:\n  maxPods: %d\n", n)}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the settings are published", func() bool { return p.wanted(t) != before })
+}
+
+// renew renews the Lease of the node, as its kubelet does.
+func (p *puller) renew(t *testing.T) {
+	t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-node-lease", Name: pullNode}}
+	_, err := controllerutil.CreateOrUpdate(t.Context(), p.Client, lease, func() error {
+		lease.Spec.RenewTime = new(metav1.NowMicro())
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (p *puller) confirms(t *testing.T) {
+	want := p.starts(t)
+	want["kubelet"]++
+	p.maxPods(t, 100)
+	eventually(t, "the kubelet is started with the change", func() bool {
+		r, c := p.report(t)
+		return r.State == published.StateApplying && c.Status == corev1.ConditionFalse && cmp.Equal(want, p.starts(t))
+	})
+	p.renew(t)
+	p.follow(t)
+	if diff := cmp.Diff(want, p.starts(t)); diff != "" {
+		t.Errorf("started (-want +got):\n%s", diff)
+	}
+}
+
+// rollsBack sets the number of pods with which the stand-in for the kubelet does not start.
+func (p *puller) rollsBack(t *testing.T) {
+	before := p.ReadFile(t, pathConfig)
+	p.maxPods(t, 64)
+	var r published.Report
+	var c corev1.NodeCondition
+	eventually(t, "the agent reports that it has rolled back", func() bool {
+		r, c = p.report(t)
+		return r.State == published.StateRolledBack
+	})
+	if r.Desired != p.wanted(t) || r.Applied == r.Desired || c.Status != corev1.ConditionFalse || !strings.Contains(c.Message, "kubelet") {
+		t.Errorf("%+v, condition %+v", r, c)
+	}
+	if got := p.ReadFile(t, pathConfig); !bytes.Equal(before, got) {
+		t.Errorf("%s holds %q", pathConfig, got)
+	}
+	starts := p.starts(t)
+	p.maxPods(t, 100)
+	p.follow(t)
+	if diff := cmp.Diff(starts, p.starts(t)); diff != "" {
+		t.Errorf("started again (-before +after):\n%s", diff)
+	}
+}
+
 // repairsAlone restarts the agent, because its interval is minutes.
 func (p *puller) repairsAlone(t *testing.T) {
 	p.line.CutAfter(0)
@@ -492,5 +564,20 @@ func (p *puller) stopsAndStarts(t *testing.T) {
 	}
 	if diff := cmp.Diff(events, p.events(t)); diff != "" {
 		t.Errorf("events (-before +after):\n%s", diff)
+	}
+}
+
+// reboots ends all programs without a stop. The service starts with Windows.
+func (p *puller) reboots(t *testing.T) {
+	begun := p.begun(t)
+	p.Reboot(t)
+	p.keepRoots(t)
+	path := p.mirror(t)
+	p.follow(t)
+	if n := p.begun(t); n != begun+1 {
+		t.Errorf("the agent was started %d times", n-begun)
+	}
+	if _, err := os.Stat(p.Path(path)); err != nil {
+		t.Error(err)
 	}
 }

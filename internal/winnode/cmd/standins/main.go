@@ -1,4 +1,4 @@
-// Command standins writes a payload folder of stand-ins (internal/winnode/standins):
+// Command standins writes a payload folder of stand-ins (internal/winnode/stubpayload):
 //
 //	standins FOLDER SERVICE.EXE KUBE-LOG-RUNNER.EXE WMCO-NODE.EXE VERSION
 //
@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"os"
 
-	"wmco/internal/winnode/standins"
+	"wmco/internal/winnode/stubpayload"
 )
 
 func main() {
@@ -26,12 +26,12 @@ func run(args []string) error {
 	if len(args) != 5 {
 		return errors.New("usage: standins FOLDER SERVICE.EXE KUBE-LOG-RUNNER.EXE WMCO-NODE.EXE VERSION")
 	}
-	p := standins.Programs{Version: args[4]}
+	p := stubpayload.Programs{Version: args[4]}
 	for path, into := range map[string]*[]byte{args[1]: &p.Service, args[2]: &p.Runner, args[3]: &p.Agent} {
 		var err error
 		if *into, err = os.ReadFile(path); err != nil {
 			return err
 		}
 	}
-	return standins.Write(args[0], p)
+	return stubpayload.Write(args[0], p)
 }

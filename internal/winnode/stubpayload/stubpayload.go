@@ -1,6 +1,6 @@
-// Package standins writes a folder as `make payload` does, with stand-ins that run under Wine and answer the probes of the
+// Package stubpayload writes a folder as `make payload` does, with stand-ins that run under Wine and answer the probes of the
 // services that render creates. wmco-node and kube-log-runner are real.
-package standins
+package stubpayload
 
 import (
 	"fmt"
