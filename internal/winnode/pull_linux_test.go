@@ -417,7 +417,11 @@ func (p *puller) confirms(t *testing.T) {
 		r, c := p.report(t)
 		return r.State == published.StateApplying && c.Status == corev1.ConditionFalse && cmp.Equal(want, p.starts(t))
 	})
-	p.renew(t)
+	eventually(t, "the change is confirmed", func() bool {
+		p.renew(t)
+		r, _ := p.report(t)
+		return r.State != published.StateApplying
+	})
 	p.follow(t)
 	if diff := cmp.Diff(want, p.starts(t)); diff != "" {
 		t.Errorf("started (-want +got):\n%s", diff)
