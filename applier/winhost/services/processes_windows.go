@@ -141,6 +141,15 @@ func (g *group) running() []heldProcess {
 	return found
 }
 
+// names lists the processes that still run, for an error.
+func (g *group) names() string {
+	text := ""
+	for _, h := range g.running() {
+		text += fmt.Sprintf(" %d (%s)", h.ID, h.Program)
+	}
+	return text
+}
+
 // kill ends the processes that still run, and those that they started meanwhile. It returns when they are gone.
 func (g *group) kill(ctx context.Context, limits Limits) error {
 	if err := g.gather(); err != nil {
@@ -155,7 +164,7 @@ func (g *group) kill(ctx context.Context, limits Limits) error {
 	}
 	gone := func() (bool, error) { return len(g.running()) == 0, nil }
 	if err := wait.Until(ctx, limits.Killed, limits.Poll, gone); err != nil {
-		return fmt.Errorf("waiting for the end of killed processes: %w", err)
+		return fmt.Errorf("waiting for the end of killed processes%s: %w", g.names(), err)
 	}
 	return nil
 }

@@ -175,6 +175,11 @@ func (s service) reach(ctx context.Context, limit, pause time.Duration, reached 
 		last, err = s.status()
 		return reached(last), err
 	})
+	return explain(err, limit, last)
+}
+
+// explain adds what the service does to the error of a wait that took too long.
+func explain(err error, limit time.Duration, last windows.SERVICE_STATUS_PROCESS) error {
 	if errors.Is(err, wait.ErrTooLong) {
 		return fmt.Errorf("%w: after %s the service is %s (state %d), process %d", err, limit, statusName(last.CurrentState), last.CurrentState, last.ProcessId)
 	}

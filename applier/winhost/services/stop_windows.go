@@ -73,8 +73,10 @@ func (s service) end(ctx context.Context, processes *group, limits Limits) error
 // askToStop sends the stop and waits until the service reports that it has stopped. A service that is starting accepts no
 // control until it runs (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice).
 func (s service) askToStop(ctx context.Context, limits Limits) error {
-	return wait.Until(ctx, limits.Stop, max(limits.Poll, 10*time.Millisecond), func() (bool, error) {
+	var last windows.SERVICE_STATUS_PROCESS
+	err := wait.Until(ctx, limits.Stop, max(limits.Poll, 10*time.Millisecond), func() (bool, error) {
 		status, err := s.status()
+		last = status
 		if err != nil || status.CurrentState == windows.SERVICE_STOPPED {
 			return true, err
 		}
@@ -88,6 +90,7 @@ func (s service) askToStop(ctx context.Context, limits Limits) error {
 		}
 		return false, err
 	})
+	return explain(err, limits.Stop, last)
 }
 
 // withoutRecovery calls do while the service has no recovery. The service control manager would take what do does for a
