@@ -207,7 +207,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/desired", "controller/drain", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/publish", "payload", "payload/store", "render",
+			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/desired", "controller/drain", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/publish", "deploy/admission", "payload", "payload/store", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

@@ -1,0 +1,88 @@
+// Package admission has the admission policies that the operator creates while it runs: an OLM bundle cannot carry them.
+package admission
+
+import (
+	"fmt"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle/published"
+)
+
+// Name is that of the policy and of its binding.
+const Name = "windows-cloud-node-manager"
+
+// taint is the taint that cloud-node-manager removes (k8s.io/cloud-provider/api).
+const taint = "node.cloudprovider.kubernetes.io/uninitialized"
+
+// CloudNodeManager returns the policy that binds the cloud-node-manager of a Windows node to its own Node, and its binding.
+// RBAC cannot: it has one rule for the group. Of what NodeRestriction forbids to the node itself, which is why it has another
+// identity, the policy only allows to remove one taint.
+func CloudNodeManager() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) {
+	policy := &admissionv1.ValidatingAdmissionPolicy{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
+		ObjectMeta: metav1.ObjectMeta{Name: Name},
+		Spec: admissionv1.ValidatingAdmissionPolicySpec{
+			FailurePolicy: new(admissionv1.Fail),
+			MatchConstraints: &admissionv1.MatchResources{
+				MatchPolicy: new(admissionv1.Equivalent),
+				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+					Operations: []admissionv1.OperationType{admissionv1.OperationAll},
+					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"nodes", "nodes/*"}},
+				}}},
+			},
+			MatchConditions: []admissionv1.MatchCondition{{Name: "cloud-node-manager", Expression: fmt.Sprintf(
+				"request.userInfo.username.startsWith('%s') || has(request.userInfo.groups) && '%s' in request.userInfo.groups",
+				published.CloudNodeManagerPrefix, published.CloudNodeManagerGroup,
+			)}},
+			Variables:   variables(),
+			Validations: validations(),
+		},
+	}
+	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: Name},
+		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	}
+	return policy, binding
+}
+
+// isNode is true for the Node itself, false for its status and other subresources. They have no second look: the API server
+// takes nothing but the status from a request for the status.
+const isNode = "request.operation == 'UPDATE' && (!has(request.subResource) || request.subResource == '')"
+
+func variables() []admissionv1.Variable {
+	return []admissionv1.Variable{
+		{Name: "isNode", Expression: isNode},
+		{Name: "oldTaints", Expression: "variables.isNode && has(oldObject.spec.taints) ? oldObject.spec.taints : []"},
+		{Name: "newTaints", Expression: "variables.isNode && has(object.spec.taints) ? object.spec.taints : []"},
+		{Name: "oldLabels", Expression: "variables.isNode && has(oldObject.metadata.labels) ? oldObject.metadata.labels : {}"},
+		{Name: "newLabels", Expression: "variables.isNode && has(object.metadata.labels) ? object.metadata.labels : {}"},
+	}
+}
+
+func validations() []admissionv1.Validation {
+	// isRole is true for labels that say what may run on a node (kubernetes.io/docs/reference/access-authn-authz/admission-controllers,
+	// NodeRestriction).
+	const isRole = "k.contains('node-restriction.kubernetes.io/') || k.startsWith('node-role.kubernetes.io/')"
+	const same = "o.key == n.key && o.effect == n.effect && o.?value.orValue('') == n.?value.orValue('')"
+	return []admissionv1.Validation{
+		{
+			Expression: fmt.Sprintf("request.userInfo.username == '%s' + request.name", published.CloudNodeManagerPrefix),
+			Message:    "the cloud-node-manager of a Windows node changes its own Node only",
+		},
+		{
+			Expression: "request.operation == 'UPDATE'",
+			Message:    "the cloud-node-manager of a Windows node neither creates nor deletes Nodes",
+		},
+		{
+			Expression: fmt.Sprintf("variables.newTaints.all(n, variables.oldTaints.exists(o, %s)) && variables.oldTaints.all(o, o.key == '%s' || variables.newTaints.exists(n, %s))", same, taint, same),
+			Message:    "the cloud-node-manager of a Windows node changes no taint, but for removing " + taint,
+		},
+		{
+			Expression: fmt.Sprintf("variables.newLabels.all(k, !(%s) || k in variables.oldLabels && variables.oldLabels[k] == variables.newLabels[k]) && variables.oldLabels.all(k, !(%s) || k in variables.newLabels)", isRole, isRole),
+			Message:    "the cloud-node-manager of a Windows node changes no label that says what may run on the node",
+		},
+	}
+}
