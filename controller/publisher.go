@@ -49,9 +49,10 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	return reconcile.Result{RequeueAfter: recheck}, err
 }
 
-// blocking are the findings that keep everything as it is: errors, and inputs whose bundles may only be shown.
+// blocking are the findings that keep everything as it is: errors, and inputs whose bundles may only be shown. A host whose name
+// cannot be used is left out, and concerns no other.
 func blocking(findings bundle.Findings) bundle.Findings {
-	errs := slices.DeleteFunc(slices.Clone(findings), func(f bundle.Finding) bool { return f.Severity != bundle.SeverityError })
+	errs := slices.DeleteFunc(slices.Clone(findings), func(f bundle.Finding) bool { return f.Severity != bundle.SeverityError || f.Node != "" })
 	return append(errs, desired.PreviewOnly(findings)...)
 }
 

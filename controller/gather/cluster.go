@@ -168,11 +168,11 @@ func (g *gatherer) maskedProxy(field string, urls ...string) {
 // Proxy names: where it names one and nothing is injected yet, nodes must keep the CAs that they have. Without a proxy the
 // existing operator imports none, and neither do we.
 func (g *gatherer) trustedCA(given string) {
-	at := place{"", "ConfigMap", g.options.Namespace, trustedCAName}
+	at := place{"", "ConfigMap", g.options.Namespace, render.TrustedCAConfigMap}
 	o, ok := g.find(at)
 	var cm corev1.ConfigMap
 	ok = ok && g.decode(o, &cm)
-	empty := strings.TrimSpace(cm.Data[keyTrustedCA]) == ""
+	empty := strings.TrimSpace(cm.Data[render.TrustedCAKey]) == ""
 	switch {
 	case g.cluster.Proxy.IsZero():
 		if ok && !empty {
@@ -183,16 +183,16 @@ func (g *gatherer) trustedCA(given string) {
 	case empty && given != "":
 		f := bundle.Finding{
 			Object: bundle.Ref{Kind: at.kind, Namespace: at.namespace, Name: at.name}, Message: "is not in the inputs, and Proxy/cluster names trusted CAs (" + given + "): nodes would lose them",
-			Fix: "create the ConfigMap with the label config.openshift.io/inject-trusted-cabundle=true; the cluster's network operator fills it",
+			Fix: "create the ConfigMap with the label " + render.TrustedCALabel + "=true; the cluster's network operator fills it",
 		}
 		if ok {
-			f.Object, f.Field = o.Ref, `data["`+keyTrustedCA+`"]`
+			f.Object, f.Field = o.Ref, `data["`+render.TrustedCAKey+`"]`
 			f.Message = "is empty, and Proxy/cluster names trusted CAs (" + given + "): nodes would lose them"
-			f.Fix = "check the label config.openshift.io/inject-trusted-cabundle=true of the ConfigMap, and the cluster's network operator, which fills it"
+			f.Fix = "check the label " + render.TrustedCALabel + "=true of the ConfigMap, and the cluster's network operator, which fills it"
 		}
 		g.add(bundle.SeverityError, reason.InputMissing, f)
 	case ok:
-		g.cluster.Origins[render.FromTrustedCA], g.cluster.TrustedCAs = o.Ref, cm.Data[keyTrustedCA]
+		g.cluster.Origins[render.FromTrustedCA], g.cluster.TrustedCAs = o.Ref, cm.Data[render.TrustedCAKey]
 	}
 }
 

@@ -221,7 +221,7 @@ func TestTrustedCAsComeWithAProxy(t *testing.T) {
 		return object(groupConfig, "Proxy", "", clusterName, `{"spec":{"trustedCA":{"name":"`+name+`"}},"status":{`+urls+`}}`)
 	}
 	cas := func(text string) objects.Object {
-		return object("", "ConfigMap", OperatorNamespace, trustedCAName, `{"data":{"ca-bundle.crt":"`+text+`"}}`)
+		return object("", "ConfigMap", OperatorNamespace, render.TrustedCAConfigMap, `{"data":{"ca-bundle.crt":"`+text+`"}}`)
 	}
 	const used, missing = `"httpProxy":"http://p:1"`, `error InputMissing data["ca-bundle.crt"]`
 	for _, tt := range []struct {
@@ -245,7 +245,7 @@ func TestTrustedCAsComeWithAProxy(t *testing.T) {
 		}
 		var found string
 		for _, f := range r.Findings {
-			if f.Object.Name == trustedCAName {
+			if f.Object.Name == render.TrustedCAConfigMap {
 				found = strings.TrimSpace(string(f.Severity) + " " + f.Reason + " " + f.Field)
 			}
 		}

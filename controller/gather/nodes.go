@@ -230,7 +230,7 @@ func (g *gatherer) checkName(name string, ref bundle.Ref) bool {
 		return true
 	}
 	g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
-		Object: ref, Field: "metadata.name", Message: fmt.Sprintf("%q is not a valid name of a host", name), Fix: "an API server or Windows refuses this name: check where the object comes from",
+		Object: ref, Field: "metadata.name", Node: name, Message: fmt.Sprintf("%q is not a valid name of a host", name), Fix: "an API server or Windows refuses this name: check where the object comes from",
 	})
 	return false
 }

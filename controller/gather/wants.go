@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"wmco/controller/gather/objects"
+	"wmco/render"
 )
 
 // API groups of the inputs.
@@ -22,7 +23,6 @@ const (
 	workerPool             = "worker"
 	renderedWorkerPrefix   = "rendered-worker-"
 	controllerConfigName   = "machine-config-controller"
-	trustedCAName          = "trusted-ca"
 	instancesName          = "windows-instances"
 	operatorName           = "windows-machine-config-operator"
 	exporterTLSName        = "windows-machine-config-operator-tls"
@@ -37,7 +37,6 @@ const (
 	annotationSubnet       = "k8s.ovn.org/hybrid-overlay-node-subnet"
 	annotationInstance     = "windowsmachineconfig.openshift.io/instance"
 	settingsName           = "windows-machine-config"
-	keyTrustedCA           = "ca-bundle.crt"
 	keyPullSecret          = ".dockerconfigjson"
 	fileCredentialProvider = "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml"
 	unitKubelet            = "kubelet.service"
@@ -73,7 +72,7 @@ func wants(namespace string) []objects.Want {
 		{Group: groupMachineConfig, Version: "v1", Kind: "ControllerConfig", Names: []string{controllerConfigName}},
 		optional(objects.Want{Group: groupMachine, Version: "v1beta1", Kind: "Machine", Namespace: namespaceMachines, Labels: map[string]string{labelMachineOS: "Windows"}}),
 		{Version: "v1", Kind: "Node", Labels: map[string]string{labelOS: "windows"}},
-		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{instancesName, settingsName, trustedCAName}},
+		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{instancesName, settingsName, render.TrustedCAConfigMap}},
 		{Group: groupApps, Version: "v1", Kind: "Deployment", Namespace: namespace, Names: []string{operatorName}},
 		secret(namespace, exporterTLSName),
 		secret(namespaceMCO, bootstrapTokenName),

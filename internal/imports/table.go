@@ -193,6 +193,11 @@ var table = []rule{
 		never:   join(rendering, cluster, remote, windows, []string{"applier/..."}),
 	},
 	{
+		pkg:     "controller/checks",
+		imports: []string{"bundle", "render", "render/reason"},
+		never:   join(cluster, remote, []string{"applier/..."}),
+	},
+	{
 		// It parses keys as the SSH library does, and opens no connection.
 		pkg:     "controller/keys",
 		imports: []string{"bundle", "render/machines", "render/reason"},
@@ -207,7 +212,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/desired", "controller/drain", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/publish", "deploy/admission", "payload", "payload/store", "render",
+			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/publish", "deploy/admission", "payload", "payload/store", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

@@ -16,6 +16,10 @@ const (
 	ProxyWithoutStatus        = "ProxyWithoutStatus"
 	SettingsInvalid           = "SettingsInvalid"
 	SettingAdjusted           = "SettingAdjusted"
+	KubeletTooNew             = "KubeletTooNew"
+	APIServerVersionUnknown   = "APIServerVersionUnknown"
+	TrustedCAPending          = "TrustedCAPending"
+	TrustedCAEmpty            = "TrustedCAEmpty"
 )
 
 func cluster() []Entry {
@@ -33,6 +37,10 @@ func cluster() []Entry {
 		{ProxyInvalid, isError, "The cluster's proxy has a URL or a list that cannot be used.", "Correct Proxy/cluster; percent-encode special characters of the password."},
 		{ProxyWithoutStatus, isWarning, "Proxy/cluster names a proxy in its spec and has none in its status, which nodes get.", "Copy the object with its status. In a cluster, check the network operator, which sets it."},
 		{SettingsInvalid, isError, "A setting in the ConfigMap windows-machine-config, or in the operator's environment, is not valid.", "Correct the setting; [operations.md](operations.md) lists all settings with their defaults."},
+		{KubeletTooNew, isError, "The kubelet of this release is newer than an API server of the cluster, which Kubernetes does not support. Nothing is published and no host joins until the API servers are updated. Only the operator reports this.", "Finish the cluster's update first, or use the release of the operator for the cluster's version."},
+		{APIServerVersionUnknown, isError, "The version of the API server is not known, so it is not known whether the kubelet of this release is too new for it. Only the operator reports this.", "Check that `oc version` prints the server's version."},
+		{TrustedCAPending, isWarning, "The cluster has a proxy, and the network operator has not put its CAs into the ConfigMap trusted-ca yet. Hosts wait to join. Only the operator reports this.", "Nothing for ten minutes."},
+		{TrustedCAEmpty, isError, "The cluster has a proxy, and the ConfigMap trusted-ca is still empty after ten minutes. Hosts wait to join. Only the operator reports this.", "Check the network operator, which fills it: `oc get clusteroperator network`, and the ConfigMap that `spec.trustedCA` of Proxy/cluster names."},
 		{SettingAdjusted, isInfo, "A log limit in the operator's environment, which the existing operator accepts, is not possible here. The nearest possible one is used.", "Nothing, or set a value within the limits that the finding names."},
 	}
 }

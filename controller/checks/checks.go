@@ -1,0 +1,187 @@
+// Package checks says whether the cluster is one that Windows hosts can join now, and what is missing.
+//
+//	findings of the inputs and of the key, versions, ConfigMap trusted-ca --Of--> conditions; who waits
+//
+// A check that fails makes something wait and is said in a condition. It never stops the operator: certificates of nodes are
+// approved and what is published stays, whatever is wrong. The package makes no requests and reads no clock.
+package checks
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"wmco/bundle"
+	"wmco/render"
+	"wmco/render/reason"
+)
+
+// Type is the type of a condition. Each is met or not; none is left out.
+type Type string
+
+// The types, in the order of Result.Conditions.
+const (
+	// APIsServed means that the cluster serves every kind that is needed, and lets the operator read it.
+	APIsServed Type = "APIsServed"
+	// NetworkSupported means OVN-Kubernetes with a hybrid overlay.
+	NetworkSupported Type = "NetworkSupported"
+	// VersionSupported means that this release is for the cluster's version, and its kubelet not newer than an API server.
+	VersionSupported Type = "VersionSupported"
+	// TrustedCAReady means that the CAs of the proxy are known, where there is one.
+	TrustedCAReady Type = "TrustedCAReady"
+	// InputsValid means that all else that bundles are made of is valid.
+	InputsValid Type = "InputsValid"
+	// PrivateKeyValid means that the operator can log in.
+	PrivateKeyValid Type = "PrivateKeyValid"
+)
+
+func types() []Type {
+	return []Type{APIsServed, NetworkSupported, VersionSupported, TrustedCAReady, InputsValid, PrivateKeyValid}
+}
+
+// AsExpected is the reason of a condition that is met.
+const AsExpected = "AsExpected"
+
+// Condition is what one check says.
+type Condition struct {
+	Type Type
+	Met  bool
+	// Reason is AsExpected, or one of render/reason.
+	Reason string
+	// Message is what is wrong and Fix what to do, empty for a condition that is met.
+	Message, Fix string
+}
+
+// Cluster is what is judged.
+type Cluster struct {
+	// Findings are those of the inputs (desired.Hosts.Findings) and of the private key (keys.Read).
+	Findings bundle.Findings
+	// APIServers are the versions that API servers have told (/version, gitVersion). During an update there are several.
+	APIServers []string
+	// Kubelet is the version of the kubelet that is shipped (payload.KubernetesVersion).
+	Kubelet   string
+	TrustedCA TrustedCA
+	Now       time.Time
+}
+
+// Result is the answer.
+type Result struct {
+	// Conditions has every type once.
+	Conditions []Condition
+	// JoinsWait reports whether no host may join now, PublishWaits whether nothing may be published. What is published stays.
+	JoinsWait, PublishWaits bool
+	// Again is when time alone will change the answer, zero if it will not.
+	Again time.Duration
+}
+
+// Of judges the cluster.
+func Of(c Cluster) Result {
+	found := map[Type]bundle.Findings{}
+	var r Result
+	for _, f := range c.Findings {
+		t := typeOf(f)
+		if t == "" {
+			continue
+		}
+		found[t] = append(found[t], f)
+		r.PublishWaits = r.PublishWaits || t != PrivateKeyValid
+	}
+	if f, ok := c.skew(); !ok {
+		found[VersionSupported] = append(bundle.Findings{f}, found[VersionSupported]...)
+		r.PublishWaits = true
+	}
+	if f, again, ok := c.TrustedCA.check(c.Now); !ok {
+		// It says more than that the inputs lack them.
+		found[TrustedCAReady], r.Again = bundle.Findings{f}, again
+	}
+	for _, t := range types() {
+		condition := conditionOf(t, found[t])
+		r.Conditions = append(r.Conditions, condition)
+		r.JoinsWait = r.JoinsWait || !condition.Met
+	}
+	return r
+}
+
+// typeOf returns the condition that a finding is about, empty if nothing waits for it. A finding about one host is said where
+// that host is.
+func typeOf(f bundle.Finding) Type {
+	switch f.Reason {
+	case reason.ClusterVersionUnsupported: // a warning of previews, which are not applied
+		return VersionSupported
+	case reason.SecretStandIn:
+		return InputsValid
+	}
+	if f.Severity != bundle.SeverityError || f.Node != "" {
+		return ""
+	}
+	switch f.Reason {
+	case reason.KindNotServed, reason.Forbidden, reason.UnknownVersion:
+		return APIsServed
+	case reason.NetworkTypeUnsupported, reason.HybridOverlayMissing, reason.ServiceNetworkMissing, reason.ServiceNetworkIPv6:
+		return NetworkSupported
+	case reason.PrivateKeyMissing, reason.PrivateKeyNotPEM, reason.PrivateKeyLocked, reason.PrivateKeyWeak, reason.PrivateKeyMalformed, reason.PrivateKeyAmbiguous:
+		return PrivateKeyValid
+	case reason.InputMissing:
+		if f.Object.Kind == "ConfigMap" && f.Object.Name == render.TrustedCAConfigMap {
+			return TrustedCAReady
+		}
+	}
+	return InputsValid
+}
+
+func conditionOf(t Type, found bundle.Findings) Condition {
+	if len(found) == 0 {
+		return Condition{Type: t, Met: true, Reason: AsExpected}
+	}
+	first := found[0]
+	message := first.Message
+	if where := first.Object.String(); where != "" {
+		message = where + ": " + message
+		if first.Field != "" {
+			message = where + " " + first.Field + ": " + first.Message
+		}
+	}
+	if n := len(found) - 1; n > 0 {
+		message += "; and " + bundle.Count(n, "more finding")
+	}
+	return Condition{Type: t, Reason: first.Reason, Message: message, Fix: first.Fix}
+}
+
+// skew compares the kubelet with the oldest API server: it may not be of a newer minor version
+// (kubernetes.io/releases/version-skew-policy). The cluster's own version says what an update is heading for, not what runs.
+func (c Cluster) skew() (bundle.Finding, bool) {
+	f := bundle.Finding{Severity: bundle.SeverityError, Object: bundle.Ref{Kind: "ClusterVersion", Name: "version"}}
+	kubelet, err := version.ParseSemantic(c.Kubelet)
+	var servers []*version.Version
+	for _, s := range c.APIServers {
+		v, bad := version.ParseSemantic(s)
+		err = cmp.Or(err, bad)
+		servers = append(servers, v)
+	}
+	if err != nil || len(servers) == 0 {
+		f.Reason, f.Message = reason.APIServerVersionUnknown, "the version of the API server is not known, so kubelet "+c.Kubelet+" may be too new for it"
+		f.Fix = "check that oc version prints the server's version"
+		return f, false
+	}
+	oldest := slices.MinFunc(servers, compare)
+	if kubelet.Major() == oldest.Major() && kubelet.Minor() > oldest.Minor() || kubelet.Major() > oldest.Major() {
+		f.Reason = reason.KubeletTooNew
+		f.Message = fmt.Sprintf("kubelet %s of this release is newer than an API server of the cluster, v%s: nothing is published and no host joins until all API servers are updated", c.Kubelet, oldest)
+		f.Fix = "finish the cluster's update first, or use the release of the operator for the cluster's version"
+		return f, false
+	}
+	return f, true
+}
+
+func compare(a, b *version.Version) int {
+	switch {
+	case a.LessThan(b):
+		return -1
+	case b.LessThan(a):
+		return 1
+	}
+	return 0
+}

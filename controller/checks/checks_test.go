@@ -1,0 +1,176 @@
+package checks
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/render/reason"
+)
+
+var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+// good is a cluster in which nothing is wrong.
+func good() Cluster {
+	return Cluster{
+		APIServers: []string{"v1.36.3"}, Kubelet: "v1.36.3", Now: now,
+		TrustedCA: TrustedCA{Proxy: true, ConfigMap: configMap("CAs", "true")},
+	}
+}
+
+// configMap was made an hour ago.
+func configMap(text, label string) corev1.ConfigMap {
+	return corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "ns", Name: "trusted-ca", Labels: map[string]string{"config.openshift.io/inject-trusted-cabundle": label},
+			CreationTimestamp: metav1.NewTime(now.Add(-time.Hour)),
+		},
+		Data: map[string]string{"ca-bundle.crt": text},
+	}
+}
+
+func finding(severity bundle.Severity, why string) bundle.Finding {
+	return bundle.Finding{Severity: severity, Reason: why, Object: bundle.Ref{Kind: "Kind", Name: "name"}, Field: "spec.x", Message: "is wrong", Fix: "correct it"}
+}
+
+func TestChecks(t *testing.T) {
+	fails := func(why string) func(*Cluster) {
+		return func(c *Cluster) { c.Findings = bundle.Findings{finding(bundle.SeverityError, why)} }
+	}
+	const both, joins, nobody = "joins and publish wait", "joins wait", "nobody waits"
+	for _, c := range []struct {
+		name   string
+		change func(*Cluster)
+		// unmet is "Type Reason" of the one condition that is not met, empty for none.
+		unmet, waits string
+	}{
+		{"nothing is wrong", func(*Cluster) {}, "", nobody},
+		{"no proxy, and no ConfigMap", func(c *Cluster) { c.TrustedCA = TrustedCA{} }, "", nobody},
+		{"no proxy, and an empty ConfigMap", func(c *Cluster) { c.TrustedCA = TrustedCA{ConfigMap: configMap("", "")} }, "", nobody},
+		{"a kubelet that is older, patch and minor", func(c *Cluster) { c.APIServers = []string{"v1.37.0", "v1.36.9+abc"} }, "", nobody},
+		{"a kubelet with a newer patch", func(c *Cluster) { c.APIServers = []string{"v1.36.0"} }, "", nobody},
+		{"warnings", func(c *Cluster) {
+			c.Findings = bundle.Findings{finding(bundle.SeverityWarning, reason.MirrorScopeWidened), finding(bundle.SeverityInfo, reason.DefaultsAssumed)}
+		}, "", nobody},
+		{"a host whose name cannot be used", func(c *Cluster) {
+			f := finding(bundle.SeverityError, reason.InputInvalid)
+			f.Node = "nul"
+			c.Findings = bundle.Findings{f}
+		}, "", nobody},
+
+		{"a kind that is not served", fails(reason.KindNotServed), "APIsServed KindNotServed", both},
+		{"a permission that is missing", fails(reason.Forbidden), "APIsServed Forbidden", both},
+		{"another network", fails(reason.NetworkTypeUnsupported), "NetworkSupported NetworkTypeUnsupported", both},
+		{"no hybrid overlay", fails(reason.HybridOverlayMissing), "NetworkSupported HybridOverlayMissing", both},
+		{"services in IPv6", fails(reason.ServiceNetworkIPv6), "NetworkSupported ServiceNetworkIPv6", both},
+		{"a cluster of another version", func(c *Cluster) {
+			c.Findings = bundle.Findings{finding(bundle.SeverityWarning, reason.ClusterVersionUnsupported)}
+		}, "VersionSupported ClusterVersionUnsupported", both},
+		{"a kubelet that is newer than one API server", func(c *Cluster) { c.APIServers = []string{"v1.36.3", "v1.35.12"} }, "VersionSupported KubeletTooNew", both},
+		{"a kubelet of a newer major version", func(c *Cluster) { c.Kubelet = "v2.0.0" }, "VersionSupported KubeletTooNew", both},
+		{"no API server's version", func(c *Cluster) { c.APIServers = nil }, "VersionSupported APIServerVersionUnknown", both},
+		{"an API server's version that is none", func(c *Cluster) { c.APIServers = []string{"v1.36.3", "?"} }, "VersionSupported APIServerVersionUnknown", both},
+		{"another input", fails(reason.InputInvalid), "InputsValid InputInvalid", both},
+		{"a secret that is not known", func(c *Cluster) {
+			c.Findings = bundle.Findings{finding(bundle.SeverityWarning, reason.SecretStandIn)}
+		}, "InputsValid SecretStandIn", both},
+		{"an object that is missing", fails(reason.InputMissing), "InputsValid InputMissing", both},
+		{"no private key", fails(reason.PrivateKeyMissing), "PrivateKeyValid PrivateKeyMissing", joins},
+		{"a private key with a passphrase", fails(reason.PrivateKeyLocked), "PrivateKeyValid PrivateKeyLocked", joins},
+
+		{"no ConfigMap", func(c *Cluster) { c.TrustedCA.ConfigMap = corev1.ConfigMap{} }, "TrustedCAReady TrustedCAPending", joins},
+		{"a ConfigMap without its label", func(c *Cluster) { c.TrustedCA.ConfigMap = configMap("", "") }, "TrustedCAReady TrustedCAPending", joins},
+		{"a label with another value", func(c *Cluster) { c.TrustedCA.ConfigMap = configMap(" \n", "yes") }, "TrustedCAReady TrustedCAPending", joins},
+		{"CAs without the label, which is repaired", func(c *Cluster) { c.TrustedCA.ConfigMap = configMap("CAs", "") }, "", nobody},
+		{"an empty ConfigMap, a minute old", func(c *Cluster) {
+			c.TrustedCA.ConfigMap = configMap("", "true")
+			c.TrustedCA.ConfigMap.CreationTimestamp = metav1.NewTime(now.Add(-time.Minute))
+		}, "TrustedCAReady TrustedCAPending", joins},
+		{"an empty ConfigMap whose label was set a minute ago", func(c *Cluster) {
+			c.TrustedCA.ConfigMap = configMap("", "true")
+			at := metav1.NewTime(now.Add(-time.Minute))
+			c.TrustedCA.ConfigMap.ManagedFields = []metav1.ManagedFieldsEntry{{}, {Time: &at}}
+		}, "TrustedCAReady TrustedCAPending", joins},
+		{"an empty ConfigMap of an hour", func(c *Cluster) { c.TrustedCA.ConfigMap = configMap("", "true") }, "TrustedCAReady TrustedCAEmpty", joins},
+		{"CAs that the proxy names and nodes would lose", func(c *Cluster) {
+			c.TrustedCA.ConfigMap = configMap("", "true")
+			c.Findings = bundle.Findings{{Severity: bundle.SeverityError, Reason: reason.InputMissing, Object: bundle.Ref{Kind: "ConfigMap", Namespace: "ns", Name: "trusted-ca"}}}
+		}, "TrustedCAReady TrustedCAEmpty", both},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cluster := good()
+			c.change(&cluster)
+			r := Of(cluster)
+			var unmet []string
+			for _, condition := range r.Conditions {
+				if condition.Met != (condition.Reason == AsExpected) || condition.Met != (condition.Message == "") || condition.Met != (condition.Fix == "") {
+					t.Errorf("%+v", condition)
+				}
+				if !condition.Met {
+					unmet = append(unmet, fmt.Sprintf("%s %s", condition.Type, condition.Reason))
+				}
+			}
+			if got := strings.Join(unmet, ", "); got != c.unmet {
+				t.Errorf("not met: %q, want %q", got, c.unmet)
+			}
+			waits := map[[2]bool]string{{true, true}: both, {true, false}: joins, {false, false}: nobody}[[2]bool{r.JoinsWait, r.PublishWaits}]
+			if waits != c.waits {
+				t.Errorf("joins wait: %t, publish waits: %t, want that %s", r.JoinsWait, r.PublishWaits, c.waits)
+			}
+			if len(r.Conditions) != len(types()) {
+				t.Errorf("%d conditions", len(r.Conditions))
+			}
+		})
+	}
+}
+
+func TestTheFirstOfSeveralFindingsIsShown(t *testing.T) {
+	c := good()
+	c.Findings = bundle.Findings{finding(bundle.SeverityError, reason.InputInvalid), finding(bundle.SeverityError, reason.CertificateInvalid), finding(bundle.SeverityError, reason.ProxyInvalid)}
+	want := Condition{Type: InputsValid, Reason: reason.InputInvalid, Message: "Kind/name spec.x: is wrong; and 2 more findings", Fix: "correct it"}
+	if diff := cmp.Diff(want, Of(c).Conditions[4]); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestWhenTimeChangesTheAnswer(t *testing.T) {
+	c := good()
+	c.TrustedCA.ConfigMap = configMap("", "true")
+	for _, test := range []struct{ waited, again time.Duration }{
+		{0, TrustedCALimit}, {-time.Hour, TrustedCALimit}, {4 * time.Minute, TrustedCALimit - 4*time.Minute}, {TrustedCALimit, 0}, {time.Hour, 0},
+	} {
+		c.TrustedCA.ConfigMap.CreationTimestamp = metav1.NewTime(now.Add(-test.waited))
+		if got := Of(c).Again; got != test.again {
+			t.Errorf("after %s: again in %s, want %s", test.waited, got, test.again)
+		}
+	}
+	if got := Of(good()).Again; got != 0 {
+		t.Errorf("with CAs: again in %s", got)
+	}
+}
+
+func TestRepair(t *testing.T) {
+	want := corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "trusted-ca", Labels: map[string]string{"config.openshift.io/inject-trusted-cabundle": "true"}},
+	}
+	for name, have := range map[string]corev1.ConfigMap{"absent": {}, "without the label": configMap("", ""), "another value": configMap("CAs", "false")} {
+		got, ok := TrustedCA{Proxy: true, ConfigMap: have}.Repair("ns")
+		if diff := cmp.Diff(want, got); !ok || diff != "" {
+			t.Errorf("%s: %t (-want +got):\n%s", name, ok, diff)
+		}
+	}
+	for name, have := range map[string]TrustedCA{
+		"as it must be": {Proxy: true, ConfigMap: configMap("", "true")}, "no proxy": {}, "no proxy, without the label": {ConfigMap: configMap("", "")},
+	} {
+		if got, ok := have.Repair("ns"); ok {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
