@@ -37,8 +37,10 @@ type Source struct {
 // Hosts are the Windows hosts of one cluster, and what renders their bundles.
 type Hosts struct {
 	// All has those with a Node first, by name, then the others by address.
-	All     []render.Node
-	Cluster render.Cluster
+	All []render.Node
+	// Instances are the entries of windows-instances, also those that stand for no host.
+	Instances []gather.Instance
+	Cluster   render.Cluster
 	// Findings are those of the objects, the payload and the cluster. Those of a single host come from Render.
 	Findings bundle.Findings
 	// fleet is nil where the findings refuse the cluster.
@@ -71,7 +73,7 @@ func Read(ctx context.Context, s Source) (*Hosts, error) {
 		return nil, err
 	}
 	return &Hosts{
-		All: gathered.Nodes, Cluster: gathered.Cluster, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
+		All: gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
 	}, nil
 }
 

@@ -29,14 +29,19 @@ type Options struct {
 	Environment map[string]string
 	// Facts are the facts that hosts report, matched to nodes by address.
 	Facts []bundle.Facts
+	// Lookups are what the resolver of a running operator says about the names in windows-instances, by name. It makes one
+	// host of an entry by name and another by address. Names that were not looked up are not judged.
+	Lookups map[string]Lookup
 }
 
 // Result is the result of Gather.
 type Result struct {
 	Cluster render.Cluster
 	// Nodes are the Windows hosts: those with a Node first, by name, then the others by address.
-	Nodes    []render.Node
-	Findings bundle.Findings
+	Nodes []render.Node
+	// Instances are all entries of windows-instances by address, the invalid ones too.
+	Instances []Instance
+	Findings  bundle.Findings
 }
 
 // Gather reads a cluster. It returns an *UnreachableError if the source cannot be reached; a problem with an object is a finding.
@@ -65,7 +70,8 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	g.bootstrap()
 	g.exporter()
 	g.mirrors()
-	return Result{Cluster: g.cluster, Nodes: g.nodes(), Findings: g.findings.Sorted()}, nil
+	nodes := g.nodes()
+	return Result{Cluster: g.cluster, Nodes: nodes, Instances: g.instances, Findings: g.findings.Sorted()}, nil
 }
 
 // gatherer collects the inputs of one cluster.
@@ -74,6 +80,8 @@ type gatherer struct {
 	objects  []objects.Object
 	cluster  render.Cluster
 	findings bundle.Findings
+	// instances is filled by nodes.
+	instances []Instance
 }
 
 func (g *gatherer) add(severity bundle.Severity, why string, f bundle.Finding) {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -458,5 +459,110 @@ func TestFactsThatANodeReports(t *testing.T) {
 	given := bundle.Facts{Schema: 1, HostName: "asked", Addresses: []string{"10.0.0.5"}}
 	if r := gatherFrom(t, Options{Facts: []bundle.Facts{given}}, node(report("10.0.0.5"))); r.Nodes[0].Facts.HostName != "asked" {
 		t.Error("facts that the host was asked for do not win")
+	}
+}
+
+func lookup(addresses ...string) Lookup {
+	var l Lookup
+	for _, a := range addresses {
+		l.Addresses = append(l.Addresses, netip.MustParseAddr(a))
+	}
+	return l
+}
+
+// TestEntriesOfInstancesAreJudgedOneByOne has an entry for each way in which one can be wrong, beside right ones.
+func TestEntriesOfInstancesAreJudgedOneByOne(t *testing.T) {
+	data := map[string]string{
+		"10.0.0.1":     "username=u",          // a Machine
+		"10.0.0.2":     "username=u\r\n",      // right
+		"10.0.0.3":     "username=",           // no user
+		"10.0.0.4":     `username=EXAMPLE\u`,  // right
+		"fd00::1":      "username=u",          // IPv6
+		"both":         "username=u",          // two addresses
+		"gone":         "username=u",          // no such name
+		"ipv6":         "username=u",          // IPv6 only
+		"loop":         "username=u",          // resolves to the operator itself
+		"machine-name": "username=u",          // a Machine, by its address
+		"named":        "username=u",          // right
+		"NAMED":        "username=u",          // the same in other letters
+		"node-name":    "username=u",          // right, has joined
+		"same":         "username=u",          // 10.0.0.2 by name
+		"unasked":      "username=u",          // right, not looked up yet
+		"silent":       "username=u",          // the resolver does not answer, has joined
+		"empty-answer": "username=u",          // neither an address nor an error
+		"mapped":       "username=u\nextra=1", // two lines
+	}
+	text, err := json.Marshal(map[string]any{"data": data})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := func(name, address string) objects.Object {
+		return object("", "Node", "", name, fmt.Sprintf(`{"metadata":{"name":%q},"status":{"addresses":[{"type":"InternalIP","address":%q},{"type":"Hostname","address":%q}]}}`, name, address, name))
+	}
+	r := gatherFrom(t, Options{Lookups: map[string]Lookup{
+		"both": lookup("10.0.0.21", "10.0.0.20", "fd00::20", "10.0.0.21"), "gone": {Problem: "no such host"}, "ipv6": lookup("fd00::9"), "loop": lookup("127.0.0.1"),
+		"machine-name": lookup("10.0.0.1"), "named": lookup("10.0.0.22"), "NAMED": lookup("10.0.0.22"), "node-name": lookup("10.0.0.23"), "same": lookup("::ffff:10.0.0.2"),
+		"silent": {Problem: "timed out"}, "empty-answer": {}, "10.0.0.4": {Problem: "an address is not looked up"},
+	}},
+		object(groupMachine, "Machine", namespaceMachines, "m", `{"metadata":{"name":"m"},"status":{"addresses":[{"type":"InternalIP","address":"10.0.0.1"}]}}`),
+		node("win-23", "10.0.0.23"), node("silent", "10.0.0.24"),
+		object("", "ConfigMap", OperatorNamespace, instancesName, string(text)),
+	)
+	got := map[string]string{}
+	for _, i := range r.Instances {
+		got[i.Address] = strings.TrimSpace(fmt.Sprintf("%t %s %s %s", i.Skipped, i.Username, strings.Join(i.Addresses, ","), i.Finding.Reason))
+	}
+	want := map[string]string{
+		"10.0.0.1": "true u  InstanceTaken", "10.0.0.2": "false u", "10.0.0.3": "true   InstanceInvalid", "10.0.0.4": `false EXAMPLE\u`, "fd00::1": "true   InstanceInvalid",
+		"both": "false u 10.0.0.20,10.0.0.21 InstanceAmbiguous", "gone": "false u  InstanceUnresolvable", "ipv6": "false u  InstanceUnresolvable", "loop": "false u  InstanceUnresolvable",
+		"machine-name": "true u 10.0.0.1 InstanceTaken", "NAMED": "false u 10.0.0.22", "named": "true u 10.0.0.22 InstanceTaken", "node-name": "false u 10.0.0.23", "same": "true u 10.0.0.2 InstanceTaken",
+		"unasked": "false u", "silent": "false u  InstanceUnresolvable", "empty-answer": "false u  InstanceUnresolvable", "mapped": "true   InstanceInvalid",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("entries (-want +got):\n%s", diff)
+	}
+	var hosts []string
+	for _, n := range r.Nodes {
+		hosts = append(hosts, n.ID()+" "+n.Address+" "+string(n.Backing))
+	}
+	wantHosts := []string{
+		"silent silent Instance", "win-23 node-name Instance", "10.0.0.1 10.0.0.1 Machine", "10.0.0.2 10.0.0.2 Instance", "10.0.0.4 10.0.0.4 Instance", "NAMED NAMED Instance", "both both Instance",
+		"empty-answer empty-answer Instance", "gone gone Instance", "ipv6 ipv6 Instance", "loop loop Instance", "unasked unasked Instance",
+	}
+	if diff := cmp.Diff(wantHosts, hosts); diff != "" {
+		t.Errorf("hosts (-want +got):\n%s", diff)
+	}
+	messages := map[string]string{}
+	for _, f := range r.Findings {
+		if f.Severity == bundle.SeverityError && f.Node != "" {
+			t.Errorf("one entry refuses all: %+v", f)
+		}
+		if strings.HasPrefix(f.Reason, "Instance") {
+			messages[f.Node] = f.Message
+		}
+	}
+	for address, message := range map[string]string{
+		"same": "is the host of the entry 10.0.0.2", "named": "is the host of the entry NAMED", "10.0.0.1": "is an address of Machine m, which manages this host",
+		"ipv6": "the name cannot be resolved: fd00::9 is not an IPv4 address, which Windows nodes require; the operator cannot reach the host",
+		"gone": "the name cannot be resolved: no such host; the operator cannot reach the host",
+		"both": "the name has 2 IPv4 addresses (10.0.0.20, 10.0.0.21); they must be those of one host",
+	} {
+		if messages[address] != message {
+			t.Errorf("%s: %q, want %q", address, messages[address], message)
+		}
+	}
+}
+
+// TestInstancesThatAreNotThere tells a ConfigMap without entries from one that is absent.
+func TestInstancesThatAreNotThere(t *testing.T) {
+	for text, found := range map[string]bool{"": false, `{}`: true, `{"data":{}}`: true, `{"data":null}`: true} {
+		var list []objects.Object
+		if text != "" {
+			list = append(list, object("", "ConfigMap", OperatorNamespace, instancesName, text))
+		}
+		r := gatherFrom(t, Options{}, list...)
+		if _, ok := r.Cluster.Origins[render.FromInstances]; ok != found || len(r.Instances) != 0 || len(r.Nodes) != 0 {
+			t.Errorf("%q: found %t, %+v, %+v", text, ok, r.Instances, r.Nodes)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package gather
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,31 +19,77 @@ import (
 	"wmco/render/reason"
 )
 
-// instance is one entry of windows-instances.
-type instance struct {
-	address  string
-	username string
+// Instance is one entry of windows-instances, and what is said about it. One entry never concerns another, unless both are the
+// same host.
+type Instance struct {
+	// Address is the key of the entry, Username the account, empty where the entry has none that is valid.
+	Address, Username string
+	// Addresses are the IPv4 addresses of a name, as far as the operator looked them up.
+	Addresses []string
+	// Skipped reports whether the entry stands for no host. The entry is there nevertheless: a host that joined by it stays.
+	Skipped bool
+	// Finding is zero if there is nothing to say.
+	Finding bundle.Finding
 }
 
-// instances reads windows-instances. An invalid entry is a finding and is skipped; the others are used.
-func (g *gatherer) instances() []instance {
+// Lookup is what a resolver says about the name of an instance.
+type Lookup struct {
+	Addresses []netip.Addr
+	// Problem is why there is no answer, empty if there is one.
+	Problem string
+}
+
+// readInstances reads windows-instances. An invalid entry is a finding and is skipped; the others are used.
+func (g *gatherer) readInstances() {
 	var cm corev1.ConfigMap
 	if !g.read(render.FromInstances, place{"", "ConfigMap", g.options.Namespace, instancesName}, &cm) {
-		return nil
+		return
 	}
-	var list []instance
 	for _, address := range slices.Sorted(maps.Keys(cm.Data)) {
-		username, err := parseInstance(address, cm.Data[address])
-		if err != nil {
-			g.add(bundle.SeverityWarning, reason.InstanceInvalid, bundle.Finding{
-				Object: g.cluster.Origins[render.FromInstances], Field: fmt.Sprintf("data[%q]", address), Node: address,
-				Message: err.Error() + "; the entry is skipped, the others are not affected", Fix: "write the entry as <IPv4 address or DNS name>: username=<name>",
-			})
+		i := Instance{Address: address}
+		var err error
+		if i.Username, err = parseInstance(address, cm.Data[address]); err != nil {
+			i.Skipped = true
+			i.Finding = g.aboutInstance(address, reason.InstanceInvalid, err.Error()+"; the entry is skipped, the others are not affected", "write the entry as <IPv4 address or DNS name>: username=<name>")
+		} else {
+			g.lookUp(&i)
+		}
+		g.instances = append(g.instances, i)
+	}
+}
+
+// lookUp adds the addresses of a name. Names without any can be those of hosts that have joined, so they are not skipped.
+func (g *gatherer) lookUp(i *Instance) {
+	lookup, ok := g.options.Lookups[i.Address]
+	if _, err := netip.ParseAddr(i.Address); !ok || err == nil {
+		return
+	}
+	const fix = "correct the name, or its record in the cluster's DNS, or write the IPv4 address in its place"
+	problem := cmp.Or(lookup.Problem, "it has no address")
+	for _, a := range lookup.Addresses {
+		a = a.Unmap()
+		if err := checkIP(a); err != nil {
+			problem = err.Error()
 			continue
 		}
-		list = append(list, instance{address: address, username: username})
+		i.Addresses = appendNew(i.Addresses, []string{a.String()})
 	}
-	return list
+	slices.Sort(i.Addresses)
+	switch n := len(i.Addresses); {
+	case n == 0:
+		i.Finding = g.aboutInstance(i.Address, reason.InstanceUnresolvable, "the name cannot be resolved: "+problem+"; the operator cannot reach the host", fix)
+	case n > 1:
+		i.Finding = g.aboutInstance(i.Address, reason.InstanceAmbiguous, fmt.Sprintf("the name has %d IPv4 addresses (%s); they must be those of one host", n, strings.Join(i.Addresses, ", ")), "if they are of several hosts, write the IPv4 address of each in place of the name")
+	}
+}
+
+// aboutInstance adds a finding about one entry and returns it.
+func (g *gatherer) aboutInstance(address, why, message, fix string) bundle.Finding {
+	f := bundle.Finding{
+		Object: g.cluster.Origins[render.FromInstances], Field: fmt.Sprintf("data[%q]", address), Node: address, Message: message, Fix: fix,
+	}
+	g.add(bundle.SeverityWarning, why, f)
+	return g.findings[len(g.findings)-1]
 }
 
 // parseInstance checks one entry and returns its user. It ignores blanks and CRLF around the text. Which names are accounts is

@@ -19,6 +19,7 @@ import (
 
 // nodes combines Machines, windows-instances, Nodes and facts into one list of Windows hosts.
 func (g *gatherer) nodes() []render.Node {
+	g.readInstances()
 	list := g.addNodes(g.addInstances(g.machines()))
 	used := make([]bool, len(g.options.Facts))
 	for i := range list {
@@ -109,30 +110,45 @@ func firstIPv4(addresses []string) string {
 	return ""
 }
 
-// addInstances adds the entries of windows-instances. An entry for the host of a Machine is skipped.
+// addInstances adds the entries of windows-instances. An entry for the host of a Machine, or of an entry before it, is skipped.
 func (g *gatherer) addInstances(list []render.Node) []render.Node {
-	for _, i := range g.instances() {
-		if k := slices.IndexFunc(list, func(n render.Node) bool { return answers(n, i.address) }); k >= 0 {
-			g.instanceTaken(i.address, "is an address of Machine "+list[k].MachineName+", which manages this host")
+	for _, i := range g.instances {
+		if i.Skipped {
+			continue
+		}
+		if k := slices.IndexFunc(list, func(n render.Node) bool { return answersAny(n, slices.Concat([]string{i.Address}, i.Addresses)) }); k >= 0 {
+			message := "is the host of the entry " + list[k].Address
+			if list[k].Backing == render.BackingMachine {
+				message = "is an address of Machine " + list[k].MachineName + ", which manages this host"
+			}
+			g.instanceTaken(i.Address, message)
 			continue
 		}
 		list = append(list, render.Node{
-			Backing: render.BackingInstance, Address: i.address, Username: i.username,
+			Backing: render.BackingInstance, Address: i.Address, Username: i.Username, Addresses: i.Addresses,
 			Origins: render.Origins{render.FromInstances: g.cluster.Origins[render.FromInstances]},
 		})
 	}
 	return list
 }
 
+// instanceTaken skips an entry. Of its findings, this one is kept.
 func (g *gatherer) instanceTaken(address, message string) {
-	g.add(bundle.SeverityWarning, reason.InstanceTaken, bundle.Finding{
-		Object: g.cluster.Origins[render.FromInstances], Field: fmt.Sprintf("data[%q]", address), Node: address, Message: message, Fix: "remove the entry",
-	})
+	f := g.aboutInstance(address, reason.InstanceTaken, message, "remove the entry")
+	for k := range g.instances {
+		if g.instances[k].Address == address {
+			g.instances[k].Skipped, g.instances[k].Finding = true, f
+		}
+	}
+}
+
+func answersAny(n render.Node, addresses []string) bool {
+	return slices.ContainsFunc(addresses, func(a string) bool { return answers(n, a) })
 }
 
 // answers reports whether the host has the address or name.
 func answers(n render.Node, address string) bool {
-	return address == n.Address || slices.Contains(n.Addresses, address) ||
+	return strings.EqualFold(address, n.Address) || slices.Contains(n.Addresses, address) ||
 		slices.ContainsFunc(n.HostNames, func(h string) bool { return strings.EqualFold(h, address) })
 }
 

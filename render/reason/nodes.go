@@ -13,6 +13,8 @@ const (
 	NodeNameMismatch      = "NodeNameMismatch"
 	InstanceInvalid       = "InstanceInvalid"
 	InstanceTaken         = "InstanceTaken"
+	InstanceUnresolvable  = "InstanceUnresolvable"
+	InstanceAmbiguous     = "InstanceAmbiguous"
 )
 
 func nodes() []Entry {
@@ -28,5 +30,7 @@ func nodes() []Entry {
 		{NodeNameMismatch, isWarning, "The host would now register under another name than its Node has. The node keeps its name.", "Nothing. If the host was renamed on purpose, remove the node and let it join again."},
 		{InstanceInvalid, isWarning, "An entry of windows-instances is not valid. It is skipped; the others are not affected.", "Write the entry as `<IPv4 address or DNS name>: username=<name>`."},
 		{InstanceTaken, isWarning, "An entry of windows-instances is a host that a Machine or another entry already stands for. It is skipped.", "Remove the entry."},
+		{InstanceUnresolvable, isWarning, "The name of an entry of windows-instances has no IPv4 address in the cluster's DNS, so the operator cannot reach the host. A host that has joined stays. Only the operator reports this.", "Correct the name or its DNS record, or write the IPv4 address in its place."},
+		{InstanceAmbiguous, isWarning, "The name of an entry of windows-instances has several IPv4 addresses. Only the operator reports this.", "Nothing if they are of one host. Otherwise write the address of each host in place of the name."},
 	}
 }
