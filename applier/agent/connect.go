@@ -60,7 +60,7 @@ func (s *APIServer) connected() (*link, error) {
 		return s.link, nil
 	}
 	s.readAgain = now + renewPause
-	config, err := s.connection.read()
+	config, err := s.connection.Config()
 	var next *link
 	switch {
 	case err == nil && s.link != nil && s.link.same(config):
@@ -82,8 +82,8 @@ func (s *APIServer) connected() (*link, error) {
 	return s.link, nil
 }
 
-// read returns the configuration with the contents of all files that it names.
-func (c Connection) read() (*rest.Config, error) {
+// Config reads the kubeconfig. The result holds the contents of all files that it names.
+func (c Connection) Config() (*rest.Config, error) {
 	text, err := c.ReadFile(c.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)

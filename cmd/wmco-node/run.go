@@ -2,30 +2,19 @@ package main
 
 import (
 	"context"
-	"log/slog"
 	"math/rand/v2"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"wmco/applier"
 	"wmco/applier/agent"
 	"wmco/bundle"
 	"wmco/internal/cli"
 )
 
-type runFlags struct {
-	service    bool
-	reportOnly bool
-	kubeconfig string
-	logDir     string
-	interval   time.Duration
-	full       time.Duration
-}
-
 func runCommand(a *app) *cobra.Command {
-	var f runFlags
+	var f agent.Flags
 	cmd := &cobra.Command{
 		Use:   "run",
 		Short: "Keep this host in the state of the bundle that the cluster publishes for it",
@@ -37,20 +26,13 @@ host, resume or roll back an interrupted run, and keep logs within their limits.
 			cli.ExitHelp("0    asked to stop", "2    usage", "4    its own service was reconfigured: a restart runs it with the new configuration", "130  interrupted"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !f.service {
+			if !f.Service {
 				return a.keep(cmd.Context(), f)
 			}
 			return asService(cmd.Context(), func(ctx context.Context) error { return a.keep(ctx, f) })
 		},
 	}
-	flags := cmd.Flags()
-	// A flag and not svc.IsWindowsService, which inspects the session and the parent: that is not reliable everywhere.
-	flags.BoolVar(&f.service, "service", false, "run as the Windows service "+bundle.AgentService)
-	flags.BoolVar(&f.reportOnly, "report-only", false, "report what differs and repair nothing")
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "how to reach the API server as this node: follow the bundle that is published (default: none is followed)")
-	flags.StringVar(&f.logDir, "log-dir", "", "folder for logs (default stderr)")
-	flags.DurationVar(&f.interval, "interval", 5*time.Minute, "time between two comparisons")
-	flags.DurationVar(&f.full, "full-interval", 6*time.Hour, "time between two comparisons that read every file")
+	f.Add(cmd.Flags())
 	return cmd
 }
 
@@ -58,9 +40,9 @@ host, resume or roll back an interrupted run, and keep logs within their limits.
 var errRestart = &cli.ExitError{Status: cli.ExitPartial, Err: agent.ErrRestart}
 
 // keep runs the agent until the context ends.
-func (a *app) keep(ctx context.Context, f runFlags) error {
+func (a *app) keep(ctx context.Context, f agent.Flags) error {
 	defer cli.Orderly(ctx)()
-	log, closeLogs, err := a.openLogs(f.logDir)
+	log, closeLogs, err := a.openLogs(f.LogDir)
 	if err != nil {
 		return &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
@@ -69,23 +51,21 @@ func (a *app) keep(ctx context.Context, f runFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.service {
+	if f.Service {
 		e.Self = bundle.AgentService
 	}
-	agent := agent.Agent{Engine: e, Log: log, Options: agent.Options{ReportOnly: f.reportOnly, Interval: f.interval, Full: f.full, Jitter: jitter}}
-	if f.kubeconfig != "" {
-		agent.Cluster = newCluster(f.kubeconfig, log, a.clock)
+	options := f.Options()
+	options.Jitter = jitter
+	keeper := agent.Agent{Engine: e, Log: log, Options: options}
+	if f.Kubeconfig != "" {
+		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: os.ReadFile, Log: log, Clock: a.clock})
 	}
-	log.Info("started", "version", a.version, "interval", f.interval, "reportOnly", f.reportOnly, "kubeconfig", f.kubeconfig)
-	if err := agent.Run(ctx); err != nil {
+	log.Info("started", "version", a.version, "interval", f.Interval, "reportOnly", f.ReportOnly, "kubeconfig", f.Kubeconfig)
+	if err := keeper.Run(ctx); err != nil {
 		return errRestart
 	}
 	log.Info("stopped")
 	return nil
-}
-
-func newCluster(kubeconfig string, log *slog.Logger, clock applier.Clock) agent.Cluster {
-	return agent.NewAPIServer(agent.Connection{Kubeconfig: kubeconfig, ReadFile: os.ReadFile, Log: log, Clock: clock})
 }
 
 // jitter makes agents that were started together act at different times: up to a fifth later.

@@ -1,0 +1,36 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"wmco/bundle"
+)
+
+// Flags are those of `wmco-node run`.
+type Flags struct {
+	// Service says that it runs as the Windows service.
+	Service    bool
+	ReportOnly bool
+	Kubeconfig string
+	LogDir     string
+	Interval   time.Duration
+	Full       time.Duration
+}
+
+// Add adds them to a command.
+func (f *Flags) Add(flags *pflag.FlagSet) {
+	// A flag and not svc.IsWindowsService, which inspects the session and the parent: that is not reliable everywhere.
+	flags.BoolVar(&f.Service, "service", false, "run as the Windows service "+bundle.AgentService)
+	flags.BoolVar(&f.ReportOnly, "report-only", false, "report what differs and repair nothing")
+	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "how to reach the API server as this node: follow the bundle that is published (default: none is followed)")
+	flags.StringVar(&f.LogDir, "log-dir", "", "folder for logs (default stderr)")
+	flags.DurationVar(&f.Interval, "interval", 5*time.Minute, "time between two comparisons")
+	flags.DurationVar(&f.Full, "full-interval", 6*time.Hour, "time between two comparisons that read every file")
+}
+
+// Options are those that the flags set.
+func (f Flags) Options() Options {
+	return Options{ReportOnly: f.ReportOnly, Interval: f.Interval, Full: f.Full}
+}
