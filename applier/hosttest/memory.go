@@ -45,12 +45,15 @@ func Facts() bundle.Facts {
 	}
 }
 
+// timepiece is a clock by which a host boots.
+type timepiece interface{ Now() time.Time }
+
 // NewMemory returns a host with an empty drive that reports facts.
-func NewMemory(facts bundle.Facts, clock *Clock) *Memory {
+func NewMemory(facts bundle.Facts, clock timepiece) *Memory {
 	return newMemory(newMemoryDisk(clock.Now), simulation.NewState(facts, clock.Now()), clock)
 }
 
-func newMemory(disk *memoryDisk, state *simulation.State, clock *Clock) *Memory {
+func newMemory(disk *memoryDisk, state *simulation.State, clock timepiece) *Memory {
 	m := &Memory{disk: disk, state: state, steps: steps{cutAt: -1, failAt: map[int]error{}}}
 	m.Host = &simulation.Host{
 		Storage: simulation.Storage{State: faultyStore{m}, Files: faultyDisk{disk, m}},

@@ -8,6 +8,7 @@
 //	             /services/*.json    configuration and status, one file per service
 //	             /variables.json     and the other settings, one file per kind
 //	             /certificates/*.der LocalMachine\Root
+//	             /live.json          simulation.Live: what programs that really run say about themselves
 //	             /behaviour.json     simulation.Script: what goes wrong; may be edited at any time
 //	             /lock               locked with flock; holds the name of the owner
 //

@@ -55,6 +55,9 @@ func encode(s *simulation.State) (map[string][]byte, error) {
 		fileProcesses: s.Processes,
 		fileBehaviour: s.Script,
 	}
+	if len(s.Live) > 0 {
+		values[fileLive] = s.Live
+	}
 	for key, svc := range s.Services {
 		values[dirServices+"/"+url.PathEscape(key)+".json"] = svc
 	}
@@ -107,7 +110,7 @@ func decode(documents map[string][]byte) (*simulation.State, error) {
 	}
 	var m machine
 	s := &simulation.State{Services: map[string]simulation.Service{}, Settings: map[string]plan.Setting{}}
-	for rel, v := range map[string]any{fileMachine: &m, fileFacts: &s.Facts, fileProcesses: &s.Processes, fileBehaviour: &s.Script} {
+	for rel, v := range map[string]any{fileMachine: &m, fileFacts: &s.Facts, fileProcesses: &s.Processes, fileBehaviour: &s.Script, fileLive: &s.Live} {
 		if err := unmarshal(documents, rel, v); err != nil {
 			return nil, err
 		}

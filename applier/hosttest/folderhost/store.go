@@ -22,6 +22,7 @@ const (
 	fileFacts       = dirMachine + "/facts.json"
 	fileProcesses   = dirMachine + "/processes.json"
 	fileBehaviour   = dirMachine + "/behaviour.json"
+	fileLive        = dirMachine + "/live.json"
 	fileLock        = dirMachine + "/lock"
 )
 

@@ -32,6 +32,9 @@ func (h *Host) Probe(ctx context.Context, probe bundle.Probe) error {
 }
 
 func (h *Host) answers(s *State, target string) (bool, error) {
+	if answers, known := s.liveAnswers(target); known && !answers {
+		return false, nil
+	}
 	for _, name := range slices.Sorted(maps.Keys(s.Script.Services)) {
 		b := s.Script.Services[name]
 		if !slices.Contains(b.Answers, target) {

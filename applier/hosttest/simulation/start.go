@@ -67,7 +67,7 @@ func (h *Host) startDependency(s *State, name string, w *starting) error {
 func (h *Host) run(s *State, svc Service, store Store) error {
 	b := s.Script.behaviour(svc.Name)
 	svc.Argv, svc.Delivered = SplitCommandLine(s.expand(svc.CommandLine)), svc.Environment
-	svc.Boot, svc.Asked, svc.Killed = s.Boot, nil, false
+	svc.Boot, svc.Asked, svc.Killed, svc.Starts = s.Boot, nil, false, svc.Starts+1
 	var err error
 	if svc.Processes, err = h.processes(s, svc.Argv, b.Child); err != nil {
 		return err

@@ -32,6 +32,8 @@ type State struct {
 	// Settings are those that are present or pending, by SettingKey, without host names and networks.
 	Settings map[string]plan.Setting
 	Script   Script
+	// Live are the programs that really run, by Key of their service's name.
+	Live map[string]Live
 }
 
 // Service is the configuration and the status of a service.
@@ -47,6 +49,8 @@ type Service struct {
 	// Argv and Delivered are the arguments and the environment that it was last started with.
 	Argv      []string `json:"argv,omitempty"`
 	Delivered []string `json:"delivered,omitempty"`
+	// Starts is the number of times that it was started.
+	Starts int `json:"starts,omitempty"`
 	// Killed is true for a service that did not stop when it was last asked to.
 	Killed bool `json:"killed,omitempty"`
 	// Asked is the number of probes since it started, by target.
@@ -85,7 +89,7 @@ func NewState(facts bundle.Facts, boot time.Time) *State {
 func (s *State) Clone() *State {
 	c := *s
 	c.Services, c.Settings = maps.Clone(s.Services), maps.Clone(s.Settings)
-	c.Script.Services = maps.Clone(s.Script.Services)
+	c.Script.Services, c.Live = maps.Clone(s.Script.Services), maps.Clone(s.Live)
 	return &c
 }
 
@@ -101,12 +105,12 @@ func (s *State) Put(setting plan.Setting) {
 }
 
 // settle updates a state that was loaded to the present: what ran before the last boot has stopped, what crashes has
-// crashed, and what was deleted is gone unless a handle keeps it. looks gives a service that restarts another process ID each time.
+// crashed or ended, and what was deleted is gone unless a handle keeps it. looks gives a service that restarts another process ID each time.
 func (s *State) settle(looks int) {
 	for key, svc := range s.Services {
 		after := s.Script.behaviour(svc.Name).After
 		switch {
-		case svc.Boot != s.Boot || svc.Status == plan.ServiceRunning && after == AfterCrashes:
+		case svc.Boot != s.Boot || svc.Status == plan.ServiceRunning && after == AfterCrashes || s.ended(key, svc):
 			svc.Status, svc.Processes = plan.ServiceStopped, nil
 		case svc.Status == plan.ServiceRunning && after == AfterRestarts && len(svc.Processes) > 0:
 			own := svc.Processes[0]
