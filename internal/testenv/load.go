@@ -72,6 +72,10 @@ func (e *Environment) Load(t testing.TB, paths ...string) {
 				t.Errorf("removing %s: %v", m, err)
 			}
 		})
+		if e.Options.Controllers {
+			// The garbage collector removes what has an owner that does not exist, and in manifests no owner has the right UID.
+			m.SetOwnerReferences(nil)
+		}
 		if err := create(t.Context(), c, m); err != nil {
 			t.Errorf("%s: %v", m, err)
 		}
