@@ -1,0 +1,78 @@
+package identity
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/certificate"
+	"k8s.io/client-go/util/connrotation"
+	"k8s.io/klog/v2"
+)
+
+// Context returns a context whose log is that of a program, for libraries that log through their context.
+func Context(ctx context.Context, log *slog.Logger) context.Context {
+	return klog.NewContext(ctx, logr.FromSlogHandler(log.Handler()))
+}
+
+// Client makes requests with the certificate that a Manager has.
+type Client struct {
+	// Config has the transport. Its requests are anonymous before there is a certificate.
+	Config *rest.Config
+	HTTP   *http.Client
+
+	manager certificate.Manager
+	dialer  *connrotation.Dialer
+	last    *tls.Certificate
+}
+
+// NewClient returns a client for the server of a configuration.
+func NewClient(server *rest.Config, m certificate.Manager) (*Client, error) {
+	anonymous := rest.AnonymousClientConfig(server)
+	settings, err := rest.TLSConfigFor(anonymous)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{manager: m, dialer: connrotation.NewDialer((&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext), last: m.Current()}
+	settings.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		if current := m.Current(); current != nil {
+			return current, nil
+		}
+		return &tls.Certificate{}, nil
+	}
+	transport := &http.Transport{TLSClientConfig: settings, DialContext: c.dialer.DialContext, ForceAttemptHTTP2: true, TLSHandshakeTimeout: 10 * time.Second}
+	c.Config = &rest.Config{Host: anonymous.Host, APIPath: anonymous.APIPath, Transport: transport, QPS: -1}
+	c.HTTP = &http.Client{Transport: transport}
+	return c, nil
+}
+
+// Renewed closes all connections if the certificate is another one since it was last called: it is used for new ones only.
+func (c *Client) Renewed() {
+	current := c.manager.Current()
+	if current == nil || current == c.last {
+		return
+	}
+	if c.last != nil {
+		c.Close()
+	}
+	c.last = current
+}
+
+// Close closes all connections.
+func (c *Client) Close() { c.dialer.CloseAll() }
+
+// Clients chooses who asks for the next certificate: the holder of the current one, or first the bootstrap user.
+func Clients(bootstrap *rest.Config, own func() *Client) certificate.ClientsetFunc {
+	return func(current *tls.Certificate) (kubernetes.Interface, error) {
+		if c := own(); current != nil && c != nil {
+			return kubernetes.NewForConfigAndClient(c.Config, c.HTTP)
+		}
+		return kubernetes.NewForConfig(bootstrap)
+	}
+}

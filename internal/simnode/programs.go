@@ -1,0 +1,66 @@
+package simnode
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"wmco/applier"
+	"wmco/applier/agent"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
+	"wmco/internal/simnode/kubelet"
+	"wmco/internal/simnode/overlay"
+)
+
+func runKubelet(ctx context.Context, m *Machine, p *process) error {
+	return kubelet.Run(ctx, kubelet.Options{
+		Host: m.Host, Argv: p.argv, Containers: m.containers, Hardware: m.options.Hardware, Times: m.options.Times.Kubelet, Now: m.clock.Now, Log: m.log.With("program", "kubelet"),
+		Healthy: func(targets ...string) { m.says(p, func(l *simulation.Live) { l.Answers = targets }) },
+	})
+}
+
+func runOverlay(ctx context.Context, m *Machine, p *process) error {
+	return overlay.Run(ctx, overlay.Options{
+		Host: m.Host, Argv: p.argv, Now: m.clock.Now, Log: m.log.With("program", "hybrid-overlay-node"), Wait: m.options.Times.Network, Check: m.options.Times.Kubelet.Certificate,
+	})
+}
+
+// settle is short, because the services of a simulated host do not change by themselves (cmd/wmco-node).
+const settle = 10 * time.Millisecond
+
+// runAgent is `wmco-node run`. It ends by itself when its service was reconfigured.
+func runAgent(ctx context.Context, m *Machine, p *process) error {
+	f, err := agentFlags(p.argv)
+	if err != nil {
+		return err
+	}
+	log := m.log.With("program", bundle.AgentService)
+	options := f.Options()
+	options.Jitter = func(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
+	owner := fmt.Sprintf("wmco-node run, process %d of a simulated machine", p.id.ID)
+	keeper := agent.Agent{
+		Engine: &applier.Engine{Host: m.Applier(), Clock: m.clock, Program: m.options.Program, Owner: owner, Settle: settle, Self: bundle.AgentService},
+		Log:    log, Options: options,
+	}
+	if f.Kubeconfig != "" {
+		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: m.Host.ReadFile, Log: log, Clock: m.clock})
+	}
+	return keeper.Run(ctx)
+}
+
+// agentFlags reads the command line of the agent's service.
+func agentFlags(argv []string) (agent.Flags, error) {
+	var f agent.Flags
+	if len(argv) < 2 || argv[1] != "run" {
+		return f, fmt.Errorf("the service runs %q, not `wmco-node run`", argv)
+	}
+	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	f.Add(set)
+	return f, set.Parse(argv[2:])
+}
