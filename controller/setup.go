@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -63,6 +64,8 @@ type Options struct {
 	Environment map[string]string
 	// HealthAddress and MetricsAddress are host:port; "0" serves nothing there.
 	HealthAddress, MetricsAddress string
+	// SkipNameValidation lets one process run the operator again, as tests do: controller-runtime's metrics know a controller by its name.
+	SkipNameValidation bool
 	// LeaderElection lets one process of several work.
 	LeaderElection bool
 	// Hosts reaches hosts over SSH with a Login. Without it, the operator publishes and reaches none.
@@ -115,6 +118,7 @@ func newManager(o Options, wants []objects.Want) (manager.Manager, error) {
 		Scheme: scheme, Logger: o.Log, Cache: cacheOptions(wants),
 		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		HealthProbeBindAddress: o.HealthAddress, Metrics: server.Options{BindAddress: o.MetricsAddress},
+		Controller:     config.Controller{SkipNameValidation: &o.SkipNameValidation},
 		LeaderElection: o.LeaderElection, LeaderElectionID: operatorName, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry,
 	})

@@ -11,8 +11,10 @@ import (
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
@@ -115,10 +117,17 @@ func EncodeKey(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToStr
 // ErrPinnedMeanwhile says that somebody else pinned a key for the host after this connection began.
 var ErrPinnedMeanwhile = errors.New("another key was pinned for this host at the same time")
 
-// Pin stores the key of a host on first contact. Of two that pin at the same time, one gets a conflict.
+// Pin stores the key of a host on first contact. Of two that pin different keys for one host at the same time, one gets an error.
 func (l *Login) Pin(address string, key ssh.PublicKey) error {
 	ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
 	defer cancel()
+	// Many hosts may be pinned at the same time, in one ConfigMap.
+	return retry.OnError(retry.DefaultBackoff, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }, func() error {
+		return l.pin(ctx, address, key)
+	})
+}
+
+func (l *Login) pin(ctx context.Context, address string, key ssh.PublicKey) error {
 	cm, err := l.pins(ctx)
 	if err != nil {
 		return err

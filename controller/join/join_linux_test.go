@@ -1,0 +1,47 @@
+package join_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+)
+
+// TestMachinesAndInstancesBecomeNodes: a Machine, an instance, and an instance that refuses the login, which holds up nobody.
+func TestMachinesAndInstancesBecomeNodes(t *testing.T) {
+	w := newWorld(t)
+	stranger, _ := newKey(t)
+	w.machine("machine-a", "192.0.2.11", nil)
+	w.machine("instance-b", "192.0.2.12", nil)
+	w.machine("instance-c", "192.0.2.13", stranger)
+	w.machineObject("machine-a", "192.0.2.11")
+	w.instances("192.0.2.12", "192.0.2.13")
+	w.operate()
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		var list certificatesv1.CertificateSigningRequestList
+		must(t, w.List(context.Background(), &list))
+		for _, csr := range list.Items {
+			t.Logf("%s by %s: %v", csr.Name, csr.Spec.Username, csr.Status.Conditions)
+		}
+	})
+	for _, name := range []string{"machine-a", "instance-b"} {
+		eventually(t, "node "+name, func() bool { return w.joined(name) })
+	}
+	eventually(t, "an event about the host that refuses the login", func() bool {
+		notes := w.events("InstanceSetupFailure", "windows-instances")
+		return len(notes) > 0 && strings.Contains(notes[0], "LoginRefused: 192.0.2.13") && strings.Contains(notes[0], "fix: ")
+	})
+	if w.node("instance-c") != nil {
+		t.Error("a host that refuses the login is a node")
+	}
+	b := w.node("instance-b")
+	for key, want := range map[string]string{"windowsmachineconfig.openshift.io/byoh": "true", "node-role.kubernetes.io/worker": ""} {
+		if got, ok := b.Labels[key]; !ok || got != want {
+			t.Errorf("label %s is %q", key, got)
+		}
+	}
+}

@@ -1,0 +1,348 @@
+package join_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	"golang.org/x/crypto/ssh"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"wmco/applier/remote"
+	remotessh "wmco/applier/remote/ssh"
+	"wmco/bundle"
+	"wmco/controller"
+	"wmco/controller/gather"
+	"wmco/controller/hosts"
+	"wmco/controller/keys"
+	"wmco/internal/simnode"
+	"wmco/internal/simnode/cluster"
+	"wmco/internal/sshtest/sshd"
+	"wmco/internal/testenv"
+	"wmco/internal/testenv/controlplane"
+	"wmco/payload/store"
+)
+
+var server = testenv.Environment{Options: controlplane.Options{Controllers: true}}
+
+// programs are built for the first test that needs them.
+var programs struct {
+	sshd.Programs
+	once sync.Once
+	node string
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	status := server.Main(m)
+	if programs.node != "" {
+		_ = programs.Remove() // a folder for temporary files
+	}
+	os.Exit(status)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	must(t, testenv.Eventually(t.Context(), what, done))
+}
+
+// world is a cluster, machines, and an operator that runs with the permissions that it ships.
+type world struct {
+	client.Client
+	t      *testing.T
+	signer ssh.Signer
+	// at is where the SSH server of each address really is.
+	mu sync.Mutex
+	at map[string]remote.Target
+	// log is everything that the operator logs.
+	log *journal
+}
+
+// journal keeps a log.
+type journal struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.text = append(j.text, p...)
+	return len(p), nil
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return string(j.text)
+}
+
+// newWorld loads the example cluster, and the key with which the operator logs in. No operator runs yet.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	programs.once.Do(func() {
+		ctx := context.Background()
+		if programs.Programs, programs.err = sshd.Build(ctx); programs.err == nil {
+			programs.node, programs.err = programs.Go(ctx, "wmco/cmd/wmco-node")
+		}
+	})
+	must(t, programs.err)
+	plane := server.ControlPlane(t)
+	golden := filepath.Join("..", "..", "golden", "clusters")
+	server.Load(t, filepath.Join(golden, "common"), filepath.Join(golden, "none", "infrastructure.yaml"), filepath.Join(golden, "none", "controllerconfig.yaml"),
+		filepath.Join(golden, "none", "machineconfigs.yaml"), filepath.Join("..", "..", "deploy", "rbac"))
+	must(t, cluster.Connect(t.Context(), plane.Config, plane.ClientCA()))
+	with := runtime.NewScheme()
+	must(t, scheme.AddToScheme(with))
+	must(t, machinev1beta1.Install(with))
+	c, err := client.New(plane.Config, client.Options{Scheme: with})
+	must(t, err)
+	w := &world{Client: c, t: t, at: map[string]remote.Target{}, log: &journal{}}
+	w.signer = w.newSecret()
+	silent := slog.New(slog.DiscardHandler)
+	w.background(func(ctx context.Context) error { return cluster.Network(ctx, plane.Config, silent) })
+	w.background(func(ctx context.Context) error {
+		return cluster.Approve(ctx, plane.Config, silent, func(node string) bool { return len(node) > 8 && node[:8] == "machine-" })
+	})
+	return w
+}
+
+// newKey returns a key with its private half.
+func newKey(t *testing.T) (ssh.Signer, ed25519.PrivateKey) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	signer, err := ssh.NewSignerFromKey(private)
+	must(t, err)
+	return signer, private
+}
+
+// newSecret makes the Secret with the private key.
+func (w *world) newSecret() ssh.Signer {
+	w.t.Helper()
+	signer, private := newKey(w.t)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	must(w.t, err)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: pem.EncodeToMemory(block)}}
+	must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), secret.DeepCopy())))
+	w.create(secret)
+	return signer
+}
+
+// create creates an object until the end of the test.
+func (w *world) create(o client.Object) {
+	w.t.Helper()
+	must(w.t, w.Create(w.t.Context(), o))
+	w.t.Cleanup(func() {
+		if err := w.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// background runs something until the end of the test.
+func (w *world) background(run func(ctx context.Context) error) {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	w.t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// machine starts a simulated machine with this name and address. It accepts the operator's key, unless another is given.
+func (w *world) machine(name, address string, key ssh.Signer) *simnode.Machine {
+	w.t.Helper()
+	if key == nil {
+		key = w.signer
+	}
+	folder, err := os.MkdirTemp(w.t.TempDir(), name)
+	must(w.t, err)
+	facts := bundle.Facts{
+		Schema: bundle.FactsSchema, HostName: name, Addresses: []string{address}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},
+		DefaultRoute: bundle.DefaultRoute{Address: address, Gateway: "192.0.2.254"},
+	}
+	m, s, err := simnode.WithSSH(programs.Programs, folder, sshd.Options{Key: key}, simnode.Options{Facts: facts, Times: simnode.FastTimes(), Log: machineLog()})
+	must(w.t, err)
+	w.t.Cleanup(func() {
+		must(w.t, m.Close())
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		must(w.t, client.IgnoreNotFound(w.Delete(context.Background(), node)))
+	})
+	target, err := remote.ParseTarget(s.User + "@" + s.Address)
+	must(w.t, err)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at[address] = target
+	return m
+}
+
+// machineObject is the Machine of an address, with an owner if one is named.
+func (w *world) machineObject(name, address string) *machinev1beta1.Machine {
+	w.t.Helper()
+	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}}}
+	w.create(m)
+	m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+	m.Status.Phase = new("Provisioned")
+	must(w.t, w.Status().Update(w.t.Context(), m))
+	return m
+}
+
+// instances writes windows-instances.
+func (w *world) instances(addresses ...string) *corev1.ConfigMap {
+	w.t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-instances"}, Data: map[string]string{}}
+	for _, a := range addresses {
+		cm.Data[a] = "username=Administrator"
+	}
+	must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), cm.DeepCopy())))
+	w.create(cm)
+	return cm
+}
+
+// operate runs the operator until the returned function is called, or the test ends.
+func (w *world) operate() (stop func()) {
+	w.t.Helper()
+	plane := server.ControlPlane(w.t)
+	config := rest.CopyConfig(plane.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator",
+		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
+	}
+	payload, err := store.Open(filepath.Join("..", "..", "golden", "payload"))
+	must(w.t, err)
+	program, err := remote.FileProgram(programs.node)
+	must(w.t, err)
+	var out io.Writer = w.log
+	if testing.Verbose() {
+		out = io.MultiWriter(w.log, os.Stderr)
+	}
+	logs := logr.FromSlogHandler(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.Level(-1)}))
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- controller.Run(ctx, controller.Options{
+			Config: config, Version: "test", Payload: payload.Set(), HealthAddress: "0", MetricsAddress: "0", Log: logs, SkipNameValidation: true,
+			Hosts: func(login *hosts.Login) *hosts.Hosts {
+				dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers}
+				o := hosts.Options{Program: program, Executables: payload.Source()}
+				o.Transports.Kept = &moved{remotessh.NewTransport(dialer), w}
+				dialer.Limits.Kept = 0
+				o.Transports.Fresh = &moved{remotessh.NewTransport(dialer), w}
+				return hosts.New(o)
+			},
+		})
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("the operator: %v", err)
+		}
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// moved reaches the SSH servers of simulated machines, which are on loopback addresses, under the addresses that their machines have.
+type moved struct {
+	remote.Transport
+	world *world
+}
+
+func (m *moved) to(t remote.Target) remote.Target {
+	m.world.mu.Lock()
+	defer m.world.mu.Unlock()
+	if to, ok := m.world.at[t.Host()]; ok {
+		return to
+	}
+	return remote.Target{User: t.User, Address: "127.0.0.1:1"} // nobody listens there
+}
+
+func (m *moved) Connect(ctx context.Context, t remote.Target) error {
+	return m.Transport.Connect(ctx, m.to(t))
+}
+
+func (m *moved) Run(ctx context.Context, t remote.Target, c remote.Command) error {
+	return m.Transport.Run(ctx, m.to(t), c)
+}
+
+func (m *moved) Transfer(ctx context.Context, t remote.Target, do func(remote.Files) error) error {
+	return m.Transport.Transfer(ctx, m.to(t), do)
+}
+
+// node returns a Node, nil if there is none.
+func (w *world) node(name string) *corev1.Node {
+	w.t.Helper()
+	var n corev1.Node
+	err := w.Get(w.t.Context(), client.ObjectKey{Name: name}, &n)
+	if client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// joined reports whether a node is complete and accepts pods.
+func (w *world) joined(name string) bool {
+	n := w.node(name)
+	return n != nil && n.Annotations["windowsmachineconfig.openshift.io/version"] == "test" && !n.Spec.Unschedulable && isReady(n)
+}
+
+func isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// events returns the notes of the events with a reason about an object.
+func (w *world) events(reason, about string) []string {
+	w.t.Helper()
+	var list eventsv1.EventList
+	must(w.t, w.List(w.t.Context(), &list))
+	var notes []string
+	for _, e := range list.Items {
+		if e.Reason == reason && e.Regarding.Name == about {
+			notes = append(notes, fmt.Sprint(e.Note))
+		}
+	}
+	return notes
+}
+
+// machineLog shows what the machines say, with -v.
+func machineLog() *slog.Logger {
+	if !testing.Verbose() {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, nil))
+}
