@@ -18,7 +18,7 @@ import (
 func TestKubeletOverridesReplaceWholeFields(t *testing.T) {
 	c := Cluster{Network: Network{ServiceNetworks: []string{"172.30.0.0/16"}}, Settings: DefaultSettings()}
 	c.Settings.Kubelet = json.RawMessage(`{"evictionHard":{"memory.available":"1Gi"},"systemReserved":{},"kubeAPIQPS":0}`)
-	config, err := c.kubeletConfig()
+	config, err := c.kubeletConfig(bundle.StageJoined)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -351,3 +351,13 @@ func FuzzProxy(f *testing.F) {
 }
 
 // TestSettingsAreDocumented: docs/operations.md lists every setting with its default.
+
+// TestTheFirstKeyOfAKubeletIsOnDisk: only a kubelet that does not rotate certificates writes the key down before it has one.
+func TestTheFirstKeyOfAKubeletIsOnDisk(t *testing.T) {
+	c := Cluster{Network: Network{ServiceNetworks: []string{"172.30.0.0/16"}}}
+	for stage, want := range map[bundle.Stage]bool{bundle.StageJoin: false, bundle.StageJoined: true} {
+		if config, err := c.kubeletConfig(stage); err != nil || config.RotateCertificates != want {
+			t.Errorf("stage %s: rotates: %t, %v", stage, config.RotateCertificates, err)
+		}
+	}
+}

@@ -34,7 +34,7 @@ const (
 
 func (e *emitter) kubeletEntries() {
 	e.file(rowKubeletConf, func(c Cluster) ([]byte, error) {
-		config, err := c.kubeletConfig()
+		config, err := c.kubeletConfig(e.stage)
 		if err != nil {
 			return nil, err
 		}
@@ -47,14 +47,19 @@ func (e *emitter) kubeletEntries() {
 }
 
 // kubeletConfig returns the configuration of a Windows kubelet, with the settings' override on top.
-func (c Cluster) kubeletConfig() (kubeletv1beta1.KubeletConfiguration, error) {
+//
+// Until the Node exists, certificates are not rotated. A kubelet that rotates makes the key of its first certificate in memory
+// (k8s.io/kubernetes/cmd/kubelet/app, buildKubeletClientConfig; k8s.io/client-go/util/certificate, generateCSR); one that does
+// not keeps it in kubelet-client.key.tmp until it has the certificate (pkg/kubelet/certificate/bootstrap, LoadClientCert), where
+// the operator reads its public half over SSH before it approves. Both use the same certificate file afterwards.
+func (c Cluster) kubeletConfig(stage bundle.Stage) (kubeletv1beta1.KubeletConfiguration, error) {
 	dns, err := c.clusterDNS()
 	if err != nil {
 		return kubeletv1beta1.KubeletConfiguration{}, err
 	}
 	config := kubeletv1beta1.KubeletConfiguration{
 		TypeMeta:              metav1.TypeMeta{APIVersion: kubeletv1beta1.SchemeGroupVersion.String(), Kind: "KubeletConfiguration"},
-		RotateCertificates:    true,
+		RotateCertificates:    stage == bundle.StageJoined,
 		ServerTLSBootstrap:    true,
 		StaticPodPath:         dirManifests,
 		Authentication:        kubeletv1beta1.KubeletAuthentication{X509: kubeletv1beta1.KubeletX509Authentication{ClientCAFile: fileKubeletCA}, Anonymous: kubeletv1beta1.KubeletAnonymousAuthentication{Enabled: new(false)}},
