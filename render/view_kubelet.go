@@ -220,9 +220,18 @@ func (e *emitter) kubeletService() bundle.Service {
 		Dependencies: []string{svcContainerd},
 		Reads:        e.kubeletReads(exe),
 		Recovery:     restartAlways(),
-		Probe:        bundle.Probe{Kind: bundle.ProbeHTTP, Target: "http://127.0.0.1:10248/healthz", DeadlineSeconds: 120},
+		Probe:        e.kubeletProbe(),
 		Logs:         logs.rotate(log, bundle.RotationWrapper),
 	}
+}
+
+// kubeletProbe asks a kubelet whether it is healthy. Until the Node exists, it runs and serves nothing: it waits for its first
+// certificate before (k8s.io/kubernetes/cmd/kubelet/app, run and buildKubeletClientConfig).
+func (e *emitter) kubeletProbe() bundle.Probe {
+	if e.stage == bundle.StageJoin {
+		return bundle.Probe{Kind: bundle.ProbeRunning, DeadlineSeconds: 120}
+	}
+	return bundle.Probe{Kind: bundle.ProbeHTTP, Target: "http://127.0.0.1:10248/healthz", DeadlineSeconds: 120}
 }
 
 func (e *emitter) kubeletReads(exe string) []string {

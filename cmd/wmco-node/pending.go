@@ -12,12 +12,16 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/util/keyutil"
 
+	"wmco/applier"
 	"wmco/internal/cli"
 )
 
 // pendingKeyFile is where a kubelet keeps the key of its first certificate until it has that: below its --cert-dir
 // (k8s.io/kubernetes/pkg/kubelet/certificate/bootstrap).
 const pendingKeyFile = `C:\var\lib\kubelet\pki\kubelet-client.key.tmp`
+
+// currentKeyFile has the certificate that it had before, if there was one: it asks for the next one with the same key.
+const currentKeyFile = `C:\var\lib\kubelet\pki\kubelet-client-current.pem`
 
 // maxKey is the size of the largest key file that is read, in bytes.
 const maxKey = 64 << 10
@@ -50,27 +54,34 @@ func (a *app) pendingKey(ctx context.Context) (pendingKey, error) {
 	if err != nil {
 		return pendingKey{}, err
 	}
-	file, err := host.Open(ctx, pendingKeyFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return pendingKey{}, nil
+	for _, path := range []string{pendingKeyFile, currentKeyFile} {
+		public, err := publicKey(ctx, host, path)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return pendingKey{public}, err
+		}
 	}
+	return pendingKey{}, nil
+}
+
+// publicKey returns the public half of the private key in a file.
+func publicKey(ctx context.Context, host applier.Reader, path string) ([]byte, error) {
+	file, err := host.Open(ctx, path)
 	if err != nil {
-		return pendingKey{}, err
+		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // it was only read
 	data, err := io.ReadAll(io.LimitReader(file, maxKey))
 	if err != nil {
-		return pendingKey{}, fmt.Errorf("reading %s: %w", pendingKeyFile, err)
+		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	private, err := keyutil.ParsePrivateKeyPEM(data)
 	if err != nil {
 		// The error may quote the file.
-		return pendingKey{}, fmt.Errorf("reading %s: it holds no private key", pendingKeyFile)
+		return nil, fmt.Errorf("reading %s: it holds no private key", path)
 	}
 	signer, ok := private.(crypto.Signer)
 	if !ok {
-		return pendingKey{}, fmt.Errorf("reading %s: a key of type %T has no public half", pendingKeyFile, private)
+		return nil, fmt.Errorf("reading %s: a key of type %T has no public half", path, private)
 	}
-	public, err := x509.MarshalPKIXPublicKey(signer.Public())
-	return pendingKey{public}, err
+	return x509.MarshalPKIXPublicKey(signer.Public())
 }

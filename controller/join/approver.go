@@ -47,7 +47,7 @@ type Approver struct {
 const lookupLimit = 10 * time.Second
 
 // retryAsk is how long after a host did not answer it is asked again.
-const retryAsk = 10 * time.Second
+const retryAsk = 5 * time.Second
 
 // Reconcile judges one request.
 func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
@@ -78,7 +78,10 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 			a.Log.Info("a host cannot be asked about its certificate", "csr", csr.Name, "host", v.Host.ID(), "error", err)
 			return reconcile.Result{RequeueAfter: retryAsk}, nil
 		}
-		v = certificates.Decide(&csr, known)
+		if v = certificates.Decide(&csr, known); v.Decision == certificates.Ask {
+			a.Log.Info("a host waits for no certificate yet", "csr", csr.Name, "host", v.Host.ID())
+			return reconcile.Result{RequeueAfter: retryAsk}, nil
+		}
 	}
 	return reconcile.Result{}, a.act(ctx, &csr, v)
 }

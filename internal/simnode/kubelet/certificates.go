@@ -35,6 +35,9 @@ const (
 // startClientCertificate follows buildKubeletClientConfig and bootstrap.LoadClientConfig: a kubeconfig that is still valid is used,
 // otherwise one is written that points to the certificate which is requested as the bootstrap user.
 func (k *kubelet) startClientCertificate(ctx context.Context) (*identity.Client, error) {
+	if !k.config.RotateCertificates {
+		return k.bootstrap(ctx)
+	}
 	store := k.store("kubelet-client")
 	server, bootstrap, err := k.servers(ctx, store)
 	if err != nil {
