@@ -37,11 +37,11 @@ func (k *kubelet) bootstrap(ctx context.Context) (*identity.Client, error) {
 	}
 	own, err := k.read(k.flags.kubeconfig)
 	if err != nil {
-		return nil, fmt.Errorf("invalid kubeconfig: %w", err)
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	pair, err := tls.X509KeyPair(own.CertData, own.KeyData)
 	if err != nil {
-		return nil, fmt.Errorf("invalid kubeconfig: %w", err)
+		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	k.certificate = unchanging{&pair}
 	return identity.NewClient(own, k.certificate)
@@ -59,7 +59,7 @@ func (unchanging) ServerHealthy() bool         { return true }
 func (k *kubelet) requestFirst(ctx context.Context, store identity.Store) error {
 	bootstrap, err := k.read(k.flags.bootstrap)
 	if err != nil {
-		return fmt.Errorf("unable to load bootstrap kubeconfig: %w", err)
+		return fmt.Errorf("reading the bootstrap kubeconfig: %w", err)
 	}
 	key, text, err := k.pendingKey(ctx, store)
 	if err != nil {
@@ -118,7 +118,7 @@ func (k *kubelet) request(ctx context.Context, bootstrap *rest.Config, key crypt
 	}
 	sum := sha512.Sum512_256(public)
 	usages := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageClientAuth}
-	name, uid, err := csr.RequestCertificate(clients, text, "node-csr-"+base64.RawURLEncoding.EncodeToString(sum[:])[:40], certificatesv1.KubeAPIServerClientKubeletSignerName, nil, usages, key)
+	name, uid, err := csr.RequestCertificateWithContext(ctx, clients, text, "node-csr-"+base64.RawURLEncoding.EncodeToString(sum[:])[:40], certificatesv1.KubeAPIServerClientKubeletSignerName, nil, usages, key)
 	if err != nil {
 		return nil, err
 	}
