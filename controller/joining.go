@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -63,12 +64,28 @@ func addJoining(m manager.Manager, o Options, from desired.Source) error {
 	if o.Hosts == nil {
 		return nil
 	}
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver
+	}
+	r := &reading{source: from, reader: m.GetClient(), namespace: o.Namespace, resolver: o.Resolver, now: time.Now}
 	login := &hosts.Login{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
+	discovered, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	versions := func(context.Context) ([]string, error) {
+		v, err := discovered.ServerVersion()
+		if err != nil {
+			return nil, err
+		}
+		return []string{v.GitVersion}, nil
+	}
 	j := joining{Manager: m, options: o, joiner: &join.Joiner{
-		Reader: m.GetClient(), Client: m.GetClient(), Source: from, Hosts: o.Hosts(login), Login: login, Version: o.Version,
+		Checks: &join.Checks{Live: m.GetAPIReader(), Login: login, Versions: versions, Now: time.Now},
+		Reader: m.GetClient(), Client: m.GetClient(), Inputs: r.read, Hosts: o.Hosts(login), Login: login, Version: o.Version,
 		Log: o.Log.WithName("join"), Now: time.Now, Random: rand.Read,
 	}}
-	for _, add := range []func() error{j.addNodes, j.addMachines, j.addInstances, j.addApprover, j.addUserData} {
+	for _, add := range []func() error{j.addNodes, j.addMachines, j.addInstances, j.addApprover, j.addUserData, j.addCluster} {
 		if err := add(); err != nil {
 			return err
 		}
@@ -93,7 +110,7 @@ func (j joining) addNodes() error {
 		return err
 	}
 	c, err := j.controller("nodes", &join.Nodes{
-		Reader: j.GetClient(), Client: j.GetClient(), Joiner: j.joiner, Source: j.joiner.Source, Hosts: j.joiner.Hosts, Drainer: drain.Drainer{Client: clients},
+		Reader: j.GetClient(), Client: j.GetClient(), Joiner: j.joiner, Inputs: j.joiner.Inputs, Hosts: j.joiner.Hosts, Drainer: drain.Drainer{Client: clients},
 		Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("nodes"), Now: time.Now,
 	})
 	if err != nil {
@@ -198,7 +215,7 @@ func (j joining) instancesOf(ctx context.Context, node object) []reconcile.Reque
 // addApprover approves certificate signing requests. They are watched as metadata: the one that is judged is read without a cache.
 func (j joining) addApprover() error {
 	c, err := j.controller("certificates", &join.Approver{
-		Source: j.joiner.Source, Hosts: j.joiner.Hosts, Resolver: net.DefaultResolver, Live: j.GetAPIReader(), Client: j.GetClient(),
+		Inputs: j.joiner.Inputs, Hosts: j.joiner.Hosts, Resolver: j.options.Resolver, Live: j.GetAPIReader(), Client: j.GetClient(),
 		Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("certificates"),
 	})
 	if err != nil {
@@ -230,8 +247,26 @@ func (j joining) addUserData() error {
 		return err
 	}
 	// At the start, also without the Secret.
-	return c.Watch(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return c.Watch(atStart())
+}
+
+// addCluster judges the cluster, at the start and every minute.
+func (j joining) addCluster() error {
+	c, err := j.controller("cluster", &join.Cluster{
+		Checks: j.joiner.Checks, Inputs: j.joiner.Inputs, Client: j.GetClient(), Say: func(context.Context, []metav1.Condition) error { return nil },
+		Deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: j.options.Namespace, Name: operatorName},
+		Events:     j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("cluster"),
+	})
+	if err != nil {
+		return err
+	}
+	return c.Watch(atStart())
+}
+
+// atStart requests once, when the operator starts.
+func atStart() source.Source {
+	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		q.Add(requestsFor([]string{"all"})[0])
 		return nil
-	}))
+	})
 }

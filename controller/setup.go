@@ -30,6 +30,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
+	"wmco/controller/join"
 	"wmco/controller/publish"
 	"wmco/payload"
 )
@@ -66,6 +67,8 @@ type Options struct {
 	HealthAddress, MetricsAddress string
 	// SkipNameValidation lets one process run the operator again, as tests do: controller-runtime's metrics know a controller by its name.
 	SkipNameValidation bool
+	// Resolver looks up instances that are given by name; nil is that of this process.
+	Resolver join.Resolver
 	// LeaderElection lets one process of several work.
 	LeaderElection bool
 	// Hosts reaches hosts over SSH with a Login. Without it, the operator publishes and reaches none.

@@ -13,6 +13,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -21,6 +22,7 @@ import (
 	"wmco/controller/certificates"
 	"wmco/controller/desired"
 	"wmco/controller/hosts"
+	"wmco/deploy/admission"
 	"wmco/render"
 )
 
@@ -32,7 +34,7 @@ type Resolver interface {
 
 // Approver approves the certificate signing requests of managed hosts. The rules are in controller/certificates.
 type Approver struct {
-	Source   desired.Source
+	Inputs   Inputs
 	Hosts    *hosts.Hosts
 	Resolver Resolver
 	// Live reads without a cache: what decides about a certificate must be current.
@@ -59,7 +61,7 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if name == "" {
 		return reconcile.Result{}, nil
 	}
-	inputs, err := desired.Read(ctx, a.Source)
+	inputs, err := a.Inputs(ctx)
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the inputs: %w", err)
 	}
@@ -189,6 +191,19 @@ func (a *Approver) lookUp(ctx context.Context, address string) []string {
 
 var _ Resolver = (*net.Resolver)(nil)
 
+// bound returns an error unless the admission policy is there that holds a cloud-node-manager to its own Node.
+func (a *Approver) bound(ctx context.Context) error {
+	policy, binding := admission.CloudNodeManager()
+	for _, o := range []client.Object{policy, binding} {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
+		if err := a.Live.Get(ctx, client.ObjectKeyFromObject(o), u); err != nil {
+			return fmt.Errorf("no certificate for cloud-node-manager before it is bound to its own Node: %w", err)
+		}
+	}
+	return nil
+}
+
 // act does what the verdict says.
 func (a *Approver) act(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v certificates.Verdict) error {
 	if v.Decision != certificates.Approve {
@@ -198,6 +213,11 @@ func (a *Approver) act(ctx context.Context, csr *certificatesv1.CertificateSigni
 			a.Log.Info("a certificate signing request is not approved", "csr", csr.Name, "host", v.Host.ID(), "reason", v.Reason, "message", v.Message)
 		}
 		return nil
+	}
+	if csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName {
+		if err := a.bound(ctx); err != nil {
+			return err
+		}
 	}
 	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
 		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: certificates.ApprovalReason,

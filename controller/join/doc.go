@@ -4,3 +4,12 @@
 //
 // It writes to hosts through the applier alone, and keeps nothing between calls but what failed when (workqueue).
 package join
+
+import (
+	"context"
+
+	"wmco/controller/desired"
+)
+
+// Inputs reads what the hosts of the cluster should be.
+type Inputs func(context.Context) (*desired.Hosts, error)

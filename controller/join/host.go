@@ -32,9 +32,10 @@ type Joiner struct {
 	// Reader is a cache of Windows Nodes, unstructured.
 	Reader client.Reader
 	Client client.Client
-	Source desired.Source
+	Inputs Inputs
 	Hosts  *hosts.Hosts
 	Login  *hosts.Login
+	Checks *Checks
 	// Version is that of the operator.
 	Version string
 	Log     logr.Logger
@@ -110,7 +111,7 @@ func (r Ref) matches(n render.Node) bool {
 
 // Join does the next steps for a host.
 func (j *Joiner) Join(ctx context.Context, ref Ref) (Progress, error) {
-	inputs, err := desired.Read(ctx, j.Source)
+	inputs, err := j.Inputs(ctx)
 	if err != nil {
 		return Progress{}, fmt.Errorf("reading the inputs: %w", err)
 	}
@@ -120,6 +121,13 @@ func (j *Joiner) Join(ctx context.Context, ref Ref) (Progress, error) {
 	}
 	h := host{Joiner: j, inputs: inputs, Node: inputs.All[i]}
 	if h.Name == "" {
+		result, _, err := j.Checks.Of(ctx, inputs)
+		if err != nil {
+			return Progress{}, err
+		}
+		if p, ok := waiting(result); ok {
+			return p, nil
+		}
 		return h.bring(ctx), nil
 	}
 	node, err := readNode(ctx, j.Reader, h.Name)

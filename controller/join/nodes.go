@@ -19,7 +19,6 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/desired"
 	"wmco/controller/drain"
 	"wmco/controller/fleet"
 	"wmco/controller/hosts"
@@ -41,7 +40,7 @@ type Nodes struct {
 	Reader    client.Reader
 	Client    client.Client
 	Joiner    *Joiner
-	Source    desired.Source
+	Inputs    Inputs
 	Hosts     *hosts.Hosts
 	Drainer   drain.Drainer
 	Namespace string
@@ -111,7 +110,7 @@ var errNotListed = errors.New("no Machine and no entry of windows-instances is f
 // repair restores what was applied last, from what the host keeps: what is published may need a permission that it does not have. It
 // returns what was done.
 func (n *Nodes) repair(ctx context.Context, name string) (string, error) {
-	inputs, err := desired.Read(ctx, n.Source)
+	inputs, err := n.Inputs(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -1,0 +1,122 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/checks"
+	"wmco/deploy/admission"
+)
+
+// Owner is the field manager of what is applied.
+const Owner = "windows-machine-config-operator-join"
+
+// CloudIdentitiesBound is the type of the condition that cloud-node-managers on Azure can change no other Node than their own.
+const CloudIdentitiesBound = "CloudIdentitiesBound"
+
+// Cluster says what the cluster lacks, and adds what the operator may.
+type Cluster struct {
+	Checks *Checks
+	Inputs Inputs
+	Client client.Client
+	// Say writes conditions where people look.
+	Say        func(context.Context, []metav1.Condition) error
+	Deployment *corev1.ObjectReference
+	Events     events.EventRecorder
+	Log        logr.Logger
+}
+
+// recheckCluster is how often the cluster is judged although nothing was seen to change.
+const recheckCluster = time.Minute
+
+// Reconcile judges the cluster.
+func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	inputs, err := c.Inputs(ctx)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the inputs: %w", err)
+	}
+	result, trusted, err := c.Checks.Of(ctx, inputs)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if wanted, ok := trusted.Repair(c.Checks.Login.Namespace); ok {
+		if err := c.apply(ctx, &wanted); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	conditions := conditionsOf(result)
+	if inputs.Cluster.Platform == bundle.PlatformAzure {
+		conditions = append(conditions, c.bindCloudIdentities(ctx))
+	}
+	for _, condition := range conditions {
+		if condition.Status != metav1.ConditionTrue {
+			c.Events.Eventf(c.Deployment, nil, corev1.EventTypeWarning, condition.Reason, "Check", "%s: %s", condition.Type, condition.Message)
+		}
+	}
+	again := recheckCluster
+	if result.Again > 0 {
+		again = min(again, result.Again)
+	}
+	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, conditions)
+}
+
+func conditionsOf(r checks.Result) []metav1.Condition {
+	var list []metav1.Condition
+	for _, c := range r.Conditions {
+		condition := metav1.Condition{Type: string(c.Type), Status: metav1.ConditionTrue, Reason: c.Reason, Message: "as expected"}
+		if !c.Met {
+			condition.Status, condition.Message = metav1.ConditionFalse, c.Message
+			if c.Fix != "" {
+				condition.Message += "; fix: " + c.Fix
+			}
+		}
+		condition.Message = published.Shorten(condition.Message)
+		list = append(list, condition)
+	}
+	return list
+}
+
+// bindCloudIdentities creates the admission policy that holds a cloud-node-manager to its own Node. A bundle of OLM cannot carry one.
+func (c *Cluster) bindCloudIdentities(ctx context.Context) metav1.Condition {
+	policy, binding := admission.CloudNodeManager()
+	for _, o := range []client.Object{policy, binding} {
+		if err := c.apply(ctx, o); err != nil {
+			return metav1.Condition{
+				Type: CloudIdentitiesBound, Status: metav1.ConditionFalse, Reason: "PolicyNotApplied",
+				Message: published.Shorten(fmt.Sprintf("cloud-node-managers get no certificate, because one of another node could be used for any: %v; fix: let the operator apply ValidatingAdmissionPolicy %s", err, policy.Name)),
+			}
+		}
+	}
+	return metav1.Condition{Type: CloudIdentitiesBound, Status: metav1.ConditionTrue, Reason: checks.AsExpected, Message: "as expected"}
+}
+
+// apply applies an object, if it is not as it should be: the API server writes nothing where nothing changes.
+func (c *Cluster) apply(ctx context.Context, o client.Object) error {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return err
+	}
+	u := &unstructured.Unstructured{Object: content}
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(u.Object, "status")
+	if err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(Owner), client.ForceOwnership); err != nil {
+		if meta.IsNoMatchError(err) {
+			return fmt.Errorf("the cluster does not serve %s", u.GetKind())
+		}
+		return fmt.Errorf("applying %s %s: %w", u.GetKind(), u.GetName(), err)
+	}
+	return nil
+}
