@@ -21,3 +21,10 @@ func PreviewOnly(findings bundle.Findings, allowed ...string) bundle.Findings {
 		return true
 	})
 }
+
+// Blocking returns the findings for which the operator leaves everything as it is: errors, and inputs whose bundles may only be
+// shown.
+func Blocking(findings bundle.Findings) bundle.Findings {
+	errs := slices.DeleteFunc(slices.Clone(findings), func(f bundle.Finding) bool { return f.Severity != bundle.SeverityError })
+	return append(errs, PreviewOnly(findings)...)
+}

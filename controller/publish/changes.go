@@ -29,6 +29,8 @@ type Observed struct {
 	// Readable are the names that the Role lists, Readers the users that its binding lists; both sorted. Nil where there is
 	// no such object.
 	Readable, Readers []string
+	// roleVersion and bindingVersion are those that were read; empty where there is no such object.
+	roleVersion, bindingVersion string
 }
 
 // Node is what is published on a Windows node and what its agent reports.
@@ -36,6 +38,8 @@ type Node struct {
 	Name string
 	// Desired and Report are the texts of the annotations; empty where there is none.
 	Desired, Report string
+	// version is the one that was read.
+	version string
 }
 
 // Changes are what brings the cluster to what is wanted, in the order in which they must be made. Zero values are no change.
@@ -62,6 +66,15 @@ type Secret struct {
 // IsZero reports whether nothing has to be written.
 func (c Changes) IsZero() bool {
 	return len(c.Create) == 0 && c.Readable == nil && c.Readers == nil && len(c.Nodes) == 0 && len(c.Check) == 0 && len(c.Delete) == 0
+}
+
+// takesAway reports whether a node loses anything that it could have now. A Node or a layer that was not seen yet would lose it
+// by mistake.
+func (c Changes) takesAway(o Observed) bool {
+	lacks := func(now, before []string) bool {
+		return now != nil && slices.ContainsFunc(before, func(x string) bool { return !slices.Contains(now, x) })
+	}
+	return len(c.Delete) > 0 || lacks(c.Readable, o.Readable) || lacks(c.Readers, o.Readers)
 }
 
 // Make decides; namespace is that of the Secrets. Nodes that are not wanted keep what they have: their inputs are refused, or their facts are not known yet.

@@ -91,31 +91,31 @@ func TestChanges(t *testing.T) {
 		{"the first bundle", []Wanted{a}, Observed{Nodes: []Node{{Name: "win-a"}}},
 			Changes{Create: a.secrets(), Readable: []string{secret}, Readers: users, Nodes: map[string]string{"win-a": text(t, a, DefaultImpact)}}},
 		{"nothing changed", []Wanted{a}, Observed{
-			Nodes:   []Node{{"win-a", text(t, a, DefaultImpact), ""}},
+			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, DefaultImpact)}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{}},
 		{"a permission for this bundle stays", []Wanted{a}, Observed{
-			Nodes:   []Node{{"win-a", text(t, a, bundle.ImpactReboot), ""}},
+			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactReboot)}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{}},
 		{"a permission ends with its bundle, and the node may still fetch the old one", []Wanted{a}, Observed{
-			Nodes:   []Node{{"win-a", text(t, old, bundle.ImpactReboot), ""}},
+			Nodes:   []Node{{Name: "win-a", Desired: text(t, old, bundle.ImpactReboot)}},
 			Secrets: map[string]string{oldSecret: old.Cluster.Label()}, Readable: []string{oldSecret}, Readers: users,
 		}, Changes{Create: a.secrets(), Readable: sorted(secret, oldSecret), Nodes: map[string]string{"win-a": text(t, a, DefaultImpact)}}},
 		{"a layer that a node has stays", []Wanted{a}, Observed{
-			Nodes:   []Node{{"win-a", text(t, a, DefaultImpact), applied(old, published.StateApplied)}},
+			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, DefaultImpact), Report: applied(old, published.StateApplied)}},
 			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
 		}, Changes{}},
 		{"a layer that no node wants or has is removed", []Wanted{a}, Observed{
-			Nodes:   []Node{{"win-a", text(t, a, DefaultImpact), applied(a, published.StateApplied)}},
+			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, DefaultImpact), Report: applied(a, published.StateApplied)}},
 			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
 		}, Changes{Readable: []string{secret}, Delete: []string{oldSecret}}},
 		{"what a node cannot use is checked", []Wanted{a}, Observed{
-			Nodes:   []Node{{"win-a", text(t, a, DefaultImpact), applied(a, published.StateFailed)}},
+			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, DefaultImpact), Report: applied(a, published.StateFailed)}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{Check: a.secrets()}},
 		{"a node without a bundle keeps what it has", nil, Observed{
-			Nodes:   []Node{{"win-a", text(t, a, DefaultImpact), ""}},
+			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, DefaultImpact)}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{}},
 		{"a node that is gone loses its access and its layer", nil, Observed{
@@ -123,7 +123,7 @@ func TestChanges(t *testing.T) {
 		}, Changes{Readable: []string{}, Readers: []string{}, Delete: []string{secret}}},
 		{"a bundle for a node that does not exist", []Wanted{a}, Observed{Readable: []string{}, Readers: []string{}}, Changes{}},
 		{"annotations that a node has damaged", []Wanted{a}, Observed{
-			Nodes:   []Node{{"win-a", "{", "}"}},
+			Nodes:   []Node{{Name: "win-a", Desired: "{", Report: "}"}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{Nodes: map[string]string{"win-a": text(t, a, DefaultImpact)}}},
 	} {

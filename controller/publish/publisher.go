@@ -6,29 +6,32 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
 )
 
-// Access is the name of the Role and the RoleBinding that let nodes read layers.
-const Access = "windows-node-layers"
+// errPublishedMeanwhile is temporary: the next comparison sees what the other one has published.
+var errPublishedMeanwhile = errors.New("somebody else has published on it meanwhile; it is compared again")
 
 // windows selects the Nodes that bundles are for.
 func windows() client.MatchingLabels { return client.MatchingLabels{corev1.LabelOSStable: "windows"} }
 
 // Publisher writes to one cluster.
 type Publisher struct {
-	// Reader may be a cache. It reads Nodes and layers as metadata only, and the Role and its binding.
-	Reader client.Reader
+	// Nodes reads the Windows nodes, and Layers the Secrets of layers as metadata, the Role and its binding. Both may be caches,
+	// which may be behind: they decide only that nothing has to be done.
+	Nodes, Layers client.Reader
+	// Live asks the API server. What is written is decided by it, and a Node is written only as it was read.
+	Live   client.Reader
 	Client client.Client
 	// Namespace is that of the operator.
 	Namespace string
@@ -36,58 +39,95 @@ type Publisher struct {
 
 // Publish makes the cluster have what is wanted. It returns what it did, also with an error; calling it again continues.
 func (p *Publisher) Publish(ctx context.Context, wanted []Wanted) (Changes, error) {
-	observed, err := p.Observe(ctx)
+	// Most calls find nothing to do, and make no request.
+	c, _, err := p.compare(ctx, wanted, p.Nodes, p.Layers)
+	if err != nil || c.IsZero() {
+		return c, err
+	}
+	c, o, err := p.compare(ctx, wanted, p.Nodes, p.Live)
+	if err == nil && c.takesAway(o) {
+		c, o, err = p.compare(ctx, wanted, p.Live, p.Live)
+	}
 	if err != nil {
 		return Changes{}, err
 	}
-	c, err := Make(p.Namespace, wanted, observed)
-	if err != nil {
-		return Changes{}, err
-	}
-	return c, p.write(ctx, c)
+	return c, p.write(ctx, c, o)
 }
 
-// Observe reads what is published.
-func (p *Publisher) Observe(ctx context.Context) (Observed, error) {
-	o := Observed{Secrets: map[string]string{}}
-	nodes, secrets := metadataList("Node"), metadataList("Secret")
-	if err := p.Reader.List(ctx, nodes, windows()); err != nil {
+func (p *Publisher) compare(ctx context.Context, wanted []Wanted, nodes, layers client.Reader) (Changes, Observed, error) {
+	o, err := p.observe(ctx, nodes, layers)
+	if err != nil {
+		return Changes{}, Observed{}, err
+	}
+	c, err := Make(p.Namespace, wanted, o)
+	return c, o, err
+}
+
+// observe reads what is published.
+func (p *Publisher) observe(ctx context.Context, nodes, layers client.Reader) (o Observed, err error) {
+	if o.Nodes, err = p.observeNodes(ctx, nodes); err != nil {
 		return Observed{}, fmt.Errorf("listing Windows nodes: %w", err)
 	}
-	for _, n := range nodes.Items {
-		o.Nodes = append(o.Nodes, Node{Name: n.Name, Desired: n.Annotations[published.DesiredAnnotation], Report: n.Annotations[published.ReportAnnotation]})
-	}
-	if err := p.Reader.List(ctx, secrets, client.InNamespace(p.Namespace), client.HasLabels{published.LayerLabel}); err != nil {
+	secrets := metadataOf("SecretList")
+	if err := layers.List(ctx, secrets, client.InNamespace(p.Namespace), client.HasLabels{published.LayerLabel}); err != nil {
 		return Observed{}, fmt.Errorf("listing published layers: %w", err)
 	}
+	o.Secrets = map[string]string{}
 	for _, s := range secrets.Items {
 		o.Secrets[s.Name] = s.Labels[published.LayerLabel]
 	}
-	return o, p.observeAccess(ctx, &o)
+	return o, p.observeAccess(ctx, layers, &o)
 }
 
-func (p *Publisher) observeAccess(ctx context.Context, o *Observed) error {
+// observeNodes reads Nodes from a cache whole, so that one cache serves all who need Nodes. The API server is asked for no more
+// than their metadata.
+func (p *Publisher) observeNodes(ctx context.Context, r client.Reader) ([]Node, error) {
+	var all []Node
+	if r == p.Live {
+		list := metadataOf("NodeList")
+		err := r.List(ctx, list, windows())
+		for i := range list.Items {
+			all = append(all, nodeOf(&list.Items[i]))
+		}
+		return all, err
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	err := r.List(ctx, list, windows())
+	for i := range list.Items {
+		all = append(all, nodeOf(&list.Items[i]))
+	}
+	return all, err
+}
+
+func (p *Publisher) observeAccess(ctx context.Context, r client.Reader, o *Observed) error {
 	key := client.ObjectKey{Namespace: p.Namespace, Name: Access}
 	var role rbacv1.Role
 	var binding rbacv1.RoleBinding
-	switch err := p.Reader.Get(ctx, key, &role); {
-	case err == nil && slices.EqualFunc(role.Rules, rules(names(role)), sameRule):
-		o.Readable = names(role)
-	case client.IgnoreNotFound(err) != nil:
+	if err := r.Get(ctx, key, &role); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading Role %s: %w", Access, err)
 	}
-	switch err := p.Reader.Get(ctx, key, &binding); {
-	case err == nil && binding.RoleRef == roleRef() && slices.Equal(binding.Subjects, subjects(users(binding))):
-		o.Readers = users(binding)
-	case client.IgnoreNotFound(err) != nil:
+	if err := r.Get(ctx, key, &binding); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("reading RoleBinding %s: %w", Access, err)
+	}
+	o.roleVersion, o.bindingVersion = role.ResourceVersion, binding.ResourceVersion
+	if o.roleVersion != "" && slices.EqualFunc(role.Rules, rules(names(role)), sameRule) {
+		o.Readable = names(role)
+	}
+	if o.bindingVersion != "" && binding.RoleRef == roleRef() && slices.Equal(binding.Subjects, subjects(users(binding))) {
+		o.Readers = users(binding)
 	}
 	return nil
 }
 
-func metadataList(kind string) *metav1.PartialObjectMetadataList {
+func nodeOf(o metav1.Object) Node {
+	notes := o.GetAnnotations()
+	return Node{Name: o.GetName(), Desired: notes[published.DesiredAnnotation], Report: notes[published.ReportAnnotation], version: o.GetResourceVersion()}
+}
+
+func metadataOf(kind string) *metav1.PartialObjectMetadataList {
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind + "List"))
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
 	return list
 }
 
@@ -108,33 +148,8 @@ func users(b rbacv1.RoleBinding) []string {
 	return list
 }
 
-// rules let read the named Secrets and nothing else. A rule without names would allow all of them.
-func rules(names []string) []rbacv1.PolicyRule {
-	if len(names) == 0 {
-		return nil
-	}
-	return []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}, ResourceNames: names}}
-}
-
-func sameRule(a, b rbacv1.PolicyRule) bool {
-	return slices.Equal(a.APIGroups, b.APIGroups) && slices.Equal(a.Resources, b.Resources) && slices.Equal(a.Verbs, b.Verbs) &&
-		slices.Equal(a.ResourceNames, b.ResourceNames) && len(a.NonResourceURLs) == 0
-}
-
-func roleRef() rbacv1.RoleRef {
-	return rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: Access}
-}
-
-func subjects(users []string) []rbacv1.Subject {
-	var list []rbacv1.Subject
-	for _, u := range users {
-		list = append(list, rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: u})
-	}
-	return list
-}
-
 // write makes the changes in their order. What fails for one node does not keep the others from theirs.
-func (p *Publisher) write(ctx context.Context, c Changes) error {
+func (p *Publisher) write(ctx context.Context, c Changes, o Observed) error {
 	for _, s := range c.Create {
 		if err := p.create(ctx, s); err != nil {
 			return err
@@ -145,12 +160,14 @@ func (p *Publisher) write(ctx context.Context, c Changes) error {
 			return err
 		}
 	}
-	if err := p.grant(ctx, c); err != nil {
+	if err := p.grant(ctx, c, o); err != nil {
 		return err
 	}
 	var failed []error
-	for _, node := range slices.Sorted(maps.Keys(c.Nodes)) {
-		failed = append(failed, p.annotate(ctx, node, c.Nodes[node]))
+	for _, n := range o.Nodes {
+		if text, ok := c.Nodes[n.Name]; ok {
+			failed = append(failed, p.annotate(ctx, n, text))
+		}
 	}
 	for _, name := range c.Delete {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
@@ -161,16 +178,9 @@ func (p *Publisher) write(ctx context.Context, c Changes) error {
 	return errors.Join(failed...)
 }
 
-func (p *Publisher) secret(s Secret) *corev1.Secret {
-	return &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: s.Name, Labels: map[string]string{published.LayerLabel: s.Label}},
-		Type:       published.SecretType, Immutable: new(true), Data: map[string][]byte{published.SecretKey: s.Data},
-	}
-}
-
 // create publishes one part. One that exists already is the same: its name is that of its content.
 func (p *Publisher) create(ctx context.Context, s Secret) error {
-	if err := p.Client.Create(ctx, p.secret(s)); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := p.Client.Create(ctx, s.Object(p.Namespace)); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating Secret %s: %w", s.Name, err)
 	}
 	return nil
@@ -179,7 +189,7 @@ func (p *Publisher) create(ctx context.Context, s Secret) error {
 // check replaces a part that a node could not use, if it is not what was published: somebody deleted and created it.
 func (p *Publisher) check(ctx context.Context, s Secret) error {
 	var have corev1.Secret
-	err := p.Client.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: s.Name}, &have)
+	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: s.Name}, &have)
 	switch {
 	case err == nil && bytes.Equal(have.Data[published.SecretKey], s.Data):
 		return nil
@@ -195,24 +205,29 @@ func (p *Publisher) check(ctx context.Context, s Secret) error {
 }
 
 // grant lets the nodes read the layers.
-func (p *Publisher) grant(ctx context.Context, c Changes) error {
-	meta := metav1.ObjectMeta{Namespace: p.Namespace, Name: Access}
+func (p *Publisher) grant(ctx context.Context, c Changes, o Observed) error {
 	if c.Readable != nil {
-		if err := p.put(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules(c.Readable)}); err != nil {
+		role := Role(p.Namespace, c.Readable)
+		role.ResourceVersion = o.roleVersion
+		if err := p.put(ctx, role); err != nil {
 			return fmt.Errorf("writing Role %s: %w", Access, err)
 		}
 	}
 	if c.Readers != nil {
-		if err := p.put(ctx, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: roleRef(), Subjects: subjects(c.Readers)}); err != nil {
+		binding := Binding(p.Namespace, c.Readers)
+		binding.ResourceVersion = o.bindingVersion
+		if err := p.put(ctx, binding); err != nil {
 			return fmt.Errorf("writing RoleBinding %s: %w", Access, err)
 		}
 	}
 	return nil
 }
 
-// put replaces an object or creates it: the API server creates a Role or RoleBinding that is updated and does not exist. The role
-// of a binding cannot be changed, so a foreign one is deleted.
+// put creates an object, or replaces the one that was read. The role of a binding cannot be changed, so a foreign one is deleted.
 func (p *Publisher) put(ctx context.Context, o client.Object) error {
+	if o.GetResourceVersion() == "" {
+		return p.Client.Create(ctx, o)
+	}
 	err := p.Client.Update(ctx, o)
 	if !apierrors.IsInvalid(err) {
 		return err
@@ -220,18 +235,39 @@ func (p *Publisher) put(ctx context.Context, o client.Object) error {
 	if err := p.Client.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
 		return err
 	}
+	o.SetResourceVersion("")
 	return p.Client.Create(ctx, o)
 }
 
-// annotate tells a node what it should have.
-func (p *Publisher) annotate(ctx context.Context, node, text string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{published.DesiredAnnotation: text}}})
+// annotate tells a node what it should have. The Node is written as it was read, or when nobody else has published on it since: a
+// kubelet and an agent write their Node too.
+func (p *Publisher) annotate(ctx context.Context, n Node, text string) error {
+	err := p.patch(ctx, n, text)
+	if apierrors.IsConflict(err) {
+		now := &metav1.PartialObjectMetadata{}
+		now.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+		if err = p.Live.Get(ctx, client.ObjectKey{Name: n.Name}, now); err == nil {
+			switch current := nodeOf(now); current.Desired {
+			case text:
+			case n.Desired:
+				err = p.patch(ctx, current, text)
+			default:
+				err = errPublishedMeanwhile
+			}
+		}
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("publishing on Node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+func (p *Publisher) patch(ctx context.Context, n Node, text string) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": n.version, "annotations": map[string]string{published.DesiredAnnotation: text},
+	}})
 	if err != nil {
 		return err
 	}
-	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}
-	if err := p.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("publishing on Node %s: %w", node, err)
-	}
-	return nil
+	return p.Client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, client.RawPatch(types.MergePatchType, patch))
 }

@@ -83,7 +83,7 @@ func newTestCluster(t *testing.T, nodes ...string) *testCluster {
 			return w.Delete(ctx, o, opts...)
 		},
 	})
-	c.publisher = &Publisher{Reader: admin, Client: counted, Namespace: namespace}
+	c.publisher = &Publisher{Nodes: admin, Layers: admin, Live: admin, Client: counted, Namespace: namespace}
 	t.Cleanup(func() {
 		c.fail = 0
 		for _, name := range nodes {
@@ -107,7 +107,7 @@ func (c *testCluster) publish(t *testing.T, wanted ...Wanted) int {
 
 func (c *testCluster) observe(t *testing.T) Observed {
 	t.Helper()
-	o, err := c.publisher.Observe(t.Context())
+	o, err := c.publisher.observe(t.Context(), c, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestAForeignRoleIsReplaced(t *testing.T) {
 		func(x Changes) Changes { x.Readable = []string{"cloud-private-key"}; return x },
 		func(x Changes) Changes { x.Readers = []string{"system:node:linux-a"}; return x },
 	} {
-		if err := c.publisher.grant(t.Context(), change(Changes{})); err != nil {
+		if err := c.publisher.grant(t.Context(), change(Changes{}), c.observe(t)); err != nil {
 			t.Fatal(err)
 		}
 		if n := c.publish(t, w); n != 1 {

@@ -1,0 +1,152 @@
+package golden
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/desired"
+	"wmco/controller/gather"
+	"wmco/controller/publish"
+)
+
+// TestWhatIsPublishedForEveryCluster keeps golden/published: the objects that the operator writes in a cluster with the inputs of a
+// case in which nothing is published yet. Cases whose bundles may only be shown, or without a node that has joined, have none.
+func TestWhatIsPublishedForEveryCluster(t *testing.T) {
+	tree := map[string][]byte{}
+	for _, dir := range caseDirs(t, "cases") {
+		h, err := load(t, dir).Read(t.Context(), dir, key)
+		must(t, err)
+		if len(desired.Blocking(h.Findings)) > 0 || len(h.Joined()) == 0 {
+			continue
+		}
+		c := publication(t, h)
+		checkPublished(t, h, c)
+		tree[filepath.Base(dir)+".yaml"] = shown(t, c)
+	}
+	if len(tree) < 15 {
+		t.Errorf("only %d cases have something to publish", len(tree))
+	}
+	compareTree(t, "published", tree)
+}
+
+// publication decides as the operator does.
+func publication(t *testing.T, h *desired.Hosts) publish.Changes {
+	t.Helper()
+	list, findings, err := h.Render(h.Joined())
+	if err != nil || findings.Refused() {
+		t.Fatalf("%v %+v", err, findings)
+	}
+	var packer publish.Packer
+	var wanted []publish.Wanted
+	var o publish.Observed
+	for _, r := range list {
+		w, err := packer.Wanted(r.Node.Name, r.Bundle.Bundle, r.Bundle.ClusterDigest)
+		must(t, err)
+		wanted = append(wanted, w)
+		o.Nodes = append(o.Nodes, publish.Node{Name: r.Node.Name})
+	}
+	c, err := publish.Make(gather.OperatorNamespace, wanted, o)
+	must(t, err)
+	return c
+}
+
+// checkPublished opens the objects as a node does: it gets the bundle that was rendered for it.
+func checkPublished(t *testing.T, h *desired.Hosts, c publish.Changes) {
+	t.Helper()
+	parts := map[string][]byte{}
+	for _, s := range c.Create {
+		parts[s.Name] = s.Object(gather.OperatorNamespace).Data[published.SecretKey]
+	}
+	list, _, err := h.Render(h.Joined())
+	must(t, err)
+	for _, r := range list {
+		d, err := published.DecodeDesired(c.Nodes[r.Node.Name])
+		must(t, err)
+		if d.Bundle != r.Bundle.Digest {
+			t.Errorf("%s: bundle %s is published, %s is rendered", r.Node.Name, d.Bundle.Short(), r.Bundle.Digest.Short())
+		}
+		for _, l := range []published.Layer{d.Cluster, d.Node} {
+			var have [][]byte
+			for _, name := range l.Names() {
+				have = append(have, parts[name])
+				if !slices.Contains(c.Readable, name) {
+					t.Errorf("%s may not read %s", r.Node.Name, name)
+				}
+			}
+			if _, err := l.Open(have); err != nil {
+				t.Errorf("%s: %v", r.Node.Name, err)
+			}
+		}
+		if !slices.Contains(c.Readers, publish.NodeUser(r.Node.Name)) {
+			t.Errorf("%s may read nothing", r.Node.Name)
+		}
+	}
+}
+
+// shown prints the objects in the order in which they are written. Compressed bytes are shown as their number and digest.
+func shown(t *testing.T, c publish.Changes) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	print := func(kind schema.GroupVersionKind, object any) {
+		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		must(t, err)
+		u["apiVersion"], u["kind"] = kind.ToAPIVersionAndKind()
+		delete(u["metadata"].(map[string]any), "creationTimestamp")
+		delete(u, "status")
+		if u["spec"] != nil && len(u["spec"].(map[string]any)) == 0 {
+			delete(u, "spec")
+		}
+		if data, ok := u["data"].(map[string]any); ok {
+			for name, value := range object.(*corev1.Secret).Data {
+				data[name] = summary(value)
+			}
+		}
+		text, err := yaml.Marshal(u)
+		must(t, err)
+		if out.Len() > 0 {
+			out.WriteString("---\n")
+		}
+		out.Write(text)
+	}
+	for _, s := range c.Create {
+		print(corev1.SchemeGroupVersion.WithKind("Secret"), s.Object(gather.OperatorNamespace))
+	}
+	print(rbacv1.SchemeGroupVersion.WithKind("Role"), publish.Role(gather.OperatorNamespace, c.Readable))
+	print(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), publish.Binding(gather.OperatorNamespace, c.Readers))
+	for _, name := range slices.Sorted(maps.Keys(c.Nodes)) {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{published.DesiredAnnotation: readable(t, c.Nodes[name])}}}
+		print(corev1.SchemeGroupVersion.WithKind("Node"), node)
+	}
+	return out.Bytes()
+}
+
+// readable indents the annotation; a layer that stands in it is summarized.
+func readable(t *testing.T, annotation string) string {
+	t.Helper()
+	var d map[string]any
+	must(t, json.Unmarshal([]byte(annotation), &d))
+	whole, err := published.DecodeDesired(annotation)
+	must(t, err)
+	if layer := d["node"].(map[string]any); layer["inline"] != nil {
+		layer["inline"] = summary(whole.Node.Inline)
+	}
+	text, err := yaml.Marshal(d)
+	must(t, err)
+	return fmt.Sprintf("# %d bytes of JSON\n%s", len(annotation), text)
+}
+
+func summary(data []byte) string { return fmt.Sprintf("%d bytes, %s", len(data), bundle.Of(data)) }
