@@ -101,7 +101,7 @@ func checkPublished(t *testing.T, h *desired.Hosts, c publish.Changes) {
 func shown(t *testing.T, c publish.Changes) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	print := func(kind schema.GroupVersionKind, object any) {
+	write := func(kind schema.GroupVersionKind, object any) {
 		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 		must(t, err)
 		u["apiVersion"], u["kind"] = kind.ToAPIVersionAndKind()
@@ -123,13 +123,13 @@ func shown(t *testing.T, c publish.Changes) []byte {
 		out.Write(text)
 	}
 	for _, s := range c.Create {
-		print(corev1.SchemeGroupVersion.WithKind("Secret"), s.Object(gather.OperatorNamespace))
+		write(corev1.SchemeGroupVersion.WithKind("Secret"), s.Object(gather.OperatorNamespace))
 	}
-	print(rbacv1.SchemeGroupVersion.WithKind("Role"), publish.Role(gather.OperatorNamespace, c.Readable))
-	print(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), publish.Binding(gather.OperatorNamespace, c.Readers))
+	write(rbacv1.SchemeGroupVersion.WithKind("Role"), publish.Role(gather.OperatorNamespace, c.Readable))
+	write(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), publish.Binding(gather.OperatorNamespace, c.Readers))
 	for _, name := range slices.Sorted(maps.Keys(c.Nodes)) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{published.DesiredAnnotation: readable(t, c.Nodes[name])}}}
-		print(corev1.SchemeGroupVersion.WithKind("Node"), node)
+		write(corev1.SchemeGroupVersion.WithKind("Node"), node)
 	}
 	return out.Bytes()
 }

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
 	"wmco/controller/fleet"
@@ -28,18 +28,15 @@ type statusFlags struct {
 // statusHeading is the heading of the table.
 const statusHeading = "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tSINCE\tREASON\tWHAT TO DO"
 
-// watchPause is the time between two looks at the cluster with --watch.
-const watchPause = 2 * time.Second
-
 func statusCommand(a app) *cobra.Command {
 	var f statusFlags
 	cmd := &cobra.Command{
 		Use:   "status [NODE] [--from PATH|-|cluster[:CONTEXT]] [--watch]",
 		Short: "Show which Windows nodes have the bundle that is published for them",
 		Long: `Show for each Windows node what is published for it, what it has, since when, and what to do about a node that does not move; for
-one node everything that its agent reports. It is read from the Nodes alone: no host is asked. --watch prints the nodes that change
-until it is interrupted.` +
-			cli.ExitHelp("0  every node is current", "1  a node is not", "2  usage, or a node that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
+one node everything that its agent reports. Inputs that the operator refuses come first. It is read from the cluster alone: no host is
+asked. --watch prints each move of a node, and how long after the change it is current, until it is interrupted.` +
+			cli.ExitHelp("0  every node is current", "1  a node is not, or inputs are refused", "2  usage, or a node that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
 		Example: `  wmco status
   wmco status --watch
   wmco status winworker-x7k2p -o json
@@ -48,6 +45,7 @@ until it is interrupted.` +
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args) },
 	}
 	f.addFrom(cmd)
+	cmd.Flags().StringVar(&f.namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
 	cmd.Flags().BoolVar(&f.watch, "watch", false, "print the nodes that change, until interrupted")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	return cmd
@@ -55,99 +53,80 @@ until it is interrupted.` +
 
 func (f *statusFlags) run(ctx context.Context, a app, args []string) error {
 	node := strings.Join(args, "")
-	rows, err := f.read(ctx, a, node)
+	now, err := f.read(ctx, a, node)
 	if err != nil {
 		return err
 	}
-	if err := f.print(a, rows, node); err != nil {
+	if err := f.print(a, now, node); err != nil {
 		return err
 	}
 	if f.watch {
-		return f.follow(ctx, a, rows, node)
+		return f.follow(ctx, a, now, node)
 	}
-	if slices.ContainsFunc(rows, func(r fleet.Row) bool { return r.State != fleet.StateCurrent }) {
+	if len(problems(now)) > 0 || slices.ContainsFunc(now.Nodes, func(r fleet.Row) bool { return r.State != fleet.StateCurrent }) {
 		return cli.Exit(cli.ExitDiffers)
 	}
 	return nil
 }
 
-// read returns the rows of all nodes, or that of one.
-func (f *statusFlags) read(ctx context.Context, a app, node string) ([]fleet.Row, error) {
+// read returns all nodes, or one.
+func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet, error) {
 	from := f.from
 	if len(from) == 0 {
 		from = []string{"cluster"}
 	}
 	reader, _, err := gather.Sources(from, a.stdin)
 	if err != nil {
-		return nil, err
+		return fleet.Fleet{}, err
 	}
-	rows, findings, err := fleet.Read(ctx, reader, a.now())
+	all, findings, err := fleet.Read(ctx, reader, f.namespace, a.now())
 	if err != nil {
-		return nil, &gather.UnreachableError{Err: fmt.Errorf("reading Nodes: %w", err)}
+		return fleet.Fleet{}, &gather.UnreachableError{Err: fmt.Errorf("reading Nodes: %w", err)}
 	}
 	if findings.Refused() {
-		return nil, refused(a, "", findings)
+		return fleet.Fleet{}, refused(a, "", findings)
 	}
 	if node == "" {
-		return rows, nil
+		return all, nil
 	}
-	i := slices.IndexFunc(rows, func(r fleet.Row) bool { return r.Node == node })
+	i := slices.IndexFunc(all.Nodes, func(r fleet.Row) bool { return r.Node == node })
 	if i < 0 {
-		return nil, cli.UsageError("%s: no Windows node has this name", node)
+		return fleet.Fleet{}, cli.UsageError("%s: no Windows node has this name", node)
 	}
-	return rows[i : i+1], nil
+	all.Nodes = all.Nodes[i : i+1]
+	return all, nil
 }
 
-// follow prints the rows that change.
-func (f *statusFlags) follow(ctx context.Context, a app, before []fleet.Row, node string) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(watchPause):
-		}
-		rows, err := f.read(ctx, a, node)
-		if err != nil {
-			return err
-		}
-		changed := slices.DeleteFunc(slices.Clone(rows), func(r fleet.Row) bool {
-			return slices.ContainsFunc(before, func(b fleet.Row) bool {
-				r.Reported, b.Reported = time.Time{}, time.Time{}
-				return reflect.DeepEqual(r, b)
-			})
-		})
-		if before = rows; len(changed) > 0 {
-			if err := f.printRows(a, changed, ""); err != nil {
-				return err
-			}
-		}
-	}
+// problems are the conditions of the operator that are not as they should be.
+func problems(f fleet.Fleet) []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(f.Conditions), func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue })
 }
 
-func (f *statusFlags) print(a app, rows []fleet.Row, node string) error {
-	if f.format == cli.Text && node != "" && !f.watch {
-		printNode(a, rows[0])
-		return nil
-	}
-	return f.printRows(a, rows, statusHeading)
-}
-
-func (f *statusFlags) printRows(a app, rows []fleet.Row, heading string) error {
+func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 	if f.format == cli.JSON {
 		if f.watch {
-			for _, r := range rows {
-				if err := cli.WriteJSONLine(a.stdout, r); err != nil {
-					return err
-				}
-			}
-			return nil
+			return cli.WriteJSONLine(a.stdout, now)
 		}
-		return cli.WriteJSON(a.stdout, append([]fleet.Row{}, rows...))
+		return cli.WriteJSON(a.stdout, now)
 	}
+	for _, c := range problems(now) {
+		cli.Printf(a.stdout, "%s\n", problem(c))
+	}
+	if node != "" && !f.watch {
+		printNode(a, now.Nodes[0])
+		return nil
+	}
+	return printNodes(a, now.Nodes)
+}
+
+// problem is a condition in one line.
+func problem(c metav1.Condition) string {
+	return fmt.Sprintf("%s is %s since %s (%s): %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339), c.Reason, c.Message)
+}
+
+func printNodes(a app, rows []fleet.Row) error {
 	w := tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
-	if heading != "" {
-		cli.Printf(w, "%s\n", cli.Ready(heading))
-	}
+	cli.Printf(w, "%s\n", cli.Ready(statusHeading))
 	for _, r := range rows {
 		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
 			since(a.now(), r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Fix, "-"))

@@ -1,6 +1,7 @@
-// Package fleet says where each Windows node is on its way to the bundle that is published for it, from the Nodes alone.
+// Package fleet says where each Windows node is on its way to the bundle that is published for it, from the cluster alone.
 //
-//	Nodes (annotations, conditions) --Rows--> a row for each node: desired, applied, state, since when, why, what to do
+//	Nodes (annotations, conditions) --Read--> a row for each node: desired, applied, state, since when, why, what to do
+//	WindowsNodesStatus ---------------'       conditions: what the operator says about all of them
 //
 // It asks no node and reads no Secret.
 package fleet
@@ -14,10 +15,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
+	"wmco/controller/status"
+	"wmco/render/reason"
 )
 
 // State is where a node is.
@@ -38,6 +42,8 @@ const (
 	StateSilent State = "Silent"
 	// StateUnpublished means that no bundle is published for the node.
 	StateUnpublished State = "Unpublished"
+	// StateRefused means that the newest bundle of the node is refused. It has what was published before, if anything was.
+	StateRefused State = "Refused"
 )
 
 // SilentAfter is how old the last sign of life of a node agent is when it counts as silent. Agents report every ten minutes.
@@ -69,22 +75,55 @@ type Row struct {
 	Reported time.Time `json:"reported,omitzero"`
 }
 
-// Read returns the rows of all Windows nodes, by name. Findings are about Nodes that cannot be read.
-func Read(ctx context.Context, r objects.Reader, now time.Time) ([]Row, bundle.Findings, error) {
-	set, err := r.Read(ctx, []objects.Want{{Version: "v1", Kind: "Node", Labels: map[string]string{corev1.LabelOSStable: "windows"}}})
+// Fleet are the Windows nodes of a cluster.
+type Fleet struct {
+	// Conditions are what the operator says about all nodes; none where the cluster does not serve the kind or the user may not read it.
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	// Nodes are sorted by name.
+	Nodes []Row `json:"nodes"`
+}
+
+// Read reads the Windows nodes and what the operator in the namespace says. Findings are about objects that cannot be read.
+func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time) (Fleet, bundle.Findings, error) {
+	set, err := r.Read(ctx, []objects.Want{{Version: "v1", Kind: "Node", Labels: map[string]string{corev1.LabelOSStable: "windows"}}, status.Want(namespace)})
 	if err != nil {
-		return nil, nil, err
+		return Fleet{}, nil, err
 	}
-	var rows []Row
+	f := Fleet{Nodes: []Row{}}
+	var said status.Status
 	for _, o := range set.Objects {
+		if o.Kind == status.Kind {
+			if said, err = status.Decode(o.JSON); err != nil {
+				return Fleet{}, nil, err
+			}
+			continue
+		}
 		var node corev1.Node
 		if err := json.Unmarshal(o.JSON, &node); err != nil {
-			return nil, nil, fmt.Errorf("reading Node %s: %w", o.Name, err)
+			return Fleet{}, nil, fmt.Errorf("reading Node %s: %w", o.Name, err)
 		}
-		rows = append(rows, Of(node, now))
+		f.Nodes = append(f.Nodes, Of(node, now))
 	}
-	slices.SortFunc(rows, func(a, b Row) int { return strings.Compare(a.Node, b.Node) })
-	return rows, set.Findings, nil
+	f.Conditions = said.Conditions
+	for i := range f.Nodes {
+		for _, refused := range said.Refused {
+			if refused.Node == f.Nodes[i].Node {
+				f.Nodes[i].refuse(refused)
+			}
+		}
+	}
+	slices.SortFunc(f.Nodes, func(a, b Row) int { return strings.Compare(a.Node, b.Node) })
+	// A user who may read Nodes and not the status sees the nodes.
+	return f, slices.DeleteFunc(set.Findings, func(x bundle.Finding) bool { return x.Reason == reason.Forbidden && x.Object.Kind == status.Kind }), nil
+}
+
+// refuse adds that the newest bundle is refused. What is wrong with the published one is more urgent.
+func (r *Row) refuse(by status.Refused) {
+	switch r.State {
+	case StateCurrent, StateStale, StateApplying, StateUnpublished:
+		r.State, r.Reason, r.Message, r.Fix = StateRefused, by.Reason, by.Message, by.Fix
+	case StateWaiting, StateFailed, StateSilent, StateRefused:
+	}
 }
 
 // Of returns the row of one node.
@@ -111,7 +150,7 @@ func Of(node corev1.Node, now time.Time) Row {
 	case isSilent(node, r.Reported, now):
 		r.State, r.Message, r.Fix = StateSilent, "the node agent has not reported for "+now.Sub(r.Reported).Round(time.Minute).String(), agentFix
 	case report.Desired != desired.Bundle:
-		r.State, r.Message = StateStale, "the node agent has not acted on the published bundle yet"
+		r.State, r.Reason, r.Message = StateStale, "", "the node agent has not acted on the published bundle yet"
 	default:
 		r.judge(report)
 	}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/controller/fleet"
+	"wmco/internal/cli"
+)
+
+// watchPause is the time between two looks at the cluster with --watch, and watchPerNode what each node adds: a look transfers every
+// Windows Node.
+const (
+	watchPause   = time.Second
+	watchPerNode = 10 * time.Millisecond
+)
+
+// watched is what was seen last.
+type watched struct {
+	fleet.Fleet
+	at time.Time
+	// began is when a node was last seen with the bundle that it had before, by its name; none for a node that is current.
+	began map[string]time.Time
+	// first is when the first of them began; zero where all are current.
+	first time.Time
+}
+
+// move is what one node has done since the last look. A row without a state is a node that is gone.
+type move struct {
+	row, before fleet.Row
+	// took is how long after the change the node is current; 0 where it is not.
+	took time.Duration
+}
+
+// follow prints what changes.
+func (f *statusFlags) follow(ctx context.Context, a app, now fleet.Fleet, node string) error {
+	w := newWatched(now, a.now())
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(watchPause + time.Duration(len(now.Nodes))*watchPerNode):
+		}
+		var err error
+		if now, err = f.read(ctx, a, node); err != nil {
+			return err
+		}
+		if err := f.printMoves(a, w, now); err != nil {
+			return err
+		}
+	}
+}
+
+func newWatched(now fleet.Fleet, at time.Time) *watched {
+	w := &watched{Fleet: now, at: at, began: map[string]time.Time{}}
+	for _, r := range now.Nodes {
+		w.begin(r, at)
+	}
+	return w
+}
+
+// begin notes that a node is not current.
+func (w *watched) begin(r fleet.Row, at time.Time) {
+	if _, ok := w.began[r.Node]; ok || r.State == fleet.StateCurrent {
+		return
+	}
+	w.began[r.Node] = at
+	if w.first.IsZero() {
+		w.first = at
+	}
+}
+
+// look returns the nodes that have moved and the conditions that have changed.
+func (w *watched) look(now fleet.Fleet, at time.Time) ([]move, []metav1.Condition) {
+	var moves []move
+	for _, r := range now.Nodes {
+		before := w.last(r.Node)
+		if before.State == r.State && before.Desired == r.Desired && before.Applied == r.Applied && before.Reason == r.Reason && before.Message == r.Message {
+			continue
+		}
+		if before.Desired != r.Desired {
+			delete(w.began, r.Node)
+			w.begin(fleet.Row{Node: r.Node}, w.at)
+		}
+		w.begin(r, w.at)
+		m := move{row: r, before: before}
+		if began, ok := w.began[r.Node]; ok && r.State == fleet.StateCurrent {
+			m.took = at.Sub(began)
+			delete(w.began, r.Node)
+		}
+		moves = append(moves, m)
+	}
+	for _, before := range w.Nodes {
+		if !slices.ContainsFunc(now.Nodes, func(r fleet.Row) bool { return r.Node == before.Node }) {
+			moves = append(moves, move{row: fleet.Row{Node: before.Node}, before: before})
+			delete(w.began, before.Node)
+		}
+	}
+	changed := slices.DeleteFunc(slices.Clone(now.Conditions), func(c metav1.Condition) bool {
+		return slices.ContainsFunc(w.Conditions, func(b metav1.Condition) bool {
+			return b.Type == c.Type && b.Status == c.Status && b.Reason == c.Reason && b.Message == c.Message
+		})
+	})
+	w.Fleet, w.at = now, at
+	return moves, changed
+}
+
+func (w *watched) last(node string) fleet.Row {
+	if i := slices.IndexFunc(w.Nodes, func(r fleet.Row) bool { return r.Node == node }); i >= 0 {
+		return w.Nodes[i]
+	}
+	return fleet.Row{}
+}
+
+// all reports whether all nodes have become current, and how long after the first change.
+func (w *watched) all(at time.Time) (time.Duration, bool) {
+	if w.first.IsZero() || slices.ContainsFunc(w.Nodes, func(r fleet.Row) bool { return r.State != fleet.StateCurrent }) {
+		return 0, false
+	}
+	took := at.Sub(w.first)
+	w.first = time.Time{}
+	return took, true
+}
+
+func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
+	at := a.now()
+	moves, conditions := w.look(now, at)
+	if f.format == cli.JSON {
+		changed := fleet.Fleet{Conditions: conditions, Nodes: []fleet.Row{}}
+		for _, m := range moves {
+			if m.row.State != "" {
+				changed.Nodes = append(changed.Nodes, m.row)
+			}
+		}
+		if len(moves)+len(conditions) == 0 {
+			return nil
+		}
+		return cli.WriteJSONLine(a.stdout, changed)
+	}
+	clock := at.UTC().Format(time.TimeOnly)
+	for _, c := range conditions {
+		cli.Printf(a.stdout, "%s  %s\n", clock, problem(c))
+	}
+	width := 0
+	for _, r := range now.Nodes {
+		width = max(width, len(r.Node))
+	}
+	for _, m := range moves {
+		width = max(width, len(m.row.Node))
+	}
+	for _, m := range moves {
+		cli.Printf(a.stdout, "%s  %-*s  %s\n", clock, width, m.row.Node, m.text())
+	}
+	if took, ok := w.all(at); ok {
+		nodes := fmt.Sprintf("all %d nodes are", len(now.Nodes))
+		if len(now.Nodes) == 1 {
+			nodes = "the node is"
+		}
+		cli.Printf(a.stdout, "%s  %s current, %s after the first change\n", clock, nodes, took.Round(time.Second))
+	}
+	return nil
+}
+
+// text is the move in one line, such as "Stale -> Current  0123456789ab  after 5s".
+func (m move) text() string {
+	states := string(m.row.State)
+	if states == "" {
+		return "gone"
+	}
+	if m.before.State != "" && m.before.State != m.row.State {
+		states = string(m.before.State) + " -> " + states
+	}
+	parts := []string{fmt.Sprintf("%-22s", states), short(m.row.Desired)}
+	switch m.row.State {
+	case fleet.StateCurrent:
+		if m.took > 0 {
+			parts = append(parts, "after "+m.took.Round(time.Second).String())
+		}
+	case fleet.StateStale, fleet.StateApplying:
+	case fleet.StateWaiting, fleet.StateFailed, fleet.StateSilent, fleet.StateUnpublished, fleet.StateRefused:
+		parts = append(parts, reasonOf(m.row))
+	}
+	return strings.TrimRight(strings.Join(parts, "  "), " ")
+}
+
+// reasonOf says why a node does not move, and what to do.
+func reasonOf(r fleet.Row) string {
+	text := r.Message
+	if r.Impact != "" && r.Impact != bundle.ImpactNone {
+		text = strings.TrimPrefix(text+"; impact "+string(r.Impact), "; ")
+	}
+	if r.Fix != "" {
+		text += " (fix: " + r.Fix + ")"
+	}
+	return text
+}

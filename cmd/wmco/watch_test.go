@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/controller/fleet"
+	"wmco/internal/cli"
+)
+
+func row(node string, state fleet.State, desired string) fleet.Row {
+	return fleet.Row{Node: node, State: state, Desired: bundle.Of([]byte(desired))}
+}
+
+// TestWatchPrintsTheMovesOfNodes: three nodes get a new bundle, one of them fails, and one leaves.
+func TestWatchPrintsTheMovesOfNodes(t *testing.T) {
+	clock := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	var out bytes.Buffer
+	a := app{stdout: &out, now: func() time.Time { return clock }}
+	f := statusFlags{format: cli.Text}
+	w := newWatched(fleet.Fleet{Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "1"), row("win-b", fleet.StateCurrent, "1"), row("winworker-x7k2p", fleet.StateCurrent, "1")}}, clock)
+	look := func(after time.Duration, now fleet.Fleet) {
+		t.Helper()
+		clock = clock.Add(after)
+		if err := f.printMoves(a, w, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	failed := row("win-b", fleet.StateFailed, "2")
+	failed.Message, failed.Fix = "kubelet does not become healthy", "correct the settings"
+	refused := []metav1.Condition{{Type: "InputsAccepted", Status: metav1.ConditionFalse, Reason: "SettingsInvalid", Message: "no", LastTransitionTime: metav1.NewTime(clock)}}
+	accepted := []metav1.Condition{{Type: "InputsAccepted", Status: metav1.ConditionTrue, Reason: "Accepted", Message: "yes", LastTransitionTime: metav1.NewTime(clock)}}
+	// One node is quicker than a look.
+	look(time.Second, fleet.Fleet{Nodes: []fleet.Row{row("win-a", fleet.StateStale, "2"), row("win-b", fleet.StateApplying, "2"), row("winworker-x7k2p", fleet.StateCurrent, "2")}})
+	look(time.Second, fleet.Fleet{Nodes: []fleet.Row{row("win-a", fleet.StateStale, "2"), row("win-b", fleet.StateApplying, "2"), row("winworker-x7k2p", fleet.StateCurrent, "2")}})
+	look(time.Second, fleet.Fleet{Conditions: refused, Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "2"), failed, row("winworker-x7k2p", fleet.StateCurrent, "2")}})
+	look(time.Second, fleet.Fleet{Conditions: refused, Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "2"), failed, row("winworker-x7k2p", fleet.StateCurrent, "2")}})
+	look(6*time.Second, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "2"), row("win-b", fleet.StateCurrent, "2")}})
+	// A second change is timed anew.
+	look(time.Minute, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "2"), row("win-b", fleet.StateCurrent, "2")}})
+	look(time.Second, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{row("win-a", fleet.StateStale, "3"), row("win-b", fleet.StateCurrent, "2")}})
+	look(2*time.Second, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "3"), row("win-b", fleet.StateCurrent, "2")}})
+	want := `12:00:01  win-a            Current -> Stale        d4735e3a265e
+12:00:01  win-b            Current -> Applying     d4735e3a265e
+12:00:01  winworker-x7k2p  Current                 d4735e3a265e  after 1s
+12:00:03  InputsAccepted is False since 2026-01-01T12:00:00Z (SettingsInvalid): no
+12:00:03  win-a            Stale -> Current        d4735e3a265e  after 3s
+12:00:03  win-b            Applying -> Failed      d4735e3a265e  kubelet does not become healthy (fix: correct the settings)
+12:00:10  InputsAccepted is True since 2026-01-01T12:00:00Z (Accepted): yes
+12:00:10  win-b            Failed -> Current       d4735e3a265e  after 10s
+12:00:10  winworker-x7k2p  gone
+12:00:10  all 2 nodes are current, 10s after the first change
+12:01:11  win-a  Current -> Stale        4e07408562be
+12:01:13  win-a  Stale -> Current        4e07408562be  after 3s
+12:01:13  all 2 nodes are current, 3s after the first change
+`
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,75 @@
+package status
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"wmco/controller/gather/objects"
+)
+
+// The kind, and the name of its one object; deploy/crd defines it.
+const (
+	Group   = "windowsmachineconfig.openshift.io"
+	Version = "v1alpha1"
+	Kind    = "WindowsNodesStatus"
+	Name    = "windows-nodes"
+)
+
+// Types of conditions.
+const (
+	// InputsAccepted is false while the inputs, or those of a node, are refused: what is published stays.
+	InputsAccepted = "InputsAccepted"
+	// Published is true when every node that can have a bundle has the newest one published for it.
+	Published = "Published"
+)
+
+// Reasons of conditions. That of a finding is the reason of InputsAccepted where all inputs are refused.
+const (
+	ReasonAccepted      = "Accepted"
+	ReasonNodesRefused  = "NodesRefused"
+	ReasonPublished     = "Published"
+	ReasonInputsRefused = "InputsRefused"
+	ReasonPublishFailed = "PublishFailed"
+)
+
+// Status is what one writer says. It owns its conditions, and the nodes if it gives them.
+type Status struct {
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+	Nodes      *Nodes             `json:"nodes,omitempty"`
+	// Refused are nodes whose bundle is refused, by name; at most MaxRefused. Nodes has their number.
+	Refused []Refused `json:"refused,omitempty"`
+}
+
+// MaxRefused is how many refused nodes are listed.
+const MaxRefused = 100
+
+// Nodes are numbers of Windows nodes. Each node is counted in Total and in the one state that `wmco status` shows; Refused are counted
+// besides.
+type Nodes struct {
+	Total       int `json:"total"`
+	Current     int `json:"current"`
+	Stale       int `json:"stale"`
+	Applying    int `json:"applying"`
+	Waiting     int `json:"waiting"`
+	Failed      int `json:"failed"`
+	Silent      int `json:"silent"`
+	Unpublished int `json:"unpublished"`
+	Refused     int `json:"refused"`
+}
+
+// Refused is a node whose bundle is refused; what is published for it stays.
+type Refused struct {
+	Node    string `json:"node"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	Fix     string `json:"fix,omitempty"`
+}
+
+// Want is the object, for a reader.
+func Want(namespace string) objects.Want {
+	return objects.Want{Group: Group, Version: Version, Kind: Kind, Namespace: namespace, Names: []string{Name}, Optional: true}
+}
+
+func kind() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: Group, Version: Version, Kind: Kind}
+}

@@ -1,0 +1,177 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/internal/testenv"
+)
+
+const namespace = "windows"
+
+var server testenv.Environment
+
+func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
+
+// written is a writer on the real API server, with a clock.
+type written struct {
+	*Writer
+	t   *testing.T
+	now time.Time
+}
+
+// TestStatus defines the kind once: its removal takes time.
+func TestStatus(t *testing.T) {
+	t.Run("without the definition", checkUnserved)
+	server.Load(t, filepath.Join("..", "..", "deploy", "crd"))
+	if err := testenv.Eventually(t.Context(), "the kind", func() bool {
+		return apierrors.IsNotFound(server.Client(t).Get(t.Context(), client.ObjectKeyFromObject(object(namespace)), object(namespace)))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name, check := range map[string]func(*testing.T){
+		"it is written when it changes": checkChanges, "writers keep the conditions of others": checkOthers,
+		"many refused nodes are listed in part": checkMany, "the definition allows one object": checkName,
+	} {
+		t.Run(name, check)
+	}
+}
+
+func start(t *testing.T) *written {
+	t.Helper()
+	c := server.Client(t)
+	t.Cleanup(func() { _ = c.Delete(context.Background(), object(namespace)) })
+	if err := c.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}); err != nil && !apierrors.IsAlreadyExists(err) {
+		t.Fatal(err)
+	}
+	w := &written{t: t, now: time.Date(2026, time.January, 1, 12, 0, 0, 5, time.UTC)}
+	w.Writer = &Writer{Live: c, Client: c, Namespace: namespace, Owner: "a", Now: func() time.Time { return w.now }}
+	return w
+}
+
+func (w *written) write(s Status) {
+	w.t.Helper()
+	w.now = w.now.Add(time.Minute)
+	if err := w.Write(w.t.Context(), s); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *written) get() (*unstructured.Unstructured, Status) {
+	w.t.Helper()
+	u := object(namespace)
+	if err := w.Live.Get(w.t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
+		w.t.Fatal(err)
+	}
+	s, err := of(u)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return u, s
+}
+
+func condition(of string, status metav1.ConditionStatus, message string) metav1.Condition {
+	return metav1.Condition{Type: of, Status: status, Reason: "Because", Message: message}
+}
+
+func checkChanges(t *testing.T) {
+	w := start(t)
+	at := func(minute int) metav1.Time {
+		return metav1.NewTime(time.Date(2026, time.January, 1, 12, minute, 0, 0, time.UTC).Local())
+	}
+	settled := func(c metav1.Condition, minute int) metav1.Condition {
+		c.ObservedGeneration, c.LastTransitionTime = 1, at(minute)
+		return c
+	}
+	refused := []Refused{{Node: "win-b", Reason: "R", Message: "m"}, {Node: "win-a", Reason: "R", Message: "m", Fix: "f"}}
+	sorted := []Refused{refused[1], refused[0]}
+	bad, good := condition(InputsAccepted, metav1.ConditionFalse, "no"), condition(InputsAccepted, metav1.ConditionTrue, "yes")
+	other := bad
+	other.Message = "still no"
+	for _, step := range []struct {
+		name    string
+		write   Status
+		want    Status
+		written bool
+	}{
+		{"the first", Status{Conditions: []metav1.Condition{bad}, Nodes: &Nodes{Total: 2, Refused: 2}, Refused: refused},
+			Status{Conditions: []metav1.Condition{settled(bad, 1)}, Nodes: &Nodes{Total: 2, Refused: 2}, Refused: sorted}, true},
+		{"the same", Status{Conditions: []metav1.Condition{bad}, Nodes: &Nodes{Total: 2, Refused: 2}, Refused: refused},
+			Status{Conditions: []metav1.Condition{settled(bad, 1)}, Nodes: &Nodes{Total: 2, Refused: 2}, Refused: sorted}, false},
+		{"another message keeps the time", Status{Conditions: []metav1.Condition{other}, Nodes: &Nodes{Total: 2, Refused: 1}, Refused: sorted[:1]},
+			Status{Conditions: []metav1.Condition{settled(other, 1)}, Nodes: &Nodes{Total: 2, Refused: 1}, Refused: sorted[:1]}, true},
+		{"another status", Status{Conditions: []metav1.Condition{good}, Nodes: &Nodes{Total: 2, Current: 2}},
+			Status{Conditions: []metav1.Condition{settled(good, 4)}, Nodes: &Nodes{Total: 2, Current: 2}}, true},
+	} {
+		before := ""
+		u := object(namespace)
+		if w.Live.Get(t.Context(), client.ObjectKeyFromObject(u), u) == nil {
+			before = u.GetResourceVersion()
+		}
+		w.write(step.write)
+		now, got := w.get()
+		if diff := cmp.Diff(step.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", step.name, diff)
+		}
+		if changed := now.GetResourceVersion() != before; changed != step.written {
+			t.Errorf("%s: written %t", step.name, changed)
+		}
+	}
+}
+
+// checkOthers: a second reconciler says something else, without the nodes.
+func checkOthers(t *testing.T) {
+	w := start(t)
+	first := Status{Conditions: []metav1.Condition{condition(InputsAccepted, metav1.ConditionTrue, "yes")}, Nodes: &Nodes{Total: 1}}
+	w.write(first)
+	w.Owner = "b"
+	w.write(Status{Conditions: []metav1.Condition{condition("Joined", metav1.ConditionFalse, "no key")}})
+	w.Owner = "a"
+	w.write(first)
+	_, got := w.get()
+	if len(got.Conditions) != 2 || got.Nodes == nil || got.Nodes.Total != 1 || meta.FindStatusCondition(got.Conditions, "Joined") == nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+func checkMany(t *testing.T) {
+	w := start(t)
+	s := Status{Nodes: &Nodes{Total: 1000, Refused: 1000}}
+	for i := range 1000 {
+		s.Refused = append(s.Refused, Refused{Node: fmt.Sprintf("win-%03d", i), Reason: "R", Message: strings.Repeat("m", 1024)})
+	}
+	w.write(s)
+	if _, got := w.get(); len(got.Refused) != MaxRefused || got.Nodes.Refused != 1000 {
+		t.Errorf("%d are listed, %+v", len(got.Refused), got.Nodes)
+	}
+}
+
+func checkName(t *testing.T) {
+	w := start(t)
+	u := object(namespace)
+	u.SetName("another")
+	if err := w.Client.Create(t.Context(), u); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "windows-nodes") {
+		t.Errorf("%v", err)
+	}
+}
+
+func checkUnserved(t *testing.T) {
+	c := server.Client(t)
+	w := Writer{Live: c, Client: c, Namespace: namespace, Owner: "a", Now: time.Now}
+	if err := w.Write(t.Context(), Status{}); !meta.IsNoMatchError(err) {
+		t.Errorf("%v", err)
+	}
+}
