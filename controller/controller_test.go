@@ -2,23 +2,34 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr/testr"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
 	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
+	"wmco/controller/publish"
+	"wmco/controller/status"
 	"wmco/internal/testenv"
 )
 
@@ -32,7 +43,13 @@ type running struct {
 	t *testing.T
 }
 
-const nodeName = "win-a"
+const (
+	nodeName         = "win-a"
+	subnetAnnotation = "k8s.ovn.org/hybrid-overlay-node-subnet"
+)
+
+// testSettle is longer than a busy computer takes between two requests.
+const testSettle = 3 * time.Second
 
 func start(t *testing.T) *running {
 	t.Helper()
@@ -46,7 +63,7 @@ func start(t *testing.T) *running {
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":" + operatorName, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	log.SetLogger(testr.New(t))
 	go func() {
-		ended <- Run(ctx, Options{Config: config, HealthAddress: "0", MetricsAddress: "0", LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{})})
+		ended <- Run(ctx, Options{Config: config, HealthAddress: "0", MetricsAddress: "0", LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), settle: testSettle})
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -108,6 +125,91 @@ func (r *running) desired(before bundle.Digest) published.Desired {
 	return d
 }
 
+// status returns what the operator says; nothing while the cluster does not serve the kind.
+func (r *running) status() status.Status {
+	r.t.Helper()
+	set, err := objects.Cluster(cluster.Client(r.t)).Read(r.t.Context(), []objects.Want{status.Want(gather.OperatorNamespace)})
+	if err != nil || set.Findings.Refused() {
+		r.t.Fatalf("%v, %v", set.Findings, err)
+	}
+	if len(set.Objects) == 0 {
+		return status.Status{}
+	}
+	s, err := status.Decode(set.Objects[0].JSON)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return s
+}
+
+// condition waits for a condition.
+func (r *running) condition(of string, wanted metav1.ConditionStatus) metav1.Condition {
+	r.t.Helper()
+	var c *metav1.Condition
+	if err := testenv.Eventually(r.t.Context(), fmt.Sprintf("%s is %s", of, wanted), func() bool {
+		c = apimeta.FindStatusCondition(r.status().Conditions, of)
+		return c != nil && c.Status == wanted
+	}); err != nil {
+		r.t.Fatal(err)
+	}
+	return *c
+}
+
+// event waits for an event about an object.
+func (r *running) event(namespace, reason, about string) map[string]any {
+	r.t.Helper()
+	var found map[string]any
+	if err := testenv.Eventually(r.t.Context(), "an event "+reason, func() bool {
+		events := &unstructured.UnstructuredList{}
+		events.SetAPIVersion("events.k8s.io/v1")
+		events.SetKind("EventList")
+		if err := r.List(r.t.Context(), events, client.InNamespace(namespace)); err != nil {
+			r.t.Fatal(err)
+		}
+		for _, e := range events.Items {
+			if name, _, _ := unstructured.NestedString(e.Object, "regarding", "name"); e.Object["reason"] == reason && name == about {
+				found = e.Object
+			}
+		}
+		return found != nil
+	}); err != nil {
+		r.t.Fatal(err)
+	}
+	return found
+}
+
+// annotate sets an annotation of the node; an empty value removes it.
+func (r *running) annotate(key, value string) {
+	r.t.Helper()
+	set := map[string]any{key: value}
+	if value == "" {
+		set[key] = nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": set}})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.Patch(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// renders is how often everything was rendered.
+func (r *running) renders() int {
+	r.t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() == "wmco_renders_total" {
+			return int(f.GetMetric()[0].GetCounter().GetValue())
+		}
+	}
+	r.t.Fatal("there is no such metric")
+	return 0
+}
+
 // registries returns the names of the hosts files in the cluster layer, as a node opens it; none if another bundle has replaced it.
 func (r *running) registries(d published.Desired) []string {
 	r.t.Helper()
@@ -144,9 +246,22 @@ func mirrorSet(name, source string) *unstructured.Unstructured {
 func TestOperator(t *testing.T) {
 	r := start(t)
 	r.desired("")
-	t.Run("a mirror set is published for every node", func(t *testing.T) { r.t = t; checkMirrorSet(t, r) })
-	t.Run("refused inputs leave what is published", func(t *testing.T) { r.t = t; checkRefused(t, r) })
-	t.Run("a burst", func(t *testing.T) { r.t = t; checkBurst(t, r) })
+	for _, step := range []struct {
+		name  string
+		check func(*testing.T, *running)
+	}{
+		{"without the definition of the status", checkUnserved},
+		{"a mirror set is published for every node", checkMirrorSet},
+		{"refused inputs leave what is published", checkRefused},
+		{"a refused node leaves the others", checkRefusedNode},
+		{"a burst is one rendering", checkBurst},
+		{"what others change is restored without a rendering", checkRestored},
+	} {
+		t.Run(step.name, func(t *testing.T) { r.t = t; step.check(t, r) })
+		if step.name == "without the definition of the status" {
+			cluster.Load(t, filepath.Join("..", "deploy", "crd"))
+		}
+	}
 }
 
 func checkMirrorSet(t *testing.T, r *running) {
@@ -177,23 +292,16 @@ func checkRefused(t *testing.T, r *running) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Delete(context.Background(), settings) })
-	err := testenv.Eventually(t.Context(), "an event about the settings", func() bool {
-		events := &unstructured.UnstructuredList{}
-		events.SetAPIVersion("events.k8s.io/v1")
-		events.SetKind("EventList")
-		if err := r.List(t.Context(), events, client.InNamespace(gather.OperatorNamespace)); err != nil {
-			t.Fatal(err)
+	accepted := r.condition(status.InputsAccepted, metav1.ConditionFalse)
+	for _, text := range []string{"ConfigMap/" + gather.OperatorNamespace + "/windows-machine-config", "nonsense", "fix: ", "what is published stays"} {
+		if !strings.Contains(accepted.Message, text) {
+			t.Errorf("the message %q lacks %q", accepted.Message, text)
 		}
-		for _, e := range events.Items {
-			if e.Object["reason"] == "SettingsInvalid" {
-				return true
-			}
-		}
-		return false
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
+	if accepted.Reason != "SettingsInvalid" || accepted.ObservedGeneration == 0 || r.condition(status.Published, metav1.ConditionFalse).Reason != status.ReasonInputsRefused {
+		t.Errorf("%+v", r.status())
+	}
+	r.event(gather.OperatorNamespace, "SettingsInvalid", operatorName)
 	if now, err := published.DecodeDesired(r.node().Annotations[published.DesiredAnnotation]); err != nil || now.Bundle != first.Bundle {
 		t.Errorf("refused inputs are published: %v, %v", now.Bundle, err)
 	}
@@ -202,30 +310,112 @@ func checkRefused(t *testing.T, r *running) {
 		t.Fatal(err)
 	}
 	r.desired(first.Bundle)
+	r.condition(status.InputsAccepted, metav1.ConditionTrue)
+	r.condition(status.Published, metav1.ConditionTrue)
 }
 
-// checkBurst creates many mirror sets at once: the node learns of few bundles.
+// checkRefusedNode: one of two nodes has a subnet that cannot be used.
+func checkRefusedNode(t *testing.T, r *running) {
+	first := r.desired("")
+	before := r.node().Annotations[subnetAnnotation]
+	r.annotate(subnetAnnotation, "2001:db8::/64")
+	t.Cleanup(func() { r.annotate(subnetAnnotation, before) })
+	if c := r.condition(status.InputsAccepted, metav1.ConditionFalse); c.Reason != status.ReasonNodesRefused || !strings.Contains(c.Message, nodeName) || !strings.Contains(c.Message, "fix: ") {
+		t.Errorf("%+v", c)
+	}
+	r.condition(status.Published, metav1.ConditionTrue)
+	if s := r.status(); s.Nodes.Refused != 1 || len(s.Refused) != 1 || s.Refused[0].Node != nodeName || s.Refused[0].Reason != "InputInvalid" || s.Refused[0].Fix == "" {
+		t.Errorf("%+v", s)
+	}
+	r.event(metav1.NamespaceDefault, "InputInvalid", nodeName)
+	if now, err := published.DecodeDesired(r.node().Annotations[published.DesiredAnnotation]); err != nil || now.Bundle != first.Bundle {
+		t.Errorf("another bundle is published: %v, %v", now.Bundle, err)
+	}
+	// As wmco status reads it, and as somebody who may read Nodes alone does.
+	f, findings, err := fleet.Read(t.Context(), objects.Cluster(r), gather.OperatorNamespace, time.Now())
+	if err != nil || len(findings) > 0 || f.Nodes[0].State != fleet.StateRefused || f.Nodes[0].Fix == "" || len(f.Conditions) != 2 {
+		t.Errorf("%+v, %v, %v", f, findings, err)
+	}
+	reader := cluster.User(t, "reader-of-nodes", testenv.Rule{Namespace: "", PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}})
+	if f, findings, err := fleet.Read(t.Context(), objects.Cluster(testenv.NewClient(t, reader)), gather.OperatorNamespace, time.Now()); err != nil || len(findings) > 0 || len(f.Nodes) != 1 || f.Conditions != nil {
+		t.Errorf("%+v, %v, %v", f, findings, err)
+	}
+	r.annotate(subnetAnnotation, before)
+	r.condition(status.InputsAccepted, metav1.ConditionTrue)
+	if s := r.status(); s.Nodes.Total != 1 || s.Nodes.Refused != 0 || len(s.Refused) != 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// checkBurst creates a hundred mirror sets at once, and removes them: each time everything is rendered once.
 func checkBurst(t *testing.T, r *running) {
-	seen := map[bundle.Digest]bool{}
-	for i := range 50 {
+	first := r.desired("")
+	before := r.renders()
+	var sets []client.Object
+	for i := range 100 {
 		set := mirrorSet(fmt.Sprintf("burst-%d", i), fmt.Sprintf("r%d.example.com", i))
 		if err := r.Create(t.Context(), set); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = r.Delete(context.Background(), set) })
+		sets = append(sets, set)
 	}
-	err := testenv.Eventually(t.Context(), "the last mirror set", func() bool {
-		d, err := published.DecodeDesired(r.node().Annotations[published.DesiredAnnotation])
-		if err != nil {
-			return false
+	second := r.desired(first.Bundle)
+	if got := len(r.registries(second)); got < 100 {
+		t.Errorf("the first bundle after the burst has %d registries", got)
+	}
+	for _, set := range sets {
+		if err := r.Delete(t.Context(), set); err != nil {
+			t.Fatal(err)
 		}
-		seen[d.Bundle] = true
-		return len(r.registries(d)) >= 50
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
-	if len(seen) > 10 {
-		t.Errorf("%d bundles for one burst", len(seen))
+	// What was published for the first burst has been seen by the operator before the second one is rendered.
+	if third := r.desired(second.Bundle); third.Bundle != first.Bundle {
+		t.Errorf("bundle %s, %s before the burst", third.Bundle.Short(), first.Bundle.Short())
+	}
+	if got := r.renders() - before; got != 2 {
+		t.Errorf("rendered %v times for two bursts", got)
+	}
+}
+
+// checkRestored: others remove and edit what is published.
+func checkRestored(t *testing.T, r *running) {
+	want := r.desired("")
+	before := r.renders()
+	meta := metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: publish.Access}
+	layer := metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: want.Cluster.Names()[0]}
+	for name, o := range map[string]client.Object{"the Role": &rbacv1.Role{ObjectMeta: meta}, "its binding": &rbacv1.RoleBinding{ObjectMeta: meta}, "a layer": &corev1.Secret{ObjectMeta: layer}} {
+		if err := r.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		o.SetResourceVersion("")
+		if err := testenv.Eventually(t.Context(), name, func() bool { return r.Get(t.Context(), client.ObjectKeyFromObject(o), o) == nil }); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, text := range []string{"", "{", strings.Replace(r.node().Annotations[published.DesiredAnnotation], `"maxImpact":"restart"`, `"maxImpact":"restart","x":1`, 1)} {
+		r.annotate(published.DesiredAnnotation, text)
+		if err := testenv.Eventually(t.Context(), "the annotation", func() bool {
+			now := r.node().Annotations[published.DesiredAnnotation]
+			d, err := published.DecodeDesired(now)
+			return err == nil && d.Bundle == want.Bundle && now != text
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := r.renders() - before; got != 0 {
+		t.Errorf("rendered %v times", got)
+	}
+}
+
+// checkUnserved: the operator works, and says once that there is no status.
+func checkUnserved(t *testing.T, r *running) {
+	r.event(gather.OperatorNamespace, "StatusNotServed", operatorName)
+	first := r.desired("")
+	r.annotate(published.DesiredAnnotation, "")
+	if again := r.desired(""); again.Bundle != first.Bundle {
+		t.Error("another bundle is published")
+	}
+	if got := r.event(gather.OperatorNamespace, "StatusNotServed", operatorName); got["series"] != nil {
+		t.Errorf("it is said again: %v", got["series"])
 	}
 }

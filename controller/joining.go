@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -30,12 +30,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"wmco/controller/desired"
 	"wmco/controller/drain"
 	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
 	"wmco/controller/join"
 	"wmco/controller/keys"
+	"wmco/controller/status"
 )
 
 // parallelHosts is how many hosts of one kind are worked on at the same time. One that does not answer costs one place for the time of a
@@ -50,8 +50,6 @@ func kindCSR() schema.GroupVersionKind {
 	return certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest")
 }
 
-type object = *unstructured.Unstructured
-
 // joining is what works on hosts.
 type joining struct {
 	manager.Manager
@@ -60,14 +58,10 @@ type joining struct {
 }
 
 // addJoining adds what is done over SSH: hosts become nodes, and silent node agents are repaired.
-func addJoining(m manager.Manager, o Options, from desired.Source) error {
+func addJoining(m manager.Manager, o Options, read join.Inputs) error {
 	if o.Hosts == nil {
 		return nil
 	}
-	if o.Resolver == nil {
-		o.Resolver = net.DefaultResolver
-	}
-	r := &reading{source: from, reader: m.GetClient(), namespace: o.Namespace, resolver: o.Resolver, now: time.Now}
 	login := &hosts.Login{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
 	discovered, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {
@@ -82,7 +76,7 @@ func addJoining(m manager.Manager, o Options, from desired.Source) error {
 	}
 	j := joining{Manager: m, options: o, joiner: &join.Joiner{
 		Checks: &join.Checks{Live: m.GetAPIReader(), Login: login, Versions: versions, Now: time.Now},
-		Reader: m.GetClient(), Client: m.GetClient(), Inputs: r.read, Hosts: o.Hosts(login), Login: login, Version: o.Version,
+		Reader: m.GetClient(), Client: m.GetClient(), Inputs: read, Hosts: o.Hosts(login), Login: login, Version: o.Version,
 		Log: o.Log.WithName("join"), Now: time.Now, Random: rand.Read,
 	}}
 	for _, add := range []func() error{j.addNodes, j.addMachines, j.addInstances, j.addApprover, j.addUserData, j.addCluster} {
@@ -253,7 +247,7 @@ func (j joining) addUserData() error {
 // addCluster judges the cluster, at the start and every minute.
 func (j joining) addCluster() error {
 	c, err := j.controller("cluster", &join.Cluster{
-		Checks: j.joiner.Checks, Inputs: j.joiner.Inputs, Client: j.GetClient(), Say: func(context.Context, []metav1.Condition) error { return nil },
+		Checks: j.joiner.Checks, Inputs: j.joiner.Inputs, Client: j.GetClient(), Say: j.say,
 		Deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: j.options.Namespace, Name: operatorName},
 		Events:     j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("cluster"),
 	})
@@ -261,6 +255,16 @@ func (j joining) addCluster() error {
 		return err
 	}
 	return c.Watch(atStart())
+}
+
+// say writes conditions of the cluster. Without the definition of their object they are in events alone, which the publisher says.
+func (j joining) say(ctx context.Context, conditions []metav1.Condition) error {
+	w := status.Writer{Live: j.GetAPIReader(), Client: j.GetClient(), Namespace: j.options.Namespace, Owner: join.Owner, Now: time.Now}
+	err := w.Write(ctx, status.Status{Conditions: conditions})
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	return err
 }
 
 // atStart requests once, when the operator starts.

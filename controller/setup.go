@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -13,25 +14,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"wmco/bundle"
-	"wmco/bundle/published"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
 	"wmco/controller/join"
-	"wmco/controller/publish"
 	"wmco/payload"
 )
 
@@ -74,6 +71,9 @@ type Options struct {
 	// Hosts reaches hosts over SSH with a Login. Without it, the operator publishes and reaches none.
 	Hosts func(*hosts.Login) *hosts.Hosts
 	Log   logr.Logger
+
+	// settle is that of the inputs; tests on a busy computer have a longer one.
+	settle time.Duration
 }
 
 // Run works until the context ends.
@@ -90,7 +90,11 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if o.Namespace == "" {
 		o.Namespace = gather.OperatorNamespace
 	}
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver
+	}
 	wants := gather.Wants(o.Namespace)
+	o.Config = paced(o.Config)
 	m, err := newManager(o, wants)
 	if err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
@@ -99,11 +103,11 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
-	from := desired.Source{
+	from := &reading{reader: m.GetClient(), namespace: o.Namespace, resolver: o.Resolver, now: time.Now, source: desired.Source{
 		Objects: objects.Cluster(m.GetClient()), Set: o.Payload, Key: key,
 		Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
-	}
-	if err := errors.Join(addPublisher(m, o, wants, from), addJoining(m, o, from)); err != nil {
+	}}
+	if err := errors.Join(addPublisher(m, o, wants, from.read), addJoining(m, o, from.read)); err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
 	return m, nil
@@ -132,47 +136,6 @@ func newManager(o Options, wants []objects.Want) (manager.Manager, error) {
 		return nil, err
 	}
 	return m, m.AddReadyzCheck("ping", healthz.Ping)
-}
-
-func addPublisher(m manager.Manager, o Options, wants []objects.Want, from desired.Source) error {
-	events := m.GetEventRecorder(operatorName)
-	deployment := &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName}
-	p := &publisher{
-		source:    from,
-		publisher: &publish.Publisher{Reader: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace},
-		log:       o.Log.WithName("publish"),
-		tell: func(reason, message string) {
-			events.Eventf(deployment, nil, corev1.EventTypeWarning, reason, "Publish", "%s", published.Shorten(message))
-		},
-	}
-	c, err := controller.New("publish", m, controller.Options{Reconciler: p})
-	if err != nil {
-		return err
-	}
-	for _, w := range wants {
-		served, err := isServed(m.GetRESTMapper(), w)
-		if err != nil {
-			return err
-		}
-		if !served {
-			o.Log.Info("the cluster does not serve a kind; it is not watched", "kind", w.Kind, "group", w.Group)
-			continue
-		}
-		if err := c.Watch(watchOf(m.GetCache(), w)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// isServed reports whether the cluster has the kind. A kind that is needed and not served is a finding of the inputs.
-func isServed(mapper meta.RESTMapper, w objects.Want) (bool, error) {
-	kind := kindOf(w)
-	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // digestKey returns the key of secret digests, and makes it once. It is read without a cache: there is none yet.

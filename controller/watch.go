@@ -2,8 +2,9 @@ package controller
 
 import (
 	"context"
+	"maps"
 	"reflect"
-	"time"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,15 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
 )
-
-// settle is how long the publisher waits after the first change: what is applied together is rendered once.
-const settle = time.Second
 
 // everything is the one request of the publisher.
 var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "everything"}} //nolint:gochecknoglobals // a constant
@@ -39,7 +37,8 @@ func objectOf(w objects.Want) *unstructured.Unstructured {
 	return u
 }
 
-// cacheOptions keep in memory what is read and no more: no Secret and no ConfigMap but those that are named.
+// cacheOptions keep in memory what is read and no more: no Secret and no ConfigMap but those that are named, and of Nodes not what
+// only a scheduler needs.
 func cacheOptions(wants []objects.Want) cache.Options {
 	byKind := map[schema.GroupVersionKind]cache.ByObject{}
 	for _, w := range wants {
@@ -52,6 +51,9 @@ func cacheOptions(wants []objects.Want) cache.Options {
 			of.Namespaces[w.Namespace] = cache.Config{FieldSelector: named(w), LabelSelector: labeled(w)}
 		default:
 			of.Field, of.Label = named(w), labeled(w)
+			if isNode(w.Group, w.Kind) {
+				of.Transform = stripNode
+			}
 		}
 		byKind[kindOf(w)] = of
 	}
@@ -78,40 +80,82 @@ func labeled(w objects.Want) labels.Selector {
 	return labels.SelectorFromSet(w.Labels)
 }
 
-// watchOf watches one kind for the publisher.
-func watchOf(c cache.Cache, w objects.Want) source.Source {
-	type object = *unstructured.Unstructured
-	add := func(q workqueue.TypedRateLimitingInterface[reconcile.Request]) { q.AddAfter(everything, settle) }
+func isNode(group, kind string) bool { return group == corev1.GroupName && kind == "Node" }
+
+// stripNode drops what grows with the images and volumes of a node.
+func stripNode(o any) (any, error) {
+	o, err := cache.TransformStripManagedFields()(o)
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		for _, field := range []string{"images", "volumesAttached", "volumesInUse"} {
+			unstructured.RemoveNestedField(u.Object, "status", field)
+		}
+	}
+	return o, err
+}
+
+type (
+	object = *unstructured.Unstructured
+	queue  = workqueue.TypedRateLimitingInterface[reconcile.Request]
+)
+
+// watch watches one kind for the publisher.
+func (i *inputs) watch(c cache.Cache, w objects.Want) source.Source {
 	return source.Kind(c, objectOf(w), handler.TypedFuncs[object, reconcile.Request]{
-		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(q)
-		},
-		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(q)
-		},
-		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[object], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			add(q)
-		},
-	}, predicate.TypedFuncs[object]{
-		UpdateFunc: func(e event.TypedUpdateEvent[object]) bool {
-			return !reflect.DeepEqual(relevant(e.ObjectOld), relevant(e.ObjectNew))
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[object], q queue) { i.input(q) },
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[object], q queue) { i.input(q) },
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[object], q queue) {
+			switch before, now := e.ObjectOld, e.ObjectNew; {
+			case !reflect.DeepEqual(inputOf(before), inputOf(now)):
+				i.input(q)
+			case !reflect.DeepEqual(publishedOn(before), publishedOn(now)):
+				i.again(q)
+			}
 		},
 	})
 }
 
-// relevant returns what of an object can change a bundle. A Node's kubelet writes its status all the time: of that only the
-// addresses count.
-func relevant(u *unstructured.Unstructured) map[string]any {
-	metadata := map[string]any{"labels": u.GetLabels(), "annotations": u.GetAnnotations()}
-	if u.GetKind() == "Node" && u.GroupVersionKind().Group == corev1.GroupName {
-		addresses, _, _ := unstructured.NestedSlice(u.Object, "status", "addresses")
-		return map[string]any{"metadata": metadata, "addresses": addresses}
-	}
-	rest := map[string]any{"metadata": metadata}
-	for key, value := range u.Object {
-		if key != "metadata" {
-			rest[key] = value
+// watchPublished watches objects that the publisher writes.
+func (i *inputs) watchPublished(c cache.Cache, o client.Object) source.Source {
+	return source.Kind(c, o, handler.Funcs{
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { i.again(q) },
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { i.again(q) },
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { i.again(q) },
+	})
+}
+
+// input has everything rendered and published.
+func (i *inputs) input(q queue) {
+	i.changed()
+	i.again(q)
+}
+
+// again has what is rendered compared with what is published.
+func (i *inputs) again(q queue) { q.AddAfter(everything, i.settle) }
+
+// inputOf returns what of an object can change a bundle. Of a Node that are its labels, its addresses, the facts that its agent
+// reports, and the annotations that are not the operator's: its status changes all the time.
+func inputOf(u object) map[string]any {
+	if !isNode(u.GroupVersionKind().Group, u.GetKind()) {
+		in := map[string]any{"labels": u.GetLabels(), "annotations": u.GetAnnotations()}
+		for key, value := range u.Object {
+			if key != "metadata" {
+				in[key] = value
+			}
 		}
+		return in
 	}
-	return rest
+	addresses, _, _ := unstructured.NestedSlice(u.Object, "status", "addresses")
+	foreign := maps.Clone(u.GetAnnotations())
+	maps.DeleteFunc(foreign, func(key, _ string) bool { return strings.HasPrefix(key, published.Domain) })
+	in := map[string]any{"labels": u.GetLabels(), "annotations": foreign, "addresses": addresses}
+	// A report that cannot be read is an input: a finding says so.
+	report, err := published.DecodeReport(u.GetAnnotations()[published.ReportAnnotation])
+	in["facts"], in["unreadable"] = report.Facts, err != nil
+	return in
+}
+
+// publishedOn returns what of a Node the publisher has written, and what is said about it.
+func publishedOn(u object) []string {
+	a := u.GetAnnotations()
+	return []string{a[published.DesiredAnnotation], a[published.ReportAnnotation]}
 }

@@ -15,6 +15,8 @@ const Schema = 1
 // Keys of the domain that the existing operator uses.
 const (
 	domain = "windowsmachineconfig.openshift.io/"
+	// Domain begins the keys of all annotations and labels of the operator.
+	Domain = domain
 	// DesiredAnnotation of a Node holds a Desired.
 	DesiredAnnotation = domain + "desired-bundle"
 	// ReportAnnotation of a Node holds a Report.

@@ -1,0 +1,131 @@
+package controller
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kubecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"wmco/bundle/published"
+	"wmco/controller/gather/objects"
+	"wmco/controller/join"
+	"wmco/controller/publish"
+	"wmco/controller/status"
+)
+
+// addPublisher adds what publishes the bundles of all joined nodes.
+func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.Inputs) error {
+	layers, err := newLayers(m, o.Namespace)
+	if err != nil {
+		return err
+	}
+	log := o.Log.WithName("publish")
+	renders := newRenderCounter()
+	if err := metrics.Registry.Register(renders); err != nil {
+		var again prometheus.AlreadyRegisteredError
+		if !errors.As(err, &again) {
+			return fmt.Errorf("registering a metric: %w", err)
+		}
+		renders, _ = again.ExistingCollector.(prometheus.Counter) // an operator ran in this process before
+	}
+	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
+	says := &teller{
+		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: operatorName + "-publish", Now: time.Now},
+		nodes:  m.GetClient(), events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
+	}
+	r := &renderer{read: read, now: time.Now, log: log, count: renders}
+	p := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: to.Publish, tell: says.tell}
+	c, err := controller.New("publish", m, controller.Options{Reconciler: p})
+	if err != nil {
+		return err
+	}
+	for _, w := range wants {
+		served, err := isServed(m.GetRESTMapper(), w)
+		if err != nil {
+			return err
+		}
+		if !served {
+			o.Log.Info("the cluster does not serve a kind; it is not watched", "kind", w.Kind, "group", w.Group)
+			continue
+		}
+		if err := c.Watch(p.inputs.watch(m.GetCache(), w)); err != nil {
+			return err
+		}
+	}
+	for _, object := range publishedObjects() {
+		if err := c.Watch(p.inputs.watchPublished(layers.GetCache(), object)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// publishedObjects are the kinds that the publisher writes besides Nodes. Of Secrets only the metadata is kept in memory.
+func publishedObjects() []client.Object {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return []client.Object{secret, &rbacv1.Role{}, &rbacv1.RoleBinding{}}
+}
+
+// newLayers caches what is published, apart from the Secrets that are inputs: a cache has one selector for a kind.
+func newLayers(m manager.Manager, namespace string) (kubecluster.Cluster, error) {
+	labeled, err := labels.NewRequirement(published.LayerLabel, selection.Exists, nil)
+	if err != nil {
+		return nil, err
+	}
+	only := map[string]cache.Config{namespace: {}}
+	named := cache.ByObject{Namespaces: only, Field: fields.OneTermEqualSelector(metav1.ObjectNameField, publish.Access)}
+	layers, err := kubecluster.New(m.GetConfig(), func(o *kubecluster.Options) {
+		o.Scheme, o.Logger, o.HTTPClient = m.GetScheme(), m.GetLogger(), m.GetHTTPClient()
+		o.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return m.GetRESTMapper(), nil }
+		o.Cache = cache.Options{
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Secret{}:      {Namespaces: only, Label: labels.NewSelector().Add(*labeled)},
+				&rbacv1.Role{}:        named,
+				&rbacv1.RoleBinding{}: named,
+			},
+			DefaultTransform: cache.TransformStripManagedFields(),
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return layers, m.Add(layers)
+}
+
+// paced returns the configuration with the rate of requests that publishing for a thousand nodes needs: ten seconds. The API server
+// limits its clients by priority and fairness.
+func paced(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	if config.QPS >= 0 {
+		config.QPS, config.Burst = max(config.QPS, 100), max(config.Burst, 200)
+	}
+	return config
+}
+
+// isServed reports whether the cluster has the kind. A kind that is needed and not served is a finding of the inputs.
+func isServed(mapper meta.RESTMapper, w objects.Want) (bool, error) {
+	kind := kindOf(w)
+	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) {
+		return false, nil
+	}
+	return err == nil, err
+}

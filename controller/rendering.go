@@ -1,0 +1,77 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"wmco/bundle"
+	"wmco/controller/desired"
+	"wmco/controller/join"
+	"wmco/controller/publish"
+)
+
+// rendering is what the inputs of one moment are for all nodes.
+type rendering struct {
+	at time.Time
+	// wanted are the bundles of the nodes that have joined and whose facts are known. The others keep what they have.
+	wanted []publish.Wanted
+	// blocking are the findings that keep everything as it is. Nothing is wanted then.
+	blocking bundle.Findings
+	// refused are nodes whose bundle is refused, each with its most severe finding. What is wrong with one does not concern the
+	// others.
+	refused []refusedNode
+}
+
+type refusedNode struct {
+	name string
+	bundle.Finding
+}
+
+// renderer renders all nodes at once.
+type renderer struct {
+	read  join.Inputs
+	now   func() time.Time
+	log   logr.Logger
+	count prometheus.Counter
+}
+
+func newRenderCounter() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: "wmco_renders_total", Help: "How often the inputs were read and the bundles of all Windows nodes rendered."})
+}
+
+// render reads the inputs and renders every node that has joined.
+func (r *renderer) render(ctx context.Context) (rendering, error) {
+	r.count.Inc()
+	result := rendering{at: r.now()}
+	hosts, err := r.read(ctx)
+	if err != nil {
+		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
+	}
+	if result.blocking = desired.Blocking(hosts.Findings); len(result.blocking) > 0 {
+		r.log.Info("the inputs are refused, what is published stays", "reason", result.blocking[0].Reason, "message", sentence(result.blocking[0]))
+		return result, nil
+	}
+	list, _, err := hosts.Render(hosts.Joined())
+	if err != nil {
+		return rendering{}, err
+	}
+	var packer publish.Packer
+	for _, n := range list {
+		if n.Own.Refused() {
+			first := n.Own.Sorted()[0]
+			r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.Node.Name, "reason", first.Reason, "message", sentence(first))
+			result.refused = append(result.refused, refusedNode{n.Node.Name, first})
+			continue
+		}
+		w, err := packer.Wanted(n.Node.Name, n.Bundle.Bundle, n.Bundle.ClusterDigest)
+		if err != nil {
+			return rendering{}, fmt.Errorf("packing the bundle of %s: %w", n.Node.Name, err)
+		}
+		result.wanted = append(result.wanted, w)
+	}
+	return result, nil
+}

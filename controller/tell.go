@@ -1,0 +1,179 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/fleet"
+	"wmco/controller/status"
+)
+
+// maxNodeEvents is how many refused nodes get an Event from one rendering: a mistake may refuse every node.
+const maxNodeEvents = 20
+
+// teller says how the publication goes: on the WindowsNodesStatus, and in Events on the operator's Deployment and on Nodes.
+type teller struct {
+	writer *status.Writer
+	nodes  client.Reader
+	events events.EventRecorder
+	log    logr.Logger
+	now    func() time.Time
+
+	// said is what the last call wrote, so that only what differs is compared with the cluster before the inputs are rendered again.
+	said *status.Status
+	// unserved is true after it was said that the cluster does not serve the kind.
+	unserved bool
+}
+
+// sentence is a finding in one sentence, with what to do.
+func sentence(f bundle.Finding) string {
+	text := f.Message
+	if where := f.Object.String(); where != "" {
+		if f.Field != "" {
+			where += " " + f.Field
+		}
+		text = where + ": " + text
+	}
+	if f.Fix != "" {
+		text += " (fix: " + f.Fix + ")"
+	}
+	return text
+}
+
+func (t *teller) tell(ctx context.Context, o outcome) error {
+	if o.fresh {
+		t.send(o.rendering)
+	}
+	nodes, err := t.count(ctx, len(o.refused))
+	if err != nil {
+		return err
+	}
+	s := status.Status{Conditions: conditions(o), Nodes: nodes}
+	for _, r := range o.refused {
+		s.Refused = append(s.Refused, status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix})
+	}
+	if !o.fresh && t.said != nil && reflect.DeepEqual(s, *t.said) {
+		return nil
+	}
+	switch err := t.writer.Write(ctx, s); {
+	case meta.IsNoMatchError(err):
+		t.sayUnserved()
+	case err != nil:
+		return err
+	default:
+		t.unserved = false
+	}
+	t.said = &s
+	return nil
+}
+
+// sayUnserved says once that there is no status.
+func (t *teller) sayUnserved() {
+	if t.unserved {
+		return
+	}
+	t.unserved = true
+	const message = "the cluster does not serve " + status.Kind + " of " + status.Group + "/" + status.Version + ", so conditions are said in the log and in events alone (fix: apply deploy/crd)"
+	t.log.Info(message)
+	t.events.Eventf(t.deployment(), nil, corev1.EventTypeWarning, "StatusNotServed", "Publish", message)
+}
+
+// send sends the Events of a rendering.
+func (t *teller) send(r rendering) {
+	if len(r.blocking) > 0 {
+		t.events.Eventf(t.deployment(), nil, corev1.EventTypeWarning, r.blocking[0].Reason, "Publish", "%s", published.Shorten(refusal(r.blocking)))
+	}
+	for _, n := range r.refused[:min(len(r.refused), maxNodeEvents)] {
+		// Kubelets and kubectl use the name of a Node as its UID in events.
+		node := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.name, UID: types.UID(n.name)}
+		t.events.Eventf(node, nil, corev1.EventTypeWarning, n.Reason, "Publish", "%s", published.Shorten("the bundle of this node is refused, what is published for it stays: "+sentence(n.Finding)))
+	}
+}
+
+func (t *teller) deployment() *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: t.writer.Namespace, Name: operatorName}
+}
+
+// refusal is why nothing is published.
+func refusal(findings bundle.Findings) string {
+	return "the inputs are refused, what is published stays: " + sentence(findings[0]) + more(len(findings)-1, "finding")
+}
+
+func more(n int, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return "; and " + bundle.Count(n, "more "+what)
+}
+
+// conditions says how the publication goes.
+func conditions(o outcome) []metav1.Condition {
+	accepted := metav1.Condition{Type: status.InputsAccepted, Status: metav1.ConditionTrue, Reason: status.ReasonAccepted, Message: "the inputs are accepted"}
+	done := metav1.Condition{Type: status.Published, Status: metav1.ConditionTrue, Reason: status.ReasonPublished, Message: "the newest bundles are published"}
+	switch {
+	case len(o.blocking) > 0:
+		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, o.blocking[0].Reason, published.Shorten(refusal(o.blocking))
+		done.Status, done.Reason, done.Message = metav1.ConditionFalse, status.ReasonInputsRefused, "the inputs are refused, what is published stays"
+	case len(o.refused) > 0:
+		first := o.refused[0]
+		accepted.Status, accepted.Reason = metav1.ConditionFalse, status.ReasonNodesRefused
+		accepted.Message = published.Shorten(fmt.Sprintf("the bundle of %s is refused, what is published for it stays: %s%s", first.name, sentence(first.Finding), more(len(o.refused)-1, "node")))
+		done.Message = "the newest bundles of all other nodes are published"
+	}
+	if o.err != nil {
+		done.Status, done.Reason = metav1.ConditionFalse, status.ReasonPublishFailed
+		done.Message = published.Shorten("it is tried again: " + o.err.Error())
+	}
+	return []metav1.Condition{accepted, done}
+}
+
+// count counts the Windows nodes by their state.
+func (t *teller) count(ctx context.Context, refused int) (*status.Nodes, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := t.nodes.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
+		return nil, fmt.Errorf("counting Windows nodes: %w", err)
+	}
+	n := &status.Nodes{Total: len(list.Items), Refused: refused}
+	for _, u := range list.Items {
+		var node corev1.Node
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &node); err != nil {
+			return nil, fmt.Errorf("reading Node %s: %w", u.GetName(), err)
+		}
+		*counter(n, fleet.Of(node, t.now()).State)++
+	}
+	return n, nil
+}
+
+func counter(n *status.Nodes, s fleet.State) *int {
+	switch s {
+	case fleet.StateCurrent:
+		return &n.Current
+	case fleet.StateStale:
+		return &n.Stale
+	case fleet.StateApplying:
+		return &n.Applying
+	case fleet.StateWaiting:
+		return &n.Waiting
+	case fleet.StateFailed:
+		return &n.Failed
+	case fleet.StateSilent:
+		return &n.Silent
+	case fleet.StateUnpublished, fleet.StateRefused:
+	}
+	return &n.Unpublished
+}
