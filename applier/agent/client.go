@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -108,8 +109,11 @@ func (s *APIServer) Part(ctx context.Context, namespace, name string) ([]byte, e
 	}
 	var secret corev1.Secret
 	err = l.do(ctx, call{http.MethodGet, []string{coreAPI, "namespaces", namespace, "secrets", name}, "", nil}, &secret)
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return nil, ErrNotPublished
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fmt.Errorf("%w: it does not exist", ErrNotPublished)
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("%w: this node may not read it", ErrNotPublished)
 	}
 	return secret.Data[published.SecretKey], err
 }

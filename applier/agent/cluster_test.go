@@ -336,6 +336,16 @@ func TestANodeFollowsAMirrorChange(t *testing.T) {
 	}
 }
 
+// renew renews the Lease of the node, as its kubelet does.
+func renew(ctx context.Context, admin client.Client) {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: nodeName}}
+	now := metav1.NowMicro()
+	if admin.Get(ctx, client.ObjectKeyFromObject(lease), lease) == nil {
+		lease.Spec.RenewTime = &now
+		_ = admin.Update(ctx, lease)
+	}
+}
+
 // wanted is the bundle of the world as the operator publishes it.
 func wanted(t *testing.T, w *world) publish.Wanted {
 	t.Helper()

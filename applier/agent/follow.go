@@ -18,7 +18,7 @@ import (
 
 // ErrNotPublished means that a layer's Secret does not exist or may not be read. Both can be true for a moment: the
 // authorizer learns of a Role later than the Node of its bundle.
-var ErrNotPublished = errors.New("is not published, or this node may not read it")
+var ErrNotPublished = errors.New("is not published for this node")
 
 // Retries of what could not be fetched or applied: the pause doubles.
 const (

@@ -1,0 +1,391 @@
+package agent
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/archive"
+	"wmco/bundle/published"
+	"wmco/controller/publish"
+	"wmco/internal/testenv"
+)
+
+// quick is the system's clock, on which time can be let pass.
+type quick struct {
+	realClock
+	passed atomic.Int64
+}
+
+func (q *quick) pass(d time.Duration) { q.passed.Add(int64(d)) }
+
+func (q *quick) SinceBoot() time.Duration {
+	return q.realClock.SinceBoot() + time.Duration(q.passed.Load())
+}
+
+func (q *quick) After(d time.Duration) <-chan time.Time {
+	end, fired := q.SinceBoot()+d, make(chan time.Time, 1)
+	go func() {
+		for q.SinceBoot() < end {
+			time.Sleep(5 * time.Millisecond)
+		}
+		fired <- q.Now()
+	}()
+	return fired
+}
+
+// running is an agent that runs against the real API server.
+type running struct {
+	*world
+	*realPlayground
+	time *quick
+	log  logged
+	stop func()
+}
+
+// run starts an agent on a host that has the first bundle, which is published, and a kubelet that reports all the time.
+func run(t *testing.T) *running {
+	t.Helper()
+	r := &running{world: newWorld(t), realPlayground: newRealPlayground(t), time: &quick{realClock: newRealClock()}}
+	r.realPlayground.kubelet(t, true, time.Now())
+	r.start(t)
+	r.publishes(t)
+	r.reports(t, func(got published.Report) bool { return got.State == published.StateApplied })
+	return r
+}
+
+// start starts another process of the agent.
+func (r *running) start(t *testing.T) {
+	t.Helper()
+	e := r.engine()
+	e.Clock, e.Settle = r.time, time.Millisecond
+	a := &Agent{Engine: e, Cluster: r.APIServer, Log: slog.New(slog.NewTextHandler(&r.log, nil)), Options: Options{Interval: 5 * time.Minute, Full: time.Hour}}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	r.stop = func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(stop)
+}
+
+// publishes publishes the bundle as it is now.
+func (r *running) publishes(t *testing.T) publish.Wanted {
+	t.Helper()
+	want := wanted(t, r.world)
+	if _, err := r.publisher.Publish(t.Context(), []publish.Wanted{want}); err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+// reports waits for a report.
+func (r *running) reports(t *testing.T, which func(published.Report) bool) published.Report {
+	t.Helper()
+	var got published.Report
+	var text string
+	err := testenv.Eventually(t.Context(), "the report", func() bool {
+		var err error
+		text = r.node(t).Annotations[published.ReportAnnotation]
+		got, err = published.DecodeReport(text)
+		return err == nil && which(got)
+	})
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, text, r.log.String())
+	}
+	return got
+}
+
+// TestPublishedLayersOnTheAPIServerThatAreDamaged damages what is published, and then lets the publisher check it, as it does for
+// every node that reports a failure.
+func TestPublishedLayersOnTheAPIServerThatAreDamaged(t *testing.T) {
+	replace := func(data func([]byte) []byte) func(*testing.T, *running, *corev1.Secret) {
+		return func(t *testing.T, r *running, s *corev1.Secret) {
+			t.Helper()
+			again := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, Labels: s.Labels}, Type: s.Type, Immutable: s.Immutable}
+			if d := data(s.Data[published.SecretKey]); d != nil {
+				again.Data = map[string][]byte{published.SecretKey: d}
+			}
+			if err := r.admin.Create(t.Context(), again); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		damage func(*testing.T, *running, *corev1.Secret)
+		says   string
+	}{
+		{"cut", replace(func(b []byte) []byte { return b[:len(b)/2] }), "opening layer"},
+		{"a byte differs", replace(func(b []byte) []byte { b = slices.Clone(b); b[len(b)/2] ^= 1; return b }), "opening layer"},
+		{"empty", replace(func([]byte) []byte { return nil }), "opening layer"},
+		{"another layer's", replace(func([]byte) []byte {
+			data, _ := archive.PackLayer(bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerCluster, Stage: bundle.StageJoined})
+			return data
+		}), "the layer is"},
+		{"gone", func(*testing.T, *running, *corev1.Secret) {}, "not published"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := run(t)
+			r.kubeletReports(t)
+			before, boot := r.world.settled(), r.node(t).ResourceVersion
+			r.stop()
+			r.change(kubeletConf, "changed by "+tt.name+"\n")
+			want := r.publishes(t)
+			var secret corev1.Secret
+			if err := r.admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: want.Cluster.Names()[0]}, &secret); err != nil {
+				t.Fatal(err)
+			}
+			if err := r.admin.Delete(t.Context(), secret.DeepCopy()); err != nil {
+				t.Fatal(err)
+			}
+			tt.damage(t, r, &secret)
+			r.start(t)
+			if tt.name == "gone" {
+				// For two minutes that is what an authorizer that lags behind looks like.
+				if err := testenv.Eventually(t.Context(), "an attempt", func() bool { return strings.Contains(r.log.String(), "not published") }); err != nil {
+					t.Fatal(err)
+				}
+				if got := r.reports(t, func(published.Report) bool { return true }); got.State == published.StateFailed {
+					t.Errorf("at once: %s %s", got.State, got.Message)
+				}
+				r.time.pass(publishedWithin)
+			}
+			got := r.reports(t, func(got published.Report) bool { return got.State == published.StateFailed })
+			if got.Desired != want.Bundle || !strings.Contains(got.Message, tt.says) {
+				t.Errorf("%+v", got)
+			}
+			if diff := cmp.Diff(before, r.world.settled()); diff != "" {
+				t.Errorf("the host changed:\n%s", diff)
+			}
+			if !r.realPlayground.said(t, EventFailed) {
+				t.Error("there is no event")
+			}
+			r.publishes(t) // which checks what the node cannot use
+			r.reports(t, func(got published.Report) bool {
+				return got.State == published.StateApplied && got.Applied == want.Bundle
+			})
+			if r.file(kubeletConf) != "changed by "+tt.name+"\n" || boot == r.node(t).ResourceVersion {
+				t.Errorf("%q", r.file(kubeletConf))
+			}
+			r.stop()
+		})
+	}
+}
+
+// logged is a log that is read while it is written.
+type logged struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// kubeletReports renews the Lease until the end of the test.
+func (r *running) kubeletReports(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			renew(ctx, r.admin)
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+}
+
+// newerLayer is a layer of a newer program, packed.
+func newerLayer(t *testing.T) published.Packed {
+	t.Helper()
+	index := []byte(`{"schema":99,"kind":"cluster","later":true}`)
+	var packed bytes.Buffer
+	zip := archive.Encode(&packed)
+	out := tar.NewWriter(zip)
+	if err := out.WriteHeader(&tar.Header{Name: "layer.json", Size: int64(len(index)), Mode: 0o600}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Write(index); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []io.Closer{out, zip} {
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := published.Packed{Layer: published.Layer{Digest: bundle.Of(index), Parts: 1}}
+	p.Secrets = []published.Part{{Name: p.Names()[0], Data: packed.Bytes()}}
+	return p
+}
+
+// TestWhatANewerProgramPublishesIsRefused: this program says that it is too old, changes nothing, and follows what it can read.
+func TestWhatANewerProgramPublishesIsRefused(t *testing.T) {
+	r := run(t)
+	before := r.world.settled()
+	newer := newerLayer(t)
+	own := wanted(t, r.world)
+	whole, err := bundle.DigestLayers(newer.Digest, own.Own.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, publishes := range map[string]func(){
+		"a layer": func() {
+			if _, err := r.publisher.Publish(t.Context(), []publish.Wanted{{Node: nodeName, Bundle: whole, Cluster: &newer, Own: own.Own}}); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"the annotation": func() { r.desire(t, `{"schema":99}`) },
+	} {
+		publishes()
+		got := r.reports(t, func(got published.Report) bool { return got.State == published.StateFailed })
+		if !strings.Contains(got.Message, "newer") {
+			t.Errorf("%s: %s", name, got.Message)
+		}
+		if diff := cmp.Diff(before, r.world.settled()); diff != "" {
+			t.Errorf("%s: the host changed:\n%s", name, diff)
+		}
+		r.change(mirrors, "after "+name)
+		want := r.publishes(t)
+		r.reports(t, func(got published.Report) bool {
+			return got.State == published.StateApplied && got.Applied == want.Bundle
+		})
+		before = r.world.settled()
+	}
+	r.stop()
+}
+
+// TestADesiredBundleThatFlaps publishes two bundles in turn, ten times a second: the host always has one of them, and at last the
+// last one.
+func TestADesiredBundleThatFlaps(t *testing.T) {
+	r := run(t)
+	texts := map[string]bool{r.file(mirrors): true}
+	var want publish.Wanted
+	for i := range 40 {
+		text := fmt.Sprintf("server = \"https://mirror-%d\"\n", i%2)
+		texts[text] = true
+		r.change(mirrors, text)
+		want = r.publishes(t)
+		time.Sleep(100 * time.Millisecond)
+		if have := r.file(mirrors); !texts[have] {
+			t.Errorf("the host has %q", have)
+		}
+	}
+	r.reports(t, func(got published.Report) bool {
+		return got.State == published.StateApplied && got.Applied == want.Bundle
+	})
+	if n := r.starts("kubelet"); n != 1 || r.file(mirrors) != "server = \"https://mirror-1\"\n" {
+		t.Errorf("%d starts, %q", n, r.file(mirrors))
+	}
+	r.stop()
+}
+
+// TestTheAPIServerIsStoppedAndStarted stops the real one: drift is repaired meanwhile, and what was published before the agent could
+// see it is applied afterwards.
+func TestTheAPIServerIsStoppedAndStarted(t *testing.T) {
+	r := run(t)
+	plane := server.ControlPlane(t)
+	right := r.file(mirrors)
+	for i := range 2 {
+		if err := plane.StopAPIServer(); err != nil {
+			t.Fatal(err)
+		}
+		r.host.Falsify(mirrors, "drifted\n")
+		r.time.pass(2 * time.Hour) // every file is read, and a heartbeat is due
+		if err := testenv.Eventually(t.Context(), "the repair", func() bool { return r.file(mirrors) == right }); err != nil {
+			t.Fatal(err)
+		}
+		if err := plane.StartAPIServer(); err != nil {
+			t.Fatal(err)
+		}
+		right = fmt.Sprintf("server = \"https://mirror-%d\"\n", i)
+		r.change(mirrors, right)
+		var want publish.Wanted
+		if err := testenv.Eventually(t.Context(), "the API server", func() bool {
+			var err error
+			want = wanted(t, r.world)
+			_, err = r.publisher.Publish(t.Context(), []publish.Wanted{want})
+			return err == nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		got := r.reports(t, func(got published.Report) bool {
+			return got.State == published.StateApplied && got.Applied == want.Bundle
+		})
+		if got.Repaired != i+1 || r.file(mirrors) != right {
+			t.Errorf("%d repaired, %q", got.Repaired, r.file(mirrors))
+		}
+	}
+	r.stop()
+}
+
+// TestAFullDisk: what cannot be written is said, nothing is half applied, and it is applied when there is room.
+func TestAFullDisk(t *testing.T) {
+	r := run(t)
+	r.kubeletReports(t)
+	before := r.world.settled()
+	r.stop()
+	r.host.Faults.DiskBytes = 1
+	r.start(t)
+	r.change(kubeletConf, "changed\n")
+	want := r.publishes(t)
+	got := r.reports(t, func(got published.Report) bool { return got.State == published.StateFailed })
+	if !strings.Contains(got.Message, "disk full") {
+		t.Errorf("%s", got.Message)
+	}
+	if diff := cmp.Diff(before, r.world.settled()); diff != "" {
+		t.Errorf("the host changed:\n%s", diff)
+	}
+	r.stop()
+	r.host.Faults.DiskBytes = 0
+	r.start(t)
+	r.reports(t, func(got published.Report) bool {
+		return got.State == published.StateApplied && got.Applied == want.Bundle
+	})
+	r.stop()
+}
+
+// TestANodeMayReadItsLayersAlone: the errors for a Secret that is not there and for one that is not for this node are one.
+func TestANodeMayReadItsLayersAlone(t *testing.T) {
+	r := newRealPlayground(t)
+	grant(t, r.admin, "not-there")
+	for _, name := range []string{"not-there", "cloud-private-key"} {
+		want := map[string]string{"not-there": "does not exist", "cloud-private-key": "may not read"}[name]
+		err := testenv.Eventually(t.Context(), name, func() bool {
+			_, err := r.Part(t.Context(), namespace, name)
+			return err != nil && strings.Contains(err.Error(), want)
+		})
+		if err != nil {
+			_, last := r.Part(t.Context(), namespace, name)
+			t.Errorf("%v: %v", err, last)
+		}
+	}
+}
