@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
@@ -116,8 +117,14 @@ func create(ctx context.Context, c client.Client, m manifest) error {
 	if !ok || apiequality.Semantic.DeepEqual(status, sent.Object["status"]) {
 		return nil
 	}
-	sent.Object["status"] = status
-	return c.Status().Update(ctx, sent)
+	// A controller may have written meanwhile.
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if err := c.Get(ctx, client.ObjectKeyFromObject(sent), sent); err != nil {
+			return err
+		}
+		sent.Object["status"] = status
+		return c.Status().Update(ctx, sent)
+	})
 }
 
 // remove deletes an object without its finalizers, as no controller runs that would remove them. An object that does not
