@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"wmco/bundle"
 )
@@ -12,6 +13,9 @@ import (
 // Condition is the type of the Node's condition that the node agent sets. Its reason is the State of the report; its heartbeat
 // is renewed while the agent runs.
 const Condition = "WindowsBundleApplied"
+
+// SilentAfter is how old the heartbeat of that condition is when the agent counts as silent. Agents report every ten minutes.
+const SilentAfter = 30 * time.Minute
 
 // State is what a node agent is doing, or why it does not do more. Each is the reason of a condition.
 type State string

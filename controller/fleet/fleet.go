@@ -46,9 +46,6 @@ const (
 	StateRefused State = "Refused"
 )
 
-// SilentAfter is how old the last sign of life of a node agent is when it counts as silent. Agents report every ten minutes.
-const SilentAfter = 30 * time.Minute
-
 // Row is one node.
 type Row struct {
 	Node    string        `json:"node"`
@@ -180,7 +177,7 @@ func isSilent(node corev1.Node, last, now time.Time) bool {
 	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
-	return ready && !last.IsZero() && now.Sub(last) > SilentAfter
+	return ready && !last.IsZero() && now.Sub(last) > published.SilentAfter
 }
 
 // judge is for a report about the published bundle.

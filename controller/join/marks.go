@@ -6,13 +6,15 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"wmco/bundle/published"
 )
 
 // Labels and annotations of Nodes. All but JoiningAnnotation are those of the existing operator.
 const (
 	domain = "windowsmachineconfig.openshift.io/"
 	// VersionAnnotation is the version of the operator that configured the node; it is written last.
-	VersionAnnotation = domain + "version"
+	VersionAnnotation = published.VersionAnnotation
 	// UsernameAnnotation is the account of the host, encrypted with the private key.
 	UsernameAnnotation = domain + "username"
 	// InstanceAnnotation is the entry of windows-instances that a node is for. The existing operator has none.
@@ -22,7 +24,7 @@ const (
 	// RoleLabel gives the node its role in the cluster.
 	RoleLabel = "node-role.kubernetes.io/worker"
 	// JoiningAnnotation says that the operator cordoned the node until it has joined. Nobody else's cordon is lifted.
-	JoiningAnnotation = domain + "joining"
+	JoiningAnnotation = published.JoiningAnnotation
 )
 
 // marks are what the operator writes on a Node. An empty value of an annotation removes it.

@@ -1,0 +1,18 @@
+package published
+
+// Annotations of a Node that say whose it is at the moment.
+const (
+	// RolloutAnnotation holds what controller/rollout has done with the node.
+	RolloutAnnotation = domain + "rollout"
+	// CordonAnnotation says what the operator cordoned the node for. A node that is unschedulable without it, and is not joining, was
+	// cordoned by somebody else, and stays so.
+	CordonAnnotation = domain + "cordoned-for"
+	// CordonedForRollout is its value.
+	CordonedForRollout = "rollout"
+	// JoiningAnnotation says that the operator cordoned the node until it has joined, or because it is being removed.
+	JoiningAnnotation = domain + "joining"
+	// VersionAnnotation is the version of the operator that configured the node. It is written when the node has joined.
+	VersionAnnotation = domain + "version"
+	// PausedAnnotation keeps a node as it is: no rollout, no repair of drift. An administrator sets it, with any value.
+	PausedAnnotation = domain + "paused"
+)
