@@ -60,6 +60,10 @@ type RolloutSettings struct {
 	Canaries int `json:"canaries"`
 	// FailureLimit is the number of nodes that may fail before the rollout stops.
 	FailureLimit int `json:"failureLimit"`
+	// Settle is how long a canary must work before the others follow, such as 2m.
+	Settle string `json:"settle"`
+	// NodeTimeout is how long the turn of one node may take, its drain or its change and boot, such as 30m.
+	NodeTimeout string `json:"nodeTimeout"`
 }
 
 // LogSettings limit the logs of every service.
@@ -96,7 +100,7 @@ const DefaultPauseImage = "mcr.microsoft.com/oss/kubernetes/pause:3.9"
 // DefaultSettings returns the settings of a cluster without a windows-machine-config.
 func DefaultSettings() Settings {
 	return Settings{
-		Rollout:    RolloutSettings{MaxUnavailable: intstr.FromInt32(1), MaxParallel: 20, Canaries: 1, FailureLimit: 1},
+		Rollout:    RolloutSettings{MaxUnavailable: intstr.FromInt32(1), MaxParallel: 20, Canaries: 1, FailureLimit: 1, Settle: "2m", NodeTimeout: "30m"},
 		Logs:       LogSettings{Size: "100Mi", Files: 5, Age: "30d", FlushInterval: "5s"},
 		Drift:      DriftRepair,
 		Mirrors:    MirrorSettings{PartialNever: mirrors.Closed},
@@ -210,8 +214,20 @@ func (r RolloutSettings) check() bundle.Findings {
 	if r.FailureLimit < 1 {
 		findings = append(findings, invalid("rollout.failureLimit", "%d is less than 1", r.FailureLimit))
 	}
+	if d, err := time.ParseDuration(r.Settle); err != nil || d < 0 || d > maxSettle {
+		findings = append(findings, invalid("rollout.settle", "%q is not a duration from 0s to 24h", r.Settle))
+	}
+	if d, err := time.ParseDuration(r.NodeTimeout); err != nil || d < minNodeTimeout || d > maxNodeTimeout {
+		findings = append(findings, invalid("rollout.nodeTimeout", "%q is not a duration from 5m to 24h", r.NodeTimeout))
+	}
 	return findings
 }
+
+// The limits of the times of a rollout. The agent itself waits five minutes for a node to be Ready.
+const (
+	maxSettle                      = 24 * time.Hour
+	minNodeTimeout, maxNodeTimeout = 5 * time.Minute, 24 * time.Hour
+)
 
 // The limits of the settings of logs, and how settings write them. Below the smallest size a node would spend its time rotating.
 // The largest size and age fit into the flags of every service.
