@@ -137,6 +137,8 @@ ci-full: FUZZTIME = 2m
 ci-full: export WMCO_PROCESS_KILLS = 500
 ci-full: export WMCO_ALL_CALLS = 1
 ci-full: export WMCO_KILLS = 60
+# How many events random fleets go through in the tests of the rollout.
+ci-full: export WMCO_ROLLOUT_STEPS = 1000000
 ci-full: fmt-check lint generate-check cross test race fuzz ## ci with long fuzzing and the race detector
 	@hack/skipped
 	@echo "make: ci-full passed" >&2

@@ -173,6 +173,11 @@ var table = []rule{
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
+		pkg:     "controller/rollout",
+		imports: []string{"bundle", "bundle/archive", "bundle/published"},
+		never:   join(cluster, remote, rendering, []string{"applier/..."}),
+	},
+	{
 		pkg:     "controller/fleet",
 		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/status", "render/reason"},
 		never:   join(remote, []string{"applier/..."}),

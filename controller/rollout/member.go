@@ -1,0 +1,191 @@
+package rollout
+
+import (
+	"fmt"
+	"time"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// member is a node with what follows from it alone.
+type member struct {
+	Node
+	// turn is about the published bundle; zero if the operator did not note it.
+	turn Turn
+	// need is the impact of the node's way to Wanted.
+	need bundle.Impact
+	// current is true if the node has Wanted.
+	current bool
+	// answered is true if the report is about the published bundle, done if the agent does nothing more about it as it is permitted.
+	answered, done bool
+	// away is true for a node that is unavailable, awayAlone if it is without what a rollout does to it.
+	away, awayAlone bool
+	// reachable is true if something on the node can be expected to act.
+	reachable bool
+	// late is true if the turn takes longer than it may.
+	late bool
+	// failed says why the node counts as failed; empty if it does not.
+	failed string
+}
+
+func judge(n Node, p Policy, now time.Time) member {
+	m := member{Node: n}
+	if n.State.Turn.Bundle == n.Published {
+		m.turn = n.State.Turn
+	}
+	m.answered = n.Published != "" && n.Report.State != "" && n.Report.Desired == n.Published
+	m.current = n.Wanted != "" && n.Published == n.Wanted && m.answered && n.Report.State == published.StateApplied
+	m.need = m.needs()
+	m.done = m.answered && m.ended()
+	m.awayAlone = !n.Ready || n.Leaving != "" || n.Unschedulable && !n.cordonedByUs() && !n.Joining
+	m.away = m.awayAlone || n.Unschedulable || !n.State.Claim.IsZero() || m.drastic() && !m.done
+	m.reachable = !n.Silent && (n.Ready || m.answered && n.Published == n.Wanted)
+	m.late = !m.turn.Permitted.IsZero() && !now.Before(m.turn.Permitted.Add(p.Timeout))
+	m.failed = m.failure(p, now)
+	return m
+}
+
+// needs returns the larger of what the bundles differ in and what the agent reports. What is not known is taken for none: then the
+// agent is asked by a publication that permits nothing more.
+func (m *member) needs() bundle.Impact {
+	need := m.Cost
+	if need == "" {
+		need = bundle.ImpactNone
+	}
+	if m.answered && m.Published == m.Wanted {
+		switch m.Report.State { //nolint:exhaustive // the others need nothing
+		case published.StateNeedsPermission:
+			need = larger(need, m.Report.Impact)
+		case published.StateRebootPending:
+			need = bundle.ImpactReboot
+		}
+	}
+	if need.Rank() > bundle.ImpactReboot.Rank() {
+		return bundle.ImpactReboot // of a newer agent, or damaged: more than that there is not
+	}
+	return need
+}
+
+func larger(a, b bundle.Impact) bundle.Impact {
+	if b.Rank() > a.Rank() {
+		return b
+	}
+	return a
+}
+
+// ended reports whether the agent, as it says, does nothing more about the published bundle.
+func (m *member) ended() bool {
+	switch m.Report.State {
+	case published.StateApplied, published.StateRolledBack:
+		return true
+	case published.StateNeedsPermission:
+		return m.Report.Impact.Rank() > m.Permitted.Rank()
+	case published.StateRebootPending:
+		return m.Permitted != bundle.ImpactReboot
+	case published.StateUnpublished, published.StateApplying, published.StatePayloadMissing, published.StateFailed:
+		return false
+	}
+	return false
+}
+
+// drastic reports whether something is permitted that needs a drained node.
+func (m *member) drastic() bool {
+	return m.Published != "" && (m.Permitted == bundle.ImpactDrain || m.Permitted == bundle.ImpactReboot)
+}
+
+// working reports whether a drastic permission is in use.
+func (m *member) working() bool { return m.drastic() && !m.done }
+
+// restarting reports whether the node holds one of the places for restarts: until its agent has ended, and until it is Ready
+// again. A turn that takes too long counts as failed, and keeps nobody else.
+func (m *member) restarting(p Policy, now time.Time) bool {
+	if m.Published == "" || m.Permitted != bundle.ImpactRestart || m.Joining {
+		return false
+	}
+	back := m.Ready || m.turn.Impact != bundle.ImpactRestart || !now.Before(m.Since.Add(p.Settle))
+	return !m.done && !m.late || m.current && !back
+}
+
+// lost reports whether a permission is outstanding that the agent does not answer.
+func (m *member) lost() bool {
+	return m.Permitted == bundle.ImpactRestart && !m.answered && m.State.Claim.IsZero() && (m.late || m.turn.IsZero())
+}
+
+// failure says why the node counts as failed. A node that does not answer does not: it may be off. Neither does one that is about to go,
+// or that an administrator has paused.
+func (m *member) failure(p Policy, now time.Time) string {
+	if m.Leaving != "" || m.Paused || m.Joining || m.Wanted == "" {
+		return ""
+	}
+	if m.State.Failed == m.Wanted && m.State.FailedRetry == retryOf(m.Retry) {
+		return "it was rolled back"
+	}
+	if m.Published != m.Wanted {
+		return ""
+	}
+	held := !m.State.Claim.IsZero() || m.working()
+	switch {
+	case m.answered && m.Report.State == published.StateRolledBack:
+		return describe("rolled back", m.Report.Message)
+	case m.answered && m.Report.State == published.StateFailed:
+		return describe("failed", m.Report.Message)
+	case m.late && !m.done && (m.answered || held):
+		return fmt.Sprintf("not done after %s", p.Timeout)
+	case m.late && m.current && held && !m.Ready:
+		return fmt.Sprintf("not Ready %s after it was permitted", p.Timeout)
+	case m.unconfirmed() && !m.settled(p, now) && now.After(m.settling().Add(p.Settle+p.Timeout)):
+		return describe("not settled after its turn", m.Unsettled)
+	}
+	return ""
+}
+
+func describe(what, message string) string {
+	if message == "" {
+		return what
+	}
+	return what + ": " + message
+}
+
+// unconfirmed reports whether the node is a canary that has the bundle and has not been confirmed.
+func (m *member) unconfirmed() bool {
+	return m.current && m.turn.Canary && m.turn.Confirmed.IsZero()
+}
+
+// settling returns when the turn of a canary ended, by the clock of the operator.
+func (m *member) settling() time.Time {
+	if m.turn.Ended.IsZero() {
+		return m.turn.Permitted
+	}
+	return m.turn.Ended
+}
+
+// settled reports whether the node works with the bundle, and has for long enough. What has no impact needs no time.
+func (m *member) settled(p Policy, now time.Time) bool {
+	switch {
+	case !m.current:
+		return false
+	case m.turn.Impact == bundle.ImpactNone:
+		return true
+	case !m.Ready || m.Unsettled != "" || !m.State.Claim.IsZero() || m.turn.Canary && m.turn.Ended.IsZero():
+		return false
+	}
+	return !now.Before(m.settledAt(p))
+}
+
+// settledAt returns when the node will have settled, if nothing happens.
+func (m *member) settledAt(p Policy) time.Time {
+	last := m.turn.Ended
+	if m.ReadySince.After(last) {
+		last = m.ReadySince
+	}
+	if m.Crashed.After(last) {
+		last = m.Crashed
+	}
+	return last.Add(p.Settle)
+}
+
+// confirmed reports whether the node proves that its bundle works.
+func (m *member) confirmed(p Policy, now time.Time) bool {
+	return m.current && (!m.turn.Confirmed.IsZero() || !m.turn.Canary && m.settled(p, now))
+}

@@ -1,0 +1,204 @@
+package rollout
+
+import (
+	"slices"
+	"time"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// Prediction is what a rollout will do if nothing goes wrong and nothing else changes.
+type Prediction struct {
+	// Nodes is the number of nodes that change, Restarts those of whom only services restart, Drains those that are drained, Boots
+	// those of them that boot.
+	Nodes    int `json:"nodes"`
+	Restarts int `json:"restarts"`
+	Drains   int `json:"drains"`
+	Boots    int `json:"boots"`
+	// Order is when which node goes, the first one first.
+	Order []Change `json:"order,omitempty"`
+	// Left are the nodes that do not get the change, with what they wait for.
+	Left []Status `json:"left,omitempty"`
+	// Takes is the time to the end. It is a lower limit if Unmeasured holds impacts: of those no turn in this cluster is known.
+	Takes      time.Duration   `json:"takes"`
+	Unmeasured []bundle.Impact `json:"unmeasured,omitempty"`
+}
+
+// Change is the turn of one node in a prediction.
+type Change struct {
+	Node   string        `json:"node"`
+	Impact bundle.Impact `json:"impact"`
+	Canary bool          `json:"canary,omitempty"`
+	// Begins and Ends are counted from now.
+	Begins time.Duration `json:"begins"`
+	Ends   time.Duration `json:"ends"`
+}
+
+// Predict makes the steps of the planner on nodes that do as they are told, until nothing is left to do.
+func Predict(f Fleet, d Durations) Prediction {
+	s := simulation{fleet: f, durations: d, begun: f.Now, ends: map[string]time.Time{}, index: map[string]int{}, open: map[string]int{}}
+	s.fleet.Nodes = slices.Clone(f.Nodes)
+	for i, n := range s.fleet.Nodes {
+		s.index[n.Name] = i
+		if m := judge(n, f.Policy, f.Now); n.Published != "" && !m.done && m.reachable {
+			s.ends[n.Name] = s.end(&s.fleet.Nodes[i], m.turn.Begun)
+		}
+	}
+	s.run()
+	return s.prediction()
+}
+
+// simulation is a fleet of ideal nodes.
+type simulation struct {
+	fleet     Fleet
+	durations Durations
+	begun     time.Time
+	index     map[string]int
+	// open are the changes that are under way, by the name of the node.
+	open map[string]int
+	// ends is when the agent of a node will have applied what is published.
+	ends       map[string]time.Time
+	changes    []Change
+	unmeasured []bundle.Impact
+	last       Plan
+	// finished is when the last node changed.
+	finished time.Time
+}
+
+// maxRounds is how often a simulation decides for each node: a drained turn takes seven decisions.
+const maxRounds = 20
+
+func (s *simulation) run() {
+	for range maxRounds * (len(s.fleet.Nodes) + 1) {
+		s.last = Next(s.fleet)
+		for _, step := range s.last.Steps {
+			s.make(step)
+		}
+		if s.finish() || len(s.last.Steps) > 0 {
+			continue
+		}
+		next := s.next()
+		if next.IsZero() {
+			return
+		}
+		s.fleet.Now = next
+		s.finish()
+	}
+}
+
+// next returns when something happens by itself.
+func (s *simulation) next() time.Time {
+	var first time.Time
+	for _, t := range s.ends {
+		if first.IsZero() || t.Before(first) {
+			first = t
+		}
+	}
+	if w := s.last.Wake; !w.IsZero() && (first.IsZero() || w.Before(first)) && s.awaited() {
+		return w
+	}
+	return first
+}
+
+// awaited reports whether time alone brings the rollout on: a canary settles, or a drain is tried again.
+func (s *simulation) awaited() bool {
+	return slices.ContainsFunc(s.last.Nodes, func(n Status) bool { return n.Reason == ReasonSettling || n.Reason == ReasonDrain })
+}
+
+// make makes a step.
+func (s *simulation) make(step Step) {
+	n := &s.fleet.Nodes[s.index[step.Node]]
+	n.State = step.State
+	switch step.Cordon {
+	case SwitchOn:
+		n.Unschedulable, n.CordonedFor = true, published.CordonedForRollout
+	case SwitchOff:
+		n.Unschedulable, n.CordonedFor = false, ""
+	case SwitchKeep:
+	}
+	if step.Action == ActionDrain {
+		n.Drained, n.DrainBlocked = true, ""
+	}
+	if step.Action == ActionTake {
+		s.change(n.Name)
+	}
+	if step.Action != ActionPublish && step.Action != ActionPermit {
+		if step.Permit != "" {
+			n.Permitted = step.Permit
+		}
+		return
+	}
+	n.Published, n.Permitted = step.Bundle, step.Permit
+	if m := judge(*n, s.fleet.Policy, s.fleet.Now); m.reachable {
+		s.ends[n.Name] = s.end(n, step.State.Turn.Begun)
+		c := s.change(n.Name)
+		c.Impact, c.Canary = larger(c.Impact, step.Permit), step.State.Turn.Canary
+	}
+}
+
+// change returns the change of a node that is under way, or a new one.
+func (s *simulation) change(name string) *Change {
+	if i, ok := s.open[name]; ok {
+		return &s.changes[i]
+	}
+	s.open[name] = len(s.changes)
+	s.changes = append(s.changes, Change{Node: name, Impact: bundle.ImpactNone, Begins: s.fleet.Now.Sub(s.begun)})
+	return &s.changes[len(s.changes)-1]
+}
+
+// end returns when the agent will have ended a turn with what is permitted.
+func (s *simulation) end(n *Node, begun time.Time) time.Time {
+	took, known := s.durations.Of(n.Group, n.Permitted)
+	if !known && !slices.Contains(s.unmeasured, n.Permitted) {
+		s.unmeasured = append(s.unmeasured, n.Permitted)
+	}
+	at := begun.Add(took)
+	if at.Before(s.fleet.Now) || begun.IsZero() {
+		return s.fleet.Now
+	}
+	return at
+}
+
+// finish lets the agents end whose time has come, and reports whether there was one.
+func (s *simulation) finish() bool {
+	ended := false
+	for name, at := range s.ends {
+		if at.After(s.fleet.Now) {
+			continue
+		}
+		delete(s.ends, name)
+		n := &s.fleet.Nodes[s.index[name]]
+		if !n.Ready {
+			n.Ready, n.ReadySince = true, s.fleet.Now
+		}
+		n.Report = published.Report{State: published.StateApplied, Desired: n.Published, Applied: n.Published}
+		n.Since, n.Unsettled = s.fleet.Now, ""
+		if n.Published == n.Wanted {
+			n.Cost = bundle.ImpactNone
+		}
+		s.change(name).Ends = s.fleet.Now.Sub(s.begun)
+		delete(s.open, name)
+		ended, s.finished = true, s.fleet.Now
+	}
+	return ended
+}
+
+func (s *simulation) prediction() Prediction {
+	p := Prediction{Order: s.changes, Unmeasured: s.unmeasured, Nodes: len(s.changes)}
+	if !s.finished.IsZero() {
+		p.Takes = s.finished.Sub(s.begun)
+	}
+	for _, c := range s.changes {
+		p.Restarts += count(c.Impact == bundle.ImpactRestart)
+		p.Drains += count(c.Impact.Rank() >= bundle.ImpactDrain.Rank())
+		p.Boots += count(c.Impact == bundle.ImpactReboot)
+	}
+	for _, n := range s.last.Nodes {
+		if n.Phase != PhaseDone && n.Phase != PhaseMoving {
+			p.Left = append(p.Left, n)
+		}
+	}
+	slices.SortFunc(p.Unmeasured, func(a, b bundle.Impact) int { return a.Rank() - b.Rank() })
+	return p
+}
