@@ -43,6 +43,9 @@ type Times struct {
 	Boot time.Duration
 	// Recovery divides the pauses before the service control manager restarts a service; zero is 1.
 	Recovery int
+	// Engine divides the time limits and pauses of the node agent in this process; zero is 1. A machine in a folder has 1: runs over
+	// SSH share what the engine writes about time.
+	Engine int
 	// Look is the time between two looks at a host in a folder, which other processes change.
 	Look time.Duration
 	// Network is how long hybrid-overlay-node waits for its certificate.
@@ -52,11 +55,12 @@ type Times struct {
 
 // FastTimes are for tests.
 func FastTimes() Times {
-	return Times{Boot: 200 * time.Millisecond, Recovery: 50, Look: 50 * time.Millisecond, Network: 20 * time.Second, Kubelet: kubelet.FastTimes()}
+	return Times{Boot: 200 * time.Millisecond, Recovery: 50, Engine: 10, Look: 50 * time.Millisecond, Network: 20 * time.Second, Kubelet: kubelet.FastTimes()}
 }
 
 func (t Times) withDefaults() Times {
-	t.Boot, t.Recovery, t.Look = cmp.Or(t.Boot, time.Minute), cmp.Or(t.Recovery, 1), cmp.Or(t.Look, 100*time.Millisecond)
+	t.Boot, t.Look = cmp.Or(t.Boot, time.Minute), cmp.Or(t.Look, 100*time.Millisecond)
+	t.Recovery, t.Engine = cmp.Or(t.Recovery, 1), cmp.Or(t.Engine, 1)
 	return t
 }
 
@@ -101,13 +105,16 @@ type server interface {
 // New returns a machine that runs until Close.
 func New(o Options) (*Machine, error) {
 	o.Times = o.Times.withDefaults()
+	if o.Folder != "" {
+		o.Times.Engine = 1
+	}
 	o.Program = cmp.Or(o.Program, "simulated")
 	o.Hardware = cmp.Or(o.Hardware, kubelet.Hardware{CPUs: 4, Memory: 16 << 30, Disk: 120 << 30})
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	m := &Machine{
-		options: o, clock: &clock{}, containers: kubelet.NewContainers(), log: o.Log.With("machine", o.Facts.HostName), wake: make(chan struct{}, 1),
+		options: o, clock: newClock(o.Times.Engine), containers: kubelet.NewContainers(), log: o.Log.With("machine", o.Facts.HostName), wake: make(chan struct{}, 1),
 		on: true, running: map[string]*process{}, failures: map[string]failures{},
 	}
 	if err := m.open(); err != nil {

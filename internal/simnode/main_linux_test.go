@@ -80,11 +80,17 @@ func logTo(t testing.TB) *slog.Logger {
 // startCluster loads a golden cluster and what a real one has around it.
 func startCluster(t testing.TB) client.Client {
 	t.Helper()
+	return startClusterWith(t, nil)
+}
+
+// startClusterWith approves the certificates of some kubelets only.
+func startClusterWith(t testing.TB, approve func(node string) bool) client.Client {
+	t.Helper()
 	plane := server.ControlPlane(t)
 	golden := filepath.Join("..", "..", "golden", "clusters")
 	server.Load(t, filepath.Join(golden, "common"), filepath.Join(golden, "none", "infrastructure.yaml"), filepath.Join(golden, "none", "controllerconfig.yaml"), filepath.Join(golden, "none", "machineconfigs.yaml"))
 	must(t, cluster.Connect(t.Context(), plane.Config, plane.ClientCA()))
-	background(t, func(ctx context.Context) error { return cluster.Approve(ctx, plane.Config, logTo(t), nil) })
+	background(t, func(ctx context.Context) error { return cluster.Approve(ctx, plane.Config, logTo(t), approve) })
 	background(t, func(ctx context.Context) error { return cluster.Network(ctx, plane.Config, logTo(t)) })
 	return server.Client(t)
 }

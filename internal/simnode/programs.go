@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"wmco/applier"
 	"wmco/applier/agent"
 	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
@@ -42,11 +41,9 @@ func runAgent(ctx context.Context, m *Machine, p *process) error {
 	log := m.log.With("program", bundle.AgentService)
 	options := f.Options()
 	options.Jitter = func(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
-	owner := fmt.Sprintf("wmco-node run, process %d of a simulated machine", p.id.ID)
-	keeper := agent.Agent{
-		Engine: &applier.Engine{Host: m.Applier(), Clock: m.clock, Program: m.options.Program, Owner: owner, Settle: settle, Self: bundle.AgentService},
-		Log:    log, Options: options,
-	}
+	e := m.engine("run")
+	e.Self = bundle.AgentService
+	keeper := agent.Agent{Engine: e, Log: log, Options: options}
 	if f.Kubeconfig != "" {
 		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: m.Host.ReadFile, Log: log, Clock: m.clock})
 	}

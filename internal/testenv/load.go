@@ -172,15 +172,15 @@ func parseManifests(path string, text []byte) ([]manifest, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, err)
 		}
-		json, err := yaml.YAMLToJSONStrict(document)
+		text, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, err)
 		}
-		if string(json) == "null" {
+		if string(text) == "null" {
 			continue // only comments
 		}
 		u := &unstructured.Unstructured{}
-		if err := u.UnmarshalJSON(json); err != nil {
+		if err := u.UnmarshalJSON(text); err != nil {
 			return nil, fmt.Errorf("reading %s: %w", path, err)
 		}
 		if !u.IsList() {
