@@ -5,6 +5,7 @@ import (
 
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/internal/simnode"
 )
 
 // TestAMachineJoinsOverSSH is the whole way: bundles rendered from the cluster's objects, applied by the real node program over a real
@@ -36,5 +37,20 @@ func TestAMachineJoinsOverSSH(t *testing.T) {
 	})
 	if got := m.Status(bundle.AgentService); got != plan.ServiceRunning {
 		t.Errorf("the agent is %s", got)
+	}
+	logins, err := simnode.Logins(m.server)
+	must(t, err)
+	starts := m.Starts()
+	must(t, m.Reboot())
+	eventually(t, "the Node after a boot", func() bool {
+		n, _ := getNode(t, c, "win-ssh")
+		return ready(n) && m.Starts()["kubelet"] == starts["kubelet"]+1
+	})
+	if again, err := simnode.Logins(m.server); err != nil || logins == 0 || again != logins {
+		t.Errorf("%d logins, %d after the boot, %v", logins, again, err)
+	}
+	t.Log(m.apply(t))
+	if again, err := simnode.Logins(m.server); err != nil || again <= logins {
+		t.Errorf("%d logins, %d after another run, %v", logins, again, err)
 	}
 }

@@ -32,7 +32,12 @@ import (
 // inMemory returns a machine in memory that is a Machine of the cluster. Its Node is removed with the test.
 func inMemory(t testing.TB, name, address string) *simnode.Machine {
 	t.Helper()
-	m, err := simnode.New(simnode.Options{Facts: facts(name, address), Times: simnode.FastTimes(), Log: logTo(t)})
+	return inMemoryWith(t, name, address, simnode.FastTimes())
+}
+
+func inMemoryWith(t testing.TB, name, address string, times simnode.Times) *simnode.Machine {
+	t.Helper()
+	m, err := simnode.New(simnode.Options{Facts: facts(name, address), Times: times, Log: logTo(t)})
 	must(t, err)
 	must(t, m.InstallPayload())
 	admin := server.Config(t)

@@ -86,13 +86,29 @@ func startCluster(t testing.TB) client.Client {
 // startClusterWith approves the certificates of some kubelets only.
 func startClusterWith(t testing.TB, approve func(node string) bool) client.Client {
 	t.Helper()
+	loadCluster(t)
+	approveKubelets(t, approve)
+	startNetwork(t)
+	return server.Client(t)
+}
+
+func approveKubelets(t testing.TB, approve func(node string) bool) {
+	t.Helper()
+	background(t, func(ctx context.Context) error { return cluster.Approve(ctx, server.Config(t), logTo(t), approve) })
+}
+
+func startNetwork(t testing.TB) {
+	t.Helper()
+	background(t, func(ctx context.Context) error { return cluster.Network(ctx, server.Config(t), logTo(t)) })
+}
+
+// loadCluster loads a golden cluster that leads to the API server.
+func loadCluster(t testing.TB) {
+	t.Helper()
 	plane := server.ControlPlane(t)
 	golden := filepath.Join("..", "..", "golden", "clusters")
 	server.Load(t, filepath.Join(golden, "common"), filepath.Join(golden, "none", "infrastructure.yaml"), filepath.Join(golden, "none", "controllerconfig.yaml"), filepath.Join(golden, "none", "machineconfigs.yaml"))
 	must(t, cluster.Connect(t.Context(), plane.Config, plane.ClientCA()))
-	background(t, func(ctx context.Context) error { return cluster.Approve(ctx, plane.Config, logTo(t), approve) })
-	background(t, func(ctx context.Context) error { return cluster.Network(ctx, plane.Config, logTo(t)) })
-	return server.Client(t)
 }
 
 // background runs something until the end of the test.
