@@ -17,6 +17,7 @@ import (
 
 	"wmco/applier"
 	"wmco/bundle"
+	"wmco/bundle/archive"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
@@ -76,16 +77,20 @@ func (j Joiner) Apply(ctx context.Context, machines ...*simnode.Machine) ([]appl
 	if err != nil {
 		return outcomes, err
 	}
+	contents, err := desired.Contents("")
+	if err != nil {
+		return outcomes, err
+	}
 	var errs []error
 	for i, m := range machines {
-		if outcomes[i], err = j.applyTo(ctx, hosts, m); err != nil {
+		if outcomes[i], err = applyTo(ctx, hosts, contents, m); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", m.Name(), err))
 		}
 	}
 	return outcomes, errors.Join(errs...)
 }
 
-func (j Joiner) applyTo(ctx context.Context, hosts *desired.Hosts, m *simnode.Machine) (applier.Outcome, error) {
+func applyTo(ctx context.Context, hosts *desired.Hosts, contents *archive.Contents, m *simnode.Machine) (applier.Outcome, error) {
 	facts, err := m.Facts(ctx)
 	if err != nil {
 		return applier.Outcome{}, err
@@ -104,10 +109,6 @@ func (j Joiner) applyTo(ctx context.Context, hosts *desired.Hosts, m *simnode.Ma
 	}
 	if found = append(found, all...); found.Refused() {
 		return applier.Outcome{}, fmt.Errorf("the inputs are refused: %+v", found.Sorted()[0])
-	}
-	contents, err := desired.Contents("")
-	if err != nil {
-		return applier.Outcome{}, err
 	}
 	r, err := list[0].Request(contents)
 	if err != nil {

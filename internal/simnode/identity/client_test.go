@@ -87,7 +87,7 @@ func TestARenewedCertificateIsUsedAtOnce(t *testing.T) {
 	defer c.Close()
 	ask := func(want string) {
 		t.Helper()
-		answer, err := c.HTTP.Get(server.URL) //nolint:noctx // loopback only
+		answer, err := c.HTTP.Get(server.URL)
 		if err != nil {
 			t.Fatal(err)
 		}

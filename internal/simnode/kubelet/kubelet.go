@@ -109,6 +109,7 @@ type kubelet struct {
 	client      *identity.Client
 	core        corev1client.CoreV1Interface
 	leases      coordinationv1client.LeasesGetter
+	cni         cniFolder
 
 	// mu guards addresses, which the serving certificate is for.
 	mu        sync.Mutex

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/BurntSushi/toml"
 	corev1 "k8s.io/api/core/v1"
@@ -231,17 +232,37 @@ type containerdConfig struct {
 
 const cniPlugin = "io.containerd.cri.v1.runtime"
 
+// cniFolder remembers where the CNI configurations are by a configuration of containerd.
+type cniFolder struct {
+	mu         sync.Mutex
+	text, path string
+}
+
+func (c *cniFolder) folder(text string) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.path != "" && c.text == text {
+		return c.path, nil
+	}
+	var config containerdConfig
+	if err := toml.Unmarshal([]byte(text), &config); err != nil {
+		return "", err
+	}
+	c.text, c.path = text, config.Plugins[cniPlugin].CNI.ConfDir
+	return c.path, nil
+}
+
 // podSubnet returns the subnet of the pod network, from the first configuration in the CNI folder of the runtime.
 func (k *kubelet) podSubnet(ctx context.Context) (string, error) {
 	text, err := k.Host.ReadFile(k.containerdConfig(ctx))
 	if err != nil {
 		return "", err
 	}
-	var config containerdConfig
-	if err := toml.Unmarshal(text, &config); err != nil {
+	folder, err := k.cni.folder(string(text))
+	if err != nil {
 		return "", err
 	}
-	files, err := k.Host.List(ctx, config.Plugins[cniPlugin].CNI.ConfDir)
+	files, err := k.Host.List(ctx, folder)
 	if err != nil {
 		return "", err
 	}
