@@ -195,18 +195,20 @@ func (r *running) annotate(key, value string) {
 }
 
 // renders is how often everything was rendered.
-func (r *running) renders() int {
-	r.t.Helper()
+func (r *running) renders() int { return countRenders(r.t) }
+
+func countRenders(t testing.TB) int {
+	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
-		r.t.Fatal(err)
+		t.Fatal(err)
 	}
 	for _, f := range families {
 		if f.GetName() == "wmco_renders_total" {
 			return int(f.GetMetric()[0].GetCounter().GetValue())
 		}
 	}
-	r.t.Fatal("there is no such metric")
+	t.Fatal("there is no such metric")
 	return 0
 }
 

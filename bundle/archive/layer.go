@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/klauspost/compress/zstd"
+
 	"wmco/bundle"
 )
 
@@ -22,12 +24,18 @@ const (
 // layerMember is the first member of a packed layer. The others are contents, each named by its digest.
 const layerMember = "layer.json"
 
-// PackLayer returns a layer with its contents for storing it as one text:
+// Packer packs layers one after another, with the memory of one compressor. The zero value is ready.
+type Packer struct{ zip *zstd.Encoder }
+
+// PackLayer is a Packer for one layer.
+func PackLayer(l bundle.Layer) ([]byte, error) { return new(Packer).Layer(l) }
+
+// Layer returns a layer with its contents for storing it as one text:
 //
 //	zstd( tar( layer.json, <digest of a content>... ) )
 //
 // Executables are left out, because a payload has them. The same layer gives the same bytes. A preview is ErrMasked.
-func PackLayer(l bundle.Layer) ([]byte, error) {
+func (p *Packer) Layer(l bundle.Layer) ([]byte, error) {
 	index, err := l.Encode()
 	if err != nil {
 		return nil, fmt.Errorf("packing a layer: %w", err)
@@ -37,11 +45,14 @@ func PackLayer(l bundle.Layer) ([]byte, error) {
 		return nil, fmt.Errorf("packing a layer: %w", err)
 	}
 	var out bytes.Buffer
-	zip := newStoredEncoder(&out)
-	if err := writeLayer(tar.NewWriter(zip), index, contents); err != nil {
+	if p.zip == nil {
+		p.zip = newStoredEncoder(nil)
+	}
+	p.zip.Reset(&out)
+	if err := writeLayer(tar.NewWriter(p.zip), index, contents); err != nil {
 		return nil, fmt.Errorf("packing a layer: %w", err)
 	}
-	if err := zip.Close(); err != nil {
+	if err := p.zip.Close(); err != nil {
 		return nil, fmt.Errorf("packing a layer: %w", err)
 	}
 	if out.Len() > MaxLayer {

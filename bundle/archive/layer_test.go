@@ -54,6 +54,27 @@ func TestPackedLayersHaveAllContentsButExecutables(t *testing.T) {
 	}
 }
 
+// TestAPackerIsReused: what it has packed before changes nothing.
+func TestAPackerIsReused(t *testing.T) {
+	var p Packer
+	for i := range 200 {
+		l := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerNode, Stage: bundle.StageJoined}
+		for k := range i % 7 {
+			data := bytes.Repeat([]byte(strings.Repeat("a line of text\n", i%11)+string(rune('a'+k))), 1+i*i%400)
+			l.Files = append(l.Files, bundle.File{
+				Path: `C:\k\` + string(rune('a'+k)), Digest: bundle.Of(data), Size: int64(len(data)), Access: bundle.AccessUsers, Impact: bundle.ImpactNone, Content: bundle.Content{Data: data},
+			})
+		}
+		want, err := PackLayer(l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := p.Layer(l); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("layer %d: %d bytes, %d with a new packer: %v", i, len(got), len(want), err)
+		}
+	}
+}
+
 func TestLayersThatCannotBePacked(t *testing.T) {
 	masked := example().Cluster
 	masked.Files = []bundle.File{{Path: `C:\k\s`, Digest: bundle.Masked, Secret: true, Access: bundle.AccessAdmins, Impact: bundle.ImpactNone, Content: bundle.Content{Data: []byte("x")}}}

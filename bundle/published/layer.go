@@ -35,13 +35,19 @@ type Part struct {
 	Data []byte
 }
 
+// Packer prepares layers one after another, with the memory of one compressor. The zero value is ready.
+type Packer struct{ archive archive.Packer }
+
+// Pack is a Packer for one layer.
+func Pack(l bundle.Layer) (Packed, error) { return new(Packer).Pack(l) }
+
 // Pack prepares a layer. Where the layer is small and holds no secret, it is inline: whoever reads Nodes can read it.
-func Pack(l bundle.Layer) (Packed, error) {
+func (x *Packer) Pack(l bundle.Layer) (Packed, error) {
 	digest, err := l.Digest()
 	if err != nil {
 		return Packed{}, err
 	}
-	data, err := archive.PackLayer(l)
+	data, err := x.archive.Layer(l)
 	if err != nil {
 		return Packed{}, err
 	}

@@ -7,13 +7,14 @@ import (
 
 // Packer packs bundles for publication. A cluster layer is packed once for all nodes that share it.
 type Packer struct {
+	layers   published.Packer
 	clusters map[bundle.Digest]*published.Packed
 }
 
 // Wanted packs the bundle of a node; cluster is the digest of its cluster layer.
 func (p *Packer) Wanted(node string, b bundle.Bundle, cluster bundle.Digest) (Wanted, error) {
 	if p.clusters[cluster] == nil {
-		packed, err := published.Pack(b.Cluster)
+		packed, err := p.layers.Pack(b.Cluster)
 		if err != nil {
 			return Wanted{}, err
 		}
@@ -22,7 +23,7 @@ func (p *Packer) Wanted(node string, b bundle.Bundle, cluster bundle.Digest) (Wa
 		}
 		p.clusters[cluster] = &packed
 	}
-	own, err := published.Pack(b.Node)
+	own, err := p.layers.Pack(b.Node)
 	if err != nil {
 		return Wanted{}, err
 	}
