@@ -132,10 +132,10 @@ func TestAKilledAgentTakesUpItsConfirmation(t *testing.T) {
 		{"the node is Ready", kubeletConf, time.Minute, false, (*world).fresh, nil, published.StateApplied, 15 * time.Second},
 		{"the node is Ready after a boot", kubeletConf, 10 * time.Minute, true, (*world).fresh, nil, published.StateApplied, 15 * time.Second},
 		{"the node is Ready, the deadline has passed", kubeletConf, time.Hour, false, (*world).fresh, nil, published.StateApplied, 15 * time.Second},
-		{"the node is not Ready", kubeletConf, 3 * time.Minute, false, func(*world) time.Time { return time.Time{} }, nil, published.StateRolledBack, 2*time.Minute + 10*time.Second},
-		{"the kubelet is silent", kubeletConf, 3 * time.Minute, false, func(*world) time.Time { return longAgo }, nil, published.StateRolledBack, 2*time.Minute + 10*time.Second},
-		{"the API server is away, and the change can be the reason", kubeletConf, time.Minute, false, nil, away, published.StateRolledBack, 4*time.Minute + 10*time.Second},
-		{"the API server is away, and the change cannot be the reason", exporterConf, time.Minute, false, nil, away, published.StateApplied, 4*time.Minute + 10*time.Second},
+		{"the node is not Ready", kubeletConf, 3 * time.Minute, false, func(*world) time.Time { return time.Time{} }, nil, published.StateRolledBack, 2*time.Minute + 30*time.Second},
+		{"the kubelet is silent", kubeletConf, 3 * time.Minute, false, func(*world) time.Time { return longAgo }, nil, published.StateRolledBack, 2*time.Minute + 30*time.Second},
+		{"the API server is away, and the change can be the reason", kubeletConf, time.Minute, false, nil, away, published.StateRolledBack, 4*time.Minute + 30*time.Second},
+		{"the API server is away, and the change cannot be the reason", exporterConf, time.Minute, false, nil, away, published.StateApplied, 4*time.Minute + 30*time.Second},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
