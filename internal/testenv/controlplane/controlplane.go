@@ -45,6 +45,8 @@ type Options struct {
 	Controllers bool
 	// NodeGrace is how long a node may be silent before it counts as lost; zero is 8 s. A cluster has 40 s.
 	NodeGrace time.Duration
+	// Audit makes the API server log every request, for Requests.
+	Audit bool
 	// Folder is where data and logs are; it is removed at the end. Empty is a new temporary folder.
 	Folder string
 }
@@ -135,6 +137,12 @@ func newControlPlane(o Options, programs, openshift string) (*ControlPlane, erro
 	api.Authn = clients
 	// As in a cluster: nodes are limited to what concerns them (kubernetes.io/docs/reference/access-authn-authz/node).
 	api.Configure().Set("authorization-mode", "Node", "RBAC").Append("enable-admission-plugins", "NodeRestriction")
+	if o.Audit {
+		if err := os.WriteFile(folders.auditPolicy, []byte(auditPolicy), 0o600); err != nil {
+			return nil, err
+		}
+		api.Configure().Set("audit-policy-file", folders.auditPolicy).Set("audit-log-path", folders.audit)
+	}
 	return &ControlPlane{server: server, clients: clients, folders: folders, logs: logs}, nil
 }
 
@@ -214,7 +222,7 @@ func lastLines(file string) string {
 }
 
 // folders are the paths that the programs write to.
-type folders struct{ root, data, certificates, kubeconfig, log string }
+type folders struct{ root, data, certificates, kubeconfig, log, auditPolicy, audit string }
 
 func newFolders(root string) (folders, error) {
 	var err error
@@ -229,6 +237,7 @@ func newFolders(root string) (folders, error) {
 	f := folders{
 		root: root, data: filepath.Join(root, "etcd"), certificates: filepath.Join(root, "kube-apiserver"),
 		kubeconfig: filepath.Join(root, "kubeconfig"), log: filepath.Join(root, "log"),
+		auditPolicy: filepath.Join(root, "audit-policy.yaml"), audit: filepath.Join(root, "audit"),
 	}
 	return f, errors.Join(os.Mkdir(f.data, 0o700), os.Mkdir(f.certificates, 0o700))
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +18,7 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
@@ -96,10 +98,11 @@ func eventually(t *testing.T, what string, done func() bool) {
 
 // TestControllers: what nodes need of them works, and goes on when the API server was away.
 func TestControllers(t *testing.T) {
-	c := start(t, Options{Controllers: true, NodeGrace: 6 * time.Second})
+	c := start(t, Options{Controllers: true, NodeGrace: 6 * time.Second, Audit: true})
 	t.Run("the renewal of a node is approved and signed, its first request is only signed", func(t *testing.T) { checkSigning(t, c) })
 	t.Run("a node without heartbeat is lost", func(t *testing.T) { checkLifecycle(t, c, "before") })
 	t.Run("a service account gets its token and the CA", func(t *testing.T) { checkToken(t, c) })
+	t.Run("requests are in the audit log", func(t *testing.T) { checkAudit(t, c) })
 	admin := newClient(t, c.Config)
 	if err := admin.Get(t.Context(), client.ObjectKey{Name: "before"}, &corev1.Node{}); err != nil {
 		t.Fatal(err)
@@ -189,8 +192,10 @@ func checkLifecycle(t *testing.T, c *ControlPlane, name string) {
 	if err := admin.Create(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
+	created := node.DeepCopy()
 	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: now, LastTransitionTime: now, Reason: "Test"}}
-	if err := admin.Status().Update(t.Context(), node); err != nil {
+	// Not an update: the node lifecycle controller taints a new Node at once.
+	if err := admin.Status().Patch(t.Context(), node, client.MergeFrom(created)); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "a node that is lost", func() bool {
@@ -226,5 +231,27 @@ func checkToken(t *testing.T, c *ControlPlane) {
 	var own corev1.ConfigMap
 	if err := newClient(t, with).Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "kube-root-ca.crt"}, &own); err == nil || !strings.Contains(err.Error(), "system:serviceaccount:"+namespace+":node-bootstrapper") {
 		t.Errorf("the token identifies nobody: %v", err)
+	}
+}
+
+// checkAudit: an impersonated user is the one whose permissions count.
+func checkAudit(t *testing.T, c *ControlPlane) {
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate, config.UserAgent = rest.ImpersonationConfig{UserName: "somebody"}, "test"
+	if err := newClient(t, config).Create(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "one"}}); !apierrors.IsForbidden(err) {
+		t.Fatal(err)
+	}
+	var mine []Request
+	eventually(t, "the request", func() bool {
+		all, err := c.Requests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		mine = slices.DeleteFunc(all, func(r Request) bool { return r.User != "somebody" || !r.IsWrite() })
+		return len(mine) > 0
+	})
+	want := []Request{{User: "somebody", Agent: "test", Verb: "create", Resource: "configmaps", Namespace: "default", Status: 403}}
+	if !slices.Equal(mine, want) {
+		t.Errorf("%v", mine)
 	}
 }
