@@ -59,7 +59,7 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 				return nil, err
 			}
 			list, err := l.ownNode().List(ctx, l.only(o))
-			notice(ctx, err)
+			notice(ctx, l.explain(err))
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
@@ -68,7 +68,7 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 				return nil, err
 			}
 			w, err := l.ownNode().Watch(ctx, l.only(o))
-			notice(ctx, err)
+			notice(ctx, l.explain(err))
 			return w, err
 		},
 	}

@@ -66,7 +66,7 @@ func (s *APIServer) connected() (*link, error) {
 	case err == nil && s.link != nil && s.link.same(config):
 		return s.link, nil
 	case err == nil:
-		next, err = newLink(config)
+		next, err = newLink(config, s.connection.Clock)
 	}
 	if err != nil && s.link == nil {
 		return nil, fmt.Errorf("%w: %w", ErrNotConnected, err)

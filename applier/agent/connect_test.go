@@ -178,12 +178,22 @@ func kubeconfig(t *testing.T, c *rest.Config) string {
 // certificate returns a client certificate with its key, as the kubelet writes them into one file.
 func certificate(t *testing.T, user string) string {
 	t.Helper()
+	return signed(t, &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: user}, NotAfter: time.Now().Add(time.Hour)})
+}
+
+// nodeSubject is that of the kubelet.
+func nodeSubject() pkix.Name {
+	return pkix.Name{CommonName: userPrefix + nodeName, Organization: []string{"system:nodes"}}
+}
+
+// signed returns a certificate that signs itself, with its key.
+func signed(t *testing.T, template *x509.Certificate) string {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Error(err)
 		return ""
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: user}, NotAfter: time.Now().Add(time.Hour)}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
 		t.Error(err)

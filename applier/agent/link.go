@@ -3,15 +3,11 @@ package agent
 import (
 	"bytes"
 	"context"
-	"crypto/x509"
 	"encoding/json"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+
+	"wmco/applier"
 )
 
 // link is the connection to the API server by one certificate.
@@ -31,15 +29,16 @@ type link struct {
 	http  *http.Client
 	base  *url.URL
 	nodes metadata.Interface
+	clock applier.Clock
 }
 
 // newLink connects by a configuration that holds its certificates. No request is made yet.
-func newLink(config *rest.Config) (*link, error) {
+func newLink(config *rest.Config, clock applier.Clock) (*link, error) {
 	node, err := nodeOf(config.CertData)
 	if err != nil {
 		return nil, err
 	}
-	l := &link{config: config, node: node}
+	l := &link{config: config, node: node, clock: clock}
 	config = rest.CopyConfig(config)
 	// The API server's internal address is reached directly. The service has the cluster's proxy in its environment, for others.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
@@ -61,25 +60,6 @@ func newLink(config *rest.Config) (*link, error) {
 func (l *link) same(c *rest.Config) bool {
 	mine := l.config
 	return mine.Host == c.Host && bytes.Equal(mine.CAData, c.CAData) && bytes.Equal(mine.CertData, c.CertData) && bytes.Equal(mine.KeyData, c.KeyData)
-}
-
-// nodeOf returns the name of the node in the client certificate.
-func nodeOf(data []byte) (string, error) {
-	for block, rest := pem.Decode(data); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" {
-			continue
-		}
-		cert, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
-			return "", fmt.Errorf("reading the client certificate of the kubelet: %w", err)
-		}
-		name, ok := strings.CutPrefix(cert.Subject.CommonName, userPrefix)
-		if !ok || name == "" {
-			return "", fmt.Errorf("the client certificate is that of %q, which is no node", cert.Subject.CommonName)
-		}
-		return name, nil
-	}
-	return "", errors.New("the file of the kubelet's client certificate holds no certificate")
 }
 
 func (l *link) ownNode() metadata.Getter {
@@ -120,7 +100,7 @@ func (l *link) do(ctx context.Context, c call, into any) error {
 	}
 	answer, err := l.http.Do(r)
 	if err != nil {
-		return err
+		return l.explain(err)
 	}
 	defer answer.Body.Close() //nolint:errcheck // it was only read
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
@@ -132,7 +112,7 @@ func (l *link) do(ctx context.Context, c call, into any) error {
 	case answer.StatusCode/100 != 2:
 		var status metav1.Status
 		if json.Unmarshal(text, &status) == nil && status.Kind == "Status" {
-			return &apierrors.StatusError{ErrStatus: status}
+			return l.explain(&apierrors.StatusError{ErrStatus: status})
 		}
 		return apierrors.NewGenericServerResponse(answer.StatusCode, c.method, schema.GroupResource{}, "", "", 0, true)
 	case into == nil:
