@@ -112,6 +112,15 @@ func TestProgramsReadAndWrite(t *testing.T) {
 	if n := len(h.Log()); n != 0 {
 		t.Errorf("%d operations of the applier", n)
 	}
+	for range 2 {
+		check(t, h.RemoveFile(path))
+		if _, err := h.ReadFile(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("removed: %v", err)
+		}
+	}
+	if n := len(h.Log()); n != 0 {
+		t.Errorf("%d operations of the applier", n)
+	}
 	check(t, h.Edit(t.Context(), func(s *simulation.State) { s.Script.Full = []string{`C:\var`} }))
 	var file *applier.FileError
 	if err := h.WriteFile(t.Context(), path, bundle.AccessAdmins, []byte("three")); !errors.As(err, &file) || file.Reason != applier.FileDiskFull {

@@ -2,6 +2,7 @@ package simnode_test
 
 import (
 	"context"
+	"crypto/ecdsa"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier"
@@ -63,7 +65,7 @@ func joiner(t testing.TB) cluster.Joiner {
 
 func join(t testing.TB, machines ...*simnode.Machine) {
 	t.Helper()
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute+time.Duration(len(machines))*2*time.Second)
 	defer stop()
 	must(t, joiner(t).Join(ctx, machines...))
 }
@@ -74,6 +76,23 @@ type request struct {
 	Usages                   []certificatesv1.KeyUsage
 	Organization, DNS, IPs   []string
 	Seconds                  int32
+}
+
+// publicKeys are those of the requests of a node.
+func publicKeys(t *testing.T, c client.Client, node string) []any {
+	t.Helper()
+	var list certificatesv1.CertificateSigningRequestList
+	must(t, c.List(t.Context(), &list))
+	var all []any
+	for _, r := range list.Items {
+		block, _ := pem.Decode(r.Spec.Request)
+		csr, err := x509.ParseCertificateRequest(block.Bytes)
+		must(t, err)
+		if strings.HasSuffix(csr.Subject.CommonName, ":"+node) {
+			all = append(all, csr.PublicKey)
+		}
+	}
+	return all
 }
 
 func requests(t *testing.T, c client.Client, node string) []request {
@@ -120,13 +139,11 @@ func TestCertificatesAreRequestedAsOnARealNode(t *testing.T) {
 	if _, ok := getNode(t, c, "win-csr"); ok {
 		t.Error("there is a Node without a certificate")
 	}
-	for path, want := range map[string]string{
-		`C:\k\kubeconfig`:           `client-certificate: C:\var\lib\kubelet\pki\kubelet-client-current.pem`,
-		`C:\k\bootstrap-kubeconfig`: "token",
-	} {
-		if text := m.Text(path); !strings.Contains(text, want) {
-			t.Errorf("%s lacks %q", path, want)
-		}
+	// The key waits on the host, for the operator to compare it with the request.
+	pending, err := keyutil.ParsePrivateKeyPEM([]byte(m.Text(`C:\var\lib\kubelet\pki\kubelet-client.key.tmp`)))
+	must(t, err)
+	if !pending.(*ecdsa.PrivateKey).PublicKey.Equal(publicKeys(t, c, "win-csr")[0]) {
+		t.Error("the key on the host is not that of the request")
 	}
 
 	allowed.Store(true)
@@ -143,6 +160,12 @@ func TestCertificatesAreRequestedAsOnARealNode(t *testing.T) {
 	}
 	if diff := cmp.Diff([]request{network, first, serving}, requests(t, c, "win-csr"), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("in the end (-want +got):\n%s", diff)
+	}
+	if text := m.Text(`C:\k\kubeconfig`); !strings.Contains(text, `client-certificate: C:\var\lib\kubelet\pki\kubelet-client-current.pem`) {
+		t.Errorf("the kubeconfig does not name the certificate:\n%s", text)
+	}
+	if m.Text(`C:\var\lib\kubelet\pki\kubelet-client.key.tmp`) != "" {
+		t.Error("the key is still where it waited for its certificate")
 	}
 	for _, path := range []string{`C:\var\lib\kubelet\pki\kubelet-client-current.pem`, `C:\var\lib\kubelet\pki\kubelet-server-current.pem`, `C:\k\cni\config\ovnkube-client-current.pem`} {
 		eventually(t, path, func() bool {

@@ -89,6 +89,15 @@ func (h *Host) WriteFile(ctx context.Context, path string, access bundle.Access,
 	return FileError(path, files.Rename(beside, path))
 }
 
+// RemoveFile removes a file as a program of the host does. One that does not exist is no error.
+func (h *Host) RemoveFile(path string) error {
+	info, err := statOne(h.Own.Files, path)
+	if err == nil && info.Kind != plan.FileAbsent {
+		err = h.Own.Files.Remove(path)
+	}
+	return FileError(path, err)
+}
+
 // makeFolders makes a folder and those above it.
 func (h *Host) makeFolders(folder string) error {
 	info, err := statOne(h.Own.Files, folder)

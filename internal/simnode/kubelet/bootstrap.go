@@ -72,7 +72,7 @@ func (k *kubelet) requestFirst(ctx context.Context, store identity.Store) error 
 	if _, err := store.Update(issued, text); err != nil {
 		return err
 	}
-	if err := k.Host.Remove(ctx, k.flags.certDir+pendingKey); err != nil {
+	if err := k.Host.RemoveFile(k.flags.certDir + pendingKey); err != nil {
 		return err
 	}
 	return k.writeKubeconfig(ctx, store.CurrentPath())

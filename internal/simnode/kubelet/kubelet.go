@@ -28,7 +28,7 @@ type Host interface {
 	List(ctx context.Context, folder string) ([]plan.FileInfo, error)
 	Services(ctx context.Context, names []string) ([]plan.ServiceState, error)
 	Facts(ctx context.Context) (bundle.Facts, error)
-	Remove(ctx context.Context, path string) error
+	RemoveFile(path string) error
 }
 
 // Options are what a kubelet needs.
