@@ -49,6 +49,9 @@ const (
 	retryPeriod   = 26 * time.Second
 )
 
+// Lease is how long a leader is one without renewing that, how long it tries to, and how often it and others try.
+type Lease struct{ Duration, Renew, Retry time.Duration }
+
 // Options are how the operator runs.
 type Options struct {
 	Config *rest.Config
@@ -68,6 +71,8 @@ type Options struct {
 	Resolver join.Resolver
 	// LeaderElection lets one process of several work.
 	LeaderElection bool
+	// Lease are the times of leader election; zero are those that OpenShift asks for.
+	Lease Lease
 	// Hosts reaches hosts over SSH with a Login. Without it, the operator publishes and reaches none.
 	Hosts func(*hosts.Login) *hosts.Hosts
 	Log   logr.Logger
@@ -120,14 +125,16 @@ func newManager(o Options, wants []objects.Want) (manager.Manager, error) {
 			return nil, err
 		}
 	}
-	lease, renew, retry := leaseDuration, renewDeadline, retryPeriod
+	if o.Lease == (Lease{}) {
+		o.Lease = Lease{leaseDuration, renewDeadline, retryPeriod}
+	}
 	m, err := manager.New(o.Config, manager.Options{
 		Scheme: scheme, Logger: o.Log, Cache: cacheOptions(wants),
 		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		HealthProbeBindAddress: o.HealthAddress, Metrics: server.Options{BindAddress: o.MetricsAddress},
 		Controller:     config.Controller{SkipNameValidation: &o.SkipNameValidation},
 		LeaderElection: o.LeaderElection, LeaderElectionID: operatorName, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true,
-		LeaseDuration: &lease, RenewDeadline: &renew, RetryPeriod: &retry,
+		LeaseDuration: &o.Lease.Duration, RenewDeadline: &o.Lease.Renew, RetryPeriod: &o.Lease.Retry,
 	})
 	if err != nil {
 		return nil, err

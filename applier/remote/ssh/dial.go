@@ -20,6 +20,8 @@ type Dialer struct {
 	Pins   Pins
 	// Signers returns the keys to authenticate with. It is called once per attempt.
 	Signers func(context.Context) ([]ssh.Signer, error)
+	// Dial, if set, opens the TCP connections, as tests do whose hosts are at other addresses than they say.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// OnPin, if set, is called when the key of a host was pinned on first contact.
 	OnPin func(remote.Target, ssh.PublicKey)
 }
@@ -34,7 +36,11 @@ func (d *Dialer) dial(ctx context.Context, t remote.Target) (*conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw, err := (&net.Dialer{Timeout: d.Limits.Dial}).DialContext(ctx, "tcp", t.Address)
+	dial := d.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: d.Limits.Dial}).DialContext
+	}
+	raw, err := dial(ctx, "tcp", t.Address)
 	if err != nil {
 		return nil, unlessCanceled(ctx, &remote.UnreachableError{Target: t, Phase: remote.PhaseDial, Err: err})
 	}
