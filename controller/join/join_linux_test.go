@@ -6,15 +6,17 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+
+	"wmco/internal/sshtest/sshd"
 )
 
 // TestMachinesAndInstancesBecomeNodes: a Machine, an instance, and an instance that refuses the login, which holds up nobody.
 func TestMachinesAndInstancesBecomeNodes(t *testing.T) {
 	w := newWorld(t)
 	stranger, _ := newKey(t)
-	w.machine("machine-a", "192.0.2.11", nil)
-	w.machine("instance-b", "192.0.2.12", nil)
-	w.machine("instance-c", "192.0.2.13", stranger)
+	w.machine("machine-a", "192.0.2.11")
+	w.machine("instance-b", "192.0.2.12")
+	w.machineWith("instance-c", "192.0.2.13", sshd.Options{Key: stranger})
 	w.machineObject("machine-a", "192.0.2.11")
 	w.instances("192.0.2.12", "192.0.2.13")
 	w.operate()

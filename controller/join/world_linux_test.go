@@ -6,30 +6,27 @@ import (
 	"crypto/rand"
 	"encoding/pem"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/go-logr/logr"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	"golang.org/x/crypto/ssh"
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"wmco/applier/remote"
-	remotessh "wmco/applier/remote/ssh"
 	"wmco/bundle"
-	"wmco/controller"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
@@ -38,7 +35,6 @@ import (
 	"wmco/internal/sshtest/sshd"
 	"wmco/internal/testenv"
 	"wmco/internal/testenv/controlplane"
-	"wmco/payload/store"
 )
 
 var server = testenv.Environment{Options: controlplane.Options{Controllers: true}}
@@ -53,6 +49,9 @@ var programs struct {
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
+	if text := os.Getenv(operatorVariable); text != "" {
+		os.Exit(runOperator(text))
+	}
 	status := server.Main(m)
 	if programs.node != "" {
 		_ = programs.Remove() // a folder for temporary files
@@ -78,10 +77,19 @@ type world struct {
 	t      *testing.T
 	signer ssh.Signer
 	// at is where the SSH server of each address really is.
-	mu sync.Mutex
-	at map[string]remote.Target
-	// log is everything that the operator logs.
+	at addressBook
+	// names are what the operator's resolver knows.
+	names resolver
+	// log is everything that operators log.
 	log *journal
+	// machines are those that were started, by their names.
+	machines map[string]*machine
+}
+
+// machine is a simulated machine with its SSH server.
+type machine struct {
+	*simnode.Machine
+	ssh *sshd.Server
 }
 
 // journal keeps a log.
@@ -123,7 +131,9 @@ func newWorld(t *testing.T) *world {
 	must(t, machinev1beta1.Install(with))
 	c, err := client.New(plane.Config, client.Options{Scheme: with})
 	must(t, err)
-	w := &world{Client: c, t: t, at: map[string]remote.Target{}, log: &journal{}}
+	w := &world{Client: c, t: t, at: addressBook(filepath.Join(t.TempDir(), "addresses")), names: resolver{}, log: &journal{}, machines: map[string]*machine{}}
+	t.Cleanup(w.explain)
+	w.forget()
 	w.signer = w.newSecret()
 	silent := slog.New(slog.DiscardHandler)
 	w.background(func(ctx context.Context) error { return cluster.Network(ctx, plane.Config, silent) })
@@ -131,6 +141,36 @@ func newWorld(t *testing.T) *world {
 		return cluster.Approve(ctx, plane.Config, silent, func(node string) bool { return len(node) > 8 && node[:8] == "machine-" })
 	})
 	return w
+}
+
+// explain shows what operators have logged, of a test that has failed.
+func (w *world) explain() {
+	if !w.t.Failed() {
+		return
+	}
+	for line := range strings.Lines(w.log.String()) {
+		w.t.Log(strings.TrimSpace(line))
+	}
+	var list eventsv1.EventList
+	if err := w.List(context.Background(), &list); err != nil {
+		w.t.Error(err)
+	}
+	for _, e := range list.Items {
+		w.t.Logf("event %s %s/%s: %s", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note)
+	}
+}
+
+// forget removes what operators of earlier tests have written, and what was written about their machines.
+func (w *world) forget() {
+	w.t.Helper()
+	for _, namespace := range []string{metav1.NamespaceDefault, gather.OperatorNamespace, "openshift-machine-api"} {
+		must(w.t, w.DeleteAllOf(w.t.Context(), &eventsv1.Event{}, client.InNamespace(namespace)))
+	}
+	must(w.t, w.DeleteAllOf(w.t.Context(), &certificatesv1.CertificateSigningRequest{}))
+	for _, name := range []string{hosts.PinsConfigMap, "windows-machine-replacements"} {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: name}}
+		must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), cm)))
+	}
 }
 
 // newKey returns a key with its private half.
@@ -179,31 +219,31 @@ func (w *world) background(run func(ctx context.Context) error) {
 	})
 }
 
-// machine starts a simulated machine with this name and address. It accepts the operator's key, unless another is given.
-func (w *world) machine(name, address string, key ssh.Signer) *simnode.Machine {
+// machine starts a simulated machine with this name and address, which accepts the operator's key.
+func (w *world) machine(name, address string) *machine {
 	w.t.Helper()
-	if key == nil {
-		key = w.signer
-	}
+	return w.machineWith(name, address, sshd.Options{Key: w.signer})
+}
+
+// machineWith starts a simulated machine with a special SSH server.
+func (w *world) machineWith(name, address string, o sshd.Options) *machine {
+	w.t.Helper()
 	folder, err := os.MkdirTemp(w.t.TempDir(), name)
 	must(w.t, err)
 	facts := bundle.Facts{
 		Schema: bundle.FactsSchema, HostName: name, Addresses: []string{address}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},
 		DefaultRoute: bundle.DefaultRoute{Address: address, Gateway: "192.0.2.254"},
 	}
-	m, s, err := simnode.WithSSH(programs.Programs, folder, sshd.Options{Key: key}, simnode.Options{Facts: facts, Times: simnode.FastTimes(), Log: machineLog()})
+	m, s, err := simnode.WithSSH(programs.Programs, folder, o, simnode.Options{Facts: facts, Times: simnode.FastTimes(), Log: machineLog()})
 	must(w.t, err)
 	w.t.Cleanup(func() {
 		must(w.t, m.Close())
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		must(w.t, client.IgnoreNotFound(w.Delete(context.Background(), node)))
 	})
-	target, err := remote.ParseTarget(s.User + "@" + s.Address)
-	must(w.t, err)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.at[address] = target
-	return m
+	must(w.t, w.at.put(address, s.Address))
+	w.machines[name] = &machine{m, s}
+	return w.machines[name]
 }
 
 // machineObject is the Machine of an address, with an owner if one is named.
@@ -227,76 +267,6 @@ func (w *world) instances(addresses ...string) *corev1.ConfigMap {
 	must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), cm.DeepCopy())))
 	w.create(cm)
 	return cm
-}
-
-// operate runs the operator until the returned function is called, or the test ends.
-func (w *world) operate() (stop func()) {
-	w.t.Helper()
-	plane := server.ControlPlane(w.t)
-	config := rest.CopyConfig(plane.Config)
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator",
-		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
-	}
-	payload, err := store.Open(filepath.Join("..", "..", "golden", "payload"))
-	must(w.t, err)
-	program, err := remote.FileProgram(programs.node)
-	must(w.t, err)
-	var out io.Writer = w.log
-	if testing.Verbose() {
-		out = io.MultiWriter(w.log, os.Stderr)
-	}
-	logs := logr.FromSlogHandler(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.Level(-1)}))
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() {
-		ended <- controller.Run(ctx, controller.Options{
-			Config: config, Version: "test", Payload: payload.Set(), HealthAddress: "0", MetricsAddress: "0", Log: logs, SkipNameValidation: true,
-			Hosts: func(login *hosts.Login) *hosts.Hosts {
-				dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers}
-				o := hosts.Options{Program: program, Executables: payload.Source()}
-				o.Transports.Kept = &moved{remotessh.NewTransport(dialer), w}
-				dialer.Limits.Kept = 0
-				o.Transports.Fresh = &moved{remotessh.NewTransport(dialer), w}
-				return hosts.New(o)
-			},
-		})
-	}()
-	stop = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			w.t.Errorf("the operator: %v", err)
-		}
-	})
-	w.t.Cleanup(stop)
-	return stop
-}
-
-// moved reaches the SSH servers of simulated machines, which are on loopback addresses, under the addresses that their machines have.
-type moved struct {
-	remote.Transport
-	world *world
-}
-
-func (m *moved) to(t remote.Target) remote.Target {
-	m.world.mu.Lock()
-	defer m.world.mu.Unlock()
-	if to, ok := m.world.at[t.Host()]; ok {
-		return to
-	}
-	return remote.Target{User: t.User, Address: "127.0.0.1:1"} // nobody listens there
-}
-
-func (m *moved) Connect(ctx context.Context, t remote.Target) error {
-	return m.Transport.Connect(ctx, m.to(t))
-}
-
-func (m *moved) Run(ctx context.Context, t remote.Target, c remote.Command) error {
-	return m.Transport.Run(ctx, m.to(t), c)
-}
-
-func (m *moved) Transfer(ctx context.Context, t remote.Target, do func(remote.Files) error) error {
-	return m.Transport.Transfer(ctx, m.to(t), do)
 }
 
 // node returns a Node, nil if there is none.

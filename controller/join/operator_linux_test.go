@@ -1,0 +1,283 @@
+package join_test
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"wmco/applier/remote"
+	remotessh "wmco/applier/remote/ssh"
+	"wmco/controller"
+	"wmco/controller/gather"
+	"wmco/controller/hosts"
+	"wmco/payload/store"
+)
+
+// settings are what an operator needs to know of a world, in this process or in another one.
+type settings struct {
+	Kubeconfig string
+	// Program is the node agent.
+	Program string
+	// Addresses says where the SSH servers are.
+	Addresses addressBook
+	// User is the account of the SSH servers.
+	User string
+	// Names are what the resolver knows.
+	Names resolver
+	// Leader makes it wait until it is the leader.
+	Leader bool
+}
+
+func (w *world) settings() settings {
+	w.t.Helper()
+	me, err := user.Current()
+	must(w.t, err)
+	return settings{Kubeconfig: server.ControlPlane(w.t).Kubeconfig, Program: programs.node, Addresses: w.at, User: me.Username, Names: w.names}
+}
+
+// options returns those of an operator with the permissions that it ships.
+func (s settings) options(log io.Writer) (controller.Options, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	if err != nil {
+		return controller.Options{}, err
+	}
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator",
+		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
+	}
+	payload, err := store.Open(filepath.Join("..", "..", "golden", "payload"))
+	if err != nil {
+		return controller.Options{}, err
+	}
+	program, err := remote.FileProgram(s.Program)
+	if err != nil {
+		return controller.Options{}, err
+	}
+	return controller.Options{
+		Config: config, Version: "test", Payload: payload.Set(), HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true, LeaderElection: s.Leader,
+		Lease: controller.Lease{Duration: 6 * time.Second, Renew: 4 * time.Second, Retry: time.Second}, Resolver: s.Names,
+		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
+		Hosts: func(login *hosts.Login) *hosts.Hosts {
+			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, Dial: s.Addresses.dial}
+			o := hosts.Options{Program: program, Executables: payload.Source()}
+			o.Transports.Kept = asMe{remotessh.NewTransport(dialer), s.User}
+			dialer.Limits.Kept = 0
+			o.Transports.Fresh = asMe{remotessh.NewTransport(dialer), s.User}
+			return hosts.New(o)
+		},
+	}, nil
+}
+
+// output is the log of an operator, which is also shown with -v.
+func (w *world) output() io.Writer {
+	if testing.Verbose() {
+		return io.MultiWriter(w.log, os.Stderr)
+	}
+	return w.log
+}
+
+// operate runs the operator until the returned function is called, or the test ends.
+func (w *world) operate() (stop func()) {
+	w.t.Helper()
+	options, err := w.settings().options(w.output())
+	must(w.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- controller.Run(ctx, options) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("the operator: %v", err)
+		}
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// operatorVariable makes this program an operator. Its value are the settings as JSON.
+const operatorVariable = "WMCO_TEST_OPERATOR"
+
+// started is the first line that the program prints.
+const started = "started"
+
+// runOperator is the program as an operator. It stops when it is asked to, and ends with the test that started it.
+func runOperator(text string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // it ends with the test
+		os.Exit(1)
+	}()
+	var s settings
+	err := json.Unmarshal([]byte(text), &s)
+	if err == nil {
+		var o controller.Options
+		if o, err = s.options(os.Stderr); err == nil {
+			fmt.Println(started)
+			err = controller.Run(ctx, o)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// operator is an operator in a process of its own.
+type operator struct {
+	*exec.Cmd
+	t     *testing.T
+	stdin io.Closer
+	once  sync.Once
+}
+
+// process starts an operator in a process of its own, which is killed at the end of the test.
+func (w *world) process(s settings) *operator {
+	w.t.Helper()
+	text, err := json.Marshal(s)
+	must(w.t, err)
+	o := &operator{Cmd: exec.CommandContext(context.Background(), os.Args[0]), t: w.t}
+	o.Env = append(os.Environ(), operatorVariable+"="+string(text))
+	o.Stderr = w.output()
+	o.stdin, err = o.StdinPipe()
+	must(w.t, err)
+	out, err := o.StdoutPipe()
+	must(w.t, err)
+	must(w.t, o.Start())
+	w.t.Cleanup(o.kill)
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != started+"\n" {
+		w.t.Fatalf("the operator printed %q: %v", line, err)
+	}
+	return o
+}
+
+// kill ends the process at once.
+func (o *operator) kill() {
+	o.once.Do(func() {
+		_ = o.Process.Kill() // it may have ended
+		_ = o.Wait()         // it was killed
+		_ = o.stdin.Close()
+	})
+}
+
+// stop asks the process to end, and waits for that.
+func (o *operator) stop() {
+	o.t.Helper()
+	o.once.Do(func() {
+		must(o.t, o.Process.Signal(syscall.SIGTERM))
+		if err := o.Wait(); err != nil {
+			o.t.Errorf("the operator: %v", err)
+		}
+		_ = o.stdin.Close()
+	})
+}
+
+// addressBook is a file that says where the SSH server of each address really is, for operators in other processes too.
+type addressBook string
+
+func (b addressBook) read() (map[string]string, error) {
+	data, err := os.ReadFile(string(b))
+	if errors.Is(err, os.ErrNotExist) {
+		return map[string]string{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]string{}
+	return all, json.Unmarshal(data, &all)
+}
+
+// put notes an address. Only the test itself does.
+func (b addressBook) put(address, target string) error {
+	all, err := b.read()
+	if err != nil {
+		return err
+	}
+	all = maps.Clone(all)
+	all[address] = target
+	data, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(string(b)+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(string(b)+".new", string(b))
+}
+
+// dial reaches the SSH servers of simulated machines, which are on loopback addresses, under the addresses that their machines have.
+func (b addressBook) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	all, err := b.read()
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	// Nobody listens at port 1.
+	return (&net.Dialer{}).DialContext(ctx, network, cmp.Or(all[host], "127.0.0.1:1"))
+}
+
+// asMe logs in as the account that this program runs with, the only one that a simulated machine has.
+type asMe struct {
+	remote.Transport
+	user string
+}
+
+func (a asMe) to(t remote.Target) remote.Target {
+	return remote.Target{User: a.user, Address: t.Address}
+}
+
+func (a asMe) Connect(ctx context.Context, t remote.Target) error {
+	return a.Transport.Connect(ctx, a.to(t))
+}
+
+func (a asMe) Run(ctx context.Context, t remote.Target, c remote.Command) error {
+	return a.Transport.Run(ctx, a.to(t), c)
+}
+
+func (a asMe) Transfer(ctx context.Context, t remote.Target, do func(remote.Files) error) error {
+	return a.Transport.Transfer(ctx, a.to(t), do)
+}
+
+// resolver is that of a world: an address book of names.
+type resolver map[string][]string
+
+func (r resolver) LookupHost(_ context.Context, host string) ([]string, error) {
+	if len(r[host]) == 0 {
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	}
+	return r[host], nil
+}
+
+func (r resolver) LookupAddr(_ context.Context, address string) ([]string, error) {
+	for name, addresses := range r {
+		if slices.Contains(addresses, address) {
+			return []string{name + "."}, nil
+		}
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
+}
