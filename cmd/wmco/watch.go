@@ -44,7 +44,7 @@ func (f *statusFlags) follow(ctx context.Context, a app, now fleet.Fleet, node s
 	for {
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return cli.Exit(cli.ExitInterrupted)
 		case <-time.After(watchPause + time.Duration(len(now.Nodes))*watchPerNode):
 		}
 		var err error
@@ -129,7 +129,7 @@ func (w *watched) all(at time.Time) (time.Duration, bool) {
 }
 
 func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
-	at := a.now()
+	at, known := a.now(), w.Conditions
 	moves, conditions := w.look(now, at)
 	if f.format == cli.JSON {
 		changed := fleet.Fleet{Conditions: conditions, Nodes: []fleet.Row{}}
@@ -145,6 +145,10 @@ func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
 	}
 	clock := at.UTC().Format(time.TimeOnly)
 	for _, c := range conditions {
+		isNew := !slices.ContainsFunc(known, func(k metav1.Condition) bool { return k.Type == c.Type })
+		if isNew && c.Status == metav1.ConditionTrue {
+			continue // the operator has begun to say it, and all is well
+		}
 		cli.Printf(a.stdout, "%s  %s\n", clock, problem(c))
 	}
 	width := 0
@@ -155,7 +159,9 @@ func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
 		width = max(width, len(m.row.Node))
 	}
 	for _, m := range moves {
-		cli.Printf(a.stdout, "%s  %-*s  %s\n", clock, width, m.row.Node, m.text())
+		if m.isVisible() {
+			cli.Printf(a.stdout, "%s  %-*s  %s\n", clock, width, m.row.Node, m.text())
+		}
 	}
 	if took, ok := w.all(at); ok {
 		nodes := fmt.Sprintf("all %d nodes are", len(now.Nodes))
@@ -167,30 +173,38 @@ func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
 	return nil
 }
 
+// isVisible reports whether the line of the move differs from that of the one before.
+func (m move) isVisible() bool {
+	return m.row.State != m.before.State || m.row.Desired != m.before.Desired || reasonOf(m.row) != reasonOf(m.before)
+}
+
 // text is the move in one line, such as "Stale -> Current  0123456789ab  after 5s".
 func (m move) text() string {
-	states := string(m.row.State)
+	states, before := string(m.row.State), m.before.State
 	if states == "" {
 		return "gone"
 	}
-	if m.before.State != "" && m.before.State != m.row.State {
-		states = string(m.before.State) + " -> " + states
+	if before == fleet.StateCurrent && m.row.State == before && m.row.Desired != m.before.Desired {
+		before = fleet.StateStale // it was, between the two looks
+	}
+	if before != "" && before != m.row.State {
+		states = string(before) + " -> " + states
 	}
 	parts := []string{fmt.Sprintf("%-22s", states), short(m.row.Desired)}
-	switch m.row.State {
-	case fleet.StateCurrent:
-		if m.took > 0 {
-			parts = append(parts, "after "+m.took.Round(time.Second).String())
-		}
-	case fleet.StateStale, fleet.StateApplying:
-	case fleet.StateWaiting, fleet.StateFailed, fleet.StateSilent, fleet.StateUnpublished, fleet.StateRefused:
-		parts = append(parts, reasonOf(m.row))
+	if m.took > 0 {
+		parts = append(parts, "after "+m.took.Round(time.Second).String())
 	}
+	parts = append(parts, reasonOf(m.row))
 	return strings.TrimRight(strings.Join(parts, "  "), " ")
 }
 
-// reasonOf says why a node does not move, and what to do.
+// reasonOf says why a node does not move, and what to do; empty for states that pass by themselves, as Unpublished does when a node joins.
 func reasonOf(r fleet.Row) string {
+	switch r.State {
+	case fleet.StateCurrent, fleet.StateStale, fleet.StateApplying, fleet.StateUnpublished:
+		return ""
+	case fleet.StateWaiting, fleet.StateFailed, fleet.StateSilent, fleet.StateRefused:
+	}
 	text := r.Message
 	if r.Impact != "" && r.Impact != bundle.ImpactNone {
 		text = strings.TrimPrefix(text+"; impact "+string(r.Impact), "; ")

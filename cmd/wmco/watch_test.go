@@ -35,8 +35,9 @@ func TestWatchPrintsTheMovesOfNodes(t *testing.T) {
 	failed.Message, failed.Fix = "kubelet does not become healthy", "correct the settings"
 	refused := []metav1.Condition{{Type: "InputsAccepted", Status: metav1.ConditionFalse, Reason: "SettingsInvalid", Message: "no", LastTransitionTime: metav1.NewTime(clock)}}
 	accepted := []metav1.Condition{{Type: "InputsAccepted", Status: metav1.ConditionTrue, Reason: "Accepted", Message: "yes", LastTransitionTime: metav1.NewTime(clock)}}
-	// One node is quicker than a look.
-	look(time.Second, fleet.Fleet{Nodes: []fleet.Row{row("win-a", fleet.StateStale, "2"), row("win-b", fleet.StateApplying, "2"), row("winworker-x7k2p", fleet.StateCurrent, "2")}})
+	published := []metav1.Condition{{Type: "Published", Status: metav1.ConditionTrue, Reason: "Published", Message: "yes", LastTransitionTime: metav1.NewTime(clock)}}
+	// One node is quicker than a look. The operator begins to say that all is well.
+	look(time.Second, fleet.Fleet{Conditions: published, Nodes: []fleet.Row{row("win-a", fleet.StateStale, "2"), row("win-b", fleet.StateApplying, "2"), row("winworker-x7k2p", fleet.StateCurrent, "2")}})
 	look(time.Second, fleet.Fleet{Nodes: []fleet.Row{row("win-a", fleet.StateStale, "2"), row("win-b", fleet.StateApplying, "2"), row("winworker-x7k2p", fleet.StateCurrent, "2")}})
 	look(time.Second, fleet.Fleet{Conditions: refused, Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "2"), failed, row("winworker-x7k2p", fleet.StateCurrent, "2")}})
 	look(time.Second, fleet.Fleet{Conditions: refused, Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "2"), failed, row("winworker-x7k2p", fleet.StateCurrent, "2")}})
@@ -45,9 +46,16 @@ func TestWatchPrintsTheMovesOfNodes(t *testing.T) {
 	look(time.Minute, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "2"), row("win-b", fleet.StateCurrent, "2")}})
 	look(time.Second, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{row("win-a", fleet.StateStale, "3"), row("win-b", fleet.StateCurrent, "2")}})
 	look(2*time.Second, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "3"), row("win-b", fleet.StateCurrent, "2")}})
+	// A node joins. What it reports while it is not published changes nothing here.
+	joins := row("win-c", fleet.StateUnpublished, "")
+	joins.Desired = ""
+	look(time.Second, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{joins, row("win-a", fleet.StateCurrent, "3"), row("win-b", fleet.StateCurrent, "2")}})
+	joins.Reason, joins.Message, joins.Fix = "Unpublished", "no bundle is published for this node", "wait"
+	look(time.Second, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{joins, row("win-a", fleet.StateCurrent, "3"), row("win-b", fleet.StateCurrent, "2")}})
+	look(time.Second, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{row("win-c", fleet.StateCurrent, "2"), row("win-a", fleet.StateCurrent, "3"), row("win-b", fleet.StateCurrent, "2")}})
 	want := `12:00:01  win-a            Current -> Stale        d4735e3a265e
 12:00:01  win-b            Current -> Applying     d4735e3a265e
-12:00:01  winworker-x7k2p  Current                 d4735e3a265e  after 1s
+12:00:01  winworker-x7k2p  Stale -> Current        d4735e3a265e  after 1s
 12:00:03  InputsAccepted is False since 2026-01-01T12:00:00Z (SettingsInvalid): no
 12:00:03  win-a            Stale -> Current        d4735e3a265e  after 3s
 12:00:03  win-b            Applying -> Failed      d4735e3a265e  kubelet does not become healthy (fix: correct the settings)
@@ -58,6 +66,9 @@ func TestWatchPrintsTheMovesOfNodes(t *testing.T) {
 12:01:11  win-a  Current -> Stale        4e07408562be
 12:01:13  win-a  Stale -> Current        4e07408562be  after 3s
 12:01:13  all 2 nodes are current, 3s after the first change
+12:01:14  win-c  Unpublished             -
+12:01:16  win-c  Unpublished -> Current  d4735e3a265e  after 1s
+12:01:16  all 3 nodes are current, 3s after the first change
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
