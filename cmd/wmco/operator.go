@@ -45,7 +45,8 @@ func operatorCommand(a app) *cobra.Command {
 of the operator's namespace, the desired digest on the Node. The node agents fetch and apply it.
 
 With --payload or --node-program, hosts are reached over SSH, with the key of Secret cloud-private-key and host keys pinned in ConfigMap
-windows-ssh-host-keys, where an agent has not reported for half an hour.
+windows-ssh-host-keys: Windows Machines and entries of ConfigMap windows-instances become nodes, instances that were removed are
+cleaned up, and an agent that has not reported for half an hour is repaired.
 
 Inputs that are refused change nothing. The cluster is that of the Pod's service account, of KUBECONFIG, or of ~/.kube/config.` +
 			cli.ExitHelp("0  asked to stop", "2  usage, or a payload that is refused", "3  the cluster cannot be reached", "130  interrupted"),
