@@ -118,12 +118,14 @@ bench: setup ## every benchmark
 	@$(STEP) "running the benchmarks" go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
 .PHONY: demo
-# Only its last part needs packages, and installs them itself.
+# Only its last parts need packages, and install them themselves.
 demo: DEBIAN_PACKAGES :=
-demo: build ## render an example cluster into bin/demo and apply it to simulated hosts
+demo: build testenv-if-possible ## render an example cluster, apply it to simulated hosts, and run the operator in a cluster
 	@$(STEP) "rendering the example cluster" hack/demo.sh
 	@$(STEP) "applying a bundle to a simulated host" hack/demo-machine.sh
 	@$(STEP) "applying bundles to three hosts over SSH" hack/demo-ssh.sh
+	@$(STEP) "running the operator in a cluster with five hosts" hack/demo-cluster.sh
+	@hack/skipped
 
 .PHONY: ci
 ci: FUZZTIME = 5s
