@@ -79,7 +79,7 @@ until_true() {
 	done
 }
 
-joined() { [ "$("$client" nodes | grep -c ' Ready .* v[^ ]*$')" -eq 4 ]; }
+joined() { [ "$("$client" nodes | awk '$2 == "Ready" && $5 != "" && $5 != "-"' | wc -l)" -eq 4 ]; }
 
 # In the output of status --watch, after the change: all four have what is published.
 all_current() { grep -q 'all 4 nodes are current' "$out/watched"; }
