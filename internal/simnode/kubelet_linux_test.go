@@ -44,19 +44,37 @@ func inMemoryWith(t testing.TB, name, address string, times simnode.Times) *simn
 	must(t, m.InstallPayload())
 	admin := server.Config(t)
 	must(t, cluster.AddMachine(t.Context(), admin, name, address))
-	c := server.Client(t)
 	t.Cleanup(func() {
 		must(t, m.Close())
-		for kind, namespace := range map[string]string{"Machine": "openshift-machine-api", "Node": ""} {
-			o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace}}
-			o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-			if kind == "Machine" {
-				o.APIVersion = "machine.openshift.io/v1beta1"
-			}
-			must(t, client.IgnoreNotFound(c.Delete(context.Background(), o)))
-		}
+		forget(t, name)
 	})
 	return m
+}
+
+// forget removes what a machine has left in the cluster.
+func forget(t testing.TB, name string) {
+	t.Helper()
+	ctx, c := context.Background(), server.Client(t)
+	machine := &metav1.PartialObjectMetadata{
+		TypeMeta: metav1.TypeMeta{APIVersion: "machine.openshift.io/v1beta1", Kind: "Machine"}, ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: name},
+	}
+	must(t, client.IgnoreNotFound(c.Delete(ctx, machine)))
+	must(t, client.IgnoreNotFound(c.Delete(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+	var list certificatesv1.CertificateSigningRequestList
+	must(t, c.List(ctx, &list))
+	for _, r := range list.Items {
+		if strings.HasSuffix(parse(t, r).Subject.CommonName, ":"+name) {
+			must(t, client.IgnoreNotFound(c.Delete(ctx, &r)))
+		}
+	}
+}
+
+func parse(t testing.TB, r certificatesv1.CertificateSigningRequest) *x509.CertificateRequest {
+	t.Helper()
+	block, _ := pem.Decode(r.Spec.Request)
+	csr, err := x509.ParseCertificateRequest(block.Bytes)
+	must(t, err)
+	return csr
 }
 
 func joiner(t testing.TB) cluster.Joiner {
@@ -85,9 +103,7 @@ func publicKeys(t *testing.T, c client.Client, node string) []any {
 	must(t, c.List(t.Context(), &list))
 	var all []any
 	for _, r := range list.Items {
-		block, _ := pem.Decode(r.Spec.Request)
-		csr, err := x509.ParseCertificateRequest(block.Bytes)
-		must(t, err)
+		csr := parse(t, r)
 		if strings.HasSuffix(csr.Subject.CommonName, ":"+node) {
 			all = append(all, csr.PublicKey)
 		}
@@ -101,9 +117,7 @@ func requests(t *testing.T, c client.Client, node string) []request {
 	must(t, c.List(t.Context(), &list))
 	var all []request
 	for _, r := range list.Items {
-		block, _ := pem.Decode(r.Spec.Request)
-		csr, err := x509.ParseCertificateRequest(block.Bytes)
-		must(t, err)
+		csr := parse(t, r)
 		must(t, csr.CheckSignature())
 		x := request{Signer: r.Spec.SignerName, User: r.Spec.Username, CommonName: csr.Subject.CommonName, Usages: r.Spec.Usages, Organization: csr.Subject.Organization, DNS: csr.DNSNames}
 		if s := r.Spec.ExpirationSeconds; s != nil {

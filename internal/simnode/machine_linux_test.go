@@ -94,6 +94,7 @@ func TestAMachineInAFolderIsOpenedAgain(t *testing.T) {
 	must(t, err)
 	must(t, m.InstallPayload())
 	must(t, cluster.AddMachine(t.Context(), server.Config(t), "win-folder", "10.0.8.4"))
+	t.Cleanup(func() { forget(t, "win-folder") })
 	join(t, m)
 	before, _ := getNode(t, c, "win-folder")
 	must(t, m.Close())

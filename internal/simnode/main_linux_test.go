@@ -138,7 +138,10 @@ func newOverSSH(t *testing.T, name string) *overSSH {
 	host := sshd.Loopback()
 	m, s, err := simnode.WithSSH(programs.Programs, t.TempDir(), sshd.Options{Address: net.JoinHostPort(host, "0")}, simnode.Options{Facts: facts(name, host), Times: simnode.FastTimes(), Log: logTo(t)})
 	must(t, err)
-	t.Cleanup(func() { must(t, m.Close()) })
+	t.Cleanup(func() {
+		must(t, m.Close())
+		forget(t, name)
+	})
 	must(t, m.InstallPayload())
 	file := filepath.Join(t.TempDir(), "machine.yaml")
 	must(t, os.WriteFile(file, fmt.Appendf(nil, "apiVersion: machine.openshift.io/v1beta1\nkind: Machine\nmetadata:\n  name: %s\n  namespace: openshift-machine-api\n"+
