@@ -1,0 +1,84 @@
+package fleettest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier/hosttest/simulation"
+	"wmco/applier/plan"
+	"wmco/bundle"
+	"wmco/bundle/published"
+	fleetstate "wmco/controller/fleet"
+	"wmco/controller/join"
+)
+
+// checkSilence: somebody has stopped and disabled the service of a node agent. Half an hour later the operator starts it over SSH, and
+// reaches no other host.
+func (f *fleet) checkSilence(t *testing.T) {
+	f.stop()
+	r := f.read(t)
+	f.operate(t, f.overSSH(t))
+	eventually(t, "nodes that the operator has taken over", func() bool {
+		return !slices.ContainsFunc(f.nodes(t), func(n corev1.Node) bool { return n.Annotations[join.VersionAnnotation] != version })
+	})
+	silent := f.machines[2]
+	must(t, silent.StopService(t.Context(), bundle.AgentService))
+	must(t, silent.Edit(t.Context(), func(s *simulation.State) {
+		service := s.Services[simulation.Key(bundle.AgentService)]
+		service.Start = plan.StartDisabled
+		s.Services[simulation.Key(bundle.AgentService)] = service
+	}))
+	f.age(t, silent.name, fleetstate.SilentAfter+time.Minute)
+	eventually(t, "an event about the repaired node agent", func() bool { return len(f.notes(t, join.EventAgentRepaired, silent.name)) > 0 })
+	eventually(t, "a node agent that reports again", func() bool {
+		row := fleetstate.Of(*f.node(t, silent.name), time.Now())
+		return silent.Status(bundle.AgentService) == plan.ServiceRunning && row.State == fleetstate.StateCurrent
+	})
+	if notes := f.notes(t, join.EventAgentRepaired, silent.name); len(notes) != 1 || !strings.Contains(notes[0], "1 service started") {
+		t.Errorf("the events are %q", notes)
+	}
+	for _, m := range f.machines {
+		got := m.since(t, r.machines[m.name])
+		switch {
+		case m == silent && got.Logins == 0, m != silent && got.Logins > 0:
+			t.Errorf("%d logins at %s", got.Logins, m.name)
+		case got.Boots > 0:
+			t.Errorf("%s has booted", m.name)
+		}
+	}
+}
+
+// age makes the last sign of life of a node agent older.
+func (f *fleet) age(t *testing.T, name string, by time.Duration) {
+	t.Helper()
+	n := f.node(t, name)
+	before := n.DeepCopy()
+	for i, c := range n.Status.Conditions {
+		if c.Type == published.Condition {
+			n.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(time.Now().Add(-by))
+		}
+	}
+	must(t, f.Status().Patch(t.Context(), n, client.StrategicMergeFrom(before)))
+}
+
+// notes are the texts of the events about a Node with a reason.
+func (f *fleet) notes(t *testing.T, reason, node string) []string {
+	t.Helper()
+	var list eventsv1.EventList
+	must(t, f.List(t.Context(), &list))
+	uid := f.node(t, node).UID
+	var notes []string
+	for _, e := range list.Items {
+		if e.Reason == reason && e.Regarding.Kind == "Node" && e.Regarding.UID == uid {
+			notes = append(notes, e.Note)
+		}
+	}
+	return notes
+}
