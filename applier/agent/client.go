@@ -51,9 +51,12 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 	if !s.await(ctx) {
 		return
 	}
-	notice := s.notices()
+	notice, pace := s.notices(), pace{connection: s.connection}
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if err := pace.list(ctx); err != nil {
+				return nil, err
+			}
 			l, err := s.connected()
 			if err != nil {
 				return nil, err
@@ -63,6 +66,9 @@ func (s *APIServer) Watch(ctx context.Context, changed func(Node)) {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			if err := pace.watch(ctx, o); err != nil {
+				return nil, err
+			}
 			l, err := s.connected()
 			if err != nil {
 				return nil, err

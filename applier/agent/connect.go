@@ -22,6 +22,8 @@ type Connection struct {
 	ReadFile func(path string) ([]byte, error)
 	Log      *slog.Logger
 	Clock    applier.Clock
+	// Spread returns a time below the given one that differs from agent to agent. Nil is none.
+	Spread func(time.Duration) time.Duration
 }
 
 const (

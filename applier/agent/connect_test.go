@@ -176,7 +176,7 @@ func kubeconfig(t *testing.T, c *rest.Config) string {
 }
 
 // certificate returns a client certificate with its key, as the kubelet writes them into one file.
-func certificate(t *testing.T, user string) string {
+func certificate(t testing.TB, user string) string {
 	t.Helper()
 	return signed(t, &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: user}, NotAfter: time.Now().Add(time.Hour)})
 }
@@ -187,7 +187,7 @@ func nodeSubject() pkix.Name {
 }
 
 // signed returns a certificate that signs itself, with its key.
-func signed(t *testing.T, template *x509.Certificate) string {
+func signed(t testing.TB, template *x509.Certificate) string {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -58,7 +58,7 @@ func (a *app) keep(ctx context.Context, f agent.Flags) error {
 	options.Jitter = jitter
 	keeper := agent.Agent{Engine: e, Log: log, Options: options}
 	if f.Kubeconfig != "" {
-		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: os.ReadFile, Log: log, Clock: a.clock})
+		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: os.ReadFile, Log: log, Clock: a.clock, Spread: spread})
 	}
 	log.Info("started", "version", a.version, "interval", f.Interval, "reportOnly", f.ReportOnly, "kubeconfig", f.Kubeconfig)
 	if err := keeper.Run(ctx); err != nil {
@@ -67,6 +67,9 @@ func (a *app) keep(ctx context.Context, f agent.Flags) error {
 	log.Info("stopped")
 	return nil
 }
+
+// spread returns a time below d.
+func spread(d time.Duration) time.Duration { return rand.N(d) }
 
 // jitter makes agents that were started together act at different times: up to a fifth later.
 func jitter(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
