@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -24,12 +25,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"wmco/bundle/published"
 	"wmco/controller/drain"
 	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
@@ -110,7 +113,47 @@ func (j joining) addNodes() error {
 	if err != nil {
 		return err
 	}
-	return c.Watch(source.Kind(j.GetCache(), of(kindNode()), &handler.TypedEnqueueRequestForObject[object]{}))
+	if err := c.Watch(source.Kind(j.GetCache(), of(kindNode()), &handler.TypedEnqueueRequestForObject[object]{}, kept())); err != nil {
+		return err
+	}
+	return c.Watch(source.Kind(j.GetCache(), of(kindConfig()), handler.TypedEnqueueRequestsFromMapFunc(j.instanceNodes)))
+}
+
+// kept passes what a Node says besides the kubelet's own signs of life: with each of those, a host that cannot be reached would be tried
+// again.
+func kept() predicate.TypedPredicate[object] {
+	return predicate.TypedFuncs[object]{UpdateFunc: func(e event.TypedUpdateEvent[object]) bool {
+		return !reflect.DeepEqual(keptOf(e.ObjectOld), keptOf(e.ObjectNew))
+	}}
+}
+
+// keptOf returns the labels, annotations and addresses of a Node, whether its kubelet is Ready, and the last sign of life of its node agent.
+func keptOf(node object) map[string]any {
+	all := map[string]any{"labels": node.GetLabels(), "annotations": node.GetAnnotations(), "addresses": addressesOf(node)}
+	conditions, _, _ := unstructured.NestedSlice(node.Object, "status", "conditions")
+	for _, c := range conditions {
+		switch m, _ := c.(map[string]any); m["type"] {
+		case string(corev1.NodeReady):
+			all["ready"] = m["status"]
+		case published.Condition:
+			all["agent"] = m["lastHeartbeatTime"]
+		}
+	}
+	return all
+}
+
+// instanceNodes returns the Nodes of instances, one of which may have lost its entry.
+func (j joining) instanceNodes(ctx context.Context, config object) []reconcile.Request {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if config.GetName() != join.InstancesName || j.GetClient().List(ctx, list, client.HasLabels{join.InstanceLabel}) != nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, n := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&n)})
+	}
+	return requests
 }
 
 func (j joining) addMachines() error {

@@ -87,7 +87,12 @@ func (n *Nodes) repairSilent(ctx context.Context, node *corev1.Node) (reconcile.
 		// No agent has reported yet: the Node's next change is seen.
 		return reconcile.Result{}, nil
 	case row.State != fleet.StateSilent:
-		return reconcile.Result{RequeueAfter: max(row.Reported.Add(published.SilentAfter).Sub(n.Now()), 0) + time.Second}, nil
+		left := row.Reported.Add(published.SilentAfter).Sub(n.Now())
+		if left < 0 {
+			// The kubelet is not Ready, or nothing is published: the Node's next change is seen.
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{RequeueAfter: left + time.Second}, nil
 	}
 	message, err := n.repair(ctx, node.Name)
 	if err != nil {

@@ -33,7 +33,6 @@ func TestFleet(t *testing.T) {
 	// Before the API server is away: one that has just started refuses what it will allow when it has read the roles.
 	t.Run("what node agents and the operator ask for", func(t *testing.T) { f.checkRequests(t) })
 	t.Run("the API server is away", func(t *testing.T) { f.checkOutage(t) })
-	t.Run("the operator starts while the API server is away", func(t *testing.T) { f.checkLateStart(t) })
 	t.Run("a silent node agent", func(t *testing.T) { f.checkSilence(t) })
 }
 

@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
@@ -167,11 +166,6 @@ func background(t *testing.T, run func(ctx context.Context) error) {
 			t.Error(err)
 		}
 	})
-}
-
-// target is where the SSH server of a machine is.
-func (m *machine) target() remote.Target {
-	return remote.Target{User: m.server.User, Address: m.server.Address}
 }
 
 // nodes returns the Windows Nodes, by name.

@@ -36,7 +36,8 @@ func (f *fleet) operate(t *testing.T, reach func(*hosts.Login) *hosts.Hosts) {
 	executables, err := store.Open(payloadFolder(t))
 	must(t, err)
 	o := controller.Options{
-		Config: config, Version: version, Payload: executables.Set(), HealthAddress: "0", MetricsAddress: "0", LeaderElection: true, SkipNameValidation: true,
+		Config: config, Version: version, Payload: executables.Set(), HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true,
+		LeaderElection: true, Lease: controller.Lease{Duration: 20 * time.Second, Renew: 12 * time.Second, Retry: 2 * time.Second},
 		Hosts: reach, Log: logr.FromSlogHandler(logs().Handler()).WithName("operator"),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -53,66 +54,85 @@ func (f *fleet) operate(t *testing.T, reach func(*hosts.Login) *hosts.Hosts) {
 	f.stop = sync.OnceFunc(func() { cancel(); running.Wait() })
 }
 
-// overSSH reaches the machines under the addresses of their Machines.
-func (f *fleet) overSSH(t *testing.T) func(*hosts.Login) *hosts.Hosts {
+// reached are the hosts that the operator reaches over SSH: under the addresses of their Machines, although their SSH servers are at other
+// ports and have other accounts.
+type reached struct {
+	at map[string]remote.Target
+	mu sync.Mutex
+	// asked is how often each was asked for something.
+	asked map[string]int
+}
+
+func (f *fleet) reached() *reached {
+	r := &reached{at: map[string]remote.Target{}, asked: map[string]int{}}
+	for _, m := range f.machines {
+		r.at[m.address] = remote.Target{User: m.server.User, Address: m.server.Address}
+	}
+	return r
+}
+
+// count returns how often a machine was asked.
+func (r *reached) count(m *machine) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.asked[m.address]
+}
+
+func (r *reached) target(t remote.Target) remote.Target {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.asked[t.Host()]++
+	return r.at[t.Host()]
+}
+
+// hosts is for controller.Options.
+func (r *reached) hosts(t *testing.T) func(*hosts.Login) *hosts.Hosts {
 	t.Helper()
 	program, err := remote.FileProgram(programs.node)
 	must(t, err)
-	at := map[string]remote.Target{}
-	for _, m := range f.machines {
-		at[m.address] = m.target()
-	}
 	return func(login *hosts.Login) *hosts.Hosts {
 		dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers}
 		o := hosts.Options{Program: program}
-		o.Transports.Kept = moved{remotessh.NewTransport(dialer), at}
+		o.Transports.Kept = moved{remotessh.NewTransport(dialer), r}
 		dialer.Limits.Kept = 0
-		o.Transports.Fresh = moved{remotessh.NewTransport(dialer), at}
+		o.Transports.Fresh = moved{remotessh.NewTransport(dialer), r}
 		return hosts.New(o)
 	}
 }
 
-// moved reaches SSH servers that are at another port, and have other accounts, than those of Machines.
+// moved is a transport to where hosts really are.
 type moved struct {
 	remote.Transport
-	at map[string]remote.Target
+	*reached
 }
 
 func (m moved) Connect(ctx context.Context, t remote.Target) error {
-	return m.Transport.Connect(ctx, m.at[t.Host()])
+	return m.Transport.Connect(ctx, m.target(t))
 }
 
 func (m moved) Run(ctx context.Context, t remote.Target, c remote.Command) error {
-	return m.Transport.Run(ctx, m.at[t.Host()], c)
+	return m.Transport.Run(ctx, m.target(t), c)
 }
 
 func (m moved) Transfer(ctx context.Context, t remote.Target, do func(remote.Files) error) error {
-	return m.Transport.Transfer(ctx, m.at[t.Host()], do)
+	return m.Transport.Transfer(ctx, m.target(t), do)
 }
 
-// renders is how often the operator has compared the cluster with what should be published.
+// renders is how often the operator has begun to render the bundles of all nodes.
 func renders(t *testing.T) float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	must(t, err)
-	total := 0.0
 	for _, family := range families {
-		if family.GetName() != "controller_runtime_reconcile_total" {
-			continue
-		}
-		for _, m := range family.GetMetric() {
-			for _, label := range m.GetLabel() {
-				if label.GetName() == "controller" && label.GetValue() == "publish" {
-					total += m.GetCounter().GetValue()
-				}
-			}
+		if family.GetName() == "wmco_renders_total" {
+			return family.GetMetric()[0].GetCounter().GetValue()
 		}
 	}
-	return total
+	return 0
 }
 
 // rest waits until the operator has seen all that was written, and has nothing to write itself. A watched object is changed twice in a
-// way that no bundle depends on: the second time, the operator begins after the first change.
+// way that no bundle depends on: what the operator publishes after the first change is there when it renders again.
 func (f *fleet) rest(t *testing.T) {
 	t.Helper()
 	eventually(t, "an operator at rest", func() bool {
@@ -121,7 +141,7 @@ func (f *fleet) rest(t *testing.T) {
 			seen := renders(t)
 			must(t, f.Patch(t.Context(), object("config.openshift.io/v1", "Proxy", "", "cluster"), client.RawPatch(types.MergePatchType,
 				fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/touched":"%d"}}}`, time.Now().UnixNano()))))
-			eventually(t, "a comparison by the operator", func() bool { return renders(t) > seen })
+			eventually(t, "a render by the operator", func() bool { return renders(t) > seen })
 		}
 		same := maps.Equal(before, f.bundles(t))
 		return same && f.isSettled(t)

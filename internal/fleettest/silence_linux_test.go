@@ -20,11 +20,11 @@ import (
 )
 
 // checkSilence: somebody has stopped and disabled the service of a node agent. Half an hour later the operator starts it over SSH, and
-// reaches no other host.
+// reaches no other host. While the host cannot be reached, the kubelet's signs of life cause no more attempts.
 func (f *fleet) checkSilence(t *testing.T) {
 	f.stop()
-	r := f.read(t)
-	f.operate(t, f.overSSH(t))
+	r, hosts := f.read(t), f.reached()
+	f.operate(t, hosts.hosts(t))
 	eventually(t, "nodes that the operator has taken over", func() bool {
 		return !slices.ContainsFunc(f.nodes(t), func(n corev1.Node) bool { return n.Annotations[join.VersionAnnotation] != version })
 	})
@@ -35,7 +35,16 @@ func (f *fleet) checkSilence(t *testing.T) {
 		service.Start = plan.StartDisabled
 		s.Services[simulation.Key(bundle.AgentService)] = service
 	}))
-	f.age(t, silent.name, fleetstate.SilentAfter+time.Minute)
+	silent.server.Stop()
+	f.age(t, silent.name, published.SilentAfter+time.Minute)
+	eventually(t, "an event about the host that cannot be reached", func() bool { return len(f.notes(t, join.EventAgentSilent, silent.name)) > 0 })
+	asked := hosts.count(silent)
+	f.awaitHeartbeats(t, silent.name, 2)
+	if again := hosts.count(silent); again != asked {
+		t.Errorf("the host was asked %d times, and %d times after two signs of life of its kubelet", asked, again)
+	}
+	must(t, silent.server.Restart())
+	f.age(t, silent.name, published.SilentAfter+2*time.Minute)
 	eventually(t, "an event about the repaired node agent", func() bool { return len(f.notes(t, join.EventAgentRepaired, silent.name)) > 0 })
 	eventually(t, "a node agent that reports again", func() bool {
 		row := fleetstate.Of(*f.node(t, silent.name), time.Now())
@@ -47,11 +56,28 @@ func (f *fleet) checkSilence(t *testing.T) {
 	for _, m := range f.machines {
 		got := m.since(t, r.machines[m.name])
 		switch {
-		case m == silent && got.Logins == 0, m != silent && got.Logins > 0:
+		case m == silent && got.Logins == 0, m != silent && (got.Logins > 0 || hosts.count(m) > 0):
 			t.Errorf("%d logins at %s", got.Logins, m.name)
 		case got.Boots > 0:
 			t.Errorf("%s has booted", m.name)
 		}
+	}
+}
+
+// awaitHeartbeats waits for signs of life of a kubelet, in the status of its Node.
+func (f *fleet) awaitHeartbeats(t *testing.T, name string, n int) {
+	t.Helper()
+	last := func() time.Time {
+		for _, c := range f.node(t, name).Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				return c.LastHeartbeatTime.Time
+			}
+		}
+		return time.Time{}
+	}
+	for range n {
+		before := last()
+		eventually(t, "a sign of life of the kubelet", func() bool { return !last().Equal(before) })
 	}
 }
 
