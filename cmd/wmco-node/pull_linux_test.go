@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier/hosttest/bundletest"
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/publish"
+	"wmco/internal/testenv"
+)
+
+const (
+	pulledNode      = "win-killed"
+	pulledNamespace = "openshift-windows-machine-config-operator"
+	leaseNamespace  = "kube-node-lease"
+)
+
+// pulling is a simulated host whose program follows its Node on the real API server.
+type pulling struct {
+	simulated
+	admin      client.Client
+	publisher  publish.Publisher
+	kubeconfig string
+}
+
+func newPulling(t *testing.T, server *testenv.Environment) *pulling {
+	t.Helper()
+	admin := server.Client(t)
+	p := &pulling{
+		simulated: newSimulated(t, program(t)), admin: admin,
+		publisher:  publish.Publisher{Nodes: admin, Layers: admin, Live: admin, Client: admin, Namespace: pulledNamespace},
+		kubeconfig: nodeKubeconfig(t, server.Node(t, pulledNode)),
+	}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pulledNode, Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
+	for _, o := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: pulledNamespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaseNamespace}}, node,
+		&coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: pulledNode}},
+	} {
+		if err := admin.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
+	if err := admin.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	p.kubelet(t)
+	return p
+}
+
+// kubelet renews the Lease of the node until the end of the test.
+func (p *pulling) kubelet(t *testing.T) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			now := metav1.NowMicro()
+			lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: leaseNamespace, Name: pulledNode}}
+			if p.admin.Get(ctx, client.ObjectKeyFromObject(lease), lease) == nil {
+				lease.Spec.RenewTime = &now
+				_ = p.admin.Update(ctx, lease)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+}
+
+// nodeKubeconfig writes a kubeconfig for the configuration of a node.
+func nodeKubeconfig(t *testing.T, c *rest.Config) string {
+	t.Helper()
+	folder := t.TempDir()
+	pem, ca, path := filepath.Join(folder, "current.pem"), filepath.Join(folder, "ca.crt"), filepath.Join(folder, "kubeconfig")
+	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: node}}]\n"+
+		"clusters: [{name: c, cluster: {server: %q, certificate-authority: %q}}]\nusers: [{name: node, user: {client-certificate: %q, client-key: %q}}]\n",
+		"https://"+strings.TrimPrefix(c.Host, "https://"), ca, pem, pem)
+	for file, data := range map[string][]byte{pem: append(append([]byte{}, c.CertData...), c.KeyData...), ca: c.CAData, path: []byte(text)} {
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return path
+}
+
+// publish publishes a bundle, and returns its digest.
+func (p *pulling) publish(t *testing.T, n bundletest.Node) bundle.Digest {
+	t.Helper()
+	b := n.Bundle(t)
+	c, err := published.Pack(b.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := published.Pack(b.Node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := bundle.DigestLayers(c.Digest, own.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.publisher.Publish(t.Context(), []publish.Wanted{{Node: pulledNode, Bundle: whole, Cluster: &c, Own: own}}); err != nil {
+		t.Fatal(err)
+	}
+	return whole
+}
+
+// reported is what the Node says.
+func (p *pulling) reported(t *testing.T) string {
+	t.Helper()
+	var node corev1.Node
+	if err := p.admin.Get(t.Context(), client.ObjectKey{Name: pulledNode}, &node); err != nil {
+		t.Fatal(err)
+	}
+	return node.Annotations[published.ReportAnnotation]
+}
+
+// TestAnAgentConvergesAfterKills kills the program with SIGKILL while it follows bundles that change, and then lets one finish: the
+// host is what it would be without the kills, and nothing was rolled back.
+func TestAnAgentConvergesAfterKills(t *testing.T) {
+	var server testenv.Environment
+	plane := server.ControlPlane(t)
+	t.Cleanup(func() {
+		if err := plane.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := newPulling(t, &server)
+	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)) //nolint:gosec // no secret
+	first := bundletest.New()
+	bundles := []bundletest.Node{
+		first,
+		first.Changed(func(n *bundletest.Node) {
+			n.Files[`C:\k\kubelet.conf`], n.CAs = "another", []string{"third CA"}
+			delete(n.Files, `C:\k\containerd\registries\a.io\hosts.toml`)
+		}),
+		first.Changed(func(n *bundletest.Node) {
+			n.Files[`C:\k\containerd\registries\a.io\hosts.toml`], n.SecretProxy = "x", "http://user:sesame-other@proxy:3128"
+		}),
+	}
+	if r := p.run(t, first.Archive(t, p.missing(t, first)), "apply"); r.status != 0 {
+		t.Fatal(r.stdout, r.stderr)
+	}
+	killed, interrupted := 0, 0
+	for range kills(t) / 2 {
+		p.publish(t, bundles[random.IntN(len(bundles))])
+		cmd := p.command(t, nil, "run", "--kubeconfig", p.kubeconfig, "--interval", "1s")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(2500 * time.Millisecond))))
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		killed++
+		if _, err := os.Stat(filepath.Join(p.root, "C", "ProgramData", "wmco", "journal.json")); err == nil {
+			interrupted++
+		}
+	}
+	if interrupted < killed/10 {
+		t.Errorf("only %d of %d were killed in the middle of a run", interrupted, killed)
+	}
+	cmd := p.command(t, nil, "run", "--kubeconfig", p.kubeconfig, "--interval", "1s")
+	var log strings.Builder
+	cmd.Stderr = &log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for i, n := range bundles {
+		digest := p.publish(t, n)
+		err := testenv.Eventually(t.Context(), "the report", func() bool {
+			got, err := published.DecodeReport(p.reported(t))
+			return err == nil && got.State == published.StateApplied && got.Applied == digest
+		})
+		if err != nil {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			t.Fatalf("bundle %d: %v\n%s\n%s", i, err, p.reported(t), log.String())
+		}
+		want := newSimulated(t, p.program)
+		if r := want.run(t, n.Archive(t, want.missing(t, n)), "apply"); r.status != 0 {
+			t.Fatal(r.stdout, r.stderr)
+		}
+		if diff := cmp.Diff(want.files(t), p.files(t)); diff != "" {
+			t.Errorf("bundle %d after %d kills (-want +got):\n%s", i, killed, diff)
+		}
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	var events corev1.EventList
+	if err := p.admin.List(t.Context(), &events, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events.Items {
+		if e.InvolvedObject.Name == pulledNode && e.Type == corev1.EventTypeWarning {
+			t.Errorf("%s: %s", e.Reason, e.Message)
+		}
+	}
+	t.Logf("%d killed, %d in the middle of a run, %d events", killed, interrupted, len(events.Items))
+}
