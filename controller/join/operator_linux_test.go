@@ -227,6 +227,19 @@ func (b addressBook) put(address, target string) error {
 	return os.Rename(string(b)+".new", string(b))
 }
 
+// nowhere is an address at which nobody listens.
+const nowhere = "127.0.0.1:1"
+
+// note counts an attempt to reach a host.
+func (b addressBook) note(host string) error {
+	f, err := os.OpenFile(string(b)+".dialed", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, host)
+	return errors.Join(err, f.Close())
+}
+
 // dial reaches the SSH servers of simulated machines, which are on loopback addresses, under the addresses that their machines have.
 func (b addressBook) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	all, err := b.read()
@@ -237,8 +250,10 @@ func (b addressBook) dial(ctx context.Context, network, address string) (net.Con
 	if err != nil {
 		return nil, err
 	}
-	// Nobody listens at port 1.
-	return (&net.Dialer{}).DialContext(ctx, network, cmp.Or(all[host], "127.0.0.1:1"))
+	if err := b.note(host); err != nil {
+		return nil, err
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, cmp.Or(all[host], nowhere))
 }
 
 // asMe logs in as the account that this program runs with, the only one that a simulated machine has.

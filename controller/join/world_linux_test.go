@@ -22,6 +22,7 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -246,11 +247,17 @@ func (w *world) machineWith(name, address string, o sshd.Options) *machine {
 	return w.machines[name]
 }
 
-// machineObject is the Machine of an address, with an owner if one is named.
-func (w *world) machineObject(name, address string) *machinev1beta1.Machine {
+// machineObject is the Machine of an address, until the end of the test.
+func (w *world) machineObject(name, address string, finalizers ...string) *machinev1beta1.Machine {
 	w.t.Helper()
-	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}}}
+	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "openshift-machine-api", Name: name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}, Finalizers: finalizers,
+	}}
 	w.create(m)
+	w.t.Cleanup(func() {
+		none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		must(w.t, client.IgnoreNotFound(w.Patch(context.Background(), m.DeepCopy(), none)))
+	})
 	m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
 	m.Status.Phase = new("Provisioned")
 	must(w.t, w.Status().Update(w.t.Context(), m))
