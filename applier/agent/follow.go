@@ -61,10 +61,10 @@ func (f *follower) checkApplied(has bundle.Digest, now time.Duration) {
 	}
 }
 
-// allowed is the highest impact of a repair: what is published for the bundle that the host has, and at least restart. A permission
-// is for one bundle, and no other is repaired at the price of a drain.
+// allowed is the highest impact of a repair: what is published for the bundle that the host has. A permission is for one bundle,
+// and no other is repaired at the price of a drain.
 func (f *follower) allowed() bundle.Impact {
-	if f.desired.Bundle != "" && f.report.Applied == f.desired.Bundle && f.desired.MaxImpact.Rank() > bundle.ImpactRestart.Rank() {
+	if f.desired.Bundle != "" && f.report.Applied == f.desired.Bundle {
 		return f.desired.MaxImpact
 	}
 	return bundle.ImpactRestart

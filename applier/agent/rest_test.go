@@ -192,7 +192,7 @@ func quietServer(t *testing.T, q *quiet, clock applier.Clock) *APIServer {
 	}
 	return &APIServer{
 		connection: Connection{Log: slog.New(slog.DiscardHandler), Clock: clock}, readAgain: math.MaxInt64,
-		link: &link{config: config, node: "win-a", http: client, base: base, nodes: nodes},
+		link: &link{config: config, node: "win-a", http: client, base: base, nodes: nodes, clock: clock},
 	}
 }
 

@@ -27,6 +27,9 @@ const Owner = "windows-machine-config-operator-join"
 // CloudIdentitiesBound is the type of the condition that cloud-node-managers on Azure can change no other Node than their own.
 const CloudIdentitiesBound = "CloudIdentitiesBound"
 
+// reasonPolicyNotApplied is its reason while it is false.
+const reasonPolicyNotApplied = "PolicyNotApplied"
+
 // Cluster says what the cluster lacks, and adds what the operator may.
 type Cluster struct {
 	Checks *Checks
@@ -95,7 +98,7 @@ func (c *Cluster) bindCloudIdentities(ctx context.Context) metav1.Condition {
 	for _, o := range []client.Object{policy, binding} {
 		if err := c.apply(ctx, o); err != nil {
 			return metav1.Condition{
-				Type: CloudIdentitiesBound, Status: metav1.ConditionFalse, Reason: "PolicyNotApplied",
+				Type: CloudIdentitiesBound, Status: metav1.ConditionFalse, Reason: reasonPolicyNotApplied,
 				Message: published.Shorten(fmt.Sprintf("cloud-node-managers get no certificate, because one of another node could be used for any: %v; fix: let the operator apply ValidatingAdmissionPolicy %s", err, policy.Name)),
 			}
 		}
