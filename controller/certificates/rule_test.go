@@ -326,6 +326,7 @@ func FuzzDecide(f *testing.F) {
 	}
 	all := []certificatesv1.KeyUsage{certificatesv1.UsageDigitalSignature, certificatesv1.UsageKeyEncipherment, certificatesv1.UsageClientAuth, certificatesv1.UsageServerAuth}
 	f.Fuzz(func(t *testing.T, signer, user, group, cn, o, dns, ip string, usages uint8, own bool) {
+		usages &= 1<<len(all) - 1 // the other bits stand for no usage
 		a := ask{signer: signer, user: user, groups: []string{group}, template: subject(cn, o), key: keys.other}
 		if own {
 			a.key = keys.kubelet
