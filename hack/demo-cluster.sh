@@ -121,7 +121,7 @@ story() {
 	furnish
 	say 'A control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with the objects of an example cluster. Five hosts
 behind OpenSSH servers, with the real wmco-node and a stand-in for the kubelet. win-1 to win-3 are Machines, the others are in
-windows-instances. win-5 does not accept the key of the operator. This takes half a minute.'
+windows-instances. win-5 does not accept the key of the operator. This takes ten seconds or more.'
 	up
 	export KUBECONFIG=$PWD/$out/made/kubeconfig XDG_CONFIG_HOME=$PWD/$out/config
 	show cat $scenes/instances.yaml

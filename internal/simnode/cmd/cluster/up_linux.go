@@ -68,10 +68,11 @@ func (s scene) up(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := r.startMachines(ctx, key.signer); err != nil {
+	// The machines end first: an API server waits a minute for its clients.
+	if err := r.startCluster(ctx, key); err != nil {
 		return err
 	}
-	if err := r.startCluster(ctx, key); err != nil {
+	if err := r.startMachines(ctx, key.signer); err != nil {
 		return err
 	}
 	fmt.Println("ready")
