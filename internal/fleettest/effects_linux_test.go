@@ -2,6 +2,7 @@ package fleettest
 
 import (
 	"maps"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -20,7 +21,8 @@ const agentProgram = "wmco-node"
 
 // effects are what a change costs.
 type effects struct {
-	// Operator and Agents are the writes to the API server, by verb and resource: of the operator, and of all node agents together.
+	// Operator and Agents are the writes to the API server that had no conflict, by verb and resource: of the operator, and of all node
+	// agents together.
 	Operator, Agents map[string]int
 	// Node is what happens on each node.
 	Node nodeEffects
@@ -88,6 +90,7 @@ func (f *fleet) check(t *testing.T, r reading, want effects) (operator, agents i
 	for _, q := range f.requests(t)[r.requests:] {
 		switch key := what(q); {
 		case !q.IsWrite() || q.Resource == "leases": // leader election goes by the clock
+		case q.Status == http.StatusConflict: // a kubelet wrote on the Node at the same time; it is tried again
 		case q.User == operatorUser:
 			got.Operator[key]++
 		case q.Agent == agentProgram:

@@ -3,6 +3,7 @@ package fleettest
 import (
 	"context"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -94,7 +95,7 @@ func (f *fleet) checkPermissions(t *testing.T) {
 func (f *fleet) checkRequests(t *testing.T) {
 	asked := map[string]bool{}
 	for _, q := range f.requests(t)[f.since:] {
-		if q.User == operatorUser && q.Status == 403 {
+		if q.User == operatorUser && q.Status == http.StatusForbidden {
 			t.Errorf("the operator is refused: %s", q)
 		}
 		if q.Agent != agentProgram {
@@ -109,7 +110,7 @@ func (f *fleet) checkRequests(t *testing.T) {
 		case "nodes", "nodes/status", "leases":
 			foreign = q.Name != name // also of a list or watch: the API server takes the name from the field selector
 		}
-		if !isNode || foreign || q.Status == 403 && q.Resource != "secrets" {
+		if !isNode || foreign || q.Status == http.StatusForbidden && q.Resource != "secrets" {
 			t.Errorf("a node agent asks for what it does not need: %s", q)
 		}
 	}
