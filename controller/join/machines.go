@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -28,6 +29,8 @@ const (
 	eventInstanceSetupFailure   = "InstanceSetupFailure"
 	actionJoin                  = "Join"
 	actionReplace               = "Replace"
+	actionRemove                = "Remove"
+	actionRepair                = "Repair"
 	machinesNamespace           = "openshift-machine-api"
 	labelIgnore                 = domain + "ignore"
 	labelMachineOS              = "machine.openshift.io/os-id"
@@ -60,6 +63,9 @@ type Machines struct {
 	Events       events.EventRecorder
 	Log          logr.Logger
 	Now          func() time.Time
+
+	// replacing is held from the look at the other Machines to the deletion: otherwise two workers each see that no other is deleted.
+	replacing sync.Mutex
 }
 
 // Reconcile does the next steps for one Machine.
@@ -123,6 +129,8 @@ func (m *Machines) judge(ctx context.Context, machine *machinev1beta1.Machine, p
 
 // replace deletes a Machine whose host refuses the login for good, so that its MachineSet creates another one with the current user data.
 func (m *Machines) replace(ctx context.Context, machine *machinev1beta1.Machine, p Progress) Progress {
+	m.replacing.Lock()
+	defer m.replacing.Unlock()
 	set, why, err := m.mayReplace(ctx, machine)
 	switch {
 	case err != nil:
