@@ -208,8 +208,7 @@ func (a *Approver) bound(ctx context.Context) error {
 func (a *Approver) act(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v certificates.Verdict) error {
 	if v.Decision != certificates.Approve {
 		if v.Message != "" {
-			about := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: a.Namespace, Name: InstancesName}
-			a.Events.Eventf(about, csr, corev1.EventTypeWarning, string(v.Reason), "Approve", "%s: %s", csr.Name, v.Message)
+			a.Events.Eventf(aboutInstance(ctx, a.Live, a.Namespace, v.Host.Address), csr, corev1.EventTypeWarning, string(v.Reason), "Approve", "%s: %s", csr.Name, v.Message)
 			a.Log.Info("a certificate signing request is not approved", "csr", csr.Name, "host", v.Host.ID(), "reason", v.Reason, "message", v.Message)
 		}
 		return nil

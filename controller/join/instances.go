@@ -6,8 +6,10 @@ import (
 	"github.com/go-logr/logr"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -28,22 +30,31 @@ func (i *Instances) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	about := &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: i.Namespace, Name: InstancesName}
 	if p.Message != "" {
 		p.Message = req.Name + ": " + p.Message
 	}
-	tell(i.Events, about, p, eventInstanceSetup, eventInstanceSetupFailure)
+	tell(i.Events, aboutInstance(ctx, i.Joiner.Reader, i.Namespace, req.Name), p, eventInstanceSetup, eventInstanceSetupFailure)
 	i.Log.V(1).Info("instance", "address", req.Name, "state", p.State, "reason", p.Reason)
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }
 
-// tell says on an object that a host has joined, or why it has not.
+// aboutInstance names an entry of windows-instances in an event. With its UID, `oc describe configmap` shows the event; an object that
+// cannot be read is named without.
+func aboutInstance(ctx context.Context, r client.Reader, namespace, entry string) *corev1.ObjectReference {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	_ = r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: InstancesName}, u) // see above
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: InstancesName, UID: u.GetUID(), FieldPath: "data[" + entry + "]"}
+}
+
+// tell says on an object that a host has joined, or why it has not. Events that differ in their note alone are one for client-go, which
+// keeps the first note: the action is the reason why, and each entry has a field path.
 func tell(recorder events.EventRecorder, about runtime.Object, p Progress, done, failure string) {
 	switch {
 	case p.Finished:
 		recorder.Eventf(about, nil, corev1.EventTypeNormal, done, actionJoin, "%s", p.Text())
 	case p.State == StateFailed || p.State == StateWaiting:
-		recorder.Eventf(about, nil, corev1.EventTypeWarning, failure, actionJoin, "%s: %s", p.Reason, p.Text())
+		recorder.Eventf(about, nil, corev1.EventTypeWarning, failure, p.Reason, "%s: %s", p.Reason, p.Text())
 	}
 }
 

@@ -60,23 +60,24 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	case err != nil:
 		return reconcile.Result{}, err
 	case why != "":
-		n.tell(node, corev1.EventTypeWarning, reasonNotConfirmed, why)
+		n.tell(node, corev1.EventTypeWarning, reasonNotConfirmed, actionRemove, why)
 	case removed:
 		p, err := n.remove(ctx, node)
 		switch {
 		case p.Finished:
-			n.tell(node, corev1.EventTypeNormal, eventTeardown, p.Text())
+			n.tell(node, corev1.EventTypeNormal, eventTeardown, actionRemove, p.Text())
 		case p.Message != "":
-			n.tell(node, corev1.EventTypeWarning, eventRemovalWaits, p.Text())
+			n.tell(node, corev1.EventTypeWarning, eventRemovalWaits, p.Reason, p.Text())
 		}
 		return reconcile.Result{RequeueAfter: p.Again}, err
 	}
 	return n.repairSilent(ctx, node)
 }
 
-func (n *Nodes) tell(node *corev1.Node, kind, reason, message string) {
+// tell says something on a Node. Events with the same reason and action are one for client-go, which keeps the first message.
+func (n *Nodes) tell(node *corev1.Node, kind, reason, action, message string) {
 	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
-	n.Events.Eventf(ref, nil, kind, reason, "Keep", "%s", published.Shorten(message))
+	n.Events.Eventf(ref, nil, kind, reason, action, "%s", published.Shorten(message))
 }
 
 // repairSilent repairs an agent that has not reported for half an hour while the kubelet lives.
@@ -101,11 +102,11 @@ func (n *Nodes) repairSilent(ctx context.Context, node *corev1.Node) (reconcile.
 			text += "; fix: " + fix
 		}
 		n.Log.Info("repairing a silent node agent", "node", node.Name, "error", err)
-		n.tell(node, corev1.EventTypeWarning, EventAgentSilent, "the node agent is silent, and could not be repaired over SSH: "+text)
+		n.tell(node, corev1.EventTypeWarning, EventAgentSilent, actionRepair, "the node agent is silent, and could not be repaired over SSH: "+text)
 		return reconcile.Result{RequeueAfter: retrySilent}, nil
 	}
 	n.Log.Info("repaired a silent node agent", "node", node.Name, "result", message)
-	n.tell(node, corev1.EventTypeNormal, EventAgentRepaired, "the node agent was silent; over SSH: "+message)
+	n.tell(node, corev1.EventTypeNormal, EventAgentRepaired, actionRepair, "the node agent was silent; over SSH: "+message)
 	return reconcile.Result{RequeueAfter: retrySilent}, nil
 }
 

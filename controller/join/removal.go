@@ -24,7 +24,9 @@ const removeForce = "force"
 const (
 	eventTeardown      = "InstanceTeardown"
 	eventRemovalWaits  = "InstanceRemovalWaiting"
+	reasonCordoned     = "Cordoned"
 	reasonDraining     = "Draining"
+	reasonBlocked      = "DrainBlocked"
 	reasonNotConfirmed = "RemovalNotConfirmed"
 )
 
@@ -64,12 +66,16 @@ func (n *Nodes) remove(ctx context.Context, node *corev1.Node) (Progress, error)
 	if !node.Spec.Unschedulable {
 		h := host{Joiner: n.Joiner}
 		_, err := h.write(ctx, node, marks{annotations: map[string]string{JoiningAnnotation: valueTrue}, cordon: new(true)})
-		return Progress{State: StateWaiting, Reason: reasonDraining, Message: "the node is cordoned: its entry was removed", Again: againSoon}, err
+		return Progress{State: StateWaiting, Reason: reasonCordoned, Message: "the node is cordoned: its entry was removed", Again: againSoon}, err
 	}
 	if isReady(node) {
 		left, err := n.Drainer.Step(ctx, node.Name)
 		if err != nil || !left.IsEmpty() {
-			return Progress{State: StateWaiting, Reason: reasonDraining, Message: "draining the node, its entry was removed: " + left.String(), Again: againSoon}, err
+			p := Progress{State: StateWaiting, Reason: reasonDraining, Message: "draining the node, its entry was removed: " + left.String(), Again: againSoon}
+			if len(left.Blocked) > 0 {
+				p.Reason = reasonBlocked
+			}
+			return p, err
 		}
 	}
 	if err := n.cleanUp(ctx, node, address); err != nil {
