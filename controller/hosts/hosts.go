@@ -147,10 +147,39 @@ func (h *Hosts) Bring(ctx context.Context, w Wish) (Outcome, error) {
 		return Outcome{Facts: facts}, err
 	}
 	event, err := h.apply(ctx, agent, request, remote.ApplyOptions{MaxImpact: w.MaxImpact, Reboot: w.Reboot, ConfirmWithin: confirmWithin, Wait: runWait})
+	if event.Result == applier.ResultPartial || event.Result == applier.ResultRefused {
+		// Another run may have the host locked, that of an operator which has ended: the next call finds it at its end.
+		err = errors.Join(err, h.takeUp(ctx, w.Target, request))
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: the payload of the operator lacks it", err)
 	}
 	return Outcome{event, request.Manifest.Digest, facts}, err
+}
+
+// TakeUp confirms what a run on a host waits with that an operator has begun which has ended: the host would be rolled back otherwise,
+// only to be brought there again. Wish.Node has the facts of the host.
+func (h *Hosts) TakeUp(ctx context.Context, w Wish) error {
+	release, err := h.lock(w.Target.Host())
+	if err != nil {
+		return err
+	}
+	defer release()
+	request, err := h.request(w, w.Node.Facts)
+	if err != nil {
+		return err
+	}
+	return h.takeUp(ctx, w.Target, request)
+}
+
+// takeUp asks over new connections: that the host answers them is the confirmation. A run that does not wait yet ignores it.
+func (h *Hosts) takeUp(ctx context.Context, t remote.Target, r remote.Request) error {
+	agent := h.confirms.Agent(t)
+	seen, err := agent.Observe(ctx, r)
+	if err != nil || seen.Interrupted == "" {
+		return err
+	}
+	return agent.Confirm(ctx, seen.Interrupted)
 }
 
 // facts asks a host, and notes the answer for LastFacts.

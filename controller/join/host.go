@@ -160,6 +160,17 @@ func (h host) bring(ctx context.Context) Progress {
 	return h.judge(outcome)
 }
 
+// takeUp helps a host on whose agent a run is in the way that another operator has begun, before it was killed.
+func (h host) takeUp(ctx context.Context) {
+	target, err := h.Hosts.Target(Account(h.Node, h.inputs.Cluster.Platform), h.Address)
+	if err == nil {
+		err = h.Hosts.TakeUp(ctx, hosts.Wish{Target: target, Node: h.Node, Inputs: h.inputs})
+	}
+	if err != nil {
+		h.Log.V(1).Info("looking for an interrupted run", "host", h.ID(), "error", err)
+	}
+}
+
 // claim notes on a Node that it is for this entry, where the addresses of the Node do not say so: the entry is a DNS name, and the host
 // itself has said which Node is its own.
 func (h host) claim(ctx context.Context, facts bundle.Facts) error {
@@ -283,6 +294,7 @@ func (h host) complete(ctx context.Context, node *corev1.Node) (Progress, error)
 	if err != nil || !whole {
 		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the node agent follows the cluster; " + h.lacks(node, row), Node: node.Name, Again: againSoon}
 		if row.State == fleet.StateFailed {
+			h.takeUp(ctx)
 			p.State, p.Reason, p.Message, p.Fix = StateFailed, row.Reason, row.Message, row.Fix
 		}
 		return p, err
