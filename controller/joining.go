@@ -253,7 +253,7 @@ func (j joining) instancesOf(ctx context.Context, node object) []reconcile.Reque
 func (j joining) addApprover() error {
 	c, err := j.controller("certificates", &join.Approver{
 		Inputs: j.joiner.Inputs, Hosts: j.joiner.Hosts, Resolver: j.options.Resolver, Live: j.GetAPIReader(), Client: j.GetClient(),
-		Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("certificates"),
+		Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("certificates"), Now: time.Now,
 	})
 	if err != nil {
 		return fmt.Errorf("approving certificates: %w", err)

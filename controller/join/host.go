@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +21,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/desired"
 	"wmco/controller/fleet"
+	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
 	"wmco/controller/keys/username"
@@ -116,6 +118,9 @@ func (j *Joiner) Join(ctx context.Context, ref Ref) (Progress, error) {
 		return Progress{}, fmt.Errorf("reading the inputs: %w", err)
 	}
 	i := slices.IndexFunc(inputs.All, ref.matches)
+	if p, ok := unusable(inputs, ref); ok && (i < 0 || inputs.All[i].Name == "") {
+		return p, nil
+	}
 	if i < 0 {
 		return Progress{State: StateGone}, nil
 	}
@@ -135,6 +140,16 @@ func (j *Joiner) Join(ctx context.Context, ref Ref) (Progress, error) {
 		return Progress{}, client.IgnoreNotFound(err)
 	}
 	return h.complete(ctx, node)
+}
+
+// unusable says what is wrong with an entry of windows-instances that stands for no host, or for one that cannot be found.
+func unusable(inputs *desired.Hosts, ref Ref) (Progress, bool) {
+	i := slices.IndexFunc(inputs.Instances, func(e gather.Instance) bool { return ref.Machine == "" && e.Address == ref.Address })
+	if i < 0 || !inputs.Instances[i].Skipped && inputs.Instances[i].Finding.Reason != reason.InstanceUnresolvable {
+		return Progress{}, false
+	}
+	f := inputs.Instances[i].Finding
+	return Progress{State: StateWaiting, Reason: f.Reason, Message: f.Message, Fix: f.Fix, Again: againLater}, true
 }
 
 // host is one host of the inputs.
@@ -261,6 +276,8 @@ func failed(err error) Progress {
 	var refused *hosts.RefusedError
 	var own *refusal
 	switch {
+	case apierrors.IsConflict(err):
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node has changed meanwhile", Again: againSoon}
 	case errors.Is(err, hosts.ErrBusy):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againSoon}
 	case errors.As(err, &own):
