@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -80,7 +81,7 @@ func addJoining(m manager.Manager, o Options, read join.Inputs) error {
 	j := joining{Manager: m, options: o, joiner: &join.Joiner{
 		Checks: &join.Checks{Live: m.GetAPIReader(), Login: login, Versions: versions, Now: time.Now},
 		Reader: m.GetClient(), Client: m.GetClient(), Inputs: read, Hosts: o.Hosts(login), Login: login, Version: o.Version,
-		Log: o.Log.WithName("join"), Now: time.Now, Random: rand.Read,
+		Log: o.Log.WithName("join"), Now: time.Now, Random: rand.Read, Unjoined: &join.Unjoined{},
 	}}
 	for _, add := range []func() error{j.addNodes, j.addMachines, j.addInstances, j.addApprover, j.addUserData, j.addCluster} {
 		if err := add(); err != nil {
@@ -287,17 +288,27 @@ func (j joining) addUserData() error {
 	return c.Watch(atStart())
 }
 
-// addCluster judges the cluster, at the start and every minute.
+// addCluster judges the cluster, at the start and every minute. A host that cannot join any longer, or can again, is said at once.
 func (j joining) addCluster() error {
+	changed := make(chan event.TypedGenericEvent[struct{}], 1)
+	j.joiner.Unjoined.Changed = func() {
+		select {
+		case changed <- event.TypedGenericEvent[struct{}]{}:
+		default: // one is waiting already
+		}
+	}
 	c, err := j.controller("cluster", &join.Cluster{
-		Checks: j.joiner.Checks, Inputs: j.joiner.Inputs, Client: j.GetClient(), Say: j.say,
+		Checks: j.joiner.Checks, Unjoined: j.joiner.Unjoined, Inputs: j.joiner.Inputs, Client: j.GetClient(), Say: j.say,
 		Deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: j.options.Namespace, Name: operatorName},
 		Events:     j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("cluster"),
 	})
 	if err != nil {
 		return err
 	}
-	return c.Watch(atStart())
+	again := handler.TypedFuncs[struct{}, reconcile.Request]{GenericFunc: func(_ context.Context, _ event.TypedGenericEvent[struct{}], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		q.AddAfter(requestsFor([]string{"all"})[0], settle)
+	}}
+	return errors.Join(c.Watch(atStart()), c.Watch(source.TypedChannel(changed, again)))
 }
 
 // say writes conditions of the cluster. Without the definition of their object they are in events alone, which the publisher says.

@@ -32,9 +32,10 @@ const reasonPolicyNotApplied = "PolicyNotApplied"
 
 // Cluster says what the cluster lacks, and adds what the operator may.
 type Cluster struct {
-	Checks *Checks
-	Inputs Inputs
-	Client client.Client
+	Checks   *Checks
+	Unjoined *Unjoined
+	Inputs   Inputs
+	Client   client.Client
 	// Say writes conditions where people look.
 	Say        func(context.Context, []metav1.Condition) error
 	Deployment *corev1.ObjectReference
@@ -73,7 +74,8 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	if result.Again > 0 {
 		again = min(again, result.Again)
 	}
-	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, conditions)
+	// Events about hosts are on their own objects.
+	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(conditions, c.Unjoined.Condition()))
 }
 
 func conditionsOf(r checks.Result) []metav1.Condition {

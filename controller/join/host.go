@@ -44,6 +44,8 @@ type Joiner struct {
 	Now     func() time.Time
 	// Random makes the salt of encrypted user names.
 	Random func([]byte) (int, error)
+	// Unjoined is told how far each host is.
+	Unjoined *Unjoined
 }
 
 // State is where a host is on its way to becoming a node.

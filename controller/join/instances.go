@@ -30,6 +30,7 @@ func (i *Instances) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	i.Joiner.Unjoined.Note(req.Name, p)
 	if p.Message != "" {
 		p.Message = req.Name + ": " + p.Message
 	}

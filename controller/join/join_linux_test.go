@@ -6,7 +6,9 @@ import (
 	"testing"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"wmco/controller/join"
 	"wmco/internal/sshtest/sshd"
 )
 
@@ -18,7 +20,7 @@ func TestMachinesAndInstancesBecomeNodes(t *testing.T) {
 	w.machine("instance-b", "192.0.2.12")
 	w.machineWith("instance-c", "192.0.2.13", sshd.Options{Key: stranger})
 	w.machineObject("machine-a", "192.0.2.11")
-	w.instances("192.0.2.12", "192.0.2.13")
+	entries := w.instances("192.0.2.12", "192.0.2.13")
 	w.operate()
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -37,6 +39,10 @@ func TestMachinesAndInstancesBecomeNodes(t *testing.T) {
 		notes := w.events("InstanceSetupFailure", "windows-instances")
 		return len(notes) > 0 && strings.Contains(notes[0], "LoginRefused: 192.0.2.13") && strings.Contains(notes[0], "fix: ")
 	})
+	eventually(t, "a condition about it", func() bool {
+		c := w.condition(join.HostsJoined)
+		return c.Status == metav1.ConditionFalse && c.Reason == join.ReasonLoginRefused && strings.HasPrefix(c.Message, "192.0.2.13: ") && strings.Contains(c.Message, "fix: ")
+	})
 	if w.node("instance-c") != nil {
 		t.Error("a host that refuses the login is a node")
 	}
@@ -46,4 +52,7 @@ func TestMachinesAndInstancesBecomeNodes(t *testing.T) {
 			t.Errorf("label %s is %q", key, got)
 		}
 	}
+	delete(entries.Data, "192.0.2.13")
+	must(t, w.Update(t.Context(), entries))
+	eventually(t, "the condition without it", func() bool { return w.condition(join.HostsJoined).Status == metav1.ConditionTrue })
 }

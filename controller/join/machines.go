@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -71,11 +72,16 @@ type Machines struct {
 // Reconcile does the next steps for one Machine.
 func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	machine, err := m.read(ctx, req.Name)
+	if apierrors.IsNotFound(err) {
+		m.Joiner.Unjoined.Note(req.Name, Progress{State: StateGone})
+		return reconcile.Result{}, nil
+	}
 	if err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
+		return reconcile.Result{}, err
 	}
 	// A Machine that is being deleted is machine-api's: its host is not reached any more.
 	if machine.DeletionTimestamp != nil || machine.Labels[labelIgnore] == valueTrue {
+		m.Joiner.Unjoined.Note(req.Name, Progress{State: StateGone})
 		return reconcile.Result{}, nil
 	}
 	p, err := m.Joiner.Join(ctx, Ref{Machine: machine.Name})
@@ -92,6 +98,7 @@ func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 			}
 		}
 	}
+	m.Joiner.Unjoined.Note(req.Name, p)
 	tell(m.Events, reference(machine), p, eventMachineSetup, eventMachineSetupFailure)
 	m.Log.V(1).Info("machine", "name", machine.Name, "state", p.State, "reason", p.Reason)
 	return reconcile.Result{RequeueAfter: p.Again}, nil

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-logr/logr"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -28,7 +29,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"wmco/bundle"
+	"wmco/controller/fleet"
 	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
 	"wmco/internal/simnode"
@@ -300,6 +303,19 @@ func isReady(n *corev1.Node) bool {
 	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
+}
+
+// condition returns what the operator says about all hosts; zero where it does not say it yet.
+func (w *world) condition(kind string) metav1.Condition {
+	w.t.Helper()
+	f, _, err := fleet.Read(w.t.Context(), objects.Cluster(w), gather.OperatorNamespace, time.Now())
+	must(w.t, err)
+	for _, c := range f.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
 }
 
 // events returns the notes of the events with a reason about an object.
