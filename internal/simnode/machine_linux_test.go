@@ -30,7 +30,9 @@ func TestTheAgentRepairs(t *testing.T) {
 	starts := m.Starts()
 	m.ForgetOperations()
 	must(t, m.RestartService(t.Context(), bundle.AgentService)) // it compares when it starts
-	eventually(t, "the repair", func() bool { return m.Text(path) == good && m.Status("kube-proxy") == plan.ServiceRunning })
+	eventually(t, "the repair", func() bool {
+		return m.Text(path) == good && m.Starts()["kube-proxy"] > starts["kube-proxy"] && m.Status("kube-proxy") == plan.ServiceRunning
+	})
 	var written, started []string
 	for _, op := range m.Operations() {
 		switch op.Verb { //nolint:exhaustive // these are asked for
