@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"time"
 	"strings"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -53,6 +54,9 @@ func approveNetwork(ctx context.Context, admin *rest.Config, log *slog.Logger) e
 	})
 }
 
+// again is after how long a request that is not approved is looked at again.
+const again = 5 * time.Second
+
 // approve approves what a rule accepts, and leaves the rest alone.
 func approve(ctx context.Context, admin *rest.Config, log *slog.Logger, rule func(*certificatesv1.CertificateSigningRequest, *x509.CertificateRequest) bool) error {
 	clients, err := kubernetes.NewForConfig(admin)
@@ -85,7 +89,9 @@ func approve(ctx context.Context, admin *rest.Config, log *slog.Logger, rule fun
 			},
 		},
 		ObjectType: &certificatesv1.CertificateSigningRequest{},
-		Handler:    cache.ResourceEventHandlerFuncs{AddFunc: decide, UpdateFunc: func(_, now any) { decide(now) }},
+		// What could not be approved, because the API server was restarting, is tried again.
+		ResyncPeriod: again,
+		Handler:      cache.ResourceEventHandlerFuncs{AddFunc: decide, UpdateFunc: func(_, now any) { decide(now) }},
 	})
 	controller.RunWithContext(identity.Context(ctx, log))
 	return nil
