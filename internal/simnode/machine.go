@@ -88,7 +88,9 @@ type Machine struct {
 	boot     int
 	running  map[string]*process
 	failures map[string]failures
-	done     []simulation.Operation
+	// recovered are how often the service control manager has restarted each service.
+	recovered map[string]int
+	done      []simulation.Operation
 }
 
 // locker is the part of a host that its kinds have for themselves.
@@ -115,7 +117,7 @@ func New(o Options) (*Machine, error) {
 	}
 	m := &Machine{
 		options: o, clock: newClock(o.Times.Engine), containers: kubelet.NewContainers(), log: o.Log.With("machine", o.Facts.HostName), wake: make(chan struct{}, 1),
-		on: true, running: map[string]*process{}, failures: map[string]failures{},
+		on: true, running: map[string]*process{}, failures: map[string]failures{}, recovered: map[string]int{},
 	}
 	if err := m.open(); err != nil {
 		return nil, err
@@ -230,7 +232,7 @@ func (m *Machine) Text(path string) string {
 	return string(data)
 }
 
-// Starts returns how often each service was started, over all boots.
+// Starts returns how often each service was started, over all boots. That includes Recoveries.
 func (m *Machine) Starts() map[string]int {
 	starts := map[string]int{}
 	m.look(func(s *simulation.State) {
@@ -239,6 +241,13 @@ func (m *Machine) Starts() map[string]int {
 		}
 	})
 	return starts
+}
+
+// Recoveries returns how often the service control manager has restarted each service, because its process had ended by itself.
+func (m *Machine) Recoveries() map[string]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.recovered)
 }
 
 // Status returns the status of a service.

@@ -203,7 +203,12 @@ func (m *Machine) restart(p *process) {
 	if !still || !m.isOn() {
 		return
 	}
-	if err := m.Host.StartByItself(m.ctx, p.name); err != nil && m.ctx.Err() == nil {
+	switch err := m.Host.StartByItself(m.ctx, p.name); {
+	case err == nil:
+		m.mu.Lock()
+		m.recovered[p.name]++
+		m.mu.Unlock()
+	case m.ctx.Err() == nil:
 		m.log.Warn("restarting a service", "service", p.name, "error", err)
 	}
 	m.reconcile()
