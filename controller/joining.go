@@ -92,7 +92,7 @@ func addJoining(m manager.Manager, o Options, read join.Inputs) error {
 }
 
 func (j joining) controller(name string, r reconcile.Reconciler) (controller.Controller, error) {
-	return controller.New(name, j, controller.Options{Reconciler: r, MaxConcurrentReconciles: parallelHosts})
+	return controller.New(name, j, controller.Options{Reconciler: patient{r, j.options.Log.WithName(name)}, MaxConcurrentReconciles: parallelHosts})
 }
 
 func of(kind schema.GroupVersionKind) object {

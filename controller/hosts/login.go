@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync"
 	"time"
 
 	"golang.org/x/crypto/ssh"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -40,6 +42,9 @@ type Login struct {
 	Client client.Client
 	// Namespace is that of the operator.
 	Namespace string
+
+	// pinning is held while the pins are changed: those of many new hosts are in one ConfigMap, and each change is of what was read.
+	pinning sync.Mutex
 }
 
 // Signers returns the key to log in with. Its errors hold no part of the key.
@@ -119,12 +124,17 @@ var ErrPinnedMeanwhile = errors.New("another key was pinned for this host at the
 
 // Pin stores the key of a host on first contact. Of two that pin different keys for one host at the same time, one gets an error.
 func (l *Login) Pin(address string, key ssh.PublicKey) error {
-	ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
+	return l.change(context.Background(), func(ctx context.Context) error { return l.pin(ctx, address, key) })
+}
+
+// change changes the pins, again and again while somebody else does: a person, or an operator that is the leader no longer.
+func (l *Login) change(ctx context.Context, do func(context.Context) error) error {
+	l.pinning.Lock()
+	defer l.pinning.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
-	// Many hosts may be pinned at the same time, in one ConfigMap.
-	return retry.OnError(retry.DefaultBackoff, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }, func() error {
-		return l.pin(ctx, address, key)
-	})
+	pauses := wait.Backoff{Steps: 20, Duration: 10 * time.Millisecond, Factor: 1.3, Jitter: 1} // 7 s in all
+	return retry.OnError(pauses, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }, func() error { return do(ctx) })
 }
 
 func (l *Login) pin(ctx context.Context, address string, key ssh.PublicKey) error {
@@ -147,14 +157,16 @@ func (l *Login) pin(ctx context.Context, address string, key ssh.PublicKey) erro
 
 // Forget removes the pinned key of a host that is a host of this cluster no longer.
 func (l *Login) Forget(ctx context.Context, address string) error {
-	cm, err := l.pins(ctx)
-	if err != nil {
-		return err
-	}
-	if _, ok := cm.Data[hostOf(address)]; !ok {
-		return nil
-	}
-	return l.patchPins(ctx, cm, map[string]any{hostOf(address): nil})
+	return l.change(ctx, func(ctx context.Context) error {
+		cm, err := l.pins(ctx)
+		if err != nil {
+			return err
+		}
+		if _, ok := cm.Data[hostOf(address)]; !ok {
+			return nil
+		}
+		return l.patchPins(ctx, cm, map[string]any{hostOf(address): nil})
+	})
 }
 
 // patchPins changes what was read: the resourceVersion makes the API server refuse the patch if somebody changed it since.

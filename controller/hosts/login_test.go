@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -119,6 +120,37 @@ func TestOneOfManyFirstContactsPins(t *testing.T) {
 	}
 	if accepted < 0 || pinned(t, l, "10.0.0.1:22") != EncodeKey(hostKey(t, byte(accepted))) {
 		t.Errorf("%d was accepted: %v", accepted, errs)
+	}
+}
+
+// TestManyHostsArePinnedAndForgottenAtOnce: in one ConfigMap, also by two operators for a moment.
+func TestManyHostsArePinnedAndForgottenAtOnce(t *testing.T) {
+	l := newLogin(t)
+	both := []*Login{l, {Live: l.Live, Client: l.Client, Namespace: namespace}}
+	at := func(i int) string { return fmt.Sprintf("10.0.0.%d:22", i) }
+	const hosts = 50
+	together := func(do func(l *Login, i int) error) {
+		var all sync.WaitGroup
+		for i := range hosts {
+			all.Go(func() {
+				if err := do(both[i%2], i); err != nil {
+					t.Errorf("%s: %v", at(i), err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	together(func(l *Login, i int) error { return l.Pin(at(i), hostKey(t, byte(i))) })
+	for i := range hosts {
+		if got := pinned(t, l, at(i)); got != EncodeKey(hostKey(t, byte(i))) {
+			t.Errorf("%s: %q is pinned", at(i), got)
+		}
+	}
+	together(func(l *Login, i int) error { return l.Forget(t.Context(), at(i)) })
+	for i := range hosts {
+		if got := pinned(t, l, at(i)); got != "" {
+			t.Errorf("%s: %q is still pinned", at(i), got)
+		}
 	}
 }
 
