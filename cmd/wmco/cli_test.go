@@ -32,12 +32,12 @@ func TestCommandLine(t *testing.T) {
 			}
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": checkStatus},
 	})
 }
 
-// status runs a command and checks its exit status: status 2 wmco render.
-func status(ts *testscript.TestScript, neg bool, args []string) {
+// checkStatus runs a command and checks its exit status: status 2 wmco render.
+func checkStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status N command [args]")
 	}

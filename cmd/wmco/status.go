@@ -15,6 +15,8 @@ import (
 	"wmco/bundle"
 	"wmco/controller/fleet"
 	"wmco/controller/gather"
+	"wmco/controller/rollout"
+	"wmco/controller/status"
 	"wmco/internal/cli"
 )
 
@@ -26,17 +28,20 @@ type statusFlags struct {
 }
 
 // statusHeading is the heading of the table.
-const statusHeading = "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tSINCE\tREASON\tWHAT TO DO"
+const statusHeading = "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tROLLOUT\tSINCE\tREASON\tWHAT TO DO"
 
 func statusCommand(a app) *cobra.Command {
 	var f statusFlags
 	cmd := &cobra.Command{
 		Use:   "status [NODE] [--from PATH|-|cluster[:CONTEXT]] [--watch]",
-		Short: "Show which Windows nodes have the bundle that is published for them",
+		Short: "Show which Windows nodes have the bundle that is published for them, and where the rollout is",
 		Long: `Show for each Windows node what is published for it, what it has, since when, and what to do about a node that does not move; for
-one node everything that its agent reports. Inputs that the operator refuses come first. It is read from the cluster alone: no host is
-asked. --watch prints each move of a node, and how long after the change it is current, until it is interrupted.` +
-			cli.ExitHelp("0  every node is current", "1  a node is not, or inputs are refused", "2  usage, or a node that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
+one node everything that its agent reports, and its last turns in rollouts. Inputs that the operator refuses come first, then the
+rollout: how many nodes have what is wanted, whose turn it is, what the others wait for, and how long it will take by the turns before.
+
+It is read from the cluster alone, from Nodes, WindowsNodesStatus and the settings: no host and no operator is asked. --watch prints
+each move of a node, and how long after the change it is current, until it is interrupted.` +
+			cli.ExitHelp("0  every node is current", "1  a node is not, the rollout is not done, or inputs are refused", "2  usage, or a node that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
 		Example: `  wmco status
   wmco status --watch
   wmco status winworker-x7k2p -o json
@@ -63,11 +68,15 @@ func (f *statusFlags) run(ctx context.Context, a app, args []string) error {
 	if f.watch {
 		return f.follow(ctx, a, now, node)
 	}
-	if len(problems(now)) > 0 || slices.ContainsFunc(now.Nodes, func(r fleet.Row) bool { return r.State != fleet.StateCurrent }) {
+	if len(problems(now)) > 0 || slices.ContainsFunc(now.Nodes, func(r fleet.Row) bool { return r.State != fleet.StateCurrent }) ||
+		slices.ContainsFunc(now.Rollout.Nodes, isLeft) {
 		return cli.Exit(cli.ExitDiffers)
 	}
 	return nil
 }
+
+// isLeft reports whether a node does not have what is wanted, or is a canary that is still observed.
+func isLeft(s rollout.Status) bool { return s.Phase != rollout.PhaseDone }
 
 // read returns all nodes, or one.
 func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet, error) {
@@ -89,17 +98,18 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 	if node == "" {
 		return all, nil
 	}
-	i := slices.IndexFunc(all.Nodes, func(r fleet.Row) bool { return r.Node == node })
-	if i < 0 {
+	one, ok := all.Only(node)
+	if !ok {
 		return fleet.Fleet{}, cli.UsageError("%s: no Windows node has this name", node)
 	}
-	all.Nodes = all.Nodes[i : i+1]
-	return all, nil
+	return one, nil
 }
 
-// problems are the conditions of the operator that are not as they should be.
+// problems are the conditions of the operator that are not as they should be, but that of the rollout, which has its own line.
 func problems(f fleet.Fleet) []metav1.Condition {
-	return slices.DeleteFunc(slices.Clone(f.Conditions), func(c metav1.Condition) bool { return c.Status == metav1.ConditionTrue })
+	return slices.DeleteFunc(slices.Clone(f.Conditions), func(c metav1.Condition) bool {
+		return c.Status == metav1.ConditionTrue || c.Type == status.RolledOut
+	})
 }
 
 func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
@@ -112,11 +122,12 @@ func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 	for _, c := range problems(now) {
 		cli.Printf(a.stdout, "%s\n", problem(c))
 	}
+	printRollout(a, now.Rollout)
 	if node != "" && !f.watch {
-		printNode(a, now.Nodes[0])
+		printNode(a, now)
 		return nil
 	}
-	return printNodes(a, now.Nodes)
+	return printNodes(a, now)
 }
 
 // problem is a condition in one line.
@@ -124,12 +135,13 @@ func problem(c metav1.Condition) string {
 	return fmt.Sprintf("%s is %s since %s (%s): %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339), c.Reason, c.Message)
 }
 
-func printNodes(a app, rows []fleet.Row) error {
+func printNodes(a app, now fleet.Fleet) error {
 	w := tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
 	cli.Printf(w, "%s\n", cli.Ready(statusHeading))
-	for _, r := range rows {
-		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
-			since(a.now(), r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Fix, "-"))
+	turns := turnsOf(now.Rollout)
+	for _, r := range now.Nodes {
+		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
+			cmp.Or(turns[r.Node], "-"), since(a.now(), r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Fix, "-"))
 	}
 	return w.Flush()
 }
@@ -144,8 +156,9 @@ func since(now, t time.Time) string {
 	return now.Sub(t).Round(time.Second).String()
 }
 
-// printNode prints everything about one node.
-func printNode(a app, r fleet.Row) {
+// printNode prints everything about the one node.
+func printNode(a app, now fleet.Fleet) {
+	r := now.Nodes[0]
 	line := func(name, text string) {
 		if text != "" {
 			cli.Printf(a.stdout, "%-14s  %s\n", name, text)
@@ -169,5 +182,11 @@ func printNode(a app, r fleet.Row) {
 	line("agent", r.Agent)
 	if !r.Reported.IsZero() {
 		line("reported", since(a.now(), r.Reported)+" ago")
+	}
+	for _, s := range now.Rollout.Nodes {
+		line("rollout", string(s.Phase)+" ("+string(s.Reason)+"): "+s.Message)
+	}
+	for i, t := range r.Turns {
+		line(turnName(i), turnText(t))
 	}
 }

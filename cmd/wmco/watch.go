@@ -11,6 +11,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/fleet"
+	"wmco/controller/status"
 	"wmco/internal/cli"
 )
 
@@ -129,8 +130,9 @@ func (w *watched) all(at time.Time) (time.Duration, bool) {
 }
 
 func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
-	at, known := a.now(), w.Conditions
+	at, known, before := a.now(), w.Conditions, w.Rollout
 	moves, conditions := w.look(now, at)
+	turned := before.Message != now.Rollout.Message && len(now.Rollout.Nodes) > 0
 	if f.format == cli.JSON {
 		changed := fleet.Fleet{Conditions: conditions, Nodes: []fleet.Row{}}
 		for _, m := range moves {
@@ -138,7 +140,10 @@ func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
 				changed.Nodes = append(changed.Nodes, m.row)
 			}
 		}
-		if len(moves)+len(conditions) == 0 {
+		if turned {
+			changed.Rollout = now.Rollout
+		}
+		if len(moves)+len(conditions) == 0 && !turned {
 			return nil
 		}
 		return cli.WriteJSONLine(a.stdout, changed)
@@ -146,8 +151,8 @@ func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
 	clock := at.UTC().Format(time.TimeOnly)
 	for _, c := range conditions {
 		isNew := !slices.ContainsFunc(known, func(k metav1.Condition) bool { return k.Type == c.Type })
-		if isNew && c.Status == metav1.ConditionTrue {
-			continue // the operator has begun to say it, and all is well
+		if isNew && c.Status == metav1.ConditionTrue || c.Type == status.RolledOut {
+			continue // the operator has begun to say it, and all is well; the rollout has its own line
 		}
 		cli.Printf(a.stdout, "%s  %s\n", clock, problem(c))
 	}
@@ -162,6 +167,9 @@ func (f *statusFlags) printMoves(a app, w *watched, now fleet.Fleet) error {
 		if m.isVisible() {
 			cli.Printf(a.stdout, "%s  %-*s  %s\n", clock, width, m.row.Node, m.text())
 		}
+	}
+	if turned {
+		cli.Printf(a.stdout, "%s  %s\n", clock, rolloutLine(now.Rollout))
 	}
 	if took, ok := w.all(at); ok {
 		nodes := fmt.Sprintf("all %d nodes are", len(now.Nodes))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,8 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/fleet"
+	"wmco/controller/rollout"
+	"wmco/controller/status"
 	"wmco/internal/cli"
 )
 
@@ -72,5 +75,34 @@ func TestWatchPrintsTheMovesOfNodes(t *testing.T) {
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// TestWatchPrintsTheRollout prints its line when it changes, and that of the condition never twice.
+func TestWatchPrintsTheRollout(t *testing.T) {
+	clock := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	at := func(message string, takes int64) fleet.Fleet {
+		f := fleet.Fleet{Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "1")}, Rollout: fleet.Rollout{TakesSeconds: takes, Nodes: []rollout.Status{{Node: "win-a"}}}}
+		f.Rollout.Message = message
+		f.Conditions = []metav1.Condition{{Type: status.RolledOut, Status: metav1.ConditionFalse, Message: message}}
+		return f
+	}
+	looks := []fleet.Fleet{at("0 of 1 node done, 1 moving", 90), at("0 of 1 node done, 1 moving", 80), at("1 of 1 node done", 0)}
+	for format, want := range map[cli.Format]string{
+		cli.Text: "12:00:01  rollout: 0 of 1 node done, 1 moving; about 1m30s to go\n12:00:03  rollout: 1 of 1 node done\n",
+		cli.JSON: `"message":"0 of 1 node done, 1 moving"`,
+	} {
+		var out bytes.Buffer
+		now := clock
+		f, w := statusFlags{format: format}, newWatched(at("1 of 1 node done", 0), clock)
+		for _, look := range looks {
+			now = now.Add(time.Second)
+			if err := f.printMoves(app{stdout: &out, now: func() time.Time { return now }}, w, look); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := out.String(); format == cli.Text && got != want || !strings.Contains(got, want) || strings.Count(got, "\n") != 2 {
+			t.Errorf("%s: got\n%s", format, got)
+		}
 	}
 }

@@ -1,7 +1,8 @@
 // Package fleet says where each Windows node is on its way to the bundle that is published for it, from the cluster alone.
 //
 //	Nodes (annotations, conditions) --Read--> a row for each node: desired, applied, state, since when, why, what to do
-//	WindowsNodesStatus ---------------'       conditions: what the operator says about all of them
+//	WindowsNodesStatus ----------------|      conditions: what the operator says about all of them
+//	settings (ConfigMap) --------------'      rollout: how many nodes have what is wanted, whose turn it is, what the others wait for
 //
 // It asks no node and reads no Secret.
 package fleet
@@ -20,7 +21,9 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
+	"wmco/controller/rollout"
 	"wmco/controller/status"
+	"wmco/render"
 	"wmco/render/reason"
 )
 
@@ -70,6 +73,8 @@ type Row struct {
 	// Agent is the version of the node agent, Reported the time of its last sign of life.
 	Agent    string    `json:"agent,omitempty"`
 	Reported time.Time `json:"reported,omitzero"`
+	// Turns are those of the node in rollouts, the latest first. Only gives them.
+	Turns []rollout.Turn `json:"turns,omitempty"`
 }
 
 // Fleet are the Windows nodes of a cluster.
@@ -78,40 +83,106 @@ type Fleet struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Nodes are sorted by name.
 	Nodes []Row `json:"nodes"`
+	// Rollout is where the last change of what is wanted is.
+	Rollout Rollout `json:"rollout,omitzero"`
+	// turns are those of all nodes, by name.
+	turns map[string][]rollout.Turn
 }
 
 // Read reads the Windows nodes and what the operator in the namespace says. Findings are about objects that cannot be read.
 func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time) (Fleet, bundle.Findings, error) {
-	set, err := r.Read(ctx, []objects.Want{{Version: "v1", Kind: "Node", Labels: map[string]string{corev1.LabelOSStable: "windows"}}, status.Want(namespace)})
+	set, err := r.Read(ctx, Wants(namespace))
 	if err != nil {
 		return Fleet{}, nil, err
 	}
-	f := Fleet{Nodes: []Row{}}
-	var said status.Status
+	var all read
 	for _, o := range set.Objects {
-		if o.Kind == status.Kind {
-			if said, err = status.Decode(o.JSON); err != nil {
-				return Fleet{}, nil, err
-			}
-			continue
+		if err := all.add(o); err != nil {
+			return Fleet{}, nil, err
 		}
-		var node corev1.Node
-		if err := json.Unmarshal(o.JSON, &node); err != nil {
-			return Fleet{}, nil, fmt.Errorf("reading Node %s: %w", o.Name, err)
-		}
-		f.Nodes = append(f.Nodes, Of(node, now))
 	}
-	f.Conditions = said.Conditions
+	slices.SortFunc(all.nodes, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	f := Fleet{Conditions: all.said.Conditions, Nodes: []Row{}, turns: map[string][]rollout.Turn{}}
+	for _, node := range all.nodes {
+		f.Nodes = append(f.Nodes, Of(node, now))
+		f.turns[node.Name] = rollout.History(rollout.Observe(node, now))
+	}
 	for i := range f.Nodes {
-		for _, refused := range said.Refused {
+		for _, refused := range all.said.Refused {
 			if refused.Node == f.Nodes[i].Node {
 				f.Nodes[i].refuse(refused)
 			}
 		}
 	}
-	slices.SortFunc(f.Nodes, func(a, b Row) int { return strings.Compare(a.Node, b.Node) })
-	// A user who may read Nodes and not the status sees the nodes.
-	return f, slices.DeleteFunc(set.Findings, func(x bundle.Finding) bool { return x.Reason == reason.Forbidden && x.Object.Kind == status.Kind }), nil
+	settings, note := all.policy()
+	f.Rollout = rolling(all.nodes, settings, f.Conditions, now)
+	f.Rollout.Note = note
+	// A user who may read Nodes alone sees the nodes.
+	var findings bundle.Findings
+	for _, x := range set.Findings {
+		switch {
+		case x.Reason == reason.Forbidden && x.Object.Kind == "ConfigMap":
+			f.Rollout.Note = "the settings are taken for the default ones: " + x.Message
+		case x.Reason != reason.Forbidden || x.Object.Kind == "Node":
+			findings = append(findings, x)
+		}
+	}
+	return f, findings, nil
+}
+
+// Wants are the objects that Read reads.
+func Wants(namespace string) []objects.Want {
+	return []objects.Want{
+		{Version: "v1", Kind: "Node", Labels: map[string]string{corev1.LabelOSStable: "windows"}}, status.Want(namespace),
+		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{render.SettingsConfigMap}},
+	}
+}
+
+// read is what was read.
+type read struct {
+	nodes    []corev1.Node
+	said     status.Status
+	settings corev1.ConfigMap
+}
+
+func (r *read) add(o objects.Object) (err error) {
+	switch o.Kind {
+	case status.Kind:
+		r.said, err = status.Decode(o.JSON)
+		return err
+	case "ConfigMap":
+		err = json.Unmarshal(o.JSON, &r.settings)
+	default:
+		var node corev1.Node
+		err = json.Unmarshal(o.JSON, &node)
+		r.nodes = append(r.nodes, node)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", o.Ref, err)
+	}
+	return nil
+}
+
+// policy returns the limits of rollouts, and says where they are not those of the settings.
+func (r *read) policy() (rollout.Policy, string) {
+	s, findings := render.DecodeSettings(r.settings.Data[render.SettingsKey], bundle.Ref{Kind: "ConfigMap", Namespace: r.settings.Namespace, Name: r.settings.Name})
+	if findings.Refused() {
+		return Policy(s.Rollout), "the settings are taken for the default ones: " + findings[0].Message
+	}
+	return Policy(s.Rollout), ""
+}
+
+// Only returns the fleet with one node and its history; false if there is no such node.
+func (f Fleet) Only(node string) (Fleet, bool) {
+	i := slices.IndexFunc(f.Nodes, func(r Row) bool { return r.Node == node })
+	if i < 0 {
+		return Fleet{}, false
+	}
+	row := f.Nodes[i]
+	row.Turns = f.turns[node]
+	f.Nodes = []Row{row}
+	f.Rollout.Nodes = slices.DeleteFunc(slices.Clone(f.Rollout.Nodes), func(s rollout.Status) bool { return s.Node != node })
+	return f, true
 }
 
 // refuse adds that the newest bundle is refused. What is wrong with the published one is more urgent.

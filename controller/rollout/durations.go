@@ -23,10 +23,9 @@ type measured struct {
 func Learn(f Fleet) Durations {
 	d := Durations{byKind: map[measured][]time.Duration{}, byImpact: map[bundle.Impact][]time.Duration{}}
 	for _, n := range f.Nodes {
-		m := judge(n, f.Policy, f.Now)
-		for _, t := range append([]Turn{m.past()}, n.State.Past...) {
+		for _, t := range History(n) {
 			took := t.Ended.Sub(t.Begun)
-			if t.IsZero() || t.Ended.IsZero() || took < 0 || took > 2*f.Policy.Timeout || t.Result != "" && t.Result != published.StateApplied {
+			if t.Ended.IsZero() || took < 0 || took > 2*f.Policy.Timeout || t.Result != "" && t.Result != published.StateApplied {
 				continue
 			}
 			k := measured{n.Group, t.Impact}
@@ -34,6 +33,15 @@ func Learn(f Fleet) Durations {
 		}
 	}
 	return d
+}
+
+// History returns the turns of a node with their ends as far as they are known, the latest first. The first one may be under way.
+func History(n Node) []Turn {
+	m := judge(n, Policy{}, time.Time{})
+	if m.turn.IsZero() {
+		return n.State.Past
+	}
+	return append([]Turn{m.past()}, n.State.Past...)
 }
 
 // Of returns the median of turns with an impact, of the group or else of all; false if there was none.

@@ -189,7 +189,7 @@ func (p *planner) start(m *member) {
 func (p *planner) held(m *member) (Reason, string) {
 	switch {
 	case m.Wanted == "":
-		return ReasonUnknown, "no bundle is rendered for the node"
+		return ReasonUnknown, "there is no bundle for the node"
 	case m.failed != "":
 		return ReasonFailed, m.failed
 	case m.Leaving != "":

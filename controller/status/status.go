@@ -21,6 +21,8 @@ const (
 	InputsAccepted = "InputsAccepted"
 	// Published is true when every node that can have a bundle has the newest one published for it.
 	Published = "Published"
+	// RolledOut is false while a node does not have what is wanted; the message is the rollout in one line.
+	RolledOut = "RolledOut"
 )
 
 // Reasons of conditions. That of a finding is the reason of InputsAccepted where all inputs are refused.

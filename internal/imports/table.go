@@ -179,7 +179,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/fleet",
-		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/status", "render/reason"},
+		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/rollout", "controller/status", "render", "render/reason"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"wmco/bundle"
+	"wmco/controller/fleet"
+	"wmco/controller/rollout"
+	"wmco/internal/cli"
+)
+
+// printRollout prints where the rollout is: one line, and one for each group of nodes that does or waits for the same. Nothing is
+// printed if there is no such node.
+func printRollout(a app, r fleet.Rollout) {
+	if r.Note != "" {
+		cli.Printf(a.stderr, "%s\n", r.Note)
+	}
+	groups := grouped(r.Nodes)
+	if len(groups) == 0 {
+		return
+	}
+	cli.Printf(a.stdout, "%s\n", rolloutLine(r))
+	for _, g := range groups {
+		cli.Printf(a.stdout, "  %-7s  %s  %s\n", g.Phase, fewNames(g.nodes), g.Message)
+	}
+	cli.Printf(a.stdout, "\n")
+}
+
+// rolloutLine is the rollout in one line.
+func rolloutLine(r fleet.Rollout) string {
+	line := "rollout: " + r.Message
+	if r.TakesSeconds > 0 {
+		line += "; " + estimate(r.Takes(), r.Unmeasured) + " to go"
+	}
+	return line
+}
+
+// estimate is how long something takes, by the turns before.
+func estimate(d time.Duration, unmeasured []bundle.Impact) string {
+	if len(unmeasured) > 0 {
+		return "at least " + d.String() + " (no turn with impact " + joinBy(unmeasured, func(i bundle.Impact) string { return string(i) }, " or ") + " is known)"
+	}
+	return "about " + d.String()
+}
+
+// sameTurn are nodes that are in the same place.
+type sameTurn struct {
+	rollout.Status
+	nodes []string
+}
+
+// grouped returns the nodes that do not have what is wanted, those with the same message together. That nothing is published for a
+// node is in its row.
+func grouped(nodes []rollout.Status) []sameTurn {
+	var list []sameTurn
+	at := map[string]int{}
+	for _, n := range nodes {
+		if !isLeft(n) || n.Reason == rollout.ReasonUnknown {
+			continue
+		}
+		key := string(n.Phase) + " " + n.Message
+		if i, ok := at[key]; ok {
+			list[i].nodes = append(list[i].nodes, n.Node)
+			continue
+		}
+		at[key] = len(list)
+		list = append(list, sameTurn{Status: n, nodes: []string{n.Node}})
+	}
+	return list
+}
+
+// fewNames names the first nodes of a list.
+func fewNames(names []string) string {
+	const most = 3
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return strings.Join(names[:most], ", ") + ", and " + bundle.Count(len(names)-most, "other")
+}
+
+// turnsOf says for the table where each node is: done, its turn, failed, or what it waits for.
+func turnsOf(r fleet.Rollout) map[string]string {
+	said := map[string]string{}
+	for _, s := range r.Nodes {
+		said[s.Node] = string(s.Phase)
+		if s.Phase == rollout.PhaseWaiting {
+			said[s.Node] = string(s.Reason)
+		}
+	}
+	return said
+}
+
+func turnName(i int) string {
+	if i == 0 {
+		return "last turn"
+	}
+	return "before it"
+}
+
+// turnText is a turn in one line.
+func turnText(t rollout.Turn) string {
+	who := ""
+	if t.Canary {
+		who = ", canary"
+	}
+	line := fmt.Sprintf("%s  %s, impact %s%s", t.Begun.UTC().Format(time.RFC3339), t.Bundle.Short(), t.Impact, who)
+	if t.Result != "" {
+		line += ", " + string(t.Result)
+	}
+	if !t.Ended.IsZero() {
+		line += " after " + t.Ended.Sub(t.Begun).Round(time.Second).String()
+	}
+	if !t.Confirmed.IsZero() {
+		line += ", confirmed " + t.Confirmed.UTC().Format(time.RFC3339)
+	}
+	return line
+}

@@ -1,0 +1,106 @@
+package fleet
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/rollout"
+	"wmco/controller/status"
+	"wmco/render"
+)
+
+// Rollout is how far the nodes are on their way to what is wanted. It is judged by the rules that the operator decides by, from what
+// stands on the Nodes: the bundle that is wanted for a node whose turn has not come is not known, only that there is one.
+type Rollout struct {
+	rollout.Summary
+	// Nodes are all Windows nodes, by name.
+	Nodes []rollout.Status `json:"nodes"`
+	// TakesSeconds is the estimated time to the end, from the turns before; 0 where nothing moves. It is a lower limit if Unmeasured
+	// holds impacts, of which no turn is known, or if nodes are left behind.
+	TakesSeconds int64           `json:"takesSeconds,omitempty"`
+	Unmeasured   []bundle.Impact `json:"unmeasured,omitempty"`
+	// Note says what could not be read.
+	Note string `json:"note,omitempty"`
+}
+
+// Takes is the estimated time to the end.
+func (r Rollout) Takes() time.Duration { return time.Duration(r.TakesSeconds) * time.Second }
+
+// Policy returns the limits that settings give a rollout. They were checked when they were decoded.
+func Policy(s render.RolloutSettings) rollout.Policy {
+	settle, _ := time.ParseDuration(s.Settle)
+	timeout, _ := time.ParseDuration(s.NodeTimeout)
+	return rollout.Policy{
+		MaxUnavailable: s.MaxUnavailable, MaxParallel: s.MaxParallel, Canaries: s.Canaries, FailureLimit: s.FailureLimit, Paused: s.Paused,
+		Settle: settle, Timeout: timeout,
+	}
+}
+
+// rolling returns where the rollout is. What the operator says about it wins: it has rendered what is wanted.
+func rolling(nodes []corev1.Node, policy rollout.Policy, said []metav1.Condition, now time.Time) Rollout {
+	c := meta.FindStatusCondition(said, status.RolledOut)
+	f := rollout.Fleet{Policy: policy, Now: now, Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse, now)}
+	plan := rollout.Next(f)
+	r := Rollout{Summary: plan.Fleet, Nodes: plan.Nodes}
+	if c != nil && c.Message != "" {
+		r.Message = c.Message
+	}
+	if r.Moving+r.Waiting > 0 {
+		p := rollout.Predict(f, rollout.Learn(f))
+		r.TakesSeconds, r.Unmeasured = int64(p.Takes/time.Second), p.Unmeasured
+	}
+	return r
+}
+
+// observed reads the Nodes, and infers what is wanted for each. Pending is true if the operator says that nodes wait.
+func observed(nodes []corev1.Node, pending bool, now time.Time) []rollout.Node {
+	list := make([]rollout.Node, len(nodes))
+	layers := make([]bundle.Digest, len(nodes))
+	newest := -1
+	for i, node := range nodes {
+		n := rollout.Observe(node, now)
+		if d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation]); err == nil {
+			layers[i] = d.Cluster.Digest
+		}
+		n.Wanted, n.Target = n.Published, layers[i]
+		list[i] = n
+		if rolled(n) && (newest < 0 || n.State.Turn.Permitted.After(list[newest].State.Turn.Permitted)) {
+			newest = i
+		}
+	}
+	for i := range list {
+		n := &list[i]
+		switch {
+		case n.State.Failed != "" && n.State.Failed != n.Published:
+			n.Wanted = n.State.Failed
+		case claimedFirst(*n):
+			n.Wanted, n.Cost = unknown(n.Name), bundle.ImpactDrain
+		case pending && newest >= 0 && layers[i] != layers[newest] && n.Published != "" && !n.Joining && n.State.Turn.Permitted.Before(list[newest].State.Turn.Begun):
+			n.Wanted, n.Target, n.Cost = unknown(n.Name), layers[newest], list[newest].State.Turn.Impact
+		}
+	}
+	return list
+}
+
+// rolled reports whether the published bundle came with a rollout: not when the node joined.
+func rolled(n rollout.Node) bool {
+	t := n.State.Turn
+	return !t.IsZero() && t.Bundle == n.Published && (t.Canary || len(n.State.Past) > 0)
+}
+
+// claimedFirst reports whether the node is drained for a bundle that is not published on it yet.
+func claimedFirst(n rollout.Node) bool {
+	return !n.State.Claim.IsZero() && n.Permitted.Rank() < bundle.ImpactDrain.Rank() &&
+		n.Report.Desired == n.Published && n.Report.State == published.StateApplied
+}
+
+// unknown stands for the digest of a bundle that only the operator knows.
+func unknown(node string) bundle.Digest {
+	return bundle.Of(fmt.Appendf(nil, "what is wanted for %s", node))
+}
