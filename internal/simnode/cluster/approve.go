@@ -7,8 +7,8 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"time"
 	"strings"
+	"time"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
