@@ -189,10 +189,12 @@ func (s *Server) Stop() {
 	if s.process == nil {
 		return
 	}
-	_ = syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL) // it may have ended
+	// It may have ended. Otherwise it accepts nobody from here on, and is the parent of its sessions until they are found.
+	_ = syscall.Kill(-s.process.Process.Pid, syscall.SIGSTOP)
 	for _, pid := range sessions(s.process.Process.Pid) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 	}
+	_ = syscall.Kill(-s.process.Process.Pid, syscall.SIGKILL)
 	_ = s.process.Wait()
 	_ = s.complain.Close()
 	s.process = nil
