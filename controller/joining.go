@@ -83,7 +83,7 @@ func addJoining(m manager.Manager, o Options, read join.Inputs) error {
 		Reader: m.GetClient(), Client: m.GetClient(), Inputs: read, Hosts: o.Hosts(login), Login: login, Version: o.Version,
 		Log: o.Log.WithName("join"), Now: time.Now, Random: rand.Read, Unjoined: &join.Unjoined{},
 	}}
-	for _, add := range []func() error{j.addNodes, j.addMachines, j.addInstances, j.addApprover, j.addUserData, j.addCluster} {
+	for _, add := range []func() error{j.addNodes, j.addMachines, j.addInstances, j.addApprover, j.addUserData, j.addCluster, j.addPins} {
 		if err := add(); err != nil {
 			return err
 		}
@@ -262,6 +262,30 @@ func (j joining) addApprover() error {
 	csr := &metav1.PartialObjectMetadata{}
 	csr.SetGroupVersionKind(kindCSR())
 	return c.Watch(source.Kind(j.GetCache(), csr, &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
+}
+
+// addPins forgets the host keys of hosts that are gone: whenever something is, and at the start.
+func (j joining) addPins() error {
+	c, err := j.controller("pins", &join.Pins{Reader: j.GetClient(), Login: j.joiner.Login, Namespace: j.options.Namespace, Log: j.options.Log.WithName("pins")})
+	if err != nil {
+		return err
+	}
+	all := handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, object) []reconcile.Request { return requestsFor([]string{"all"}) })
+	gone := predicate.TypedFuncs[object]{
+		CreateFunc:  func(event.TypedCreateEvent[object]) bool { return false },
+		UpdateFunc:  func(event.TypedUpdateEvent[object]) bool { return false },
+		GenericFunc: func(event.TypedGenericEvent[object]) bool { return false },
+	}
+	served, err := isServed(j.GetRESTMapper(), objects.Want{Group: machinev1beta1.GroupName, Version: kindMachine().Version, Kind: kindMachine().Kind})
+	if err != nil {
+		return err
+	}
+	if served {
+		if err := c.Watch(source.Kind(j.GetCache(), of(kindMachine()), all, gone)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(c.Watch(source.Kind(j.GetCache(), of(kindNode()), all, gone)), c.Watch(source.Kind(j.GetCache(), of(kindConfig()), all)), c.Watch(atStart()))
 }
 
 // addUserData keeps the user data of new Machines. The private key alone is watched, in a cache of its own.

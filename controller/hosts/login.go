@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,6 +98,15 @@ func (l *Login) PinOf(address string) ssh.PublicKey {
 		return nil
 	}
 	return list[0]
+}
+
+// PinnedHosts are the addresses with a pinned key, sorted.
+func (l *Login) PinnedHosts(ctx context.Context) ([]string, error) {
+	cm, err := l.pins(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Sorted(maps.Keys(cm.Data)), nil
 }
 
 // pins returns the ConfigMap, empty if it does not exist.

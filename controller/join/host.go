@@ -99,6 +99,8 @@ const (
 const (
 	// againSoon is for what another program does meanwhile: a kubelet registers, a machine boots.
 	againSoon = 15 * time.Second
+	// againDrain is for pods that end.
+	againDrain = 5 * time.Second
 	// againLater is for what a person has to do.
 	againLater = time.Minute
 )

@@ -127,7 +127,8 @@ func (m *Machines) judge(ctx context.Context, machine *machinev1beta1.Machine, p
 		p.Again = againLater * 10
 	case p.Reason != ReasonLoginRefused:
 	case age <= loginWithin:
-		p.State, p.Message = StateJoining, "the host refuses the login, as it does until its user data has run: "+p.Message
+		p.State, p.Again = StateJoining, againSoon
+		p.Message = "the host refuses the login, as it does until its user data has run: "+p.Message
 	default:
 		return m.replace(ctx, machine, p)
 	}

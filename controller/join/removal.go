@@ -71,7 +71,7 @@ func (n *Nodes) remove(ctx context.Context, node *corev1.Node) (Progress, error)
 	if isReady(node) {
 		left, err := n.Drainer.Step(ctx, node.Name)
 		if err != nil || !left.IsEmpty() {
-			p := Progress{State: StateWaiting, Reason: reasonDraining, Message: "draining the node, its entry was removed: " + left.String(), Again: againSoon}
+			p := Progress{State: StateWaiting, Reason: reasonDraining, Message: "draining the node, its entry was removed: " + left.String(), Again: againDrain}
 			if len(left.Blocked) > 0 {
 				p.Reason = reasonBlocked
 			}
