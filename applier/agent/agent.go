@@ -138,6 +138,9 @@ func (a *Agent) step(ctx context.Context) error {
 			return err
 		}
 	}
+	if a.reporter.waits() {
+		a.reporter.observe(ctx, a.Engine.Host)
+	}
 	a.reporter.seen(node, known)
 	a.sendReport(ctx)
 	if err := a.Engine.Housekeep(ctx); err != nil && ctx.Err() == nil {

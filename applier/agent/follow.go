@@ -132,6 +132,10 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 		return nil //nolint:nilerr // it was asked to stop
 	}
 	a.judge(ctx, outcome, err)
+	if outcome.Result == applier.ResultApplied {
+		// What was made has facts of its own: kube-proxy needs the address of the endpoint.
+		a.reporter.observe(ctx, a.Engine.Host)
+	}
 	return a.restart(outcome)
 }
 

@@ -46,6 +46,20 @@ func (r *reporter) know(facts bundle.Facts, b bundle.Bundle) {
 	}
 }
 
+// waits reports whether an endpoint of the bundle is not there yet: hybrid-overlay-node makes its network some time after the Node has a
+// subnet, and nothing says when.
+func (r *reporter) waits() bool {
+	if r.facts == nil {
+		return false
+	}
+	for name := range r.endpoints {
+		if r.facts.Endpoint(name).Name == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // seen notes the report that the Node has.
 func (r *reporter) seen(n Node, known bool) {
 	r.missing = known && n.Report == "" && r.watched

@@ -42,11 +42,12 @@ func TestFactsAreWrittenWhenTheyChange(t *testing.T) {
 	})
 	w.bundle.Endpoints = []bundle.Endpoint{{Name: "VIPEndpoint", Network: bundletest.Network, Compartment: 1, Impact: bundle.ImpactNone}}
 	w.publish(bundle.ImpactRestart)
-	if got := w.turn(); got.State != published.StateApplied {
-		t.Fatalf("%s %s", got.State, got.Message)
+	applied := w.turn()
+	if applied.State != published.StateApplied {
+		t.Fatalf("%s %s", applied.State, applied.Message)
 	}
-	w.clock.Pass(6 * time.Minute)
-	first := w.turn().Facts
+	// At once: what is rendered next needs the endpoint that was just made.
+	first := applied.Facts
 	if first == nil || len(first.Endpoints) != 1 || first.Endpoints[0].Name != "VIPEndpoint" || len(first.Networks) != 2 {
 		t.Fatalf("%+v", first)
 	}
@@ -70,6 +71,21 @@ func TestFactsAreWrittenWhenTheyChange(t *testing.T) {
 	w.clock.Pass(6 * time.Minute)
 	if got := w.turn().Facts; !slices.Equal(got.Addresses, []string{"10.0.0.4", "10.0.0.5"}) {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestANetworkIsReportedSoon: hybrid-overlay-node makes it some time after the bundle was applied, and what is rendered next needs it.
+func TestANetworkIsReportedSoon(t *testing.T) {
+	w := newWorld(t)
+	w.edit(func(s *simulation.State) { s.Facts.Networks = nil })
+	w.bundle.Endpoints = []bundle.Endpoint{{Name: "VIPEndpoint", Network: bundletest.Network, Compartment: 1, Impact: bundle.ImpactNone}}
+	w.publish(bundle.ImpactRestart)
+	if got := w.turn(); got.State != published.StateApplied || len(got.Facts.Networks) != 0 {
+		t.Fatalf("%s %s: %+v", got.State, got.Message, got.Facts)
+	}
+	w.edit(func(s *simulation.State) { s.Facts.Networks = []bundle.HNSNetwork{{Name: bundletest.Network}} })
+	if got := w.turn(); len(got.Facts.Networks) != 1 {
+		t.Errorf("%+v", got.Facts)
 	}
 }
 
