@@ -228,6 +228,20 @@ var table = []rule{
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{pkg: "cmd", anything: true},
+	{
+		pkg:   "deploy/kustomize",
+		never: join(rendering, remote, []string{"controller/...", "applier/..."}),
+	},
+	{
+		pkg:     "deploy/olm",
+		imports: []string{"payload"},
+		never:   join(rendering, cluster, remote, []string{"controller/...", "applier/..."}),
+	},
+	{
+		pkg:     "deploy/olm/cmd",
+		imports: []string{"deploy/kustomize", "deploy/olm"},
+		never:   join(rendering, cluster, remote, []string{"controller/...", "applier/..."}),
+	},
 	{pkg: "deploy", anything: true},
 	{pkg: "golden", anything: true},
 	{
