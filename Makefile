@@ -32,6 +32,7 @@ include make/testenv.mk
 include make/wine.mk
 include make/payload.mk
 include make/powershell.mk
+include make/olm.mk
 
 .PHONY: help
 help: ## this list
@@ -67,9 +68,9 @@ test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and
 .PHONY: golden
 golden: setup ## rewrite the goldens, then check them and show what changed
 	@# Updating rewrites and then fails on purpose, so that no test run passes by rewriting.
-	@$(STEP) "rewriting the goldens" bash -c 'go test ./golden -update || true'
-	@$(STEP) "checking the goldens" go test -count=1 ./golden
-	@git status --short -- golden
+	@$(STEP) "rewriting the goldens" bash -c 'go test ./golden ./deploy/olm -update || true'
+	@$(STEP) "checking the goldens" go test -count=1 ./golden ./deploy/olm
+	@git status --short -- golden deploy/olm/golden
 
 .PHONY: lint
 lint: setup ## golangci-lint over this module and the test modules

@@ -1,0 +1,135 @@
+package olm
+
+import (
+	"errors"
+	"flag"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"wmco/deploy/kustomize"
+)
+
+var update = flag.Bool("update", false, "rewrite golden/ and fail")
+
+// digest is that of an example.
+const digest = "sha256:2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+
+func example() Release {
+	return Release{
+		Version: "0.1.0", Image: "registry.example.com/wmco/operator@" + digest, BundleImage: "registry.example.com/wmco/operator-bundle:v0.1.0",
+		Maintainer: "Example maintainers <maintainers@wmco.example>", Created: time.Date(2026, time.November, 22, 0, 0, 0, 0, time.UTC),
+	}
+}
+
+func shipped(t *testing.T) []*unstructured.Unstructured {
+	t.Helper()
+	list, err := kustomize.Build("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func exampleBundle(t *testing.T) Files {
+	t.Helper()
+	b, err := Bundle(shipped(t), example())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// readFiles returns the files below a folder.
+func readFiles(t *testing.T, folder string) Files {
+	t.Helper()
+	all := Files{}
+	err := filepath.WalkDir(folder, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(folder, path)
+		if err == nil {
+			all[filepath.ToSlash(name)], err = os.ReadFile(path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func TestGolden(t *testing.T) {
+	b := exampleBundle(t)
+	c, err := Catalog(b, example())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for folder, got := range map[string]Files{"bundle": b, "catalog": c} {
+		want := filepath.Join("golden", folder)
+		if *update {
+			if err := got.Write(want); err != nil {
+				t.Fatal(err)
+			}
+			t.Errorf("%s is rewritten; review it and run the test again without -update", want)
+			continue
+		}
+		if diff := cmp.Diff(texts(readFiles(t, want)), texts(got)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s\nmake golden rewrites it", want, diff)
+		}
+	}
+}
+
+func texts(f Files) map[string]string {
+	all := map[string]string{}
+	for name, content := range f {
+		all[name] = string(content)
+	}
+	return all
+}
+
+func TestReleasesThatAreRefused(t *testing.T) {
+	for name, change := range map[string]func(*Release){
+		"an image by tag":             func(r *Release) { r.Image = "registry.example.com/wmco/operator:v0.1.0" },
+		"an image without a registry": func(r *Release) { r.Image = "operator@" + digest },
+		"a version with a v":          func(r *Release) { r.Version = "v0.1.0" },
+		"a maintainer without mail":   func(r *Release) { r.Maintainer = "somebody" },
+	} {
+		r := example()
+		change(&r)
+		if _, err := Bundle(shipped(t), r); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+func TestManifestsThatAreRefused(t *testing.T) {
+	policy := &unstructured.Unstructured{}
+	policy.SetKind("ValidatingAdmissionPolicy")
+	policy.SetName("a")
+	if _, err := Bundle(append(shipped(t), policy), example()); !errors.Is(err, ErrKind) {
+		t.Errorf("a kind that OLM refuses: %v", err)
+	}
+	if _, err := Bundle(shipped(t)[:2], example()); err == nil || !strings.Contains(err.Error(), "lack") {
+		t.Errorf("manifests without an operator: %v", err)
+	}
+}
+
+func TestWriteLeavesNothingElse(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "bundle")
+	for _, f := range []Files{{"a/old.yaml": []byte("1")}, {"b/new.yaml": []byte("2")}} {
+		if err := f.Write(folder); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(texts(f), texts(readFiles(t, folder))); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+}
