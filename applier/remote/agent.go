@@ -243,10 +243,12 @@ func (a *Agent) Facts(ctx context.Context) (bundle.Facts, error) {
 	return all[0], nil
 }
 
-// PendingKey is the public key for which the kubelet of a host waits for its first certificate.
+// PendingKey is the public key with which the kubelet of a host asks for its first certificate.
 type PendingKey struct {
-	// PublicKey is in the form of PKIX, DER; empty if the kubelet waits for none.
+	// PublicKey is in the form of PKIX, DER; empty if the kubelet has none.
 	PublicKey []byte `json:"publicKey"`
+	// NotAfter is when the client certificate that the kubelet has expires; zero if it has none.
+	NotAfter time.Time `json:"notAfter,omitzero"`
 }
 
 // PendingKey asks the host for it.

@@ -30,6 +30,11 @@ func openFolder(root string) (*folderhost.Host, error) {
 	return folderhost.New(root, folderhost.Options{})
 }
 
+// readLinked reads a file: a simulated kubelet makes a copy where the real one makes a link.
+func readLinked(ctx context.Context, host applier.Host, path string) ([]byte, error) {
+	return readKey(ctx, host, path)
+}
+
 // settleLimit is short, because the services of a simulated host do not change by themselves.
 const settleLimit = 10 * time.Millisecond
 

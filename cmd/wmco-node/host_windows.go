@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,15 @@ func platformCommands(*cobra.Command, *app) {}
 
 func openHost(string) (applier.Host, error) {
 	return winhost.New(winhost.Options{Wine: wine == "yes"}), nil
+}
+
+// readLinked follows the link that the kubelet makes, which a Host does not.
+func readLinked(_ context.Context, _ applier.Host, path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(file, path)
 }
 
 // sinceBoot is GetTickCount64, which nobody sets

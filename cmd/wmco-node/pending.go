@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"crypto"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/util/keyutil"
@@ -20,7 +22,9 @@ import (
 // (k8s.io/kubernetes/pkg/kubelet/certificate/bootstrap).
 const pendingKeyFile = `C:\var\lib\kubelet\pki\kubelet-client.key.tmp`
 
-// currentKeyFile has the certificate that it had before, if there was one: it asks for the next one with the same key.
+// currentKeyFile has the certificate of the kubelet, with its key. While it can be read, a kubelet in need of a first certificate asks for
+// that with the same key, even where pendingKeyFile is there too. On Windows it is a symbolic link (k8s.io/client-go/util/certificate,
+// FileStore).
 const currentKeyFile = `C:\var\lib\kubelet\pki\kubelet-client-current.pem`
 
 // maxKey is the size of the largest key file that is read, in bytes.
@@ -29,14 +33,17 @@ const maxKey = 64 << 10
 // pendingKey is the answer. The private key never leaves the host.
 type pendingKey struct {
 	PublicKey []byte `json:"publicKey"`
+	// NotAfter is when the certificate that the kubelet has expires, zero if it has none.
+	NotAfter time.Time `json:"notAfter,omitzero"`
 }
 
 func pendingKeyCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "pending-key",
-		Short: "Print the public key for which the kubelet of this host waits for its first certificate",
-		Long: `Print {"publicKey": "..."} with the key in the form of PKIX, DER, in base64; empty if the kubelet waits for none. The operator compares
-it with a certificate signing request, so that nobody else gets a certificate in the name of this host.` +
+		Short: "Print the public key with which the kubelet of this host asks for its first certificate",
+		Long: `Print {"publicKey": "...", "notAfter": "..."}: the key in the form of PKIX, DER, in base64, empty if the kubelet has none; and when the
+client certificate that the kubelet has expires, left out if it has none. The operator compares the key with a certificate signing
+request, so that nobody else gets a certificate in the name of this host. A host whose certificate has expired joins again.` +
 			cli.ExitHelp("0  done", "4  the key cannot be read"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -54,26 +61,45 @@ func (a *app) pendingKey(ctx context.Context) (pendingKey, error) {
 	if err != nil {
 		return pendingKey{}, err
 	}
-	for _, path := range []string{pendingKeyFile, currentKeyFile} {
-		public, err := publicKey(ctx, host, path)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return pendingKey{public}, err
+	if data, err := readLinked(ctx, host, currentKeyFile); err == nil {
+		if have, err := tls.X509KeyPair(data, data); err == nil {
+			signer, _ := have.PrivateKey.(crypto.Signer) // X509KeyPair returns no other
+			public, err := x509.MarshalPKIXPublicKey(signer.Public())
+			return pendingKey{public, have.Leaf.NotAfter.UTC()}, err
 		}
 	}
-	return pendingKey{}, nil
+	// The kubelet does not use a file that it cannot read either.
+	data, err := readKey(ctx, host, pendingKeyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return pendingKey{}, nil
+	}
+	if err != nil {
+		return pendingKey{}, err
+	}
+	public, err := publicKey(data, pendingKeyFile)
+	return pendingKey{PublicKey: public}, err
 }
 
-// publicKey returns the public half of the private key in a file.
-func publicKey(ctx context.Context, host applier.Reader, path string) ([]byte, error) {
+// readKey reads a file of the host.
+func readKey(ctx context.Context, host applier.Reader, path string) ([]byte, error) {
 	file, err := host.Open(ctx, path)
 	if err != nil {
 		return nil, err
 	}
+	return readAll(file, path)
+}
+
+func readAll(file io.ReadCloser, path string) ([]byte, error) {
 	defer file.Close() //nolint:errcheck // it was only read
 	data, err := io.ReadAll(io.LimitReader(file, maxKey))
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
+	return data, nil
+}
+
+// publicKey returns the public half of a private key.
+func publicKey(data []byte, path string) ([]byte, error) {
 	private, err := keyutil.ParsePrivateKeyPEM(data)
 	if err != nil {
 		// The error may quote the file.
