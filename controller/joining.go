@@ -176,9 +176,11 @@ func (j joining) addMachines() error {
 	return c.Watch(source.Kind(j.GetCache(), of(kindNode()), handler.TypedEnqueueRequestsFromMapFunc(j.machinesOf), unjoined()))
 }
 
-// unjoined passes Nodes that the operator has not finished with.
+// unjoined passes Nodes that the operator has not finished with, and those that are gone: their hosts join again.
 func unjoined() predicate.TypedPredicate[object] {
-	return predicate.NewTypedPredicateFuncs(func(u object) bool { return !join.IsJoined(u.GetAnnotations()) })
+	p := predicate.NewTypedPredicateFuncs(func(u object) bool { return !join.IsJoined(u.GetAnnotations()) })
+	p.DeleteFunc = func(event.TypedDeleteEvent[object]) bool { return true }
+	return p
 }
 
 // machinesOf returns the Machines with an address of the Node.

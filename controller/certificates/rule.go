@@ -118,7 +118,7 @@ func (c candidate) client() Verdict {
 		v.Reason = NodeNameInvalid
 		return v
 	case slices.Contains(c.known.Nodes, c.node):
-		return c.refuse("a Node of this name exists, and a host asks for a first certificate before it has one; fix: if the host lost its certificate, or another host has its name, delete the Node or rename the host")
+		return c.refuse("a Node of this name exists, and a host asks for a first certificate before it has one; fix: nothing if its certificate has expired, it joins again by itself; if it lost its certificate, or another host has its name, delete the Node or rename the host")
 	case c.belongsToAnother(c.node):
 		return c.refuse("the name belongs to another host, or to the cluster; fix: rename the host")
 	case c.host.Facts.IsZero() || len(c.host.PendingKey) == 0:

@@ -378,11 +378,19 @@ func (h host) mark(ctx context.Context, node *corev1.Node) (bool, error) {
 			m.annotations[UsernameAnnotation] = text
 		}
 	}
-	// A node whose agent has reported was joined by hand (wmco apply): it has pods already.
-	if node.Annotations[published.ReportAnnotation] == "" && !node.Spec.Unschedulable {
+	before, err := h.rejoining().of(ctx, node, h.Address)
+	if err != nil {
+		return false, err
+	}
+	before.onto(&m, node)
+	// A node whose agent has reported was joined by hand (wmco apply): it has pods already. The cordon of an administrator stays theirs.
+	if !before.Cordoned && node.Annotations[published.ReportAnnotation] == "" && !node.Spec.Unschedulable {
 		m.annotations[JoiningAnnotation], m.cordon = valueTrue, new(true)
 	}
-	return h.write(ctx, node, m)
+	if done, err := h.write(ctx, node, m); done || err != nil || before.Name == "" {
+		return done, err
+	}
+	return false, h.rejoining().forget(ctx, node.Name)
 }
 
 // reader makes a reader of a function.

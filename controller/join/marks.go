@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -27,11 +28,13 @@ const (
 	JoiningAnnotation = published.JoiningAnnotation
 )
 
-// marks are what the operator writes on a Node. An empty value of an annotation removes it.
+// marks are what the operator writes on a Node. An empty value of one of its own annotations removes it.
 type marks struct {
 	labels, annotations map[string]string
 	// cordon is nil where that stays as it is.
 	cordon *bool
+	// taints are all that the Node gets; nil where they stay.
+	taints []corev1.Taint
 }
 
 // patch returns the merge patch that gives a Node its marks, nil if it has them. The resourceVersion makes the API server refuse it
@@ -44,25 +47,34 @@ func (m marks) patch(n *corev1.Node) ([]byte, error) {
 	if annotations := differing(m.annotations, n.Annotations); len(annotations) > 0 {
 		metadata["annotations"] = annotations
 	}
-	body := map[string]any{}
+	spec := map[string]any{}
 	if m.cordon != nil && *m.cordon != n.Spec.Unschedulable {
-		body["spec"] = map[string]any{"unschedulable": *m.cordon}
+		spec["unschedulable"] = *m.cordon
 	}
-	if len(metadata) == 0 && len(body) == 0 {
+	if m.taints != nil {
+		spec["taints"] = m.taints
+	}
+	if len(metadata) == 0 && len(spec) == 0 {
 		return nil, nil
 	}
 	metadata["resourceVersion"] = n.ResourceVersion
-	body["metadata"] = metadata
+	body := map[string]any{"metadata": metadata}
+	if len(spec) > 0 {
+		body["spec"] = spec
+	}
 	return json.Marshal(body)
 }
 
+// differing returns what of the wanted values a Node lacks. Only the operator's own keys are removed by an empty value: others, such as
+// the labels of roles, have it.
 func differing(want, have map[string]string) map[string]any {
 	list := map[string]any{}
 	for _, key := range slices.Sorted(maps.Keys(want)) {
+		removed := want[key] == "" && strings.HasPrefix(key, domain)
 		switch value, ok := have[key]; {
-		case want[key] == "" && key != RoleLabel && ok:
+		case removed && ok:
 			list[key] = nil
-		case (want[key] != "" || key == RoleLabel) && (!ok || value != want[key]):
+		case !removed && (!ok || value != want[key]):
 			list[key] = want[key]
 		}
 	}

@@ -49,10 +49,12 @@ type Nodes struct {
 	Now       func() time.Time
 }
 
-// Reconcile removes an instance whose entry is gone, and repairs a silent node agent.
+// Reconcile removes an instance whose entry is gone, lets a host join again whose certificate has expired, and repairs a silent node
+// agent.
 func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	node, err := readNode(ctx, n.Reader, req.Name)
 	if err != nil {
+		n.Joiner.Unjoined.Note(lostName(req.Name), Progress{State: StateGone})
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	removed, why, err := n.isRemoved(ctx, node)
@@ -71,6 +73,10 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		}
 		return reconcile.Result{RequeueAfter: p.Again}, err
 	}
+	if since, lost := lostSince(node); lost {
+		return n.find(ctx, node, since)
+	}
+	n.Joiner.Unjoined.Note(lostName(node.Name), Progress{State: StateJoined})
 	return n.repairSilent(ctx, node)
 }
 

@@ -2,13 +2,8 @@ package join
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"strconv"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -22,18 +17,13 @@ type Replacements struct {
 	Namespace string
 }
 
-func (r Replacements) read(ctx context.Context) (*corev1.ConfigMap, error) {
-	cm := &corev1.ConfigMap{}
-	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: replacementsName}, cm)
-	if client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", replacementsName, err)
-	}
-	return cm, nil
+func (r Replacements) notebook() notebook {
+	return notebook{r.Live, r.Client, r.Namespace, replacementsName}
 }
 
 // count is how many there were. A value that is no number counts as too many: somebody edited it.
 func (r Replacements) count(ctx context.Context, set string) (int, error) {
-	cm, err := r.read(ctx)
+	cm, err := r.notebook().read(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -53,31 +43,14 @@ func (r Replacements) add(ctx context.Context, set string) error {
 	if err != nil {
 		return err
 	}
-	return r.put(ctx, set, strconv.Itoa(n+1))
+	return r.notebook().put(ctx, set, strconv.Itoa(n+1))
 }
 
 // reset forgets them.
 func (r Replacements) reset(ctx context.Context, set string) error {
-	cm, err := r.read(ctx)
+	cm, err := r.notebook().read(ctx)
 	if _, ok := cm.Data[set]; err != nil || !ok {
 		return err
 	}
-	return r.put(ctx, set, nil)
-}
-
-// put changes one key of the ConfigMap as it was read, or creates it.
-func (r Replacements) put(ctx context.Context, set string, value any) error {
-	cm, err := r.read(ctx)
-	if err != nil {
-		return err
-	}
-	if cm.UID == "" {
-		text, _ := value.(string)
-		return r.Client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: replacementsName}, Data: map[string]string{set: text}})
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion}, "data": map[string]any{set: value}})
-	if err != nil {
-		return err
-	}
-	return r.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, patch))
+	return r.notebook().put(ctx, set, nil)
 }

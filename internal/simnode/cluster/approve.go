@@ -12,6 +12,7 @@ import (
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -26,9 +27,13 @@ import (
 // userPrefix begins the user name of a node.
 const userPrefix = "system:node:"
 
-// Approve approves the requests of kubelets until the context ends: the first one by the bootstrap user, and serving certificates by
-// the node itself. Renewals of client certificates are approved by the controller manager. Only, where set, chooses by node.
+// Approve approves the requests of kubelets until the context ends: the first one by the bootstrap user, while there is no Node of the
+// name, as the cluster's machine approver does; and serving certificates by the node itself. Renewals of client certificates are approved by the controller manager. Only, where set, chooses by node.
 func Approve(ctx context.Context, admin *rest.Config, log *slog.Logger, only func(node string) bool) error {
+	clients, err := kubernetes.NewForConfig(admin)
+	if err != nil {
+		return err
+	}
 	return approve(ctx, admin, log, func(r *certificatesv1.CertificateSigningRequest, csr *x509.CertificateRequest) bool {
 		node, ok := strings.CutPrefix(csr.Subject.CommonName, userPrefix)
 		if !ok || !slices.Equal(csr.Subject.Organization, []string{"system:nodes"}) || only != nil && !only(node) {
@@ -36,7 +41,8 @@ func Approve(ctx context.Context, admin *rest.Config, log *slog.Logger, only fun
 		}
 		switch r.Spec.SignerName {
 		case certificatesv1.KubeAPIServerClientKubeletSignerName:
-			return r.Spec.Username == BootstrapUser
+			_, err := clients.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+			return r.Spec.Username == BootstrapUser && apierrors.IsNotFound(err)
 		case certificatesv1.KubeletServingSignerName:
 			return r.Spec.Username == csr.Subject.CommonName
 		}

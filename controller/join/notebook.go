@@ -1,0 +1,45 @@
+package join
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// notebook is a ConfigMap of the operator's namespace in which it keeps what no other object has.
+type notebook struct {
+	live            client.Reader
+	client          client.Client
+	namespace, name string
+}
+
+func (n notebook) read(ctx context.Context) (*corev1.ConfigMap, error) {
+	cm := &corev1.ConfigMap{}
+	err := n.live.Get(ctx, client.ObjectKey{Namespace: n.namespace, Name: n.name}, cm)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", n.name, err)
+	}
+	return cm, nil
+}
+
+// put changes one key of the ConfigMap as it was read, or creates it. A value of nil removes the key.
+func (n notebook) put(ctx context.Context, key string, value any) error {
+	cm, err := n.read(ctx)
+	if err != nil {
+		return err
+	}
+	if cm.UID == "" {
+		text, _ := value.(string)
+		return n.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: n.name}, Data: map[string]string{key: text}})
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion}, "data": map[string]any{key: value}})
+	if err != nil {
+		return err
+	}
+	return n.client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, patch))
+}

@@ -1,0 +1,233 @@
+package join
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/bundle/published"
+	"wmco/render"
+)
+
+// A kubelet whose client certificate has expired cannot renew it: the host was off for longer than the certificate is valid. The host of
+// an instance joins again:
+//
+//	Node not Ready, and not because its kubelet says so  -->  the host is asked over SSH  -->  its certificate has expired
+//	keep what users set on the Node (ConfigMap)  -->  delete the Node  -->  join as at first (Joiner)  -->  set it again
+//
+// The cluster approves no second first certificate for a Machine: that is said on the Machine.
+
+// rejoiningName is a ConfigMap of the operator's namespace: what users have set on the Nodes of hosts that join again, by their names.
+const rejoiningName = "windows-rejoining-nodes"
+
+const (
+	// ReasonExpired is that of a host whose kubelet has an expired client certificate.
+	ReasonExpired = "CertificateExpired"
+	// ReasonRejoining is that of an instance that joins again.
+	ReasonRejoining = "InstanceRejoins"
+
+	actionRejoin = "Rejoin"
+)
+
+const (
+	// lostWithin is how long after the last sign of life of a kubelet its host is asked.
+	lostWithin = 5 * time.Minute
+	// retryLost is how long after that the host is asked again.
+	retryLost = 10 * time.Minute
+)
+
+// lostSince returns when the cluster lost a kubelet. A kubelet that says by itself that it is not Ready has a certificate.
+func lostSince(node *corev1.Node) (since time.Time, lost bool) {
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.LastTransitionTime.Time, c.Status == corev1.ConditionUnknown
+		}
+	}
+	return time.Time{}, false
+}
+
+// lostName is under what a lost node is noted among the hosts that cannot join.
+func lostName(node string) string { return "node " + node }
+
+// find looks whether a kubelet that was lost is lost because its certificate has expired.
+func (n *Nodes) find(ctx context.Context, node *corev1.Node, since time.Time) (reconcile.Result, error) {
+	if left := since.Add(lostWithin).Sub(n.Now()); left > 0 {
+		return reconcile.Result{RequeueAfter: left + time.Second}, nil
+	}
+	h, about, err := n.hostOf(ctx, node)
+	if err != nil || about == nil {
+		return reconcile.Result{}, err
+	}
+	expired, err := n.expired(ctx, h)
+	if err != nil {
+		// A host that is off is said to be not Ready already.
+		n.Log.V(1).Info("asking the host of a lost node for its certificate", "node", node.Name, "error", err)
+		return reconcile.Result{RequeueAfter: retryLost}, nil
+	}
+	if expired.IsZero() {
+		n.Joiner.Unjoined.Note(lostName(node.Name), Progress{State: StateJoined})
+		return reconcile.Result{RequeueAfter: retryLost}, nil
+	}
+	p := Progress{
+		State: StateFailed, Reason: ReasonExpired, Again: retryLost, Node: node.Name,
+		Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s, and the cluster approves no other one for its Machine", node.Name, expired.UTC().Format(time.RFC3339)),
+		Fix:     "delete the Machine; its MachineSet creates another one",
+	}
+	if h.Backing == render.BackingInstance {
+		if p, err = n.rejoin(ctx, h, expired); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	n.Joiner.Unjoined.Note(lostName(node.Name), p)
+	switch {
+	case p.State == StateJoining:
+		n.Events.Eventf(about, nil, corev1.EventTypeNormal, ReasonRejoining, actionRejoin, "%s", p.Text())
+		n.Log.Info("a host joins again: the certificate of its kubelet has expired", "node", node.Name, "expired", expired)
+	case p.State == StateWaiting || p.State == StateFailed:
+		n.Events.Eventf(about, nil, corev1.EventTypeWarning, p.Reason, actionRejoin, "%s", p.Text())
+	}
+	return reconcile.Result{RequeueAfter: p.Again}, nil
+}
+
+// hostOf returns the host of a node, and what events about it are about: nil where the host is not asked, because nobody manages it, it is
+// about to go, or an administrator keeps it as it is.
+func (n *Nodes) hostOf(ctx context.Context, node *corev1.Node) (h host, about runtime.Object, err error) {
+	if _, paused := node.Annotations[published.PausedAnnotation]; paused || node.DeletionTimestamp != nil {
+		return host{}, nil, nil
+	}
+	inputs, err := n.Inputs(ctx)
+	if err != nil {
+		return host{}, nil, fmt.Errorf("reading the inputs: %w", err)
+	}
+	for _, candidate := range inputs.All {
+		if candidate.Name != node.Name {
+			continue
+		}
+		h = host{Joiner: n.Joiner, inputs: inputs, Node: candidate}
+		switch candidate.Backing {
+		case render.BackingInstance:
+			return h, aboutInstance(ctx, n.Reader, n.Namespace, candidate.Address), nil
+		case render.BackingMachine:
+			return n.machineOf(ctx, h)
+		case render.BackingNode:
+		}
+	}
+	return host{}, nil, nil
+}
+
+// machineOf returns the Machine of a host. One that is being deleted is machine-api's.
+func (n *Nodes) machineOf(ctx context.Context, h host) (host, runtime.Object, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("Machine"))
+	err := n.Reader.Get(ctx, client.ObjectKey{Namespace: machinesNamespace, Name: h.MachineName}, u)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && (u.GetDeletionTimestamp() != nil || u.GetLabels()[labelIgnore] == valueTrue) {
+		return host{}, nil, nil
+	}
+	if err != nil {
+		return host{}, nil, fmt.Errorf("reading Machine %s: %w", h.MachineName, err)
+	}
+	return h, &corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()}, nil
+}
+
+// expired asks a host over SSH, with its pinned host key, when the certificate of its kubelet has expired; zero if it has not. By the clock
+// of the operator: that of a host that was off for long may be wrong.
+func (n *Nodes) expired(ctx context.Context, h host) (time.Time, error) {
+	target, err := n.Hosts.Target(Account(h.Node, h.inputs.Cluster.Platform), h.Address)
+	if err != nil {
+		return time.Time{}, err
+	}
+	facts, key, err := n.Hosts.Pending(ctx, target)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if name := nameOf(h.Node, facts, h.inputs.Cluster.Platform); name != h.Name {
+		return time.Time{}, fmt.Errorf("the host at %s is %s, not %s", h.Address, name, h.Name)
+	}
+	if key.NotAfter.IsZero() || n.Now().Before(key.NotAfter) {
+		return time.Time{}, nil
+	}
+	return key.NotAfter, nil
+}
+
+// rejoin deletes the Node of an instance, after what users have set there is kept.
+func (n *Nodes) rejoin(ctx context.Context, h host, expired time.Time) (Progress, error) {
+	result, _, err := n.Joiner.Checks.Of(ctx, h.inputs)
+	if err != nil {
+		return Progress{}, err
+	}
+	if p, ok := waiting(result); ok {
+		return p, nil
+	}
+	// What is kept is what is deleted, and not an older state of it.
+	var node corev1.Node
+	if err := n.Joiner.Login.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
+		return Progress{}, client.IgnoreNotFound(err)
+	}
+	if _, lost := lostSince(&node); !lost {
+		return Progress{State: StateJoined}, nil
+	}
+	if err := n.Joiner.rejoining().keep(ctx, setOn(&node, h.Address)); err != nil {
+		return Progress{}, fmt.Errorf("keeping what is set on Node %s: %w", node.Name, err)
+	}
+	err = n.Client.Delete(ctx, &node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
+	if apierrors.IsConflict(err) {
+		return Progress{State: StateJoined, Again: againSoon}, n.Joiner.rejoining().forget(ctx, node.Name) // it has changed meanwhile
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
+	}
+	return Progress{
+		State: StateJoining, Reason: ReasonRejoining,
+		Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s: its Node was deleted, and the host joins again; labels, annotations, taints and a cordon of users are set again", node.Name, expired.UTC().Format(time.RFC3339)),
+	}, nil
+}
+
+// rejoining has what was set on the Nodes of hosts that join again.
+type rejoining struct{ notebook }
+
+func (j *Joiner) rejoining() rejoining {
+	return rejoining{notebook{j.Login.Live, j.Client, j.Login.Namespace, rejoiningName}}
+}
+
+func (r rejoining) keep(ctx context.Context, k keptNode) error {
+	text, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	return r.put(ctx, k.Name, string(text))
+}
+
+// of returns what was set on the Node that a new one replaces; zero if nothing was.
+func (r rejoining) of(ctx context.Context, node *corev1.Node, address string) (keptNode, error) {
+	cm, err := r.read(ctx)
+	if err != nil || cm.Data[node.Name] == "" {
+		return keptNode{}, err
+	}
+	var k keptNode
+	if err := json.Unmarshal([]byte(cm.Data[node.Name]), &k); err != nil {
+		return keptNode{}, fmt.Errorf("reading the key %s of ConfigMap %s: %w; fix: remove the key", node.Name, r.name, err)
+	}
+	if k.UID == node.UID || k.Address != address {
+		return keptNode{}, nil // the Node was not deleted, or another host has its name
+	}
+	return k, nil
+}
+
+// forget drops what was set again.
+func (r rejoining) forget(ctx context.Context, name string) error {
+	cm, err := r.read(ctx)
+	if _, ok := cm.Data[name]; err != nil || !ok {
+		return err
+	}
+	return r.put(ctx, name, nil)
+}
