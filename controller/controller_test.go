@@ -41,6 +41,8 @@ func TestMain(m *testing.M) { os.Exit(cluster.Main(m)) }
 type running struct {
 	client.Client
 	t *testing.T
+	// metrics is where the operator serves them, with the certificate in the folder.
+	metrics, certificates string
 }
 
 const (
@@ -55,7 +57,8 @@ func start(t *testing.T) *running {
 	t.Helper()
 	golden := filepath.Join("..", "golden")
 	cluster.Load(t, filepath.Join(golden, "clusters", "common"), filepath.Join(golden, "clusters", "none"), filepath.Join("..", "deploy", "rbac"))
-	r := &running{Client: cluster.Client(t), t: t}
+	r := &running{Client: cluster.Client(t), t: t, metrics: freeAddress(t), certificates: t.TempDir()}
+	r.certificate("first.example.com")
 	r.joined()
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -63,7 +66,7 @@ func start(t *testing.T) *running {
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":" + operatorName, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	log.SetLogger(testr.New(t))
 	go func() {
-		ended <- Run(ctx, Options{Config: config, HealthAddress: "0", MetricsAddress: "0", LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), settle: testSettle})
+		ended <- Run(ctx, Options{Config: config, HealthAddress: "0", MetricsAddress: r.metrics, MetricsCertificates: r.certificates, LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), settle: testSettle})
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -258,6 +261,9 @@ func TestOperator(t *testing.T) {
 		{"a refused node leaves the others", checkRefusedNode},
 		{"a burst is one rendering", checkBurst},
 		{"what others change is restored without a rendering", checkRestored},
+		{"metrics are for those who may read them", checkMetricsAccess},
+		{"metrics follow the TLS profile of the cluster", checkMetricsTLS},
+		{"metrics say what the cluster says", checkMetrics},
 	} {
 		t.Run(step.name, func(t *testing.T) { r.t = t; step.check(t, r) })
 		if step.name == "without the definition of the status" {

@@ -31,7 +31,7 @@ import (
 )
 
 // addPublisher adds what publishes the bundles of all joined nodes.
-func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.Inputs) error {
+func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.Inputs, say said) error {
 	layers, err := newLayers(m, o.Namespace)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.
 		nodes:  m.GetClient(), events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
 	}
 	r := &renderer{read: read, now: time.Now, log: log, count: renders}
-	p := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: to.Publish, tell: says.tell}
+	p := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), tell: says.tell}
 	c, err := controller.New("publish", m, controller.Options{Reconciler: p})
 	if err != nil {
 		return err

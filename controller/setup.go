@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"wmco/bundle"
 	"wmco/controller/desired"
@@ -29,6 +28,7 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
 	"wmco/controller/join"
+	"wmco/controller/metrics"
 	"wmco/payload"
 )
 
@@ -65,6 +65,8 @@ type Options struct {
 	Environment map[string]string
 	// HealthAddress and MetricsAddress are host:port; "0" serves nothing there.
 	HealthAddress, MetricsAddress string
+	// MetricsCertificates is the folder with the certificate of the metrics (metrics.Serving).
+	MetricsCertificates string
 	// SkipNameValidation lets one process run the operator again, as tests do: controller-runtime's metrics know a controller by its name.
 	SkipNameValidation bool
 	// Resolver looks up instances that are given by name; nil is that of this process.
@@ -112,7 +114,8 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 		Objects: objects.Cluster(m.GetClient()), Set: o.Payload, Key: key,
 		Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 	}}
-	if err := errors.Join(addPublisher(m, o, wants, from.read), addJoining(m, o, from.read)); err != nil {
+	says := newSaid(o.Version)
+	if err := errors.Join(addPublisher(m, o, wants, from.read, says), addJoining(m, o, from.read, says), addMetrics(m, o, says)); err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
 	return m, nil
@@ -128,10 +131,15 @@ func newManager(o Options, wants []objects.Want) (manager.Manager, error) {
 	if o.Lease == (Lease{}) {
 		o.Lease = Lease{leaseDuration, renewDeadline, retryPeriod}
 	}
+	serving := &metrics.Serving{Address: o.MetricsAddress, Certificates: o.MetricsCertificates}
+	served, err := serving.Options()
+	if err != nil {
+		return nil, err
+	}
 	m, err := manager.New(o.Config, manager.Options{
 		Scheme: scheme, Logger: o.Log, Cache: cacheOptions(wants),
 		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
-		HealthProbeBindAddress: o.HealthAddress, Metrics: server.Options{BindAddress: o.MetricsAddress},
+		HealthProbeBindAddress: o.HealthAddress, Metrics: served,
 		Controller:     config.Controller{SkipNameValidation: &o.SkipNameValidation},
 		LeaderElection: o.LeaderElection, LeaderElectionID: operatorName, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &o.Lease.Duration, RenewDeadline: &o.Lease.Renew, RetryPeriod: &o.Lease.Retry,
@@ -139,6 +147,7 @@ func newManager(o Options, wants []objects.Want) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	serving.Cluster = m.GetClient()
 	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return nil, err
 	}

@@ -48,6 +48,8 @@ With --payload or --node-program, hosts are reached over SSH, with the key of Se
 windows-ssh-host-keys: Windows Machines and entries of ConfigMap windows-instances become nodes, instances that were removed are
 cleaned up, and an agent that has not reported for half an hour is repaired.
 
+Metrics are for those who may get /metrics, with a bearer token. Their TLS follows the TLS profile of the cluster.
+
 Inputs that are refused change nothing. The cluster is that of the Pod's service account, of KUBECONFIG, or of ~/.kube/config.` +
 			cli.ExitHelp("0  asked to stop", "2  usage, or a payload that is refused", "3  the cluster cannot be reached", "130  interrupted"),
 		Args: cobra.NoArgs,
@@ -59,7 +61,8 @@ Inputs that are refused change nothing. The cluster is that of the Pod's service
 	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to copy to hosts (default that of --payload)")
 	flags.IntVar(&f.port, "ssh-port", sshPort, "TCP port of the hosts' SSH servers")
 	flags.StringVar(&f.options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0 serves nothing")
-	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "0", "where to serve metrics; 0 serves nothing")
+	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "0", "where to serve metrics over TLS, such as :9182; 0 serves nothing")
+	flags.StringVar(&f.options.MetricsCertificates, "metrics-certificates", "", "folder with tls.crt and tls.key for metrics, read again when they change (default self-signed)")
 	flags.BoolVar(&f.options.LeaderElection, "leader-election", true, "wait until no other process works for this cluster")
 	return cmd
 }

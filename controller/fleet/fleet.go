@@ -49,6 +49,11 @@ const (
 	StateRefused State = "Refused"
 )
 
+// States returns every state.
+func States() []State {
+	return []State{StateCurrent, StateStale, StateApplying, StateWaiting, StateFailed, StateSilent, StateUnpublished, StateRefused}
+}
+
 // Row is one node.
 type Row struct {
 	Node    string        `json:"node"`

@@ -20,29 +20,39 @@ func (g *gatherer) apiServer() {
 	if !g.read(render.FromAPIServer, place{groupConfig, "APIServer", "", clusterName}, &server) {
 		return
 	}
+	profile, problem := TLSProfile(server)
+	if problem.Message != "" {
+		problem.Object = g.cluster.Origins[render.FromAPIServer]
+		g.add(bundle.SeverityError, reason.InputInvalid, problem)
+		return
+	}
+	g.cluster.TLS = profile
+}
+
+// TLSProfile returns the profile that the API server's object asks of every server in the cluster; zero if it asks for none. A problem
+// has a message.
+func TLSProfile(server configv1.APIServer) (render.TLSProfile, bundle.Finding) {
 	profile := server.Spec.TLSSecurityProfile
 	if profile == nil || profile.Type == "" {
-		return
+		return render.TLSProfile{}, bundle.Finding{}
 	}
 	spec := configv1.TLSProfiles[profile.Type]
 	if profile.Type == configv1.TLSProfileCustomType && profile.Custom != nil {
 		spec = &profile.Custom.TLSProfileSpec
 	}
 	if spec == nil {
-		g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
-			Object: g.cluster.Origins[render.FromAPIServer], Field: "spec.tlsSecurityProfile.type",
+		return render.TLSProfile{}, bundle.Finding{
+			Field:   "spec.tlsSecurityProfile.type",
 			Message: fmt.Sprintf("%q is not a TLS profile, or is Custom without a definition", profile.Type), Fix: "use Old, Intermediate, Modern or Custom",
-		})
-		return
+		}
 	}
 	if spec.MinTLSVersion != "" && !slices.Contains(tlsVersions, spec.MinTLSVersion) {
-		g.add(bundle.SeverityError, reason.InputInvalid, bundle.Finding{
-			Object: g.cluster.Origins[render.FromAPIServer], Field: "spec.tlsSecurityProfile.custom.minTLSVersion",
+		return render.TLSProfile{}, bundle.Finding{
+			Field:   "spec.tlsSecurityProfile.custom.minTLSVersion",
 			Message: fmt.Sprintf("%q is not a TLS version: the kubelet would not start", spec.MinTLSVersion), Fix: "use VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13",
-		})
-		return
+		}
 	}
-	g.cluster.TLS = render.TLSProfile{MinVersion: string(spec.MinTLSVersion), Ciphers: g.ianaCiphers(spec.Ciphers)}
+	return render.TLSProfile{MinVersion: string(spec.MinTLSVersion), Ciphers: ianaCiphers(spec.Ciphers)}, bundle.Finding{}
 }
 
 // openSSLCiphers translates the names of TLS profiles, which are OpenSSL's, into those of the IANA registry, which Go
@@ -73,7 +83,7 @@ var openSSLCiphers = map[string]string{
 
 // ianaCiphers keeps the profile's order. Suites that Go does not implement (DHE, for example) are left out, as the
 // control plane leaves them out.
-func (g *gatherer) ianaCiphers(names []string) []string {
+func ianaCiphers(names []string) []string {
 	var out []string
 	for _, name := range names {
 		if iana := openSSLCiphers[name]; iana != "" {

@@ -25,6 +25,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
 	"wmco/controller/keys/username"
+	"wmco/controller/metrics"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -46,6 +47,8 @@ type Joiner struct {
 	Random func([]byte) (int, error)
 	// Unjoined is told how far each host is.
 	Unjoined *Unjoined
+	// Counters, if set, count joins and failures.
+	Counters *metrics.Counters
 }
 
 // State is where a host is on its way to becoming a node.
@@ -95,6 +98,11 @@ const (
 	ReasonFailed       = "JoinFailed"
 )
 
+// FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are besides.
+func FailureReasons() []string {
+	return []string{ReasonUnreachable, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonFailed}
+}
+
 // Pauses between two calls.
 const (
 	// againSoon is for what another program does meanwhile: a kubelet registers, a machine boots.
@@ -117,6 +125,14 @@ func (r Ref) matches(n render.Node) bool {
 
 // Join does the next steps for a host.
 func (j *Joiner) Join(ctx context.Context, ref Ref) (Progress, error) {
+	p, err := j.join(ctx, ref)
+	if err == nil && p.State == StateFailed {
+		j.Counters.Failure(p.Reason)
+	}
+	return p, err
+}
+
+func (j *Joiner) join(ctx context.Context, ref Ref) (Progress, error) {
 	inputs, err := j.Inputs(ctx)
 	if err != nil {
 		return Progress{}, fmt.Errorf("reading the inputs: %w", err)
@@ -320,7 +336,11 @@ func (h host) complete(ctx context.Context, node *corev1.Node) (Progress, error)
 		}
 		return p, err
 	}
-	return Progress{State: StateJoined, Reason: ReasonJoined, Message: "node " + node.Name + " has joined", Node: node.Name, Finished: true}, h.finish(ctx, node)
+	if err := h.finish(ctx, node); err != nil {
+		return Progress{}, err
+	}
+	h.Counters.Node(string(h.Backing), h.Now().Sub(node.CreationTimestamp.Time))
+	return Progress{State: StateJoined, Reason: ReasonJoined, Message: "node " + node.Name + " has joined", Node: node.Name, Finished: true}, nil
 }
 
 // IsJoined reports whether an operator has finished with a node, by the Node's annotations.

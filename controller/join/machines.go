@@ -92,6 +92,7 @@ func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	case p.State == StateFailed && p.Node == "":
 		p = m.judge(ctx, machine, p)
 	case p.Finished:
+		m.Joiner.Counters.Machine(m.Now().Sub(machine.CreationTimestamp.Time))
 		if i := slices.IndexFunc(machine.OwnerReferences, isMachineSet); i >= 0 {
 			if err := m.Replacements.reset(ctx, machine.OwnerReferences[i].Name); err != nil {
 				return reconcile.Result{}, err

@@ -70,3 +70,17 @@ func (u *Unjoined) Condition() metav1.Condition {
 	}
 	return metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: p.Reason, Message: published.Shorten(text)}
 }
+
+// ByReason returns the number of hosts, by reason. Those of failures are always among them.
+func (u *Unjoined) ByReason() map[string]int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	all := map[string]int{}
+	for _, reason := range FailureReasons() {
+		all[reason] = 0
+	}
+	for _, p := range u.hosts {
+		all[p.Reason]++
+	}
+	return all
+}

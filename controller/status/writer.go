@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,6 +60,19 @@ func (w *Writer) Write(ctx context.Context, s Status) error {
 		return fmt.Errorf("writing the status of %s: %w", Kind, err)
 	}
 	return nil
+}
+
+// Read returns what all writers have said; nothing where there is no object yet. Where the cluster does not serve the kind, the error is
+// one that meta.IsNoMatchError knows.
+func Read(ctx context.Context, live client.Reader, namespace string) (Status, error) {
+	have := object(namespace)
+	switch err := live.Get(ctx, client.ObjectKeyFromObject(have), have); {
+	case apierrors.IsNotFound(err):
+		return Status{}, nil
+	case err != nil:
+		return Status{}, fmt.Errorf("reading %s: %w", Kind, err)
+	}
+	return of(have)
 }
 
 func object(namespace string) *unstructured.Unstructured {

@@ -183,6 +183,11 @@ var table = []rule{
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
+		pkg:     "controller/metrics",
+		imports: []string{"bundle", "bundle/published", "controller/fleet", "controller/gather", "controller/rollout", "controller/status", "render"},
+		never:   join(remote, []string{"applier/...", "cmd/...", "k8s.io/apiserver/..."}),
+	},
+	{
 		// It parses keys, and dials nothing.
 		pkg:     "controller/hosts",
 		imports: []string{"controller/desired", "controller/keys", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
@@ -194,7 +199,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/join",
-		imports: []string{"controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/hosts", "controller/keys", "controller/keys/username", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
+		imports: []string{"controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/hosts", "controller/keys", "controller/keys/username", "controller/metrics", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -222,7 +227,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/publish", "controller/status", "deploy/admission", "payload", "payload/store", "render",
+			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/metrics", "controller/publish", "controller/status", "deploy/admission", "payload", "payload/store", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

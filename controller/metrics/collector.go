@@ -1,0 +1,215 @@
+package metrics
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/fleet"
+	"wmco/controller/rollout"
+	"wmco/controller/status"
+)
+
+// Collector computes what the cluster says about its Windows nodes. It keeps nothing between scrapes.
+type Collector struct {
+	// Nodes is a cache of Windows Nodes, unstructured.
+	Nodes client.Reader
+	// Live reads the WindowsNodesStatus, which nothing caches.
+	Live      client.Reader
+	Namespace string
+	// Unjoined returns the number of hosts that were kept from joining when they were last tried, by reason.
+	Unjoined func() map[string]int
+	Now      func() time.Time
+}
+
+// readLimit is for what one scrape reads. Prometheus waits ten seconds by default.
+const readLimit = 5 * time.Second
+
+// Labels.
+const (
+	labelNode    = "node"
+	labelState   = "state"
+	labelReason  = "reason"
+	labelImpact  = "impact"
+	labelPhase   = "phase"
+	labelType    = "type"
+	labelStatus  = "status"
+	labelBacking = "backing"
+	labelVersion = "version"
+)
+
+// Phases of a turn.
+const (
+	phaseDrain = "drain"
+	phaseApply = "apply"
+)
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+var ( //nolint:gochecknoglobals // a table
+	nodes = desc("wmco_nodes", "Number of Windows nodes in a state, as wmco status shows it.", labelState)
+	state = desc("wmco_node_state", "1 for the state in which a Windows node is. The reason is the state that its agent reports.", labelNode, labelState, labelReason)
+	since = desc("wmco_node_pending_since_timestamp_seconds",
+		"Since when a Windows node is on its way to the bundle that is published for it. There is none for a node that has it.", labelNode)
+	oldest  = desc("wmco_oldest_pending_change_seconds", "How long the node that is longest on its way to its published bundle has been, 0 if every node has its bundle.")
+	drifted = desc("wmco_node_drift_repaired_entries",
+		"Number of entries that had drifted on a Windows node and were restored since its bundle was applied.", labelNode)
+	rolledBack = desc("wmco_node_rolled_back_changes", "Number of bundles that were rolled back on a Windows node, of those that its agent and the rollout remember.", labelNode)
+	change     = desc("wmco_node_last_change_seconds",
+		"How long the last finished change of a Windows node took: until it was permitted, which is the drain, and from then until its end.", labelNode, labelImpact, labelPhase)
+	refused   = desc("wmco_refused_nodes", "Number of Windows nodes whose newest bundle is refused. They have what was published before, and are counted in wmco_nodes.")
+	condition = desc("wmco_condition", "1 for what a condition of the WindowsNodesStatus is.", labelType, labelStatus, labelReason)
+	unjoined  = desc("wmco_unjoined_hosts", "Number of hosts that were kept from becoming nodes when they were last tried.", labelReason)
+	complete  = desc("wmco_scrape_complete", "1 if all that the gauges are computed from could be read, otherwise 0.")
+)
+
+func descriptions() []*prometheus.Desc {
+	return []*prometheus.Desc{nodes, state, since, oldest, drifted, rolledBack, change, refused, condition, unjoined, complete}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range descriptions() {
+		to <- d
+	}
+}
+
+// Collect implements prometheus.Collector. What cannot be read is left out, and the last gauge says so: the other metrics of the process
+// are served nevertheless.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	ctx, stop := context.WithTimeout(context.Background(), readLimit)
+	defer stop()
+	whole := 1.0
+	if list, err := c.read(ctx); err == nil {
+		c.fleet(to, list)
+	} else {
+		whole = 0
+	}
+	switch s, err := status.Read(ctx, c.Live, c.Namespace); {
+	case err == nil:
+		said(to, s)
+	case !meta.IsNoMatchError(err): // a cluster without the definition has no conditions
+		whole = 0
+	}
+	for reason, n := range c.Unjoined() {
+		gauge(to, unjoined, n, reason)
+	}
+	gauge(to, complete, whole)
+}
+
+// gauge sends a value.
+func gauge[N int | float64](to chan<- prometheus.Metric, d *prometheus.Desc, value N, labels ...string) {
+	to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
+}
+
+func (c *Collector) read(ctx context.Context) ([]corev1.Node, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := c.Nodes.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: "windows"}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Windows nodes: %w", err)
+	}
+	all := make([]corev1.Node, len(list.Items))
+	for i, u := range list.Items {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &all[i]); err != nil {
+			return nil, fmt.Errorf("reading Node %s: %w", u.GetName(), err)
+		}
+	}
+	return all, nil
+}
+
+// fleet sends what the Nodes say.
+func (c *Collector) fleet(to chan<- prometheus.Metric, list []corev1.Node) {
+	count := map[fleet.State]int{}
+	now, first := c.Now(), c.Now()
+	for _, n := range list {
+		row := fleet.Of(n, now)
+		// A state that cannot be read is the rollout's to say.
+		turns, _ := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
+		count[row.State]++
+		gauge(to, state, 1, row.Node, string(row.State), row.Reason)
+		gauge(to, drifted, row.Repaired, row.Node)
+		if at := pending(row, turns); !at.IsZero() {
+			gauge(to, since, float64(at.UnixMilli())/1000, row.Node)
+			if at.Before(first) {
+				first = at
+			}
+		}
+		gauge(to, rolledBack, rollbacks(row, turns), row.Node)
+		lastChange(to, row.Node, turns)
+	}
+	for _, s := range fleet.States() {
+		if s != fleet.StateRefused { // it is counted besides
+			gauge(to, nodes, count[s], string(s))
+		}
+	}
+	gauge(to, oldest, now.Sub(first).Seconds())
+}
+
+// pending returns since when a node is on its way to what is published; zero if it has that, or if that is not known.
+func pending(row fleet.Row, s rollout.State) time.Time {
+	switch row.State {
+	case fleet.StateCurrent, fleet.StateUnpublished, fleet.StateRefused:
+		return time.Time{}
+	case fleet.StateStale, fleet.StateApplying, fleet.StateWaiting, fleet.StateFailed, fleet.StateSilent:
+	}
+	switch {
+	case row.Applied == row.Desired && row.Desired != "": // silent, with its bundle
+		return time.Time{}
+	case s.Turn.Bundle == row.Desired && !s.Turn.Begun.IsZero():
+		return s.Turn.Begun
+	case row.State == fleet.StateStale:
+		return time.Time{} // its condition is about the bundle before
+	}
+	return row.Since
+}
+
+// rollbacks returns how many bundles did not work on a node. A node may write both annotations of its own Node, so the digests are
+// counted and are no labels.
+func rollbacks(row fleet.Row, s rollout.State) int {
+	all := map[bundle.Digest]bool{}
+	if row.Reason == string(published.StateRolledBack) {
+		all[row.Desired] = true
+	}
+	if s.Failed != "" {
+		all[s.Failed] = true
+	}
+	for _, t := range s.Past {
+		if t.Result == published.StateRolledBack {
+			all[t.Bundle] = true
+		}
+	}
+	return len(all)
+}
+
+// lastChange sends how long the last turn took whose end was noted.
+func lastChange(to chan<- prometheus.Metric, node string, s rollout.State) {
+	for _, t := range append([]rollout.Turn{s.Turn}, s.Past...) {
+		if t.Ended.IsZero() || t.Permitted.Before(t.Begun) || t.Ended.Before(t.Permitted) || t.Impact.Rank() > bundle.ImpactReboot.Rank() {
+			continue
+		}
+		gauge(to, change, t.Permitted.Sub(t.Begun).Seconds(), node, string(t.Impact), phaseDrain)
+		gauge(to, change, t.Ended.Sub(t.Permitted).Seconds(), node, string(t.Impact), phaseApply)
+		return
+	}
+}
+
+// said sends what the status says.
+func said(to chan<- prometheus.Metric, s status.Status) {
+	for _, c := range s.Conditions {
+		gauge(to, condition, 1, c.Type, string(c.Status), c.Reason)
+	}
+	if s.Nodes != nil {
+		gauge(to, refused, s.Nodes.Refused)
+	}
+}

@@ -1,0 +1,107 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Counters count what no object of the cluster says. They begin at zero with the process, as Prometheus expects of counters.
+type Counters struct {
+	// Joined is how long the Node of a host was there before the host had joined, by what is behind the host.
+	Joined *prometheus.HistogramVec
+	// MachineJoined is how long a Machine was there before its host had joined.
+	MachineJoined prometheus.Histogram
+	// JoinFailures are attempts to bring a host further that failed, by reason.
+	JoinFailures *prometheus.CounterVec
+	// Published is the number of bytes that were written for nodes: packed layers in Secrets, and annotations.
+	Published prometheus.Counter
+	build     prometheus.Gauge
+}
+
+// NewCounters returns counters of an operator with this version. The backings of hosts and the reasons of failures that are known before
+// are served from the start: otherwise Prometheus sees no increase where the first one happens.
+func NewCounters(version string, backings, reasons []string) *Counters {
+	// From half a minute to two hours: the time after which a cluster's approver accepts no certificate of a new Machine.
+	buckets := []float64{30, 60, 120, 180, 300, 450, 600, 900, 1200, 1800, 3600, 7200}
+	c := &Counters{
+		Joined: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "wmco_join_duration_seconds", Help: "How long hosts took from the registration of their Node until they had joined.", Buckets: buckets,
+		}, []string{labelBacking}),
+		MachineJoined: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "wmco_machine_join_duration_seconds", Help: "How long hosts of Machines took from the creation of the Machine until they had joined.", Buckets: buckets,
+		}),
+		JoinFailures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "wmco_join_failures_total", Help: "Number of attempts to bring a host further on its way to a node that failed. They are repeated.",
+		}, []string{labelReason}),
+		Published: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "wmco_published_bytes_total", Help: "Number of bytes written to the API server for nodes: packed layers in Secrets, and annotations of Nodes.",
+		}),
+		build: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "wmco_build_info", Help: "1, with the version of the operator.", ConstLabels: prometheus.Labels{labelVersion: version},
+		}),
+	}
+	c.build.Set(1)
+	for _, backing := range backings {
+		c.Joined.WithLabelValues(backing)
+	}
+	for _, reason := range reasons {
+		c.JoinFailures.WithLabelValues(reason)
+	}
+	return c
+}
+
+// Node notes that the host of a Node has joined. It and the methods below may be called on nil, which counts nothing.
+func (c *Counters) Node(backing string, took time.Duration) {
+	if c != nil {
+		c.Joined.WithLabelValues(backing).Observe(took.Seconds())
+	}
+}
+
+// Machine notes that the host of a Machine has joined.
+func (c *Counters) Machine(took time.Duration) {
+	if c != nil {
+		c.MachineJoined.Observe(took.Seconds())
+	}
+}
+
+// Failure notes a failed attempt to bring a host further.
+func (c *Counters) Failure(reason string) {
+	if c != nil {
+		c.JoinFailures.WithLabelValues(reason).Inc()
+	}
+}
+
+func (c *Counters) collectors() []prometheus.Collector {
+	return []prometheus.Collector{c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.build}
+}
+
+// Registration has a registry serve the metrics of an operator while that runs. It is a Runnable of its manager.
+type Registration struct {
+	Registry  prometheus.Registerer
+	Collector *Collector
+	Counters  *Counters
+}
+
+// Start implements manager.Runnable.
+func (r *Registration) Start(ctx context.Context) error {
+	var mine []prometheus.Collector
+	for _, c := range append(r.Counters.collectors(), r.Collector) {
+		switch err := r.Registry.Register(c); {
+		case err == nil:
+			mine = append(mine, c)
+		case !errors.As(err, new(prometheus.AlreadyRegisteredError)): // tests run several operators in a process: the first one is served
+			return err
+		}
+	}
+	<-ctx.Done()
+	for _, c := range mine {
+		r.Registry.Unregister(c)
+	}
+	return nil
+}
+
+// NeedLeaderElection implements manager.LeaderElectionRunnable: who waits to be the leader serves metrics too.
+func (*Registration) NeedLeaderElection() bool { return false }

@@ -1,0 +1,123 @@
+package metrics
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"path/filepath"
+
+	configv1 "github.com/openshift/api/config/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	certutil "k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"wmco/controller/gather"
+	"wmco/render"
+)
+
+// Serving is how metrics are served.
+type Serving struct {
+	// Address is host:port; "0" serves nothing.
+	Address string
+	// Certificates is the folder of a mounted Secret of type kubernetes.io/tls. It is read at each handshake, so that a renewed certificate
+	// is served at once. Without a folder, the certificate is self-signed.
+	Certificates string
+	// Cluster is a cache of the API server's object, unstructured. It is set before the first handshake.
+	Cluster client.Reader
+}
+
+// Options are those of controller-runtime's server. The cluster's TLS profile is looked up in the cache at each handshake: a change is
+// followed by the next connection, and nothing restarts.
+func (s *Serving) Options() (server.Options, error) {
+	if s.Address == "0" {
+		return server.Options{BindAddress: s.Address}, nil
+	}
+	certificate, err := s.certificate()
+	if err != nil {
+		return server.Options{}, fmt.Errorf("serving metrics: %w", err)
+	}
+	return server.Options{
+		BindAddress: s.Address, SecureServing: true, FilterProvider: Access,
+		TLSOpts: []func(*tls.Config){func(c *tls.Config) {
+			c.NextProtos = []string{"http/1.1"} // a scrape has no use for more than one stream
+			c.GetCertificate = certificate
+			base := c.Clone()
+			c.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+				profile, err := s.profile(hello.Context())
+				if err != nil {
+					return nil, fmt.Errorf("reading the TLS profile of the cluster: %w", err)
+				}
+				return with(base, profile), nil
+			}
+		}},
+	}, nil
+}
+
+// certificate returns what gives the certificate of a connection.
+func (s *Serving) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	if s.Certificates != "" {
+		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+			pair, err := tls.LoadX509KeyPair(filepath.Join(s.Certificates, corev1.TLSCertKey), filepath.Join(s.Certificates, corev1.TLSPrivateKeyKey))
+			return &pair, err
+		}, nil
+	}
+	certificate, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil, "")
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, err
+	}
+	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }, nil
+}
+
+// profile returns the TLS profile of the cluster. A cluster that asks for none, or for one that is refused (the inputs are refused as
+// well, which a condition says), has OpenShift's default.
+func (s *Serving) profile(ctx context.Context) (render.TLSProfile, error) {
+	var own configv1.APIServer
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(configv1.GroupVersion.WithKind("APIServer"))
+	err := s.Cluster.Get(ctx, client.ObjectKey{Name: "cluster"}, u)
+	switch {
+	case err == nil:
+		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &own)
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		err = nil
+	}
+	if err != nil {
+		return render.TLSProfile{}, err
+	}
+	profile, problem := gather.TLSProfile(own)
+	if problem.Message != "" || profile.MinVersion == "" {
+		own.Spec.TLSSecurityProfile = &configv1.TLSSecurityProfile{Type: configv1.TLSProfileIntermediateType}
+		profile, _ = gather.TLSProfile(own)
+	}
+	return profile, nil
+}
+
+// with returns the configuration under a profile. Go has no choice among the suites of TLS 1.3.
+func with(base *tls.Config, p render.TLSProfile) *tls.Config {
+	c := base.Clone()
+	c.MinVersion = versions[configv1.TLSProtocolVersion(p.MinVersion)]
+	ids := map[string]uint16{}
+	for _, suite := range append(tls.CipherSuites(), tls.InsecureCipherSuites()...) {
+		ids[suite.Name] = suite.ID
+	}
+	for _, name := range p.Ciphers {
+		if id, ok := ids[name]; ok {
+			c.CipherSuites = append(c.CipherSuites, id)
+		}
+	}
+	return c
+}
+
+var versions = map[configv1.TLSProtocolVersion]uint16{
+	configv1.VersionTLS10: tls.VersionTLS10, configv1.VersionTLS11: tls.VersionTLS11, configv1.VersionTLS12: tls.VersionTLS12, configv1.VersionTLS13: tls.VersionTLS13,
+}
