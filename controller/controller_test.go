@@ -60,6 +60,12 @@ func start(t *testing.T) *running {
 	r := &running{Client: cluster.Client(t), t: t, metrics: freeAddress(t), certificates: t.TempDir()}
 	r.certificate("first.example.com")
 	r.joined()
+	// Tests create other mirror sets and delete them: the last one is guarded.
+	for _, set := range []*unstructured.Unstructured{mirrorSet("base", "base.example.com"), mirrorSet("second", "second.example.com")} {
+		if err := r.Create(t.Context(), set); client.IgnoreAlreadyExists(err) != nil {
+			t.Fatal(err)
+		}
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	config := rest.CopyConfig(cluster.Config(t))
@@ -259,6 +265,7 @@ func TestOperator(t *testing.T) {
 		{"a mirror set is published for every node", checkMirrorSet},
 		{"refused inputs leave what is published", checkRefused},
 		{"a refused node leaves the others", checkRefusedNode},
+		{"inputs that are deleted as a whole", checkDeleted},
 		{"a burst is one rendering", checkBurst},
 		{"what others change is restored without a rendering", checkRestored},
 		{"metrics are for those who may read them", checkMetricsAccess},
@@ -317,9 +324,13 @@ func checkRefused(t *testing.T, r *running) {
 	if err := r.Update(t.Context(), settings); err != nil {
 		t.Fatal(err)
 	}
-	r.desired(first.Bundle)
+	second := r.desired(first.Bundle)
 	r.condition(status.InputsAccepted, metav1.ConditionTrue)
 	r.condition(status.Published, metav1.ConditionTrue)
+	if err := r.Delete(t.Context(), settings); err != nil {
+		t.Fatal(err)
+	}
+	r.confirm(published.InputSettings, second.Bundle)
 }
 
 // checkRefusedNode: one of two nodes has a subnet that cannot be used.
@@ -341,7 +352,7 @@ func checkRefusedNode(t *testing.T, r *running) {
 	}
 	// As wmco status reads it, and as somebody who may read Nodes alone does.
 	f, findings, err := fleet.Read(t.Context(), objects.Cluster(r), gather.OperatorNamespace, time.Now())
-	if err != nil || len(findings) > 0 || f.Nodes[0].State != fleet.StateRefused || f.Nodes[0].Fix == "" || len(f.Conditions) != 2 {
+	if err != nil || len(findings) > 0 || f.Nodes[0].State != fleet.StateRefused || f.Nodes[0].Fix == "" || len(f.Conditions) != 3 {
 		t.Errorf("%+v, %v, %v", f, findings, err)
 	}
 	reader := cluster.User(t, "reader-of-nodes", testenv.Rule{Namespace: "", PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}})

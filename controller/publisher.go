@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"wmco/controller/publish"
@@ -25,6 +26,8 @@ type publisher struct {
 	render  func(context.Context) (rendering, error)
 	publish func(context.Context, []publish.Wanted) (publish.Changes, error)
 	tell    func(context.Context, outcome) error
+	// forget removes from Nodes the confirmations that nothing waits for.
+	forget func(context.Context, []metav1.Object) error
 
 	kept *rendering
 }
@@ -50,6 +53,11 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 			return reconcile.Result{}, err
 		}
 		p.kept = &r
+		if len(r.deleted.Used) > 0 {
+			if err := p.forget(ctx, r.deleted.Used); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
 	}
 	changes, err := p.publish(ctx, p.kept.wanted)
 	if !changes.IsZero() {

@@ -50,8 +50,8 @@ func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.
 		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: operatorName + "-publish", Now: time.Now},
 		nodes:  m.GetClient(), events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
 	}
-	r := &renderer{read: read, now: time.Now, log: log, count: renders}
-	p := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), tell: says.tell}
+	r := &renderer{read: read, nodes: m.GetClient(), now: time.Now, log: log, count: renders}
+	p := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), forget: forgetConfirmations(m.GetClient(), log), tell: says.tell}
 	c, err := controller.New("publish", m, controller.Options{Reconciler: p})
 	if err != nil {
 		return err

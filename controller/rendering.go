@@ -7,8 +7,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
+	"wmco/controller/deletions"
 	"wmco/controller/desired"
 	"wmco/controller/join"
 	"wmco/controller/publish"
@@ -24,6 +26,8 @@ type rendering struct {
 	// refused are nodes whose bundle is refused, each with its most severe finding. What is wrong with one does not concern the
 	// others.
 	refused []refusedNode
+	// deleted are the inputs that are gone, and the nodes that keep what they have until that is confirmed.
+	deleted deletions.Found
 }
 
 type refusedNode struct {
@@ -34,6 +38,7 @@ type refusedNode struct {
 // renderer renders all nodes at once.
 type renderer struct {
 	read  join.Inputs
+	nodes client.Reader
 	now   func() time.Time
 	log   logr.Logger
 	count prometheus.Counter
@@ -55,10 +60,14 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 		r.log.Info("the inputs are refused, what is published stays", "reason", result.blocking[0].Reason, "message", sentence(result.blocking[0]))
 		return result, nil
 	}
-	list, _, err := hosts.Render(hosts.Joined())
+	if result.deleted, err = r.findDeleted(ctx, hosts); err != nil {
+		return rendering{}, err
+	}
+	list, _, err := hosts.Render(asJoined(result.deleted, hosts.Joined()))
 	if err != nil {
 		return rendering{}, err
 	}
+	inputs := deletions.Inputs(hosts.Cluster)
 	var packer publish.Packer
 	for _, n := range list {
 		if n.Own.Refused() {
@@ -67,10 +76,14 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 			result.refused = append(result.refused, refusedNode{n.Node.Name, first})
 			continue
 		}
+		if result.deleted.Keeps(n.Node.Name) {
+			continue
+		}
 		w, err := packer.Wanted(n.Node.Name, n.Bundle.Bundle, n.Bundle.ClusterDigest)
 		if err != nil {
 			return rendering{}, fmt.Errorf("packing the bundle of %s: %w", n.Node.Name, err)
 		}
+		w.Inputs = inputs
 		result.wanted = append(result.wanted, w)
 	}
 	return result, nil

@@ -62,7 +62,7 @@ func (t *teller) tell(ctx context.Context, o outcome) error {
 	if err != nil {
 		return err
 	}
-	s := status.Status{Conditions: conditions(o), Nodes: nodes}
+	s := status.Status{Conditions: append(conditions(o), inputsPresent(o.rendering)), Nodes: nodes}
 	for _, r := range o.refused {
 		s.Refused = append(s.Refused, status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix})
 	}
@@ -96,6 +96,9 @@ func (t *teller) sayUnserved() {
 func (t *teller) send(r rendering) {
 	if len(r.blocking) > 0 {
 		t.events.Eventf(t.deployment(), nil, corev1.EventTypeWarning, r.blocking[0].Reason, "Publish", "%s", published.Shorten(refusal(r.blocking)))
+	}
+	if list := r.deleted.Inputs(); len(list) > 0 {
+		t.events.Eventf(t.deployment(), nil, corev1.EventTypeWarning, status.ReasonDeleted, "Publish", "%s", inputsPresent(r).Message)
 	}
 	for _, n := range r.refused[:min(len(r.refused), maxNodeEvents)] {
 		// Kubelets and kubectl use the name of a Node as its UID in events.

@@ -151,6 +151,8 @@ func inputOf(u object) map[string]any {
 	// A report that cannot be read is an input: a finding says so.
 	report, err := published.DecodeReport(u.GetAnnotations()[published.ReportAnnotation])
 	in["facts"], in["unreadable"] = report.Facts, err != nil
+	// What an administrator confirms.
+	in["confirmed"], in["removed"] = u.GetAnnotations()[published.ConfirmAnnotation], u.GetAnnotations()[published.RemoveAnnotation]
 	return in
 }
 

@@ -50,6 +50,8 @@ type Desired struct {
 	Namespace string `json:"namespace"`
 	Cluster   Layer  `json:"cluster"`
 	Node      Layer  `json:"node"`
+	// Inputs are the inputs that the bundle was made from, of those whose deletion has to be confirmed. Agents do not need them.
+	Inputs []Input `json:"inputs,omitempty"`
 }
 
 // Layer says where a packed layer is.

@@ -13,6 +13,16 @@ const (
 	JoiningAnnotation = domain + "joining"
 	// VersionAnnotation is the version of the operator that configured the node. It is written when the node has joined.
 	VersionAnnotation = domain + "version"
+	// InstanceLabel marks the Node of an entry of windows-instances.
+	InstanceLabel = domain + "byoh"
+	// InstanceAnnotation is the entry of windows-instances that a node is for. The existing operator has none.
+	InstanceAnnotation = domain + "instance"
+	// RemoveAnnotation of a Node removes an instance: "true" where its entry is gone and the ConfigMap with it, "force" where its host is
+	// gone too and cannot be cleaned up.
+	RemoveAnnotation = domain + "remove"
+	// ConfirmAnnotation of a Node names the inputs, separated by commas, that were deleted on purpose: the node gets the bundle without
+	// them. The operator removes it when nothing waits for it any longer.
+	ConfirmAnnotation = domain + "confirm-deleted"
 	// PausedAnnotation keeps a node as it is: no rollout, no repair of drift. An administrator sets it, with any value.
 	PausedAnnotation = domain + "paused"
 )

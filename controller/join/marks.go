@@ -18,10 +18,10 @@ const (
 	VersionAnnotation = published.VersionAnnotation
 	// UsernameAnnotation is the account of the host, encrypted with the private key.
 	UsernameAnnotation = domain + "username"
-	// InstanceAnnotation is the entry of windows-instances that a node is for. The existing operator has none.
-	InstanceAnnotation = domain + "instance"
+	// InstanceAnnotation is the entry of windows-instances that a node is for.
+	InstanceAnnotation = published.InstanceAnnotation
 	// InstanceLabel marks the Node of an entry of windows-instances.
-	InstanceLabel = domain + "byoh"
+	InstanceLabel = published.InstanceLabel
 	// RoleLabel gives the node its role in the cluster.
 	RoleLabel = "node-role.kubernetes.io/worker"
 	// JoiningAnnotation says that the operator cordoned the node until it has joined. Nobody else's cordon is lifted.

@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier"
+	"wmco/bundle/published"
 	"wmco/controller/keys/username"
 )
 
-// RemoveAnnotation of a Node removes an instance: "true" where its entry is gone and the ConfigMap with it, "force" where its host is gone
-// too and cannot be cleaned up.
-const RemoveAnnotation = domain + "remove"
+// RemoveAnnotation of a Node removes an instance although the ConfigMap is gone, or its host cannot be cleaned up.
+const RemoveAnnotation = published.RemoveAnnotation
 
 const removeForce = "force"
 

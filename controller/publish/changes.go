@@ -19,6 +19,8 @@ type Wanted struct {
 	Bundle  bundle.Digest
 	Cluster *published.Packed
 	Own     published.Packed
+	// Inputs are those that the bundle was made from, of those whose deletion has to be confirmed.
+	Inputs []published.Input
 }
 
 // Observed is what the cluster has.
@@ -113,7 +115,7 @@ func Make(namespace string, wanted []Wanted, o Observed) (Changes, error) {
 
 // desired returns what is published on the node. A permission that was given for this very bundle stays.
 func (w Wanted) desired(have Node) published.Desired {
-	d := published.Desired{Bundle: w.Bundle, MaxImpact: DefaultImpact, Cluster: w.Cluster.Layer, Node: w.Own.Layer}
+	d := published.Desired{Bundle: w.Bundle, MaxImpact: DefaultImpact, Cluster: w.Cluster.Layer, Node: w.Own.Layer, Inputs: w.Inputs}
 	if before, err := published.DecodeDesired(have.Desired); err == nil && before.Bundle == w.Bundle {
 		d.MaxImpact = before.MaxImpact
 	}

@@ -23,6 +23,8 @@ const (
 	Published = "Published"
 	// RolledOut is false while a node does not have what is wanted; the message is the rollout in one line.
 	RolledOut = "RolledOut"
+	// InputsPresent is false while nodes keep what they have because an input was deleted as a whole, until that is confirmed.
+	InputsPresent = "InputsPresent"
 )
 
 // Reasons of conditions. That of a finding is the reason of InputsAccepted where all inputs are refused.
@@ -32,6 +34,8 @@ const (
 	ReasonPublished     = "Published"
 	ReasonInputsRefused = "InputsRefused"
 	ReasonPublishFailed = "PublishFailed"
+	ReasonPresent       = "Present"
+	ReasonDeleted       = "InputsDeleted"
 )
 
 // Status is what one writer says. It owns its conditions, and the nodes if it gives them.

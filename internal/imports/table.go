@@ -168,6 +168,11 @@ var table = []rule{
 		never:   join(remote, rendering, []string{"applier/..."}),
 	},
 	{
+		pkg:     "controller/deletions",
+		imports: []string{"bundle", "bundle/published", "controller/desired", "render"},
+		never:   join(remote, []string{"applier/..."}),
+	},
+	{
 		pkg:     "controller/status",
 		imports: []string{"bundle", "controller/gather/objects", "render/reason"},
 		never:   join(remote, []string{"applier/..."}),
@@ -227,7 +232,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/metrics", "controller/publish", "controller/status", "deploy/admission", "payload", "payload/store", "render",
+			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/metrics", "controller/publish", "controller/status", "deploy/admission", "payload", "payload/store", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

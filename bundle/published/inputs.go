@@ -1,0 +1,14 @@
+package published
+
+// Input is an input that all nodes share and that may be deleted by mistake: nodes keep what is published for them until the deletion is
+// confirmed, or the input is back.
+type Input string
+
+const (
+	// InputInstances is the ConfigMap windows-instances. No bundle is made from it, but its nodes stand for its entries.
+	InputInstances Input = "instances"
+	// InputMirrors are the mirror sets of all kinds together.
+	InputMirrors Input = "mirrors"
+	// InputSettings is the ConfigMap windows-machine-config.
+	InputSettings Input = "settings"
+)

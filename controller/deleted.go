@@ -1,0 +1,88 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle/published"
+	"wmco/controller/deletions"
+	"wmco/controller/desired"
+	"wmco/controller/status"
+	"wmco/render"
+)
+
+// findDeleted compares the inputs with what is published on the Windows nodes.
+func (r *renderer) findDeleted(ctx context.Context, hosts *desired.Hosts) (deletions.Found, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := r.nodes.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
+		return deletions.Found{}, fmt.Errorf("listing Windows nodes: %w", err)
+	}
+	nodes := make([]metav1.Object, len(list.Items))
+	for i := range list.Items {
+		nodes[i] = &list.Items[i]
+	}
+	found := deletions.Find(hosts, nodes)
+	for _, input := range found.Inputs() {
+		r.log.Info("an input was deleted as a whole, its nodes keep what they have until that is confirmed", "input", input, "nodes", len(found.Waiting[input]))
+	}
+	return found, nil
+}
+
+// asJoined returns the hosts as their bundles are rendered.
+func asJoined(found deletions.Found, hosts []render.Node) []render.Node {
+	for i, h := range hosts {
+		hosts[i] = found.AsJoined(h)
+	}
+	return hosts
+}
+
+// inputsPresent says which inputs were deleted.
+func inputsPresent(r rendering) metav1.Condition {
+	c := metav1.Condition{Type: status.InputsPresent, Status: metav1.ConditionTrue, Reason: status.ReasonPresent, Message: "no input is gone that nodes were made from"}
+	if len(r.blocking) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, "the inputs are refused, what is published stays"
+		return c
+	}
+	var texts []string
+	for _, input := range r.deleted.Inputs() {
+		texts = append(texts, r.deleted.Explain(input))
+	}
+	if len(texts) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonDeleted, published.Shorten(strings.Join(texts, "; "))
+	}
+	return c
+}
+
+// forgetConfirmations returns what removes confirmations from Nodes, as they were read: one that is given meanwhile stays.
+func forgetConfirmations(c client.Client, log logr.Logger) func(context.Context, []metav1.Object) error {
+	return func(ctx context.Context, nodes []metav1.Object) error {
+		for _, n := range nodes {
+			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+				"resourceVersion": n.GetResourceVersion(), "annotations": map[string]any{published.ConfirmAnnotation: nil},
+			}})
+			if err != nil {
+				return err
+			}
+			err = c.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.GetName()}}, client.RawPatch(types.MergePatchType, patch))
+			switch {
+			case apierrors.IsConflict(err): // the next rendering looks at it again
+			case client.IgnoreNotFound(err) != nil:
+				return fmt.Errorf("removing the confirmation from Node %s: %w", n.GetName(), err)
+			default:
+				log.Info("a confirmation that nothing waits for is removed", "node", n.GetName(), "annotation", published.ConfirmAnnotation)
+			}
+		}
+		return nil
+	}
+}
