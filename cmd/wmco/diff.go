@@ -9,6 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier/remote"
+	"wmco/controller/desired"
+	"wmco/controller/forecast"
+	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
 	"wmco/internal/cli"
 	"wmco/internal/golden"
 	"wmco/render/preview"
@@ -32,7 +36,11 @@ func diffCommand(a app) *cobra.Command {
 render --out wrote (also --against), or by a golden folder (--golden); or with the state of hosts (--host, over SSH). Every
 change is printed with its impact and the objects that caused it; a removal with those that caused the entry. Secrets are
 masked. All nodes are compared unless one is chosen. Nothing is changed on hosts. One without the node agent is reported,
-unless --install copies it there.` +
+unless --install copies it there.
+
+Against a live cluster, the rollout of the change is predicted: which nodes restart services, are drained and boot, in which
+order, and how long it takes by the turns that nodes have behind them. It is the way from what the nodes have, which is read from the
+layers that the operator has published; without the right to list Secrets in its namespace, from the objects.` +
 			cli.ExitHelp("0  nothing differs", "1  something differs", "2  usage, or inputs with findings of severity error", "3  the cluster or a host cannot be reached, or a host has no node agent", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted"),
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster
   wmco diff --from must-gather-today --against must-gather-yesterday -o markdown
@@ -65,15 +73,21 @@ func (f *diffFlags) run(ctx context.Context, a app) error {
 	if len(f.hosts) > 0 {
 		return f.observe(ctx, a)
 	}
-	after, err := f.side(ctx, a)
+	hosts, after, err := f.side(ctx, a)
 	if err != nil {
 		return err
 	}
-	before, err := f.before(ctx, a, after)
+	side, expected, err := f.before(ctx, a, after)
 	if err != nil {
 		return err
 	}
-	return printReview(a, f.format, review.Compare(before, after))
+	r := reviewed{Review: review.Compare(side, golden.Reviewed(after))}
+	if expected.reader != nil {
+		if r.Rollout, err = expected.forecast(ctx, a, hosts, after); err != nil {
+			return err
+		}
+	}
+	return printReview(a, f.format, r)
 }
 
 // observe compares with the state of hosts.
@@ -85,59 +99,109 @@ func (f *diffFlags) observe(ctx context.Context, a app) error {
 }
 
 // side renders the nodes of --from.
-func (f *diffFlags) side(ctx context.Context, a app) ([]review.Node, error) {
+func (f *diffFlags) side(ctx context.Context, a app) (*desired.Hosts, []desired.Rendered, error) {
 	inputs := f.inputFlags
 	inputs.all = !inputs.chosen()
-	bundles, findings, err := inputs.render(ctx, a, nil)
+	hosts, err := inputs.read(ctx, a, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if findings.Refused() {
-		return nil, refused(a, "", findings)
+	nodes, err := inputs.choose(hosts)
+	if err != nil {
+		return nil, nil, err
 	}
-	return golden.Reviewed(bundles), nil
+	list, findings, err := hosts.Render(nodes)
+	if err == nil && findings.Refused() {
+		err = refused(a, "", findings)
+	}
+	return hosts, list, err
 }
 
-// before is the side to compare with.
-func (f *diffFlags) before(ctx context.Context, a app, after []review.Node) ([]review.Node, error) {
+// live is a cluster to compare with. It has the nodes that a rollout would change.
+type live struct {
+	reader    objects.Reader
+	namespace string
+	before    []desired.Rendered
+}
+
+// before is the side to compare with, and its cluster if it is one.
+func (f *diffFlags) before(ctx context.Context, a app, after []desired.Rendered) ([]review.Node, live, error) {
 	if f.golden != "" {
 		nodes, err := goldenNodes(f.golden)
-		return f.only(nodes, after), err
+		return f.only(nodes, after), live{}, err
 	}
 	if len(f.against) == 1 {
 		nodes, err := golden.Previewed(f.against[0])
 		if errors.Is(err, preview.ErrNotPreview) {
-			return nil, fmt.Errorf("reading %q: %w", f.against[0], err)
+			return nil, live{}, fmt.Errorf("reading %q: %w", f.against[0], err)
 		}
 		if err == nil && len(nodes) > 0 {
-			return f.only(nodes, after), nil
+			return f.only(nodes, after), live{}, nil
 		}
 	}
 	other := *f
 	other.from = f.against
-	return other.side(ctx, a)
+	_, before, err := other.side(ctx, a)
+	if err != nil {
+		return nil, live{}, err
+	}
+	for _, source := range slices.Backward(f.against) {
+		reader, isLive, err := gather.Sources([]string{source}, nil)
+		if err != nil || isLive {
+			return golden.Reviewed(before), live{reader: reader, namespace: f.namespace, before: before}, err
+		}
+	}
+	return golden.Reviewed(before), live{}, nil
+}
+
+// forecast predicts the rollout of the change.
+func (l live) forecast(ctx context.Context, a app, hosts *desired.Hosts, after []desired.Rendered) (*forecast.Forecast, error) {
+	f, findings, err := forecast.Make(ctx, l.reader, forecast.Change{
+		Before: l.before, After: after, Platform: hosts.Cluster.Platform, Settings: hosts.Cluster.Settings.Rollout, Namespace: l.namespace, Now: a.now(),
+	})
+	switch {
+	case err != nil:
+		return nil, &gather.UnreachableError{Err: fmt.Errorf("reading what nodes have: %w", err)}
+	case findings.Refused():
+		return nil, refused(a, "", findings)
+	}
+	return &f, nil
 }
 
 // only keeps the chosen node of a preview of several.
-func (f *diffFlags) only(nodes, after []review.Node) []review.Node {
+func (f *diffFlags) only(nodes []review.Node, after []desired.Rendered) []review.Node {
 	if !f.chosen() || len(nodes) < 2 {
 		return nodes
 	}
 	return slices.DeleteFunc(nodes, func(n review.Node) bool {
-		return !slices.ContainsFunc(after, func(a review.Node) bool { return n.Name == a.Name || n.Name == a.Address })
+		return !slices.ContainsFunc(after, func(a desired.Rendered) bool { return n.Name == a.Node.ID() || n.Name == a.Node.Address })
 	})
 }
 
+// reviewed is a review, and the rollout of what it shows where that is known.
+type reviewed struct {
+	review.Review
+	Rollout *forecast.Forecast `json:"rollout,omitempty"`
+}
+
 // printReview answers with a review; differences are status 1.
-func printReview(a app, f cli.Format, r review.Review) error {
+func printReview(a app, f cli.Format, r reviewed) error {
+	var text string
 	var err error
 	switch f {
 	case cli.JSON:
 		err = cli.WriteJSON(a.stdout, r)
 	case cli.Markdown:
-		err = cli.PrintText(a.stdout, r.Markdown())
+		if text = r.Markdown(); r.Rollout != nil && !r.Rollout.IsEmpty() {
+			text += r.Rollout.Markdown()
+		}
 	case cli.Text:
-		err = cli.PrintText(a.stdout, r.Text())
+		if text = r.Text(); r.Rollout != nil && !r.Rollout.IsEmpty() {
+			text += "\n" + r.Rollout.Text()
+		}
+	}
+	if err == nil && f != cli.JSON {
+		err = cli.PrintText(a.stdout, text)
 	}
 	if err == nil && r.Differs() {
 		return cli.Exit(cli.ExitDiffers)

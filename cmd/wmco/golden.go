@@ -111,7 +111,7 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, dir string) error {
 	if err != nil {
 		return err
 	}
-	err = printReview(a, f, review.Compare(before, after))
+	err = printReview(a, f, reviewed{Review: review.Compare(before, after)})
 	switch {
 	case len(want) == 0 && cli.StatusOf(err) == cli.ExitDiffers:
 		return outdated(a, dir, golden.WantDir(dir)+" does not exist or is empty", nil)

@@ -129,7 +129,7 @@ func (m *Machines) judge(ctx context.Context, machine *machinev1beta1.Machine, p
 	case p.Reason != ReasonLoginRefused:
 	case age <= loginWithin:
 		p.State, p.Again = StateJoining, againSoon
-		p.Message = "the host refuses the login, as it does until its user data has run: "+p.Message
+		p.Message = "the host refuses the login, as it does until its user data has run: " + p.Message
 	default:
 		return m.replace(ctx, machine, p)
 	}

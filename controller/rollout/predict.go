@@ -12,27 +12,27 @@ import (
 type Prediction struct {
 	// Nodes is the number of nodes that change, Restarts those of whom only services restart, Drains those that are drained, Boots
 	// those of them that boot.
-	Nodes    int `json:"nodes"`
-	Restarts int `json:"restarts"`
-	Drains   int `json:"drains"`
-	Boots    int `json:"boots"`
+	Nodes    int
+	Restarts int
+	Drains   int
+	Boots    int
 	// Order is when which node goes, the first one first.
-	Order []Change `json:"order,omitempty"`
+	Order []Change
 	// Left are the nodes that do not get the change, with what they wait for.
-	Left []Status `json:"left,omitempty"`
+	Left []Status
 	// Takes is the time to the end. It is a lower limit if Unmeasured holds impacts: of those no turn in this cluster is known.
-	Takes      time.Duration   `json:"takes"`
-	Unmeasured []bundle.Impact `json:"unmeasured,omitempty"`
+	Takes      time.Duration
+	Unmeasured []bundle.Impact
 }
 
 // Change is the turn of one node in a prediction.
 type Change struct {
-	Node   string        `json:"node"`
-	Impact bundle.Impact `json:"impact"`
-	Canary bool          `json:"canary,omitempty"`
+	Node   string
+	Impact bundle.Impact
+	Canary bool
 	// Begins and Ends are counted from now.
-	Begins time.Duration `json:"begins"`
-	Ends   time.Duration `json:"ends"`
+	Begins time.Duration
+	Ends   time.Duration
 }
 
 // Predict makes the steps of the planner on nodes that do as they are told, until nothing is left to do.

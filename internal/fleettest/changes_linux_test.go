@@ -29,6 +29,7 @@ func TestFleet(t *testing.T) {
 	for _, c := range slices.Concat(mirrorChanges(), proxyChanges(), kubeletChanges()) {
 		t.Run(c.name, func(t *testing.T) { f.checkChange(t, c) })
 	}
+	t.Run("the forecast of a change", func(t *testing.T) { f.checkForecast(t) })
 	t.Run("permissions of a node", func(t *testing.T) { f.checkPermissions(t) })
 	// Before the API server is away: one that has just started refuses what it will allow when it has read the roles.
 	t.Run("what node agents and the operator ask for", func(t *testing.T) { f.checkRequests(t) })

@@ -1,0 +1,178 @@
+package forecast
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"wmco/bundle"
+	"wmco/controller/rollout"
+)
+
+// IsEmpty reports whether there is nothing to say: no node changes, and nothing is unknown.
+func (f Forecast) IsEmpty() bool { return f.Nodes+len(f.Left)+len(f.Notes) == 0 }
+
+// batch are nodes whose turns begin together.
+type batch struct {
+	rollout.Change
+	nodes []string
+}
+
+// batches returns the turns, those that begin together as one.
+func (f Forecast) batches() []batch {
+	var list []batch
+	for _, c := range f.Order {
+		if n := len(list); n > 0 && list[n-1].Begins == c.Begins && list[n-1].Impact == c.Impact && list[n-1].Canary == c.Canary {
+			list[n-1].nodes = append(list[n-1].nodes, c.Node)
+			continue
+		}
+		list = append(list, batch{Change: c, nodes: []string{c.Node}})
+	}
+	return list
+}
+
+// maxBatches is how many turns are shown to people.
+const maxBatches = 10
+
+// summary is the forecast in one line.
+func (f Forecast) summary() string {
+	if f.Nodes == 0 {
+		return "no node changes"
+	}
+	line := fmt.Sprintf("%s: restart services on %d, drain %d, boot %d of them", plural(f.Nodes), f.Restarts, f.Drains, f.Boots)
+	return line + "; " + f.duration()
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return "1 node changes"
+	}
+	return fmt.Sprintf("%d nodes change", n)
+}
+
+// duration says how long it takes.
+func (f Forecast) duration() string {
+	if len(f.Unmeasured) == 0 {
+		return "about " + f.Takes.String() + ", by the last turns of nodes in this cluster"
+	}
+	var impacts []string
+	for _, i := range f.Unmeasured {
+		impacts = append(impacts, string(i))
+	}
+	text := "no turn with impact " + strings.Join(impacts, " or ") + " is known in this cluster"
+	if f.Takes == 0 {
+		return "how long it takes is not known: " + text
+	}
+	return "at least " + f.Takes.String() + ": " + text
+}
+
+// left groups the nodes that do not get the change by what they wait for.
+func (f Forecast) left() (messages []string, nodes map[string][]string) {
+	nodes = map[string][]string{}
+	for _, s := range f.Left {
+		if nodes[s.Message] == nil {
+			messages = append(messages, s.Message)
+		}
+		nodes[s.Message] = append(nodes[s.Message], s.Node)
+	}
+	return messages, nodes
+}
+
+// Text is the forecast for a terminal.
+func (f Forecast) Text() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "rollout: %s\n", f.summary())
+	batches := f.batches()
+	for _, b := range batches[:min(len(batches), maxBatches)] {
+		fmt.Fprintf(&out, "  %-9s %-7s  %s\n", "+"+b.Begins.String(), b.Impact, some(b.nodes, plain)+b.role())
+	}
+	if more := len(batches) - maxBatches; more > 0 {
+		fmt.Fprintf(&out, "  and %s\n", bundle.Count(more, "more turn"))
+	}
+	messages, nodes := f.left()
+	for _, m := range messages {
+		fmt.Fprintf(&out, "  not changed: %s: %s\n", some(nodes[m], plain), m)
+	}
+	for _, n := range f.Notes {
+		fmt.Fprintf(&out, "  note: %s\n", n)
+	}
+	return out.String()
+}
+
+func (b batch) role() string {
+	if b.Canary {
+		return map[bool]string{true: " (canary)", false: " (canaries)"}[len(b.nodes) == 1]
+	}
+	return ""
+}
+
+// Markdown is the forecast as a part of a comment of a pull request.
+func (f Forecast) Markdown() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "\n### Rollout\n\n%s.\n", sentence(f.summary()))
+	batches := f.batches()
+	if len(batches) > 0 {
+		out.WriteString("\n| begins after | nodes | impact |\n|---|---|---|\n")
+	}
+	for _, b := range batches[:min(len(batches), maxBatches)] {
+		fmt.Fprintf(&out, "| %s | %s%s | %s |\n", b.Begins, some(b.nodes, code), b.role(), b.Impact)
+	}
+	if more := len(batches) - maxBatches; more > 0 {
+		fmt.Fprintf(&out, "| | and %s | |\n", bundle.Count(more, "more turn"))
+	}
+	messages, nodes := f.left()
+	if len(messages)+len(f.Notes) > 0 {
+		out.WriteString("\n")
+	}
+	for _, m := range messages {
+		fmt.Fprintf(&out, "* not changed: %s: %s\n", some(nodes[m], code), escape(m))
+	}
+	for _, n := range f.Notes {
+		fmt.Fprintf(&out, "* note: %s\n", escape(n))
+	}
+	return out.String()
+}
+
+func code(name string) string { return "`" + name + "`" }
+
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// escape keeps text of objects and nodes from being read as markup.
+func escape(text string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", "\\|", "`", "\\`", "*", "\\*", "[", "\\[", "\n", " ").Replace(text)
+}
+
+// turnJSON is a turn as programs read it.
+type turnJSON struct {
+	Node   string        `json:"node"`
+	Impact bundle.Impact `json:"impact"`
+	Canary bool          `json:"canary,omitempty"`
+	Begins int64         `json:"beginsSeconds"`
+	Ends   int64         `json:"endsSeconds"`
+}
+
+// MarshalJSON writes times in seconds.
+func (f Forecast) MarshalJSON() ([]byte, error) {
+	turns := []turnJSON{}
+	for _, c := range f.Order {
+		turns = append(turns, turnJSON{c.Node, c.Impact, c.Canary, seconds(c.Begins), seconds(c.Ends)})
+	}
+	data, err := json.Marshal(struct {
+		Nodes      int              `json:"nodes"`
+		Restarts   int              `json:"restarts"`
+		Drains     int              `json:"drains"`
+		Boots      int              `json:"boots"`
+		Takes      int64            `json:"takesSeconds"`
+		Unmeasured []bundle.Impact  `json:"unmeasured,omitempty"`
+		Order      []turnJSON       `json:"order"`
+		Left       []rollout.Status `json:"left,omitempty"`
+		Notes      []string         `json:"notes,omitempty"`
+	}{f.Nodes, f.Restarts, f.Drains, f.Boots, seconds(f.Takes), f.Unmeasured, turns, f.Left, f.Notes})
+	if err != nil {
+		return nil, fmt.Errorf("encoding forecast: %w", err)
+	}
+	return data, nil
+}
+
+func seconds(d time.Duration) int64 { return int64(d / time.Second) }
