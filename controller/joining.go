@@ -79,7 +79,7 @@ func addJoining(m manager.Manager, o Options, read join.Inputs, say said) error 
 		return []string{v.GitVersion}, nil
 	}
 	j := joining{Manager: m, options: o, joiner: &join.Joiner{
-		Checks: &join.Checks{Live: m.GetAPIReader(), Login: login, Versions: versions, Now: time.Now},
+		Checks: &join.Checks{Live: m.GetAPIReader(), Login: login, Versions: versions, Payload: o.Payload, Now: time.Now},
 		Reader: m.GetClient(), Client: m.GetClient(), Inputs: read, Hosts: o.Hosts(login), Login: login, Version: o.Version,
 		Log: o.Log.WithName("join"), Now: time.Now, Random: rand.Read, Unjoined: say.unjoined, Counters: say.counters,
 	}}

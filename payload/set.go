@@ -1,6 +1,10 @@
 package payload
 
-import "wmco/bundle"
+import (
+	"slices"
+
+	"wmco/bundle"
+)
 
 // Set is a payload that was built. The zero value is no payload: executables then have names but no digests.
 type Set struct {
@@ -29,4 +33,12 @@ func (s Set) Find(name string) (Built, bool) {
 		}
 	}
 	return Built{}, false
+}
+
+// Missing returns the executables of the table that the set lacks: none of a set that is zero, which has no digests at all.
+func (s Set) Missing() []Executable {
+	if s.IsZero() {
+		return nil
+	}
+	return slices.DeleteFunc(Table(), func(x Executable) bool { _, ok := s.Find(x.Name); return ok })
 }

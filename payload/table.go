@@ -96,6 +96,18 @@ func (e Executable) Serves(platform bundle.Platform) bool {
 	return len(e.Platforms) == 0 || slices.Contains(e.Platforms, platform)
 }
 
+// On returns the platforms whose nodes get it, for messages.
+func (e Executable) On() string {
+	if len(e.Platforms) == 0 {
+		return "every platform"
+	}
+	names := make([]string, 0, len(e.Platforms))
+	for _, p := range e.Platforms {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, " and ")
+}
+
 // AgentPath returns the path on the node of the node agent with that digest. Each version is a separate file, because
 // Windows cannot replace a running program.
 func AgentPath(d bundle.Digest) string { return agentPath(d.Short()) }

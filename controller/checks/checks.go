@@ -10,11 +10,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"wmco/bundle"
+	"wmco/payload"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -36,10 +38,12 @@ const (
 	InputsValid Type = "InputsValid"
 	// PrivateKeyValid means that the operator can log in.
 	PrivateKeyValid Type = "PrivateKeyValid"
+	// PayloadComplete means that the operator has every executable that nodes on the cluster's platform need.
+	PayloadComplete Type = "PayloadComplete"
 )
 
 func types() []Type {
-	return []Type{APIsServed, NetworkSupported, VersionSupported, TrustedCAReady, InputsValid, PrivateKeyValid}
+	return []Type{APIsServed, NetworkSupported, VersionSupported, TrustedCAReady, InputsValid, PrivateKeyValid, PayloadComplete}
 }
 
 // AsExpected is the reason of a condition that is met.
@@ -53,6 +57,8 @@ type Condition struct {
 	Reason string
 	// Message is what is wrong and Fix what to do, empty for a condition that is met.
 	Message, Fix string
+	// Note is what is worth saying of a condition that is met.
+	Note string
 }
 
 // Cluster is what is judged.
@@ -64,7 +70,9 @@ type Cluster struct {
 	// Kubelet is the version of the kubelet that is shipped (payload.KubernetesVersion).
 	Kubelet   string
 	TrustedCA TrustedCA
-	Now       time.Time
+	// Payload are the executables that the operator has.
+	Payload payload.Set
+	Now     time.Time
 }
 
 // Result is the answer.
@@ -99,6 +107,9 @@ func Of(c Cluster) Result {
 	}
 	for _, t := range types() {
 		condition := conditionOf(t, found[t])
+		if t == PayloadComplete {
+			condition = c.served(condition)
+		}
 		r.Conditions = append(r.Conditions, condition)
 		r.JoinsWait = r.JoinsWait || !condition.Met
 	}
@@ -118,6 +129,8 @@ func typeOf(f bundle.Finding) Type {
 		return ""
 	}
 	switch f.Reason {
+	case reason.PayloadIncomplete:
+		return PayloadComplete
 	case reason.KindNotServed, reason.Forbidden, reason.UnknownVersion:
 		return APIsServed
 	case reason.NetworkTypeUnsupported, reason.HybridOverlayMissing, reason.ServiceNetworkMissing, reason.ServiceNetworkIPv6:
@@ -148,6 +161,25 @@ func conditionOf(t Type, found bundle.Findings) Condition {
 		message += "; and " + bundle.Count(n, "more finding")
 	}
 	return Condition{Type: t, Reason: first.Reason, Message: message, Fix: first.Fix}
+}
+
+// served says what a payload that lacks executables means to the cluster: that no host joins, or which platforms have to be others.
+func (c Cluster) served(condition Condition) Condition {
+	missing := c.Payload.Missing()
+	if len(missing) == 0 {
+		return condition
+	}
+	lines := make([]string, 0, len(missing))
+	for _, x := range missing {
+		lines = append(lines, fmt.Sprintf("%s (%s)", x.Name, x.On()))
+	}
+	lacks := "the payload of this operator lacks executables, and cannot serve nodes that need them: " + strings.Join(lines, ", ")
+	if condition.Met {
+		condition.Note = "nodes on this cluster's platform have all that they need; " + lacks
+		return condition
+	}
+	condition.Message, condition.Fix = lacks, "use an image of the operator that has them"
+	return condition
 }
 
 // skew compares the kubelet with the oldest API server: it may not be of a newer minor version

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
+	"wmco/payload"
 	"wmco/render/reason"
 )
 
@@ -77,6 +78,7 @@ func TestChecks(t *testing.T) {
 		{"no API server's version", func(c *Cluster) { c.APIServers = nil }, "VersionSupported APIServerVersionUnknown", both},
 		{"an API server's version that is none", func(c *Cluster) { c.APIServers = []string{"v1.36.3", "?"} }, "VersionSupported APIServerVersionUnknown", both},
 		{"another input", fails(reason.InputInvalid), "InputsValid InputInvalid", both},
+		{"an executable that is not there", fails(reason.PayloadIncomplete), "PayloadComplete PayloadIncomplete", both},
 		{"a secret that is not known", func(c *Cluster) {
 			c.Findings = bundle.Findings{finding(bundle.SeverityWarning, reason.SecretStandIn)}
 		}, "InputsValid SecretStandIn", both},
@@ -127,6 +129,30 @@ func TestChecks(t *testing.T) {
 				t.Errorf("%d conditions", len(r.Conditions))
 			}
 		})
+	}
+}
+
+// TestWhatTheOperatorCannotServe has a payload without what nodes on Azure need.
+func TestWhatTheOperatorCannotServe(t *testing.T) {
+	c := good()
+	for _, x := range payload.Table() {
+		if x.Name != payload.CloudManager {
+			c.Payload.Built = append(c.Payload.Built, payload.Built{Name: x.Name})
+		}
+	}
+	const lacks = "the payload of this operator lacks executables, and cannot serve nodes that need them: azure-cloud-node-manager (Azure)"
+	last := func() Condition { return Of(c).Conditions[len(types())-1] }
+	want := Condition{Type: PayloadComplete, Met: true, Reason: AsExpected, Note: "nodes on this cluster's platform have all that they need; " + lacks}
+	if diff := cmp.Diff(want, last()); diff != "" {
+		t.Errorf("on another platform (-want +got):\n%s", diff)
+	}
+	c.Findings = bundle.Findings{finding(bundle.SeverityError, reason.PayloadIncomplete)}
+	want = Condition{Type: PayloadComplete, Reason: reason.PayloadIncomplete, Message: lacks, Fix: "use an image of the operator that has them"}
+	if diff := cmp.Diff(want, last()); diff != "" {
+		t.Errorf("on Azure (-want +got):\n%s", diff)
+	}
+	if !Of(c).JoinsWait {
+		t.Error("hosts join without an executable that they need")
 	}
 }
 

@@ -20,7 +20,9 @@ type Checks struct {
 	Login *hosts.Login
 	// Versions are those that API servers tell.
 	Versions func(context.Context) ([]string, error)
-	Now      func() time.Time
+	// Payload are the executables that the operator has.
+	Payload payload.Set
+	Now     func() time.Time
 }
 
 // Of judges the cluster, and returns what it was judged by of the trusted CAs.
@@ -40,7 +42,7 @@ func (c *Checks) Of(ctx context.Context, inputs *desired.Hosts) (checks.Result, 
 		return checks.Result{}, trusted, fmt.Errorf("asking for the version of the API server: %w", err)
 	}
 	return checks.Of(checks.Cluster{
-		Findings: append(found, inputs.Findings...), APIServers: versions, Kubelet: payload.KubernetesVersion, TrustedCA: trusted, Now: c.Now(),
+		Findings: append(found, inputs.Findings...), APIServers: versions, Kubelet: payload.KubernetesVersion, TrustedCA: trusted, Payload: c.Payload, Now: c.Now(),
 	}), trusted, nil
 }
 

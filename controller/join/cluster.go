@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -81,7 +82,7 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 func conditionsOf(r checks.Result) []metav1.Condition {
 	var list []metav1.Condition
 	for _, c := range r.Conditions {
-		condition := metav1.Condition{Type: string(c.Type), Status: metav1.ConditionTrue, Reason: c.Reason, Message: "as expected"}
+		condition := metav1.Condition{Type: string(c.Type), Status: metav1.ConditionTrue, Reason: c.Reason, Message: cmp.Or(c.Note, "as expected")}
 		if !c.Met {
 			condition.Status, condition.Message = metav1.ConditionFalse, c.Message
 			if c.Fix != "" {

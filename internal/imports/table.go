@@ -220,7 +220,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/checks",
-		imports: []string{"bundle", "render", "render/reason"},
+		imports: []string{"bundle", "payload", "render", "render/reason"},
 		never:   join(cluster, remote, []string{"applier/..."}),
 	},
 	{
