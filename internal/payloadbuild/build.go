@@ -155,7 +155,7 @@ func (o Options) finish(all []recipe) error {
 	if err := write(filepath.Join(o.payloadDir(), store.ListFile), data); err != nil {
 		return err
 	}
-	if err := o.bills(stamps); err != nil {
+	if err := o.writeBills(stamps); err != nil {
 		return err
 	}
 	o.logf("%s: %d of %d executables, %d MB", o.payloadDir(), len(stamps), len(all), megabytes(stored(list)))

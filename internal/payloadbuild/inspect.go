@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"wmco/internal/bills"
 	"wmco/payload"
 )
 
@@ -34,7 +35,7 @@ func (r recipe) claims(info *debug.BuildInfo) []claim {
 	claims := []claim{
 		{"package", info.Path, r.Package},
 		{"module", info.Main.Path, r.Module},
-		{"version", built(info.Main).Version, version},
+		{"version", bills.Built(info.Main).Version, version},
 		{"release of Go", info.GoVersion, r.release},
 		{"GOOS", setting(info, "GOOS"), "windows"},
 		{"GOARCH", setting(info, "GOARCH"), "amd64"},
@@ -53,14 +54,6 @@ func (r recipe) claims(info *debug.BuildInfo) []claim {
 		claims = append(claims, claim{"GODEBUG", setting(info, "DefaultGODEBUG"), ""})
 	}
 	return claims
-}
-
-// built returns the module that was built: the replacement, if there is one.
-func built(m debug.Module) debug.Module {
-	if m.Replace != nil {
-		return *m.Replace
-	}
-	return m
 }
 
 func setting(info *debug.BuildInfo, key string) string {
