@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -24,16 +25,20 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
+	name, before := called(os.Args[0])
 	app := app{
+		name:  name,
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now,
 		color:   term.IsTerminal(int(os.Stdout.Fd())) && os.Getenv("NO_COLOR") == "",
 		version: version,
 	}
-	os.Exit(run(ctx, app, os.Args[1:]))
+	os.Exit(run(ctx, app, append(before, os.Args[1:]...)))
 }
 
 // app is what commands take from the process.
 type app struct {
+	// name is that of the program in usage texts, wmco if it is empty.
+	name   string
 	stdin  io.Reader
 	stdout io.Writer
 	stderr io.Writer
@@ -60,7 +65,7 @@ func exitStatus(err error) int {
 
 func rootCommand(a app) *cobra.Command {
 	root := &cobra.Command{
-		Use:   "wmco",
+		Use:   programName,
 		Short: "Preview, check and apply the desired state of Windows nodes of OKD and OpenShift clusters",
 		Long: `wmco renders everything that a Windows node should have from the objects of its cluster, before anything is changed.
 
@@ -71,5 +76,6 @@ The answer is on stdout, messages for people are on stderr; -o json prints the s
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	root.AddCommand(renderCommand(a), validateCommand(a), diffCommand(a), applyCommand(a), verifyCommand(a), goldenCommand(a), operatorCommand(a), statusCommand(a), machineSetCommand(a), userDataCommand(a), versionCommand(a), docsCommand(root))
+	callIt(root, cmp.Or(a.name, programName))
 	return root
 }

@@ -70,7 +70,7 @@ func Execute(ctx context.Context, root *cobra.Command, statusOf func(error) int)
 		return ExitDone
 	}
 	if err.Error() != "" {
-		Printf(root.ErrOrStderr(), "%s: %v\n", root.Name(), err)
+		Printf(root.ErrOrStderr(), "%s: %v\n", root.CommandPath(), err)
 	}
 	exit := (*ExitError)(nil)
 	switch {
