@@ -24,13 +24,14 @@ STEP := hack/step
 
 # Separate modules whose tests check ours with programs and libraries that we must not link. Their tests run before the
 # lint, because they compile the packages of both.
-TEST_MODULES := internal/consumers internal/registriesconf internal/resolvers
+TEST_MODULES := internal/release internal/consumers internal/registriesconf internal/resolvers
 
 include make/modules.mk
 include make/tools.mk
 include make/testenv.mk
 include make/wine.mk
 include make/payload.mk
+include make/release.mk
 include make/powershell.mk
 include make/olm.mk
 
@@ -130,7 +131,7 @@ demo: build testenv-if-possible ## render an example cluster, apply it to simula
 
 .PHONY: ci
 ci: FUZZTIME = 5s
-ci: fmt-check lint generate-check cross test fuzz ## the checks that every change must pass
+ci: fmt-check lint generate-check cross test image-check fuzz ## the checks that every change must pass
 	@hack/skipped
 	@echo "make: ci passed" >&2
 
@@ -142,10 +143,10 @@ ci-full: export WMCO_ALL_CALLS = 1
 ci-full: export WMCO_KILLS = 60
 # How many events random fleets go through in the tests of the rollout.
 ci-full: export WMCO_ROLLOUT_STEPS = 1000000
-ci-full: fmt-check lint generate-check cross test race fuzz ## ci with long fuzzing and the race detector
+ci-full: fmt-check lint generate-check cross test image-check race fuzz ## ci with long fuzzing and the race detector
 	@hack/skipped
 	@echo "make: ci-full passed" >&2
 
 .PHONY: clean
 clean: ## remove everything that was built
-	@rm -rf bin
+	@rm -rf bin dist

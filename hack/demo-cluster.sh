@@ -5,6 +5,8 @@
 #	hack/demo-cluster.sh          builds what it needs and runs the demo
 #	hack/demo-cluster.sh story    the demo, in a network of its own
 #
+# With WMCO_IMAGE_ROOT, the operator is the one of an image that was unpacked there, with the payload of the image.
+#
 # The machines have addresses of 192.0.2.0/24 (RFC 5737) and the account Administrator, so the demo runs in namespaces of its own: nothing
 # of this computer's network and accounts changes.
 set -euo pipefail
@@ -124,6 +126,19 @@ up() {
 	fail 'the cluster does not start'
 }
 
+# start_operator starts the operator of this folder, or the one of an image: there, as the user of the image, with nothing but its files.
+start_operator() {
+	local root=${WMCO_IMAGE_ROOT:-} run=(bin/wmco operator --payload golden/payload --node-program bin/wmco-node) config=$PWD/$out/made/operator.kubeconfig
+	if [ -n "$root" ]; then
+		install -m 0644 "$config" "$root/tmp/kubeconfig"
+		config=/tmp/kubeconfig
+		run=(chroot --userspec=65532:65532 "$root" /usr/bin/wmco operator --payload /payload)
+	fi
+	printf '\n$ %s &\n' "${run[*]}"
+	KUBECONFIG=$config "${run[@]}" 2>"$out/operator.log" &
+	operator=$!
+}
+
 story() {
 	furnish
 	say 'A control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with the objects of an example cluster. Five hosts
@@ -134,9 +149,7 @@ windows-instances. win-5 does not accept the key of the operator. This takes ten
 	show cat $scenes/instances.yaml
 
 	say 'The operator, with exactly the permissions of deploy/rbac. The executables for the hosts are stand-ins.'
-	printf '\n$ bin/wmco operator --payload golden/payload --node-program bin/wmco-node &\n'
-	KUBECONFIG=$PWD/$out/made/operator.kubeconfig bin/wmco operator --payload golden/payload --node-program bin/wmco-node 2>"$out/operator.log" &
-	operator=$!
+	start_operator
 	local began=$SECONDS
 	watch "$out/joining"
 	until_true 'four nodes' joined

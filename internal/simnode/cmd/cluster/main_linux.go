@@ -5,6 +5,8 @@
 //	cluster apply FILE...  server-side apply, as kubectl apply --server-side does
 //	cluster nodes          the Nodes, one a line
 //	cluster events OBJECT  the events about an object, such as ConfigMap/windows-instances
+//	cluster payload FROM AGENT VERSION TO
+//	                       a copy of the payload FROM with the node agent AGENT, which runs on the simulated machines
 //
 // `up` prints what it has made, then "ready", and runs until its stdin ends. The folder must not exist; control plane and machines are
 // below it. A machine that has a Machine gets its certificates approved, as by the cluster's approver. A locked machine does not accept
@@ -35,7 +37,7 @@ const (
 )
 
 // errUsage says that the command line is not one of those above.
-var errUsage = errors.New("usage: cluster up FOLDER [--load PATH]... [--locked NAME]... NAME=ADDRESS... | apply FILE... | nodes | events OBJECT")
+var errUsage = errors.New("usage: cluster up FOLDER [--load PATH]... [--locked NAME]... NAME=ADDRESS... | apply FILE... | nodes | events OBJECT | payload FROM AGENT VERSION TO")
 
 func main() {
 	log.SetLogger(logr.Discard())
@@ -77,6 +79,8 @@ func run(ctx context.Context, args []string) error {
 		return printNodes(ctx, os.Stdout)
 	case command == "events" && len(rest) == 1:
 		return printEvents(ctx, os.Stdout, rest[0])
+	case command == "payload" && len(rest) == 4:
+		return writePayload(rest[0], rest[1], rest[2], rest[3])
 	}
 	return errUsage
 }

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# The operator's image: two builds have one digest, skopeo reads and copies it, what skopeo copied starts, and hosts join with the payload
+# of the image. The payload is one of stand-ins, with a node agent that runs on simulated hosts.
+#
+#	hack/image-check.sh          (make image-check builds what it needs)
+set -euo pipefail
+
+out=bin/image-check
+client=$out/cluster
+made=$out/payload
+root=$out/root
+releaser=bin/tools/release
+version=$(bin/wmco version -o json | jq -r .version)
+
+fail() {
+	echo "make: $*" >&2
+	exit 1
+}
+
+# image DIR ARGUMENT...: make the image and print its digest.
+image() {
+	local to=$1
+	shift
+	"$releaser" image --version "$version" --revision "$(git rev-parse HEAD)" --created "$(git log -1 --format=%cI)" \
+		--operator linux/amd64=bin/release/linux-amd64/wmco --operator linux/arm64=bin/release/linux-arm64/wmco \
+		--payload "$made" --bills "$out/no-bills" --out "$to" "$@"
+}
+
+# unpack_copied DIR ROOT: unpack what skopeo copied.
+unpack_copied() {
+	local layer
+	mkdir -p "$2"
+	for layer in $(jq -r '.layers[].digest' "$1/manifest.json"); do tar -xzf "$1/${layer#sha256:}" -C "$2" --no-same-owner; done
+}
+
+rm -rf "$out"
+mkdir -p "$out"
+go build -o "$client" ./internal/simnode/cmd/cluster
+"$client" payload golden/payload bin/wmco-node "$version" "$made"
+
+! image "$out/refused" 2>"$out/refusal" || fail 'an image without bills of materials is not refused'
+grep -q 'kubelet has no bill of materials' "$out/refusal" || fail "the refusal does not say what is missing: $(<"$out/refusal")"
+first=$(image "$out/image" --allow-missing)
+second=$(image "$out/again" --allow-missing)
+[ "$first" = "$second" ] || fail "two images of the same files: $first and $second"
+echo "make: the image is $first, twice" >&2
+
+arch=$(go env GOARCH)
+if hack/packages skopeo && command -v skopeo >/dev/null; then
+	named=oci:$PWD/$out/image:$version
+	[ "$(skopeo inspect --raw "$named" | sha256sum | cut -d' ' -f1)" = "${first#sha256:}" ] || fail 'skopeo reads another digest'
+	[ "$(skopeo inspect --override-arch "$arch" "$named" | jq -r '.Labels["org.opencontainers.image.version"]')" = "$version" ] || fail 'the label of the version is another'
+	skopeo copy -q --all "$named" "dir:$out/all"
+	skopeo copy -q --override-arch "$arch" "$named" "dir:$out/copied"
+	unpack_copied "$out/copied" "$root"
+	"$releaser" unpack --image "$out/image" --platform "linux/$arch" --out "$out/unpacked"
+	diff -r "$root" "$out/unpacked" || fail 'skopeo copies other files'
+else
+	hack/skip 'the test of the image with skopeo' 'no skopeo'
+	"$releaser" unpack --image "$out/image" --platform "linux/$arch" --out "$root"
+fi
+chmod 1777 "$root/tmp"
+"$root/usr/bin/wmco" version -o json | jq -e --arg v "$version" '.version == $v' >/dev/null || fail 'the operator of the image is of another version'
+
+if ! WMCO_IMAGE_ROOT=$PWD/$root hack/demo-cluster.sh >"$out/log" 2>&1; then
+	tail -n 60 "$out/log" >&2
+	fail "hosts do not join with the operator of the image: $out/log"
+fi
+grep '^skipped\|skipped:' "$out/log" >&2 || grep '^Four hosts are nodes' "$out/log" >&2

@@ -1,0 +1,269 @@
+package release
+
+import (
+	"debug/buildinfo"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/types"
+
+	"wmco/payload/store"
+)
+
+// Where things are in the image. deploy/ names PayloadDir in the operator's arguments.
+const (
+	Operator   = "/usr/bin/wmco"
+	Gather     = "/usr/bin/gather"
+	PayloadDir = "/payload"
+	BillsDir   = "/sbom"
+	// user is no user of any distribution. OpenShift runs the image with one of the namespace's own, in group 0.
+	user = "65532:65532"
+)
+
+// Name is the name of the operator, its image and its package.
+const Name = "windows-machine-config-operator"
+
+// Image is what an image is made from.
+type Image struct {
+	Labels Labels
+	// Programs are the operators, static programs for Linux.
+	Programs []Program
+	// Tools are folders with further programs for /usr/bin, by the platform of the operator. May be empty.
+	Tools map[string]string
+	// Payload is the folder that make payload wrote, Bills the one with its bills of materials.
+	Payload, Bills string
+	// License is the file with the license.
+	License string
+	// AllowMissing accepts a payload that lacks executables, or bills of materials.
+	AllowMissing bool
+}
+
+// Program is one file for one platform.
+type Program struct {
+	OS, Arch, Path string
+}
+
+// Platform returns the platform as in linux/amd64.
+func (p Program) Platform() string { return p.OS + "/" + p.Arch }
+
+// Labels are what the image says about itself, in the terms of the OCI image specification (annotations.md).
+type Labels struct {
+	Version, Revision string
+	// Source is the URL of the sources. Empty is left out.
+	Source string
+	// Created is the time of the commit.
+	Created time.Time
+}
+
+const (
+	title       = "Windows Machine Config Operator"
+	description = "Configures Windows machines as worker nodes of OKD and OpenShift clusters"
+)
+
+// annotations returns the labels by their names.
+func (l Labels) annotations() map[string]string {
+	all := map[string]string{
+		"org.opencontainers.image.title":       title,
+		"org.opencontainers.image.description": description,
+		"org.opencontainers.image.version":     l.Version,
+		"org.opencontainers.image.revision":    l.Revision,
+		"org.opencontainers.image.source":      l.Source,
+		"org.opencontainers.image.created":     l.Created.UTC().Format(time.RFC3339),
+		"org.opencontainers.image.licenses":    "Apache-2.0",
+	}
+	for name, value := range all {
+		if value == "" {
+			delete(all, name)
+		}
+	}
+	return all
+}
+
+// configLabels adds those that OpenShift's console and oc show.
+func (l Labels) configLabels() map[string]string {
+	all := l.annotations()
+	all["name"], all["version"] = Name, l.Version
+	all["io.k8s.display-name"], all["io.k8s.description"] = title, description
+	return all
+}
+
+// Write makes the image in a folder, as an OCI layout with one index, and returns the digest of the index. A payload that does
+// not belong to this version, or lacks something, is a *RefusedError. The folder is replaced.
+func (i Image) Write(dir string) (v1.Hash, error) {
+	opened, err := i.payload()
+	if err != nil {
+		return v1.Hash{}, err
+	}
+	index, err := i.index(opened)
+	if err != nil {
+		return v1.Hash{}, fmt.Errorf("making the image: %w", err)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return v1.Hash{}, err
+	}
+	written, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		return v1.Hash{}, fmt.Errorf("writing image %q: %w", dir, err)
+	}
+	// skopeo and podman find the image by this name: oci:DIR:VERSION.
+	name := layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": i.Labels.Version})
+	if err := written.AppendIndex(index, name); err != nil {
+		return v1.Hash{}, fmt.Errorf("writing image %q: %w", dir, err)
+	}
+	return index.Digest()
+}
+
+func (i Image) index(opened *store.Store) (v1.ImageIndex, error) {
+	executables, err := layer(i.executables(opened), i.Labels.Created, compressed)
+	if err != nil {
+		return nil, err
+	}
+	programs := slices.Clone(i.Programs)
+	slices.SortFunc(programs, func(a, b Program) int { return strings.Compare(a.Platform(), b.Platform()) })
+	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
+	for _, p := range programs {
+		if err := p.check(); err != nil {
+			return nil, err
+		}
+		image, err := i.one(p, executables)
+		if err != nil {
+			return nil, fmt.Errorf("for %s: %w", p.Platform(), err)
+		}
+		index = mutate.AppendManifests(index, mutate.IndexAddendum{
+			Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.OS, Architecture: p.Arch}},
+		})
+	}
+	return mutate.Annotations(index, i.Labels.annotations()).(v1.ImageIndex), nil //nolint:forcetypeassert // it returns the type that it is given
+}
+
+// one makes the image of one platform. What changes least comes first.
+func (i Image) one(p Program, executables v1.Layer) (v1.Image, error) {
+	base, err := layer(i.base(), i.Labels.Created, uncompressed)
+	if err != nil {
+		return nil, err
+	}
+	files, err := i.programs(p)
+	if err != nil {
+		return nil, err
+	}
+	programs, err := layer(files, i.Labels.Created, uncompressed)
+	if err != nil {
+		return nil, err
+	}
+	created := v1.Time{Time: i.Labels.Created.UTC()}
+	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
+	for _, a := range []struct {
+		layer v1.Layer
+		by    string
+	}{{base, "accounts, /tmp, license"}, {executables, "executables for Windows nodes"}, {programs, "operator"}} {
+		if image, err = mutate.Append(image, mutate.Addendum{Layer: a.layer, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: a.by}}); err != nil {
+			return nil, err
+		}
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return nil, err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture, config.Created = p.OS, p.Arch, created
+	config.Config = v1.Config{
+		User: user, WorkingDir: "/", Labels: i.Labels.configLabels(), Env: []string{"PATH=/usr/bin:/bin", "HOME=/tmp"},
+		Entrypoint: []string{Operator}, Cmd: []string{"operator", "--payload", PayloadDir},
+	}
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		return nil, err
+	}
+	return mutate.Annotations(image, i.Labels.annotations()).(v1.Image), nil //nolint:forcetypeassert // it returns the type that it is given
+}
+
+// base is what programs expect of a Linux file system. CA certificates and time zones are in the operator itself.
+func (i Image) base() []file {
+	return []file{
+		{name: "etc/passwd", mode: modeFile, data: []byte("root:x:0:0:root:/:/sbin/nologin\nwmco:x:65532:65532:wmco:/tmp:/sbin/nologin\n")},
+		{name: "etc/group", mode: modeFile, data: []byte("root:x:0:\nwmco:x:65532:\n")},
+		{name: "tmp", temporary: true},
+		// Where oc adm must-gather mounts a volume, and where its entry point writes without one.
+		{name: "must-gather", temporary: true},
+		{name: "licenses/LICENSE", mode: modeFile, from: i.License},
+	}
+}
+
+func (i Image) executables(opened *store.Store) []file {
+	files := []file{{name: inImage(PayloadDir, store.ListFile), mode: modeFile, from: filepath.Join(i.Payload, store.ListFile)}}
+	for _, e := range opened.Entries() {
+		files = append(files, file{name: inImage(PayloadDir, e.File()), mode: modeFile, from: filepath.Join(i.Payload, e.File())})
+		if bill := filepath.Join(i.Bills, billOf(e.Name)); exists(bill) {
+			files = append(files, file{name: inImage(BillsDir, billOf(e.Name)), mode: modeFile, from: bill})
+		}
+	}
+	return files
+}
+
+func (i Image) programs(p Program) ([]file, error) {
+	files := []file{
+		{name: inImage(Operator), mode: modeProgram, from: p.Path},
+		{name: inImage(Gather), link: path.Base(Operator)},
+	}
+	dir := i.Tools[p.Platform()]
+	if dir == "" {
+		return files, nil
+	}
+	tools, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("reading the further programs: %w", err)
+	}
+	for _, t := range tools {
+		files = append(files, file{name: inImage("/usr/bin", t.Name()), mode: modeProgram, from: filepath.Join(dir, t.Name())})
+	}
+	return files, nil
+}
+
+func inImage(elements ...string) string {
+	return strings.TrimPrefix(path.Join(elements...), "/")
+}
+
+func billOf(name string) string { return name + ".cdx.json" }
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// ParseProgram reads linux/amd64=FILE.
+func ParseProgram(text string) (Program, error) {
+	platform, file, _ := strings.Cut(text, "=")
+	system, arch, _ := strings.Cut(platform, "/")
+	if system == "" || arch == "" || file == "" || strings.Contains(arch, "/") {
+		return Program{}, fmt.Errorf("reading %q: write OS/ARCH=FILE", text)
+	}
+	return Program{OS: system, Arch: arch, Path: file}, nil
+}
+
+// check refuses a program that was built for something else: an image of the wrong platform does not say so before it starts.
+// In an image without a C library, only static programs start.
+func (p Program) check() error {
+	info, err := buildinfo.ReadFile(p.Path)
+	if err != nil {
+		return fmt.Errorf("reading the build information of %q: %w", p.Path, err)
+	}
+	want := map[string]string{"GOOS": p.OS, "GOARCH": p.Arch, "CGO_ENABLED": "0"}
+	for _, s := range info.Settings {
+		if value, ok := want[s.Key]; ok && value != s.Value {
+			return fmt.Errorf("%q is no program for %s: it was built with %s=%s", p.Path, p.Platform(), s.Key, s.Value)
+		}
+		delete(want, s.Key)
+	}
+	if len(want) > 0 {
+		return fmt.Errorf("%q does not say for what it was built", p.Path)
+	}
+	return nil
+}

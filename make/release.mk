@@ -1,0 +1,65 @@
+# The image of the operator and the files of a release. internal/release makes them from programs that are built here.
+
+RELEASER := $(TOOLS)/release
+# Where the programs are put together, and the image as an OCI layout.
+RELEASE_OUT := bin/release
+IMAGE_LAYOUT := bin/image
+DIST ?= dist
+
+# The payload of the image: a folder that make payload wrote. Another one is taken as it is.
+PAYLOAD_DIR ?= bin/payload
+# The folder with its bills of materials.
+BILLS_DIR ?= $(dir $(PAYLOAD_DIR:/=))sbom
+# ALLOW_MISSING=1 accepts a payload that lacks executables. The operator says which platforms it cannot serve.
+ALLOW_MISSING ?=
+# The list of executables of the release before (payload.json), for the notes.
+BEFORE ?=
+# The URL of the sources, and the one below which the files of the release will be.
+SOURCE ?= $(filter https://%,$(shell git remote get-url origin 2>/dev/null))
+DOWNLOADS ?= $(if $(SOURCE),$(SOURCE:.git=)/releases/download/$(VERSION),https://localhost)
+# Where the image will be pushed: manifests name it by digest.
+IMAGE_REPOSITORY ?= localhost/windows-machine-config-operator
+
+IMAGE_PLATFORMS := linux-amd64 linux-arm64
+CLI_PLATFORMS := $(IMAGE_PLATFORMS) darwin-amd64 darwin-arm64 windows-amd64 windows-arm64
+
+# $(call program-of,linux-amd64) is the program of a platform.
+program-of = $(RELEASE_OUT)/$(1)/wmco$(if $(filter windows-%,$(1)),.exe)
+# $(call platform-flags,FLAG,PLATFORMS): a flag for the program of each platform.
+platform-flags = $(foreach p,$(2),--$(1) $(subst -,/,$(p))=$(call program-of,$(p)))
+RELEASE_FLAGS = --version '$(VERSION)' --revision "$$(git rev-parse HEAD)" --created "$$(git log -1 --format=%cI)" --source '$(SOURCE)' \
+	--payload '$(PAYLOAD_DIR)' --bills '$(BILLS_DIR)' $(call platform-flags,operator,$(IMAGE_PLATFORMS)) $(if $(ALLOW_MISSING),--allow-missing)
+
+.PHONY: $(RELEASER)
+$(RELEASER):
+	@hack/need go git
+	@go -C internal/release build -trimpath -o $(CURDIR)/$@ ./cmd/release
+
+# The same sources and the same release of Go give the same bytes.
+.PHONY: $(CLI_PLATFORMS:%=program/%)
+$(CLI_PLATFORMS:%=program/%): program/%: setup
+	@$(STEP) "building wmco $(VERSION) for $(subst -,/,$*)" env GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) \
+		go build -trimpath -ldflags '-s -w -buildid= -X main.version=$(VERSION)' -o $(call program-of,$*) ./cmd/wmco
+
+# What make payload could not build is refused by the image, by name, unless ALLOW_MISSING is set.
+.PHONY: image-payload
+image-payload:
+	@[ '$(PAYLOAD_DIR)' != bin/payload ] || $(MAKE) payload PAYLOAD= || [ -n '$(ALLOW_MISSING)' ]
+
+.PHONY: image
+image: setup image-payload $(RELEASER) $(IMAGE_PLATFORMS:%=program/%) ## bin/image: the operator's image (VERSION= PAYLOAD_DIR= ALLOW_MISSING=1)
+	@$(STEP) "making the image" $(RELEASER) image $(RELEASE_FLAGS) --out $(IMAGE_LAYOUT)
+
+.PHONY: release
+release: image $(CLI_PLATFORMS:%=program/%) ## dist: everything that an administrator installs, with checksums (VERSION=x.y.z)
+	@rm -rf '$(DIST)'
+	@$(STEP) "packing the programs and the image" $(RELEASER) files $(RELEASE_FLAGS) --image $(IMAGE_LAYOUT) \
+		$(call platform-flags,program,$(CLI_PLATFORMS)) --before '$(BEFORE)' --downloads '$(DOWNLOADS)' --out '$(DIST)'
+	@[ -z '$(RELEASE_MANIFESTS)' ] || $(MAKE) $(RELEASE_MANIFESTS) VERSION='$(VERSION)' DIST='$(DIST)' \
+		IMAGE="$(IMAGE_REPOSITORY)@$$(cat '$(DIST)'/*-image.digest.txt)"
+	@$(RELEASER) sums '$(DIST)'
+
+# Two builds have one digest, skopeo copies the image, its operator starts, and hosts join with its payload.
+.PHONY: image-check
+image-check: build $(RELEASER) $(IMAGE_PLATFORMS:%=program/%)
+	@$(STEP) "checking the image" hack/image-check.sh
