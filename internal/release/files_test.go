@@ -74,7 +74,7 @@ func TestArchives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer file.Close() //nolint:errcheck // only read from
+	defer file.Close()
 	plain, err := gzip.NewReader(file)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestArchives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer zipped.Close() //nolint:errcheck // only read from
+	defer zipped.Close()
 	var names []string
 	for _, f := range zipped.File {
 		names = append(names, f.Name)
