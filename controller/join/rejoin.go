@@ -89,11 +89,11 @@ func (n *Nodes) find(ctx context.Context, node *corev1.Node, since time.Time) (r
 		}
 	}
 	n.Joiner.Unjoined.Note(lostName(node.Name), p)
-	switch {
-	case p.State == StateJoining:
+	switch p.State { //nolint:exhaustive // a host that has joined is none that joins again
+	case StateJoining:
 		n.Events.Eventf(about, nil, corev1.EventTypeNormal, ReasonRejoining, actionRejoin, "%s", p.Text())
 		n.Log.Info("a host joins again: the certificate of its kubelet has expired", "node", node.Name, "expired", expired)
-	case p.State == StateWaiting || p.State == StateFailed:
+	case StateWaiting, StateFailed:
 		n.Events.Eventf(about, nil, corev1.EventTypeWarning, p.Reason, actionRejoin, "%s", p.Text())
 	}
 	return reconcile.Result{RequeueAfter: p.Again}, nil

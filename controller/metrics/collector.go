@@ -57,7 +57,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-var ( //nolint:gochecknoglobals // a table
+var (
 	nodes = desc("wmco_nodes", "Number of Windows nodes in a state, as wmco status shows it.", labelState)
 	state = desc("wmco_node_state", "1 for the state in which a Windows node is. The reason is the state that its agent reports.", labelNode, labelState, labelReason)
 	since = desc("wmco_node_pending_since_timestamp_seconds",

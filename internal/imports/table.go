@@ -192,7 +192,6 @@ var table = []rule{
 		imports: []string{"bundle", "bundle/published", "controller/fleet", "controller/gather", "controller/rollout", "controller/status", "render"},
 		never:   join(remote, []string{"applier/...", "cmd/...", "k8s.io/apiserver/..."}),
 	},
-	{},
 	{
 		pkg:     "controller/forecast",
 		imports: []string{"bundle", "bundle/published", "controller/desired", "controller/fleet", "controller/gather/objects", "controller/rollout", "render"},
