@@ -54,6 +54,8 @@ type Options struct {
 	Full bool
 	// LockWait is how long to wait while another run has the host locked.
 	LockWait time.Duration
+	// OnlyInterrupted ends an interrupted run, and repairs nothing: without one, what differs is only reported. Only Repair uses it.
+	OnlyInterrupted bool
 	// Confirm is called when all services are healthy; its error rolls back. Nil confirms at once.
 	Confirm func(context.Context) error
 	// ConfirmWithin is how long Confirm may take.

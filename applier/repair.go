@@ -32,6 +32,7 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 	}
 	if err == nil {
 		digest = r.situation.Ledger.Applied()
+		r.options.DryRun = o.DryRun || o.OnlyInterrupted && !r.situation.Interrupted
 		if r.situation.Interrupted {
 			digest, r.resumed = r.situation.Journal.Bundle.Manifest.Digest, true
 		}

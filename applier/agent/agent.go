@@ -60,6 +60,8 @@ type Agent struct {
 	repairAt, fullAt time.Duration
 	// differs is what the last comparison reported and did not repair, found what this one has found.
 	differs, found []plan.Action
+	// reports is true while a comparison repairs nothing.
+	reports bool
 	// planned is the impact of the last plan.
 	planned bundle.Impact
 	// undone is the bundle whose interrupted run this process rolled back, and why.
@@ -155,8 +157,8 @@ func (a *Agent) now() time.Duration { return a.Engine.Clock.SinceBoot() }
 // pause returns how long nothing is due.
 func (a *Agent) pause() time.Duration {
 	pause := min(housekeepInterval, a.repairAt-a.now())
-	if at := a.follower.retryAt; at != 0 {
-		pause = min(pause, at-a.now())
+	if node, _ := a.latest(); a.follower.retryAt != 0 && !node.Paused {
+		pause = min(pause, a.follower.retryAt-a.now())
 	}
 	return max(pause, 0)
 }
@@ -164,7 +166,9 @@ func (a *Agent) pause() time.Duration {
 // repair compares with the bundle that was applied last, and restores what differs.
 func (a *Agent) repair(ctx context.Context) error {
 	begun := a.now()
-	o := applier.Options{Full: begun >= a.fullAt, DryRun: a.Options.ReportOnly}
+	node, _ := a.latest()
+	o := applier.Options{Full: begun >= a.fullAt, DryRun: a.Options.ReportOnly, OnlyInterrupted: node.Paused}
+	a.reports = a.Options.ReportOnly || node.Paused
 	if a.Cluster != nil {
 		o.MaxImpact, o.Resume = a.follower.allowed(), a.resume
 	}
@@ -236,7 +240,7 @@ func (a *Agent) reportDrift() {
 func (a *Agent) event(e applier.Event) {
 	switch e.Event {
 	case applier.EventAction:
-		if a.Options.ReportOnly {
+		if a.reports {
 			a.found = append(a.found, *e.Action)
 			return
 		}

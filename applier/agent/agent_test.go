@@ -317,19 +317,75 @@ func TestDriftIsRepairedAndCounted(t *testing.T) {
 // TestDriftThatCostsMoreIsReported: a permission ends with its bundle, and drift gives none.
 func TestDriftThatCostsMoreIsReported(t *testing.T) {
 	w := newWorld(t)
-	w.publish(bundle.ImpactNone)
+	w.bundle = w.bundle.Changed(func(n *bundletest.Node) { n.Impacts = map[string]bundle.Impact{kubeletConf: bundle.ImpactDrain} })
+	w.publish(bundle.ImpactDrain)
 	if got := w.turn(); got.State != published.StateApplied {
 		t.Fatalf("%+v", got)
 	}
+	w.publish(bundle.ImpactRestart) // its turn has ended
+	w.turn()
 	w.host.Falsify(kubeletConf, "drifted\n")
 	w.host.ClearLog()
 	w.clock.Pass(7 * time.Hour)
-	if got := w.turn(); got.State != published.StateNeedsPermission || got.Impact != bundle.ImpactRestart || w.file(kubeletConf) != "drifted\n" || w.starts("kubelet") != 0 {
+	if got := w.turn(); got.State != published.StateNeedsPermission || got.Impact != bundle.ImpactDrain || w.file(kubeletConf) != "drifted\n" || w.starts("kubelet") != 0 {
 		t.Errorf("%+v, %q", got, w.file(kubeletConf))
 	}
-	w.publish(bundle.ImpactRestart) // the same bundle, with the permission
+	w.publish(bundle.ImpactDrain) // the same bundle, with the permission
 	if got := w.turn(); got.State != published.StateApplied || got.Impact != "" || w.file(kubeletConf) == "drifted\n" {
 		t.Errorf("%+v, %q", got, w.file(kubeletConf))
+	}
+}
+
+// TestDriftIsRepairedWithARestart: a change that was permitted no restart has none; what was applied is kept right.
+func TestDriftIsRepairedWithARestart(t *testing.T) {
+	w := newWorld(t)
+	w.publish(bundle.ImpactNone)
+	w.turn()
+	w.host.Falsify(kubeletConf, "drifted\n")
+	w.host.ClearLog()
+	w.clock.Pass(7 * time.Hour)
+	if got := w.turn(); got.State != published.StateApplied || got.Repaired == 0 || w.file(kubeletConf) == "drifted\n" || w.starts("kubelet") != 1 {
+		t.Errorf("%+v, %q, %d starts", got, w.file(kubeletConf), w.starts("kubelet"))
+	}
+}
+
+func TestAPausedNodeIsLeftAlone(t *testing.T) {
+	w := newWorld(t)
+	w.publish(bundle.ImpactRestart)
+	first := w.turn()
+	w.cluster.node.Paused = true
+	w.host.Falsify(mirrors, "by hand\n")
+	w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: 1\n")
+	w.publish(bundle.ImpactRestart)
+	w.host.ClearLog()
+	w.clock.Pass(7 * time.Hour)
+	if got := w.turn(); got.Desired != first.Desired || got.Repaired != 0 || w.file(mirrors) != "by hand\n" || w.starts("kubelet") != 0 {
+		t.Errorf("%+v, %q, %d starts", got, w.file(mirrors), w.starts("kubelet"))
+	}
+	w.cluster.node.Paused = false
+	if got := w.turn(); got.State != published.StateApplied || got.Desired == first.Desired || w.file(mirrors) == "by hand\n" || w.starts("kubelet") != 1 {
+		t.Errorf("%+v, %q, %d starts", got, w.file(mirrors), w.starts("kubelet"))
+	}
+}
+
+// TestAConditionIsNewWithEachBundle: how long a change without a restart has taken is read from it.
+func TestAConditionIsNewWithEachBundle(t *testing.T) {
+	w := newWorld(t)
+	w.publish(bundle.ImpactNone)
+	w.turn()
+	first := w.cluster.reports[len(w.cluster.reports)-1]
+	w.change(mirrors, "changed\n")
+	w.publish(bundle.ImpactNone)
+	w.clock.Pass(time.Minute)
+	w.turn()
+	second := w.cluster.reports[len(w.cluster.reports)-1]
+	if second.State != published.StateApplied || !second.Changed.After(first.Changed) {
+		t.Errorf("%s at %s, before at %s", second.State, second.Changed, first.Changed)
+	}
+	w.clock.Pass(heartbeatInterval)
+	w.turn()
+	if last := w.cluster.reports[len(w.cluster.reports)-1]; last.Changed != second.Changed || last.Time == second.Time {
+		t.Errorf("%s, heartbeat %s", last.Changed, last.Time)
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 type Node struct {
 	// Desired and Report are the texts of the annotations; empty where there is none.
 	Desired, Report, Retry string
+	// Paused is true for a node that an administrator keeps as it is.
+	Paused bool
 }
 
 // Cluster is what the agent asks of the API server.
@@ -35,7 +37,7 @@ type Status struct {
 	// State is the reason of the condition, Message what people read there.
 	State   published.State
 	Message string
-	// Time is that of the heartbeat, Changed when the condition last became true or false.
+	// Time is that of the heartbeat, Changed when the condition last became true or false, or true of another bundle.
 	Time, Changed time.Time
 }
 

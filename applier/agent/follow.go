@@ -44,7 +44,7 @@ type follower struct {
 // due reports whether there is something to do about the Node: it says something new, or something failed and is tried again.
 func (f *follower) due(n Node, now time.Duration) bool {
 	switch {
-	case n.Desired == "":
+	case n.Desired == "" || n.Paused:
 		return false
 	case n.Desired != f.text:
 		return true
@@ -61,11 +61,11 @@ func (f *follower) checkApplied(has bundle.Digest, now time.Duration) {
 	}
 }
 
-// allowed is the highest impact of a repair: what is published for the bundle that the host has. A permission is for one bundle,
-// and no other is repaired at the price of a drain.
+// allowed is the highest impact of a repair. A change is applied at the price that is permitted for it; a service of what the host
+// has is restarted without asking, also while the API server is away. More than that is permitted for the published bundle alone.
 func (f *follower) allowed() bundle.Impact {
-	if f.desired.Bundle != "" && f.report.Applied == f.desired.Bundle {
-		return f.desired.MaxImpact
+	if d := f.desired; d.Bundle != "" && f.report.Applied == d.Bundle && d.MaxImpact.Rank() > bundle.ImpactRestart.Rank() {
+		return d.MaxImpact
 	}
 	return bundle.ImpactRestart
 }
@@ -321,7 +321,8 @@ func (a *Agent) apply(ctx context.Context, r archive.Request, o applier.Observat
 	if err != nil {
 		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
 	}
-	options := applier.Options{MaxImpact: a.follower.desired.MaxImpact, LockWait: lockWait}
+	permitted := a.follower.desired.MaxImpact
+	options := applier.Options{MaxImpact: permitted, Reboot: permitted == bundle.ImpactReboot, LockWait: lockWait}
 	if confirmer := confirmerOf(o); confirmer != "" {
 		a.follower.report.State, a.follower.report.Message = published.StateApplying, ""
 		a.sendReport(ctx)

@@ -21,9 +21,11 @@ type reporter struct {
 	before published.Report
 	// watched reports whether the Node has had the last report, missing whether somebody has removed it since.
 	watched, missing bool
-	// sent is the last report, state its State, changedAt when the condition last became true or false.
+	// sent is the last report, state its State and about its bundle, changedAt when the condition last became true or false, or about
+	// another bundle.
 	sent      string
 	state     published.State
+	about     bundle.Digest
 	changedAt time.Time
 	// heartbeat is when the next one is due although nothing has changed.
 	heartbeat time.Duration
@@ -113,7 +115,8 @@ func (a *Agent) sendReport(ctx context.Context) {
 	}
 	now := a.Engine.Clock.Now()
 	changed := r.changedAt
-	if changed.IsZero() || (state.State == published.StateApplied) != (r.state == published.StateApplied) {
+	applied := state.State == published.StateApplied
+	if changed.IsZero() || applied != (r.state == published.StateApplied) || applied && state.Desired != r.about {
 		changed = now
 	}
 	s := Status{Text: text, State: state.State, Message: conditionText(state), Time: now, Changed: changed}
@@ -123,7 +126,7 @@ func (a *Agent) sendReport(ctx context.Context) {
 		}
 		return
 	}
-	r.sent, r.state, r.changedAt, r.before = text, state.State, changed, state
+	r.sent, r.state, r.about, r.changedAt, r.before = text, state.State, state.Desired, changed, state
 	r.watched, r.missing = false, false
 	r.heartbeat = a.now() + a.Options.Jitter(heartbeatInterval)
 }
