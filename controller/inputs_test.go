@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"wmco/controller/executor"
 	"wmco/controller/publish"
 )
 
@@ -47,6 +48,7 @@ func work(t *testing.T) *working {
 			w.publications++
 			return publish.Changes{}, nil
 		},
+		roll: func(context.Context, executor.Rendered) (executor.Result, error) { return executor.Result{}, nil },
 		tell: func(context.Context, outcome) error { return nil },
 	}
 	c, err := controller.NewUnmanaged("test", controller.Options{Reconciler: p, SkipNameValidation: new(true)})

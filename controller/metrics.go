@@ -41,9 +41,6 @@ func (s said) counted(do publishFunc) publishFunc {
 		for _, secret := range changes.Create {
 			n += len(secret.Data)
 		}
-		for _, text := range changes.Nodes {
-			n += len(text)
-		}
 		s.counters.Published.Add(float64(n))
 		return changes, err
 	}

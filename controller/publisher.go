@@ -9,22 +9,24 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"wmco/controller/executor"
 	"wmco/controller/publish"
 )
 
 // recheck is how long after a rendering everything is read and rendered again, although nothing was seen to change.
 const recheck = 10 * time.Minute
 
-// publisher publishes the bundles of all joined nodes. What is rendered is kept until an input changes: what nodes report and what
-// others do to published objects is compared with it.
+// publisher publishes the bundles of all joined nodes, and gives the nodes their turns. What is rendered is kept until an input changes: what
+// nodes report and what others do to published objects is compared with it.
 type publisher struct {
 	inputs *inputs
 	now    func() time.Time
 	log    logr.Logger
-	// render reads the inputs and renders all nodes, publish makes the cluster have the bundles, and tell says how it went where
-	// people look.
+	// render reads the inputs and renders all nodes, publish makes the cluster have the layers, roll makes the next steps of the
+	// rollout, and tell says how it went where people look.
 	render  func(context.Context) (rendering, error)
 	publish func(context.Context, []publish.Wanted) (publish.Changes, error)
+	roll    func(context.Context, executor.Rendered) (executor.Result, error)
 	tell    func(context.Context, outcome) error
 	// forget removes from Nodes the confirmations that nothing waits for.
 	forget func(context.Context, []metav1.Object) error
@@ -38,6 +40,9 @@ type outcome struct {
 	fresh bool
 	// err is why not everything is published.
 	err error
+	// rollout is where the fleet is, rollErr why not every step was made.
+	rollout executor.Result
+	rollErr error
 }
 
 // Reconcile publishes what differs. Inputs that are refused leave everything as it is published.
@@ -59,13 +64,18 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 			}
 		}
 	}
-	changes, err := p.publish(ctx, p.kept.wanted)
-	if !changes.IsZero() {
-		p.log.Info("published", "nodes", len(changes.Nodes), "secrets", len(changes.Create), "deleted", len(changes.Delete), "checked", len(changes.Check))
+	changes, err := p.publish(ctx, p.kept.layers())
+	result, rollErr := p.roll(ctx, p.kept.rolled(err != nil))
+	if !changes.IsZero() || result.Published > 0 {
+		p.log.Info("published", "nodes", result.Published, "secrets", len(changes.Create), "deleted", len(changes.Delete), "checked", len(changes.Check))
 	}
-	err = errors.Join(err, p.tell(ctx, outcome{*p.kept, fresh, err}))
+	err = errors.Join(err, rollErr, p.tell(ctx, outcome{*p.kept, fresh, err, result, rollErr}))
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{RequeueAfter: max(recheck-p.now().Sub(p.kept.at), 0)}, nil
+	again := max(recheck-p.now().Sub(p.kept.at), 0)
+	if result.Again > 0 {
+		again = min(again, result.Again)
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
 }

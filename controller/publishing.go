@@ -30,7 +30,7 @@ import (
 	"wmco/controller/status"
 )
 
-// addPublisher adds what publishes the bundles of all joined nodes.
+// addPublisher adds what publishes the bundles of all joined nodes, and gives nodes their turns.
 func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.Inputs, say said) error {
 	layers, err := newLayers(m, o.Namespace)
 	if err != nil {
@@ -51,7 +51,12 @@ func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.
 		nodes:  m.GetClient(), events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
 	}
 	r := &renderer{read: read, nodes: m.GetClient(), now: time.Now, log: log, count: renders}
-	p := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), forget: forgetConfirmations(m.GetClient(), log), tell: says.tell}
+	again := newSignal()
+	e, err := addExecutor(m, o, again)
+	if err != nil {
+		return err
+	}
+	p := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), roll: e.Run, forget: forgetConfirmations(m.GetClient(), log), tell: says.tell}
 	c, err := controller.New("publish", m, controller.Options{Reconciler: p})
 	if err != nil {
 		return err
@@ -68,6 +73,9 @@ func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.
 		if err := c.Watch(p.inputs.watch(m.GetCache(), w)); err != nil {
 			return err
 		}
+	}
+	if err := c.Watch(again.source(func(q queue) { p.inputs.again(q) })); err != nil {
+		return err
 	}
 	for _, object := range publishedObjects() {
 		if err := c.Watch(p.inputs.watchPublished(layers.GetCache(), object)); err != nil {

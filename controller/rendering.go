@@ -12,15 +12,21 @@ import (
 	"wmco/bundle"
 	"wmco/controller/deletions"
 	"wmco/controller/desired"
+	"wmco/controller/executor"
 	"wmco/controller/join"
 	"wmco/controller/publish"
+	"wmco/controller/rollout"
+	"wmco/render"
 )
 
 // rendering is what the inputs of one moment are for all nodes.
 type rendering struct {
 	at time.Time
 	// wanted are the bundles of the nodes that have joined and whose facts are known. The others keep what they have.
-	wanted []publish.Wanted
+	wanted []executor.Wanted
+	// platform and policy are those of the cluster; the settings are refused where the inputs are.
+	platform bundle.Platform
+	policy   rollout.Policy
 	// blocking are the findings that keep everything as it is. Nothing is wanted then.
 	blocking bundle.Findings
 	// refused are nodes whose bundle is refused, each with its most severe finding. What is wrong with one does not concern the
@@ -56,6 +62,7 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	if err != nil {
 		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
 	}
+	result.platform, result.policy = hosts.Cluster.Platform, policyOf(hosts.Cluster.Settings.Rollout)
 	if result.blocking = desired.Blocking(hosts.Findings); len(result.blocking) > 0 {
 		r.log.Info("the inputs are refused, what is published stays", "reason", result.blocking[0].Reason, "message", sentence(result.blocking[0]))
 		return result, nil
@@ -84,7 +91,34 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 			return rendering{}, fmt.Errorf("packing the bundle of %s: %w", n.Node.Name, err)
 		}
 		w.Inputs = inputs
-		result.wanted = append(result.wanted, w)
+		result.wanted = append(result.wanted, executor.Wanted{Wanted: w, Content: n.Bundle.Bundle, Target: rollout.Target(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)})
 	}
 	return result, nil
+}
+
+// layers are what is published.
+func (r rendering) layers() []publish.Wanted {
+	var list []publish.Wanted
+	for _, w := range r.wanted {
+		list = append(list, w.Wanted)
+	}
+	return list
+}
+
+// rolled is what the rollout is about.
+func (r rendering) rolled(held bool) executor.Rendered { //nolint:revive // what was found, not a mode
+	x := executor.Rendered{Wanted: map[string]executor.Wanted{}, Platform: r.platform, Policy: r.policy, Held: held}
+	for _, w := range r.wanted {
+		x.Wanted[w.Node] = w
+	}
+	return x
+}
+
+// policyOf returns the limits that the settings give. Their times were checked when they were read.
+func policyOf(s render.RolloutSettings) rollout.Policy {
+	settle, _ := time.ParseDuration(s.Settle)
+	timeout, _ := time.ParseDuration(s.NodeTimeout)
+	return rollout.Policy{
+		MaxUnavailable: s.MaxUnavailable, MaxParallel: s.MaxParallel, Canaries: s.Canaries, FailureLimit: s.FailureLimit, Paused: s.Paused, Settle: settle, Timeout: timeout,
+	}
 }

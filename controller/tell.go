@@ -18,6 +18,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/executor"
 	"wmco/controller/fleet"
 	"wmco/controller/status"
 )
@@ -25,7 +26,7 @@ import (
 // maxNodeEvents is how many refused nodes get an Event from one rendering: a mistake may refuse every node.
 const maxNodeEvents = 20
 
-// teller says how the publication goes: on the WindowsNodesStatus, and in Events on the operator's Deployment and on Nodes.
+// teller says how publication and rollout go: on the WindowsNodesStatus, and in Events on the operator's Deployment and on Nodes.
 type teller struct {
 	writer *status.Writer
 	nodes  client.Reader
@@ -123,7 +124,7 @@ func more(n int, what string) string {
 	return "; and " + bundle.Count(n, "more "+what)
 }
 
-// conditions says how the publication goes.
+// conditions says how the publication and the rollout go.
 func conditions(o outcome) []metav1.Condition {
 	accepted := metav1.Condition{Type: status.InputsAccepted, Status: metav1.ConditionTrue, Reason: status.ReasonAccepted, Message: "the inputs are accepted"}
 	done := metav1.Condition{Type: status.Published, Status: metav1.ConditionTrue, Reason: status.ReasonPublished, Message: "the newest bundles are published"}
@@ -141,7 +142,26 @@ func conditions(o outcome) []metav1.Condition {
 		done.Status, done.Reason = metav1.ConditionFalse, status.ReasonPublishFailed
 		done.Message = published.Shorten("it is tried again: " + o.err.Error())
 	}
-	return []metav1.Condition{accepted, done}
+	return []metav1.Condition{accepted, done, rolledOut(o)}
+}
+
+// rolledOut says how the rollout goes.
+func rolledOut(o outcome) metav1.Condition {
+	c := metav1.Condition{Type: status.RolledOut, Status: metav1.ConditionFalse, Message: published.Shorten(o.rollout.Message())}
+	switch o.rollout.Phase() {
+	case executor.PhaseDone:
+		c.Status, c.Reason = metav1.ConditionTrue, status.ReasonRolledOut
+	case executor.PhaseMoving:
+		c.Reason = status.ReasonRollingOut
+	case executor.PhasePaused:
+		c.Reason = status.ReasonPaused
+	case executor.PhaseStopped:
+		c.Reason = status.ReasonStopped
+	}
+	if o.rollErr != nil {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonRolloutFailed, published.Shorten("it is tried again: "+o.rollErr.Error())
+	}
+	return c
 }
 
 // count counts the Windows nodes by their state.

@@ -22,6 +22,7 @@ import (
 
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
+	"wmco/controller/rollout"
 )
 
 // everything is the one request of the publisher.
@@ -107,7 +108,7 @@ func (i *inputs) watch(c cache.Cache, w objects.Want) source.Source {
 			switch before, now := e.ObjectOld, e.ObjectNew; {
 			case !reflect.DeepEqual(inputOf(before), inputOf(now)):
 				i.input(q)
-			case !reflect.DeepEqual(publishedOn(before), publishedOn(now)):
+			case !reflect.DeepEqual(turnOf(before), turnOf(now)):
 				i.again(q)
 			}
 		},
@@ -146,7 +147,9 @@ func inputOf(u object) map[string]any {
 	}
 	addresses, _, _ := unstructured.NestedSlice(u.Object, "status", "addresses")
 	foreign := maps.Clone(u.GetAnnotations())
-	maps.DeleteFunc(foreign, func(key, _ string) bool { return strings.HasPrefix(key, published.Domain) })
+	maps.DeleteFunc(foreign, func(key, _ string) bool {
+		return strings.HasPrefix(key, published.Domain) || key == rollout.ScaleDownAnnotation
+	})
 	in := map[string]any{"labels": u.GetLabels(), "annotations": foreign, "addresses": addresses}
 	// A report that cannot be read is an input: a finding says so.
 	report, err := published.DecodeReport(u.GetAnnotations()[published.ReportAnnotation])
@@ -156,8 +159,25 @@ func inputOf(u object) map[string]any {
 	return in
 }
 
-// publishedOn returns what of a Node the publisher has written, and what is said about it.
-func publishedOn(u object) []string {
-	a := u.GetAnnotations()
-	return []string{a[published.DesiredAnnotation], a[published.ReportAnnotation]}
+// turnOf returns what of a Node or a Machine decides whose turn it is, besides what a bundle depends on.
+func turnOf(u object) []any {
+	all := []any{u.GetDeletionTimestamp()}
+	if !isNode(u.GroupVersionKind().Group, u.GetKind()) {
+		return all
+	}
+	own := maps.Clone(u.GetAnnotations())
+	maps.DeleteFunc(own, func(key, _ string) bool {
+		return !strings.HasPrefix(key, published.Domain) && key != rollout.ScaleDownAnnotation
+	})
+	unschedulable, _, _ := unstructured.NestedBool(u.Object, "spec", "unschedulable")
+	taints, _, _ := unstructured.NestedSlice(u.Object, "spec", "taints")
+	all = append(all, own, unschedulable, taints)
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		switch m, _ := c.(map[string]any); m["type"] {
+		case string(corev1.NodeReady), published.Condition:
+			all = append(all, m["status"], m["lastTransitionTime"])
+		}
+	}
+	return all
 }

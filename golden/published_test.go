@@ -33,9 +33,9 @@ func TestWhatIsPublishedForEveryCluster(t *testing.T) {
 		if len(desired.Blocking(h.Findings)) > 0 || len(h.Joined()) == 0 {
 			continue
 		}
-		c := publication(t, h)
-		checkPublished(t, h, c)
-		tree[filepath.Base(dir)+".yaml"] = shown(t, c)
+		c, told := publication(t, h)
+		checkPublished(t, h, c, told)
+		tree[filepath.Base(dir)+".yaml"] = shown(t, c, told)
 	}
 	if len(tree) < 15 {
 		t.Errorf("only %d cases have something to publish", len(tree))
@@ -43,8 +43,8 @@ func TestWhatIsPublishedForEveryCluster(t *testing.T) {
 	compareTree(t, "published", tree)
 }
 
-// publication decides as the operator does.
-func publication(t *testing.T, h *desired.Hosts) publish.Changes {
+// publication decides as the operator does. Told is the annotation of each node, when it learns of its first bundle.
+func publication(t *testing.T, h *desired.Hosts) (c publish.Changes, told map[string]string) {
 	t.Helper()
 	list, findings, err := h.Render(h.Joined())
 	if err != nil || findings.Refused() {
@@ -53,19 +53,20 @@ func publication(t *testing.T, h *desired.Hosts) publish.Changes {
 	var packer publish.Packer
 	var wanted []publish.Wanted
 	var o publish.Observed
+	told = map[string]string{}
 	for _, r := range list {
 		w, err := packer.Wanted(r.Node.Name, r.Bundle.Bundle, r.Bundle.ClusterDigest)
 		must(t, err)
 		wanted = append(wanted, w)
+		told[r.Node.Name], err = w.Desired(gather.OperatorNamespace, bundle.ImpactNone).Encode()
+		must(t, err)
 		o.Nodes = append(o.Nodes, publish.Node{Name: r.Node.Name})
 	}
-	c, err := publish.Make(gather.OperatorNamespace, wanted, o)
-	must(t, err)
-	return c
+	return publish.Make(wanted, o), told
 }
 
 // checkPublished opens the objects as a node does: it gets the bundle that was rendered for it.
-func checkPublished(t *testing.T, h *desired.Hosts, c publish.Changes) {
+func checkPublished(t *testing.T, h *desired.Hosts, c publish.Changes, told map[string]string) {
 	t.Helper()
 	parts := map[string][]byte{}
 	for _, s := range c.Create {
@@ -74,7 +75,7 @@ func checkPublished(t *testing.T, h *desired.Hosts, c publish.Changes) {
 	list, _, err := h.Render(h.Joined())
 	must(t, err)
 	for _, r := range list {
-		d, err := published.DecodeDesired(c.Nodes[r.Node.Name])
+		d, err := published.DecodeDesired(told[r.Node.Name])
 		must(t, err)
 		if d.Bundle != r.Bundle.Digest {
 			t.Errorf("%s: bundle %s is published, %s is rendered", r.Node.Name, d.Bundle.Short(), r.Bundle.Digest.Short())
@@ -98,7 +99,7 @@ func checkPublished(t *testing.T, h *desired.Hosts, c publish.Changes) {
 }
 
 // shown prints the objects in the order in which they are written. Compressed bytes are shown as their number and digest.
-func shown(t *testing.T, c publish.Changes) []byte {
+func shown(t *testing.T, c publish.Changes, told map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	write := func(kind schema.GroupVersionKind, object any) {
@@ -127,8 +128,8 @@ func shown(t *testing.T, c publish.Changes) []byte {
 	}
 	write(rbacv1.SchemeGroupVersion.WithKind("Role"), publish.Role(gather.OperatorNamespace, c.Readable))
 	write(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), publish.Binding(gather.OperatorNamespace, c.Readers))
-	for _, name := range slices.Sorted(maps.Keys(c.Nodes)) {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{published.DesiredAnnotation: readable(t, c.Nodes[name])}}}
+	for _, name := range slices.Sorted(maps.Keys(told)) {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{published.DesiredAnnotation: readable(t, told[name])}}}
 		write(corev1.SchemeGroupVersion.WithKind("Node"), node)
 	}
 	return out.Bytes()

@@ -20,6 +20,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/publish"
+	"wmco/internal/publishtest"
 	"wmco/internal/testenv"
 )
 
@@ -312,7 +313,7 @@ func TestANodeFollowsAMirrorChange(t *testing.T) {
 		w.change(mirrors, text)
 		want := wanted(t, w)
 		begun := time.Now()
-		if _, err := r.publisher.Publish(t.Context(), []publish.Wanted{want}); err != nil {
+		if err := publishtest.Publish(t.Context(), r.publisher, want); err != nil {
 			t.Fatal(err)
 		}
 		err := testenv.Eventually(t.Context(), "the report", func() bool {

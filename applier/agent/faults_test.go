@@ -23,6 +23,7 @@ import (
 	"wmco/bundle/archive"
 	"wmco/bundle/published"
 	"wmco/controller/publish"
+	"wmco/internal/publishtest"
 	"wmco/internal/testenv"
 )
 
@@ -91,7 +92,7 @@ func (r *running) start(t *testing.T) {
 func (r *running) publishes(t *testing.T) publish.Wanted {
 	t.Helper()
 	want := wanted(t, r.world)
-	if _, err := r.publisher.Publish(t.Context(), []publish.Wanted{want}); err != nil {
+	if err := publishtest.Publish(t.Context(), r.publisher, want); err != nil {
 		t.Fatal(err)
 	}
 	return want
@@ -259,7 +260,7 @@ func TestWhatANewerProgramPublishesIsRefused(t *testing.T) {
 	}
 	for name, publishes := range map[string]func(){
 		"a layer": func() {
-			if _, err := r.publisher.Publish(t.Context(), []publish.Wanted{{Node: nodeName, Bundle: whole, Cluster: &newer, Own: own.Own}}); err != nil {
+			if err := publishtest.Publish(t.Context(), r.publisher, publish.Wanted{Node: nodeName, Bundle: whole, Cluster: &newer, Own: own.Own}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -330,10 +331,8 @@ func TestTheAPIServerIsStoppedAndStarted(t *testing.T) {
 		r.change(mirrors, right)
 		var want publish.Wanted
 		if err := testenv.Eventually(t.Context(), "the API server", func() bool {
-			var err error
 			want = wanted(t, r.world)
-			_, err = r.publisher.Publish(t.Context(), []publish.Wanted{want})
-			return err == nil
+			return publishtest.Publish(t.Context(), r.publisher, want) == nil
 		}); err != nil {
 			t.Fatal(err)
 		}

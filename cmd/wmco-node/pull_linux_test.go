@@ -22,6 +22,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/publish"
+	"wmco/internal/publishtest"
 	"wmco/internal/testenv"
 )
 
@@ -116,7 +117,7 @@ func (p *pulling) publish(t *testing.T, n bundletest.Node) bundle.Digest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := p.publisher.Publish(t.Context(), []publish.Wanted{{Node: pulledNode, Bundle: whole, Cluster: &c, Own: own}}); err != nil {
+	if err := publishtest.Publish(t.Context(), &p.publisher, publish.Wanted{Node: pulledNode, Bundle: whole, Cluster: &c, Own: own}); err != nil {
 		t.Fatal(err)
 	}
 	return whole

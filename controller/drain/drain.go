@@ -29,6 +29,8 @@ type Drainer struct{ Client kubernetes.Interface }
 type Left struct {
 	// Pods are the names of the pods, namespace/name, that have not ended.
 	Pods []string
+	// Ending is how many of them have been told to end.
+	Ending int
 	// Blocked says for each pod that may not be evicted now which PodDisruptionBudget forbids it.
 	Blocked []string
 }
@@ -52,29 +54,59 @@ func (l Left) String() string {
 	return text
 }
 
+// Left returns what runs on a node, and evicts nothing.
+func (d Drainer) Left(ctx context.Context, node string) (Left, error) {
+	pods, err := d.pods(d.helper(ctx), node)
+	var left Left
+	for _, pod := range pods {
+		left.add(pod)
+	}
+	return left, err
+}
+
 // Step evicts every pod of a node once. Pods end in their own grace period.
 func (d Drainer) Step(ctx context.Context, node string) (Left, error) {
-	h := &kubectl.Helper{
-		Ctx: ctx, Client: d.Client, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
-	}
-	list, errs := h.GetPodsForDeletion(node)
-	if len(errs) > 0 {
-		return Left{}, fmt.Errorf("listing the pods of node %s: %w", node, errs[0])
+	h := d.helper(ctx)
+	pods, err := d.pods(h, node)
+	if err != nil {
+		return Left{}, err
 	}
 	var left Left
-	for _, pod := range list.Pods() {
+	for _, pod := range pods {
 		gone, blocked, err := d.evict(ctx, h, pod)
 		if err != nil {
 			return left, err
 		}
 		if !gone {
-			left.Pods = append(left.Pods, pod.Namespace+"/"+pod.Name)
+			left.add(pod)
 		}
 		if blocked != "" {
 			left.Blocked = append(left.Blocked, blocked)
 		}
 	}
 	return left, nil
+}
+
+func (l *Left) add(pod corev1.Pod) {
+	l.Pods = append(l.Pods, pod.Namespace+"/"+pod.Name)
+	if pod.DeletionTimestamp != nil {
+		l.Ending++
+	}
+}
+
+func (d Drainer) helper(ctx context.Context) *kubectl.Helper {
+	return &kubectl.Helper{
+		Ctx: ctx, Client: d.Client, Force: true, GracePeriodSeconds: -1, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, Out: io.Discard, ErrOut: io.Discard,
+	}
+}
+
+// pods returns the pods that a drain evicts.
+func (d Drainer) pods(h *kubectl.Helper, node string) ([]corev1.Pod, error) {
+	list, errs := h.GetPodsForDeletion(node)
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("listing the pods of node %s: %w", node, errs[0])
+	}
+	return list.Pods(), nil
 }
 
 // evict asks for the eviction of one pod. A pod that is ending already is only waited for.

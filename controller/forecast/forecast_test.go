@@ -112,13 +112,15 @@ func (s *scene) publish(key string) {
 	var packer publish.Packer
 	var wanted []publish.Wanted
 	var o publish.Observed
+	annotations := map[string]string{}
 	for _, r := range list {
 		w, err := packer.Wanted(r.Node.Name, r.Bundle.Bundle, r.Bundle.ClusterDigest)
 		must(s.t, err)
 		wanted, o.Nodes = append(wanted, w), append(o.Nodes, publish.Node{Name: r.Node.Name})
+		annotations[r.Node.Name], err = w.Desired(gather.OperatorNamespace, bundle.ImpactRestart).Encode()
+		must(s.t, err)
 	}
-	changes, err := publish.Make(gather.OperatorNamespace, wanted, o)
-	must(s.t, err)
+	changes := publish.Make(wanted, o)
 	for _, secret := range changes.Create {
 		object := secret.Object(gather.OperatorNamespace)
 		object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
@@ -126,12 +128,12 @@ func (s *scene) publish(key string) {
 	}
 	for i := range s.nodes {
 		n := &s.nodes[i]
-		d, err := published.DecodeDesired(changes.Nodes[n.Name])
+		d, err := published.DecodeDesired(annotations[n.Name])
 		must(s.t, err)
 		report, err := published.DecodeReport(n.Annotations[published.ReportAnnotation])
 		must(s.t, err)
 		report.State, report.Desired, report.Applied, report.Layers = published.StateApplied, d.Bundle, d.Bundle, []bundle.Digest{d.Cluster.Digest, d.Node.Digest}
-		n.Annotations[published.DesiredAnnotation] = changes.Nodes[n.Name]
+		n.Annotations[published.DesiredAnnotation] = annotations[n.Name]
 		s.report(i, report)
 		var state rollout.State
 		for _, x := range []struct {

@@ -16,7 +16,7 @@ type Counters struct {
 	MachineJoined prometheus.Histogram
 	// JoinFailures are attempts to bring a host further that failed, by reason.
 	JoinFailures *prometheus.CounterVec
-	// Published is the number of bytes that were written for nodes: packed layers in Secrets, and annotations.
+	// Published is the number of bytes of layers that were written for nodes.
 	Published prometheus.Counter
 	build     prometheus.Gauge
 }

@@ -9,10 +9,6 @@ import (
 	"wmco/bundle/published"
 )
 
-// DefaultImpact is the highest impact that a newly published bundle may have: more than that needs a drained node, which the
-// rollout permits node by node.
-const DefaultImpact = bundle.ImpactRestart
-
 // Wanted is the bundle of one node.
 type Wanted struct {
 	Node    string
@@ -40,8 +36,6 @@ type Node struct {
 	Name string
 	// Desired and Report are the texts of the annotations; empty where there is none.
 	Desired, Report string
-	// version is the one that was read.
-	version string
 }
 
 // Changes are what brings the cluster to what is wanted, in the order in which they must be made. Zero values are no change.
@@ -50,8 +44,6 @@ type Changes struct {
 	Create []Secret
 	// Readable and Readers are set where the Role or its binding differ.
 	Readable, Readers []string
-	// Nodes are the new values of the annotation, by the name of the node.
-	Nodes map[string]string
 	// Check are Secrets that a node could not use: they are replaced if they hold anything else.
 	Check []Secret
 	// Delete are the names of Secrets that no node needs.
@@ -67,7 +59,7 @@ type Secret struct {
 
 // IsZero reports whether nothing has to be written.
 func (c Changes) IsZero() bool {
-	return len(c.Create) == 0 && c.Readable == nil && c.Readers == nil && len(c.Nodes) == 0 && len(c.Check) == 0 && len(c.Delete) == 0
+	return len(c.Create) == 0 && c.Readable == nil && c.Readers == nil && len(c.Check) == 0 && len(c.Delete) == 0
 }
 
 // takesAway reports whether a node loses anything that it could have now. A Node or a layer that was not seen yet would lose it
@@ -79,9 +71,9 @@ func (c Changes) takesAway(o Observed) bool {
 	return len(c.Delete) > 0 || lacks(c.Readable, o.Readable) || lacks(c.Readers, o.Readers)
 }
 
-// Make decides; namespace is that of the Secrets. Nodes that are not wanted keep what they have: their inputs are refused, or their facts are not known yet.
-func Make(namespace string, wanted []Wanted, o Observed) (Changes, error) {
-	c := Changes{Nodes: map[string]string{}}
+// Make decides. Every layer that a node has, is told to have or may be told to have is kept.
+func Make(wanted []Wanted, o Observed) Changes {
+	var c Changes
 	parts := map[string]Secret{}
 	nodes := map[string]Node{}
 	for _, n := range o.Nodes {
@@ -95,37 +87,40 @@ func Make(namespace string, wanted []Wanted, o Observed) (Changes, error) {
 		for _, s := range w.secrets() {
 			parts[s.Name] = s
 		}
-		d := w.desired(have)
-		d.Namespace = namespace
-		text, err := d.Encode()
-		if err != nil {
-			return Changes{}, err
-		}
-		if text != have.Desired {
-			c.Nodes[w.Node] = text
-		} else if have.failed(w.Bundle) {
+		if have.failed(w.Bundle) {
 			c.Check = append(c.Check, w.secrets()...)
 		}
 	}
 	c.layers(parts, needed(wanted, o.Nodes), o)
 	c.readers(o)
 	c.Check = unique(slices.DeleteFunc(c.Check, func(s Secret) bool { return o.Secrets[s.Name] == "" }))
-	return c, nil
+	return c
 }
 
-// desired returns what is published on the node. A permission that was given for this very bundle stays.
-func (w Wanted) desired(have Node) published.Desired {
-	d := published.Desired{Bundle: w.Bundle, MaxImpact: DefaultImpact, Cluster: w.Cluster.Layer, Node: w.Own.Layer, Inputs: w.Inputs}
-	if before, err := published.DecodeDesired(have.Desired); err == nil && before.Bundle == w.Bundle {
-		d.MaxImpact = before.MaxImpact
-	}
-	return d
+// Desired returns what stands on the node when the bundle is published there; namespace is that of the Secrets.
+func (w Wanted) Desired(namespace string, permit bundle.Impact) published.Desired {
+	return published.Desired{Bundle: w.Bundle, MaxImpact: permit, Namespace: namespace, Cluster: w.Cluster.Layer, Node: w.Own.Layer, Inputs: w.Inputs}
 }
 
 // failed reports whether the node says that it cannot use this bundle.
 func (n Node) failed(b bundle.Digest) bool {
+	d, err := published.DecodeDesired(n.Desired)
+	if err != nil || d.Bundle != b {
+		return false
+	}
 	r, err := published.DecodeReport(n.Report)
 	return err == nil && r.State == published.StateFailed && r.Desired == b
+}
+
+// areTold reports whether every node has been told of the bundle that is wanted for it.
+func areTold(wanted []Wanted, nodes []Node) bool {
+	told := map[string]bundle.Digest{}
+	for _, n := range nodes {
+		if d, err := published.DecodeDesired(n.Desired); err == nil {
+			told[n.Name] = d.Bundle
+		}
+	}
+	return !slices.ContainsFunc(wanted, func(w Wanted) bool { return told[w.Node] != w.Bundle })
 }
 
 func (w Wanted) secrets() []Secret {

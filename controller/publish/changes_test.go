@@ -41,9 +41,7 @@ func wish(t testing.TB, node, cluster, own string) Wanted {
 
 func text(t testing.TB, w Wanted, allowed bundle.Impact) string {
 	t.Helper()
-	d := w.desired(Node{})
-	d.MaxImpact, d.Namespace = allowed, namespace
-	text, err := d.Encode()
+	text, err := w.Desired(namespace, allowed).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,33 +87,29 @@ func TestChanges(t *testing.T) {
 		want     Changes
 	}{
 		{"the first bundle", []Wanted{a}, Observed{Nodes: []Node{{Name: "win-a"}}},
-			Changes{Create: a.secrets(), Readable: []string{secret}, Readers: users, Nodes: map[string]string{"win-a": text(t, a, DefaultImpact)}}},
+			Changes{Create: a.secrets(), Readable: []string{secret}, Readers: users}},
 		{"nothing changed", []Wanted{a}, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, DefaultImpact)}},
+			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactRestart)}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{}},
-		{"a permission for this bundle stays", []Wanted{a}, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactReboot)}},
-			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
-		}, Changes{}},
-		{"a permission ends with its bundle, and the node may still fetch the old one", []Wanted{a}, Observed{
+		{"the node may still fetch the old one", []Wanted{a}, Observed{
 			Nodes:   []Node{{Name: "win-a", Desired: text(t, old, bundle.ImpactReboot)}},
 			Secrets: map[string]string{oldSecret: old.Cluster.Label()}, Readable: []string{oldSecret}, Readers: users,
-		}, Changes{Create: a.secrets(), Readable: sorted(secret, oldSecret), Nodes: map[string]string{"win-a": text(t, a, DefaultImpact)}}},
+		}, Changes{Create: a.secrets(), Readable: sorted(secret, oldSecret)}},
 		{"a layer that a node has stays", []Wanted{a}, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, DefaultImpact), Report: applied(old, published.StateApplied)}},
+			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(old, published.StateApplied)}},
 			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
 		}, Changes{}},
 		{"a layer that no node wants or has is removed", []Wanted{a}, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, DefaultImpact), Report: applied(a, published.StateApplied)}},
+			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(a, published.StateApplied)}},
 			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
 		}, Changes{Readable: []string{secret}, Delete: []string{oldSecret}}},
 		{"what a node cannot use is checked", []Wanted{a}, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, DefaultImpact), Report: applied(a, published.StateFailed)}},
+			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(a, published.StateFailed)}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{Check: a.secrets()}},
 		{"a node without a bundle keeps what it has", nil, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, DefaultImpact)}},
+			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactRestart)}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{}},
 		{"a node that is gone loses its access and its layer", nil, Observed{
@@ -125,16 +119,9 @@ func TestChanges(t *testing.T) {
 		{"annotations that a node has damaged", []Wanted{a}, Observed{
 			Nodes:   []Node{{Name: "win-a", Desired: "{", Report: "}"}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
-		}, Changes{Nodes: map[string]string{"win-a": text(t, a, DefaultImpact)}}},
+		}, Changes{}},
 	} {
-		got, err := Make(namespace, tt.wanted, tt.observed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(got.Nodes) == 0 {
-			got.Nodes = nil
-		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
+		if diff := cmp.Diff(tt.want, Make(tt.wanted, tt.observed)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
@@ -142,7 +129,7 @@ func TestChanges(t *testing.T) {
 
 func sorted(list ...string) []string { slices.Sort(list); return list }
 
-// TestLayersAreSharedAndCollected publishes many bundles on many nodes in any order: a layer is there once, as long as a node
+// TestLayersAreSharedAndCollected publishes many bundles, of which nodes are told in any order: a layer is there once, as long as a node
 // wants or has it.
 func TestLayersAreSharedAndCollected(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -163,14 +150,16 @@ func TestLayersAreSharedAndCollected(t *testing.T) {
 				o.Nodes[i].Report = report(t, published.Report{State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle, Layers: []bundle.Digest{d.Cluster.Digest, d.Node.Digest}})
 			}
 		}
-		c, err := Make(namespace, wanted, o)
-		if err != nil {
-			t.Fatal(err)
+		applyTo(&o, Make(wanted, o))
+		for i, n := range o.Nodes {
+			k := slices.IndexFunc(wanted, func(w Wanted) bool { return w.Node == n.Name })
+			if k >= 0 && r.IntN(2) == 0 { // its turn
+				o.Nodes[i].Desired = text(t, wanted[k], bundle.ImpactNone)
+			}
 		}
-		applyTo(&o, c)
 		checkReadable(t, o)
-		if again, err := Make(namespace, wanted, o); err != nil || len(again.Create) > 0 || len(again.Nodes) > 0 || again.Readers != nil {
-			t.Fatalf("a second call changes %+v: %v", again, err)
+		if again := Make(wanted, o); len(again.Create) > 0 || again.Readers != nil {
+			t.Fatalf("a second call changes %+v", again)
 		}
 	}
 	if len(o.Secrets) > len(texts) {
@@ -187,11 +176,6 @@ func applyTo(o *Observed, c Changes) {
 	}
 	if c.Readers != nil {
 		o.Readers = c.Readers
-	}
-	for i, n := range o.Nodes {
-		if text, ok := c.Nodes[n.Name]; ok {
-			o.Nodes[i].Desired = text
-		}
 	}
 	for _, name := range c.Delete {
 		delete(o.Secrets, name)

@@ -3,7 +3,6 @@ package publish
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,14 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
 )
-
-// errPublishedMeanwhile is temporary: the next comparison sees what the other one has published.
-var errPublishedMeanwhile = errors.New("somebody else has published on it meanwhile; it is compared again")
 
 // windows selects the Nodes that bundles are for.
 func windows() client.MatchingLabels { return client.MatchingLabels{corev1.LabelOSStable: "windows"} }
@@ -30,21 +25,23 @@ type Publisher struct {
 	// Nodes reads the Windows nodes, and Layers the Secrets of layers as metadata, the Role and its binding. Both may be caches,
 	// which may be behind: they decide only that nothing has to be done.
 	Nodes, Layers client.Reader
-	// Live asks the API server. What is written is decided by it, and a Node is written only as it was read.
+	// Live asks the API server. What is taken away is decided by it.
 	Live   client.Reader
 	Client client.Client
 	// Namespace is that of the operator.
 	Namespace string
 }
 
-// Publish makes the cluster have what is wanted. It returns what it did, also with an error; calling it again continues.
+// Publish makes the cluster have the layers that are wanted, so that each node may be told of its bundle. It returns what it did, also with
+// an error; calling it again continues.
 func (p *Publisher) Publish(ctx context.Context, wanted []Wanted) (Changes, error) {
-	// Most calls find nothing to do, and make no request.
-	c, _, err := p.compare(ctx, wanted, p.Nodes, p.Layers)
-	if err != nil || c.IsZero() {
+	// Most calls find nothing to do, and make no request. A node that will be told of its bundle finds its layers in the cluster: the cache
+	// may still have one that was collected.
+	c, o, err := p.compare(ctx, wanted, p.Nodes, p.Layers)
+	if err != nil || c.IsZero() && areTold(wanted, o.Nodes) {
 		return c, err
 	}
-	c, o, err := p.compare(ctx, wanted, p.Nodes, p.Live)
+	c, o, err = p.compare(ctx, wanted, p.Nodes, p.Live)
 	if err == nil && c.takesAway(o) {
 		c, o, err = p.compare(ctx, wanted, p.Live, p.Live)
 	}
@@ -59,8 +56,7 @@ func (p *Publisher) compare(ctx context.Context, wanted []Wanted, nodes, layers 
 	if err != nil {
 		return Changes{}, Observed{}, err
 	}
-	c, err := Make(p.Namespace, wanted, o)
-	return c, o, err
+	return Make(wanted, o), o, nil
 }
 
 // observe reads what is published.
@@ -122,7 +118,7 @@ func (p *Publisher) observeAccess(ctx context.Context, r client.Reader, o *Obser
 
 func nodeOf(o metav1.Object) Node {
 	notes := o.GetAnnotations()
-	return Node{Name: o.GetName(), Desired: notes[published.DesiredAnnotation], Report: notes[published.ReportAnnotation], version: o.GetResourceVersion()}
+	return Node{Name: o.GetName(), Desired: notes[published.DesiredAnnotation], Report: notes[published.ReportAnnotation]}
 }
 
 func metadataOf(kind string) *metav1.PartialObjectMetadataList {
@@ -148,7 +144,7 @@ func users(b rbacv1.RoleBinding) []string {
 	return list
 }
 
-// write makes the changes in their order. What fails for one node does not keep the others from theirs.
+// write makes the changes in their order.
 func (p *Publisher) write(ctx context.Context, c Changes, o Observed) error {
 	for _, s := range c.Create {
 		if err := p.create(ctx, s); err != nil {
@@ -164,11 +160,6 @@ func (p *Publisher) write(ctx context.Context, c Changes, o Observed) error {
 		return err
 	}
 	var failed []error
-	for _, n := range o.Nodes {
-		if text, ok := c.Nodes[n.Name]; ok {
-			failed = append(failed, p.annotate(ctx, n, text))
-		}
-	}
 	for _, name := range c.Delete {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
 		if err := p.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
@@ -237,37 +228,4 @@ func (p *Publisher) put(ctx context.Context, o client.Object) error {
 	}
 	o.SetResourceVersion("")
 	return p.Client.Create(ctx, o)
-}
-
-// annotate tells a node what it should have. The Node is written as it was read, or when nobody else has published on it since: a
-// kubelet and an agent write their Node too.
-func (p *Publisher) annotate(ctx context.Context, n Node, text string) error {
-	err := p.patch(ctx, n, text)
-	if apierrors.IsConflict(err) {
-		now := &metav1.PartialObjectMetadata{}
-		now.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-		if err = p.Live.Get(ctx, client.ObjectKey{Name: n.Name}, now); err == nil {
-			switch current := nodeOf(now); current.Desired {
-			case text:
-			case n.Desired:
-				err = p.patch(ctx, current, text)
-			default:
-				err = errPublishedMeanwhile
-			}
-		}
-	}
-	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("publishing on Node %s: %w", n.Name, err)
-	}
-	return nil
-}
-
-func (p *Publisher) patch(ctx context.Context, n Node, text string) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": n.version, "annotations": map[string]string{published.DesiredAnnotation: text},
-	}})
-	if err != nil {
-		return err
-	}
-	return p.Client.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, client.RawPatch(types.MergePatchType, patch))
 }

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"errors"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,21 +34,6 @@ func (c *testCluster) behind(t *testing.T) *Publisher {
 
 func inNamespace() []client.ListOption { return []client.ListOption{client.InNamespace(namespace)} }
 
-func (c *testCluster) desired(t *testing.T, node string) bundle.Digest {
-	t.Helper()
-	for _, n := range c.observe(t).Nodes {
-		if n.Name == node {
-			d, err := published.DecodeDesired(n.Desired)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return d.Bundle
-		}
-	}
-	t.Fatalf("there is no node %s", node)
-	return ""
-}
-
 // TestACacheThatIsBehindIsNotTrusted: the layers of a bundle that another one published look unused, so Nodes are read again.
 func TestACacheThatIsBehindIsNotTrusted(t *testing.T) {
 	c := newTestCluster(t, "win-a", "win-b")
@@ -60,48 +44,7 @@ func TestACacheThatIsBehindIsNotTrusted(t *testing.T) {
 	if _, err := stale.Publish(t.Context(), []Wanted{third}); err != nil {
 		t.Fatal(err)
 	}
-	if got := c.desired(t, "win-a"); got != third.Bundle {
-		t.Errorf("the node has %s", got.Short())
-	}
 	checkReadable(t, c.observe(t))
-}
-
-func TestACacheThatIsBehindKeepsAPermission(t *testing.T) {
-	c := newTestCluster(t, "win-a")
-	w := wish(t, "win-a", "first", "a")
-	before := c.behind(t)
-	c.publish(t, w)
-	if err := c.publisher.patch(t.Context(), c.observe(t).Nodes[0], text(t, w, bundle.ImpactReboot)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := before.Publish(t.Context(), []Wanted{w}); !errors.Is(err, errPublishedMeanwhile) {
-		t.Errorf("error %v", err)
-	}
-	if got := c.observe(t).Nodes[0].Desired; got != text(t, w, bundle.ImpactReboot) {
-		t.Errorf("the permission is gone: %s", got)
-	}
-}
-
-// TestOtherWritersOfANodeDoNotHinder: a kubelet writes its Node all the time.
-func TestOtherWritersOfANodeDoNotHinder(t *testing.T) {
-	c := newTestCluster(t, "win-a")
-	stale := c.behind(t)
-	c.report(t, "win-a", published.Report{State: published.StateApplied})
-	w := wish(t, "win-a", "first", "a")
-	if _, err := stale.Publish(t.Context(), []Wanted{w}); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.desired(t, "win-a"); got != w.Bundle {
-		t.Errorf("the node has %s", got.Short())
-	}
-	// The same again, still from the old cache: what is there already is not written.
-	version := c.observe(t).Nodes[0].version
-	if _, err := stale.Publish(t.Context(), []Wanted{w}); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.observe(t).Nodes[0].version; got != version {
-		t.Error("the Node is written again")
-	}
 }
 
 // TestACacheThatIsBehindTakesNothingAway: a layer that it thinks unused, and a node that it does not know.
@@ -144,13 +87,12 @@ func TestALayerThatOnlyTheCacheHasIsPublished(t *testing.T) {
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: w.Cluster.Names()[0]}, &corev1.Secret{}); !apierrors.IsNotFound(err) {
 		t.Fatalf("the layer is not collected: %v", err)
 	}
-	if _, err := stale.Publish(t.Context(), []Wanted{w, wish(t, "win-b", "first", "b")}); err != nil {
+	other := wish(t, "win-b", "first", "b")
+	if _, err := stale.Publish(t.Context(), []Wanted{w, other}); err != nil {
 		t.Fatal(err)
 	}
+	c.tell(t, other)
 	checkReadable(t, c.observe(t))
-	if _, err := published.DecodeDesired(c.observe(t).Nodes[0].Desired); err != nil {
-		t.Error("nothing is published for win-b")
-	}
 }
 
 // TestNothingToDoMakesNoRequest: what the caches have is enough.

@@ -13,8 +13,9 @@ import (
 
 // What the cluster autoscaler reads and writes on Nodes (kubernetes/autoscaler, cluster-autoscaler/FAQ.md and utils/taints).
 const (
-	scaleDownDisabled = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	toBeDeleted       = "ToBeDeletedByClusterAutoscaler"
+	// ScaleDownAnnotation of a Node keeps the autoscaler from removing it.
+	ScaleDownAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
+	toBeDeleted         = "ToBeDeletedByClusterAutoscaler"
 )
 
 // Observe reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the platform, pods,
@@ -22,7 +23,7 @@ const (
 func Observe(node corev1.Node, now time.Time) Node {
 	n := Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CordonedFor: node.Annotations[published.CordonAnnotation],
-		ScaleDownDisabled: node.Annotations[scaleDownDisabled] == "true", Leaving: leaving(node),
+		ScaleDownDisabled: node.Annotations[ScaleDownAnnotation] == "true", Leaving: leaving(node),
 	}
 	_, n.Paused = node.Annotations[published.PausedAnnotation]
 	n.Retry = node.Annotations[published.RetryAnnotation]
@@ -79,7 +80,7 @@ func (n *Node) readAnnotations(a map[string]string) {
 	}
 }
 
-// Edit changes a Node object as the step says. Wanted is used where the step publishes a bundle that the Node does not have. The
+// Edit changes a Node object as the step says. Wanted is used where the step is about that bundle, and what stands on the Node otherwise. The
 // caller writes the difference with the resourceVersion of the object that the decision was made from.
 func (s Step) Edit(node *corev1.Node, wanted published.Desired) error {
 	text, err := s.State.Encode()
@@ -90,9 +91,9 @@ func (s Step) Edit(node *corev1.Node, wanted published.Desired) error {
 		node.Annotations = map[string]string{}
 	}
 	if s.Bundle != "" {
-		d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
-		if err != nil || d.Bundle != s.Bundle {
-			d = wanted
+		d := wanted
+		if d.Bundle != s.Bundle {
+			d, _ = published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
 		}
 		if d.Bundle != s.Bundle {
 			return fmt.Errorf("publishing bundle %s on Node %s: the layers are those of %s", s.Bundle.Short(), node.Name, d.Bundle.Short())
@@ -107,7 +108,7 @@ func (s Step) Edit(node *corev1.Node, wanted published.Desired) error {
 		node.Spec.Unschedulable = s.Cordon == SwitchOn
 		annotate(node, s.Cordon, published.CordonAnnotation, published.CordonedForRollout)
 	}
-	annotate(node, s.ScaleDown, scaleDownDisabled, "true")
+	annotate(node, s.ScaleDown, ScaleDownAnnotation, "true")
 	return nil
 }
 

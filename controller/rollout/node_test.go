@@ -76,7 +76,7 @@ func TestATurnOnANode(t *testing.T) {
 		}
 		switch s.Action { //nolint:exhaustive // the others change nothing else
 		case ActionTake:
-			if !object.Spec.Unschedulable || object.Annotations[published.CordonAnnotation] != published.CordonedForRollout || object.Annotations[scaleDownDisabled] != "true" {
+			if !object.Spec.Unschedulable || object.Annotations[published.CordonAnnotation] != published.CordonedForRollout || object.Annotations[ScaleDownAnnotation] != "true" {
 				t.Errorf("taken: %+v", object)
 			}
 		case ActionPublish:

@@ -19,7 +19,7 @@ const (
 const (
 	// InputsAccepted is false while the inputs, or those of a node, are refused: what is published stays.
 	InputsAccepted = "InputsAccepted"
-	// Published is true when every node that can have a bundle has the newest one published for it.
+	// Published is true when the newest bundles of all nodes that can have one are there to be fetched.
 	Published = "Published"
 	// RolledOut is false while a node does not have what is wanted; the message is the rollout in one line.
 	RolledOut = "RolledOut"
@@ -36,6 +36,11 @@ const (
 	ReasonPublishFailed = "PublishFailed"
 	ReasonPresent       = "Present"
 	ReasonDeleted       = "InputsDeleted"
+	ReasonRolledOut     = "RolledOut"
+	ReasonRollingOut    = "RollingOut"
+	ReasonPaused        = "RolloutPaused"
+	ReasonStopped       = "RolloutStopped"
+	ReasonRolloutFailed = "RolloutFailed"
 )
 
 // Status is what one writer says. It owns its conditions, and the nodes if it gives them.

@@ -69,9 +69,17 @@ func (f *fleet) checkChange(t *testing.T, c change) {
 }
 
 // publishedAll are the writes of the operator for a bundle with another cluster layer: its Secret and the access to it, the Nodes, and when
-// all have it, the old Secret and its place in the Role.
+// all have it, the old Secret and its place in the Role. The canary is written again when it is confirmed. Two events are about the whole
+// rollout.
 func publishedAll() map[string]int {
-	return map[string]int{"create secrets": 1, "update roles.rbac.authorization.k8s.io": 2, "patch nodes": size, "delete secrets": 1}
+	return map[string]int{"create secrets": 1, "update roles.rbac.authorization.k8s.io": 2, "patch nodes": size + 1, "delete secrets": 1, "create events.events.k8s.io": 2}
+}
+
+// restartedAll are those for a bundle that restarts services: it is also noted when the canary has it, and begins to settle.
+func restartedAll() map[string]int {
+	all := publishedAll()
+	all["patch nodes"]++
+	return all
 }
 
 // reported are the writes of all node agents for a bundle that they apply.
@@ -139,7 +147,7 @@ func proxyChanges() []change {
   status: {httpProxy: "http://proxy.example.com:3128", noProxy: ".cluster.local,.svc,.example.com,127.0.0.0/8,localhost"}}`)
 			},
 			// The agent's own service is started by the service control manager, after the agent has ended.
-			want: effects{Operator: publishedAll(), Agents: begun(), Node: nodeEffects{
+			want: effects{Operator: restartedAll(), Agents: begun(), Node: nodeEffects{
 				Services: slices.Concat(
 					each("set", "variable HTTP_PROXY", "variable NO_PROXY"),
 					each("stop", "windows_exporter", "kube-proxy", "hybrid-overlay-node", "kubelet", "csi-proxy", "containerd"),
@@ -158,7 +166,7 @@ func proxyChanges() []change {
 				first, _, _ := strings.Cut(string(text), "\n---\n")
 				f.put(t, first)
 			},
-			want: effects{Operator: publishedAll(), Agents: begun(), Node: nodeEffects{
+			want: effects{Operator: restartedAll(), Agents: begun(), Node: nodeEffects{
 				Files: []string{`write C:\k\ca-bundle.crt`},
 				// The two certificates of the file, by their SHA-256.
 				Services: each("set", "trusted-ca sha256:ba41d4ae6c3f204f4599239b26e0498c390fb4e77a81072cac28519bedf15337",
@@ -186,7 +194,7 @@ func kubeletChanges() []change {
 				f.renderConfig(t, "rendered-worker-external", "--cloud-provider=", "--cloud-provider=external")
 			},
 			// The flags of a kubelet are in the layer of its node, which stands on the Node: no Secret changes.
-			want: effects{Operator: map[string]int{"patch nodes": size}, Agents: begun(), Node: nodeEffects{
+			want: effects{Operator: map[string]int{"patch nodes": size + 2, "create events.events.k8s.io": 2}, Agents: begun(), Node: nodeEffects{
 				Services: slices.Concat(stopped, each("put", "kubelet"), started), Starts: starts,
 			}},
 			see: isRunWith("--cloud-provider=external"),
@@ -194,9 +202,9 @@ func kubeletChanges() []change {
 		{
 			name: "settings",
 			apply: func(t *testing.T, f *fleet) {
-				f.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+gather.OperatorNamespace+`, name: windows-machine-config}, data: {config.yaml: "kubelet: {maxPods: 100}"}}`)
+				f.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+gather.OperatorNamespace+`, name: windows-machine-config}, data: {config.yaml: "{rollout: {settle: 0s}, kubelet: {maxPods: 100}}"}}`)
 			},
-			want: effects{Operator: publishedAll(), Agents: begun(), Node: nodeEffects{
+			want: effects{Operator: restartedAll(), Agents: begun(), Node: nodeEffects{
 				Files: []string{`write C:\k\kubelet.conf`}, Services: slices.Concat(stopped, started), Starts: starts,
 			}},
 			see: func(t *testing.T, f *fleet, m *machine) {

@@ -70,6 +70,8 @@ func newFleet(t *testing.T) *fleet {
 	must(t, cluster.Connect(t.Context(), f.plane.Config, f.plane.ClientCA()))
 	t.Cleanup(func() { f.remove(t) })
 	f.newKey(t)
+	// Canaries are not observed: what they prove here is said by the node agents.
+	f.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+gather.OperatorNamespace+`, name: windows-machine-config}, data: {config.yaml: "rollout: {settle: 0s}"}}`)
 	background(t, func(ctx context.Context) error { return cluster.Approve(ctx, f.plane.Config, logs(), nil) })
 	background(t, func(ctx context.Context) error { return cluster.Network(ctx, f.plane.Config, logs()) })
 	t.Cleanup(func() { f.stop() })

@@ -183,6 +183,11 @@ var table = []rule{
 		never:   join(cluster, remote, rendering, []string{"applier/..."}),
 	},
 	{
+		pkg:     "controller/executor",
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/drain", "controller/publish", "controller/rollout"},
+		never:   join(remote, rendering, []string{"applier/..."}),
+	},
+	{
 		pkg:     "controller/fleet",
 		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/rollout", "controller/status", "render", "render/reason"},
 		never:   join(remote, []string{"applier/..."}),
@@ -237,7 +242,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/metrics", "controller/publish", "controller/status", "deploy/admission", "payload", "payload/store", "render",
+			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/metrics", "controller/publish", "controller/rollout", "controller/status", "deploy/admission", "payload", "payload/store", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

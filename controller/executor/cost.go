@@ -1,0 +1,154 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// costs knows what changes cost: the impact of the difference between the bundle that a node has and the one that it gets. Layers and
+// differences never change, so they are kept while a node needs them.
+type costs struct {
+	// read returns the Secrets with a label.
+	read      client.Reader
+	namespace string
+
+	layers, kept map[bundle.Digest]bundle.Layer
+	known, still map[step]bundle.Impact
+}
+
+// step is a change from one bundle to another one, by their layers.
+type step struct{ from, to [2]bundle.Digest }
+
+// begin begins a snapshot: what is not used until its end is forgotten.
+func (c *costs) begin(r Rendered) {
+	c.kept, c.still = map[bundle.Digest]bundle.Layer{}, map[step]bundle.Impact{}
+	for _, w := range r.Wanted {
+		c.kept[w.Cluster.Digest], c.kept[w.Own.Digest] = w.Content.Cluster, w.Content.Node
+	}
+}
+
+func (c *costs) end() { c.layers, c.known = c.kept, c.still }
+
+// of returns the impact for a node; empty where it is not known what the node has.
+func (c *costs) of(ctx context.Context, has published.Report, node corev1.Node, w Wanted) bundle.Impact {
+	before, ok := c.applied(ctx, has, node)
+	if !ok {
+		return ""
+	}
+	s := step{[2]bundle.Digest(has.Layers), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}
+	impact, ok := c.known[s]
+	if !ok {
+		impact = bundle.Diff(before, w.Content).Impact()
+	}
+	c.still[s] = impact
+	return impact
+}
+
+// applied returns the bundle that a node has; false where it is not known.
+func (c *costs) applied(ctx context.Context, has published.Report, node corev1.Node) (bundle.Bundle, bool) {
+	if has.Applied == "" || len(has.Layers) != 2 {
+		return bundle.Bundle{}, false
+	}
+	if d, err := bundle.DigestLayers(has.Layers[0], has.Layers[1]); err != nil || d != has.Applied {
+		return bundle.Bundle{}, false // the report of a node is not trusted
+	}
+	desired, _ := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
+	var layers [2]bundle.Layer
+	for i, d := range has.Layers {
+		l, ok := c.layer(ctx, d, desired)
+		if !ok {
+			return bundle.Bundle{}, false
+		}
+		layers[i] = l
+	}
+	return bundle.Bundle{Cluster: layers[0], Node: layers[1]}, true
+}
+
+// layer returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold.
+func (c *costs) layer(ctx context.Context, d bundle.Digest, on published.Desired) (bundle.Layer, bool) {
+	for _, have := range []map[bundle.Digest]bundle.Layer{c.kept, c.layers} {
+		if l, ok := have[d]; ok {
+			c.kept[d] = l
+			return l, true
+		}
+	}
+	var l bundle.Layer
+	var err error
+	if on.Node.Digest == d && len(on.Node.Inline) > 0 {
+		l, err = on.Node.Open(nil)
+	} else {
+		l, err = c.fetch(ctx, d)
+	}
+	if err != nil {
+		return bundle.Layer{}, false // the node agent is asked what the change costs
+	}
+	c.kept[d] = l
+	return l, true
+}
+
+// fetch reads a layer from its Secrets.
+func (c *costs) fetch(ctx context.Context, d bundle.Digest) (bundle.Layer, error) {
+	var list corev1.SecretList
+	if err := c.read.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingLabels{published.LayerLabel: published.Label(d)}); err != nil {
+		return bundle.Layer{}, err
+	}
+	data := map[string][]byte{}
+	for _, s := range list.Items {
+		data[s.Name] = s.Data[published.SecretKey]
+	}
+	layer := published.Layer{Digest: d, Parts: len(list.Items)}
+	var parts [][]byte
+	for _, name := range layer.Names() {
+		parts = append(parts, data[name])
+	}
+	return layer.Open(parts)
+}
+
+// blame names what the bundle of failed nodes changes, and which objects caused that.
+func (e *Executor) blame(v view, r Rendered) string {
+	for _, n := range v.Nodes {
+		w, ok := r.Wanted[n.Name]
+		failed := n.Report.State == published.StateRolledBack || n.Report.State == published.StateFailed
+		if !ok || n.Published != n.Wanted || n.Report.Desired != n.Wanted || !failed || len(n.Report.Layers) != 2 {
+			continue
+		}
+		from, known := e.costs.layers[n.Report.Layers[0]]
+		own, both := e.costs.layers[n.Report.Layers[1]]
+		if !known || !both {
+			continue
+		}
+		return describe(bundle.Diff(bundle.Bundle{Cluster: from, Node: own}, w.Content))
+	}
+	return ""
+}
+
+// describe names the changes of the highest impact.
+func describe(changes bundle.Changes) string {
+	const most = 3
+	var parts []string
+	for _, c := range changes[:min(len(changes), most)] {
+		text := string(c.Entry)
+		if len(c.Causes) > 0 {
+			var causes []string
+			for _, ref := range c.Causes[:min(len(c.Causes), most)] {
+				causes = append(causes, ref.String())
+			}
+			text += " (from " + strings.Join(causes, ", ") + ")"
+		}
+		parts = append(parts, text)
+	}
+	if more := len(changes) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "it changes " + strings.Join(parts, ", ")
+}

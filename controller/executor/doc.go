@@ -1,0 +1,10 @@
+// Package executor gives Windows nodes their turns.
+//
+//	Nodes, Machines, pods, what is rendered --> a snapshot --controller/rollout--> steps --> one patch of one Node each
+//	                                                                                 `--> drains, in the background
+//
+// It decides nothing: whose turn it is says controller/rollout, from a snapshot. A step is written with the resourceVersion of that
+// snapshot, so it is refused if anything about the Node has changed, and decided again. What takes a node away is decided from a list that
+// was read without a cache. The package keeps no state: what it remembers are its own writes until the cache has them, and what changes
+// cost.
+package executor

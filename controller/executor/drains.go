@@ -1,0 +1,150 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/bundle/published"
+	"wmco/controller/drain"
+	"wmco/controller/rollout"
+)
+
+const (
+	// drainAgain is the pause between two rounds of evictions on one node.
+	drainAgain = 5 * time.Second
+	// drainLimit is how long one round may take.
+	drainLimit = time.Minute
+)
+
+// Drains evicts the pods of nodes whose turn it is. A call of Reconcile is one round for one node.
+type Drains struct {
+	Drainer drain.Drainer
+	// Live asks the API server.
+	Live client.Reader
+	// Begin has Reconcile called for a node, Changed has the rollout decided again.
+	Begin   func(node string)
+	Changed func()
+	Events  events.EventRecorder
+
+	mu    sync.Mutex
+	nodes map[string]*draining
+}
+
+// draining is what is known about the pods of a node in its turn.
+type draining struct {
+	taken time.Time
+	// looked is false before the first round.
+	looked bool
+	left   drain.Left
+}
+
+// keep forgets what was found on nodes whose turn is over.
+func (d *Drains) keep(held map[string]time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name, n := range d.nodes {
+		if taken, ok := held[name]; !ok || !taken.Equal(n.taken) {
+			delete(d.nodes, name)
+		}
+	}
+}
+
+// begin has the pods of a node evicted, in the background, until none is left or the turn is over.
+func (d *Drains) begin(node string, taken time.Time) {
+	d.mu.Lock()
+	_, begun := d.nodes[node]
+	if !begun {
+		if d.nodes == nil {
+			d.nodes = map[string]*draining{}
+		}
+		d.nodes[node] = &draining{taken: taken}
+	}
+	d.mu.Unlock()
+	if !begun {
+		d.Begin(node)
+	}
+}
+
+// forget has a node drained again.
+func (d *Drains) forget(node string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.nodes, node)
+}
+
+// result returns what the last round has found in this turn.
+func (d *Drains) result(node string, taken time.Time, ready bool) (done bool, blocked string) { //nolint:revive // as it was observed
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, ok := d.nodes[node]
+	if !ok || !n.looked || !n.taken.Equal(taken) {
+		return false, ""
+	}
+	if drained(n.left, ready) {
+		return true, ""
+	}
+	return false, n.left.String()
+}
+
+// drained reports whether nothing is left to wait for. Where the kubelet does not work, pods that were told to end cannot do so.
+func drained(left drain.Left, ready bool) bool { //nolint:revive // as it was observed
+	return left.IsEmpty() || !ready && left.Ending == len(left.Pods)
+}
+
+// Reconcile evicts every pod of a node once, if it is still its turn.
+func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	name := req.Name
+	d.mu.Lock()
+	n, ok := d.nodes[name]
+	d.mu.Unlock()
+	if !ok {
+		return reconcile.Result{}, nil
+	}
+	var node corev1.Node
+	if err := d.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	state, err := rollout.DecodeState(node.Annotations[published.RolloutAnnotation])
+	if err != nil || !state.Claim.Held || !state.Claim.Taken.Equal(n.taken) || !node.Spec.Unschedulable {
+		d.forget(name)
+		d.Changed()
+		return reconcile.Result{}, nil //nolint:nilerr // the rollout decides about it
+	}
+	round, cancel := context.WithTimeout(ctx, drainLimit)
+	defer cancel()
+	left, err := d.Drainer.Step(round, name)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", name, err)
+	}
+	d.found(n, &node, left)
+	if drained(left, isReady(node)) {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: drainAgain}, nil
+}
+
+// found notes what a round has found, and says what is new.
+func (d *Drains) found(n *draining, node *corev1.Node, left drain.Left) {
+	d.mu.Lock()
+	news := !n.looked || n.left.String() != left.String() || n.left.Ending != left.Ending || n.left.IsEmpty() != left.IsEmpty()
+	blocked := len(left.Blocked) > 0 && n.left.String() != left.String()
+	n.looked, n.left = true, left
+	d.mu.Unlock()
+	if blocked {
+		d.Events.Eventf(refOf(node), nil, corev1.EventTypeWarning, EventDrainBlocked, "Drain", "%s", published.Shorten("the node cannot be drained: "+left.String()))
+	}
+	if news {
+		d.Changed()
+	}
+}
+
+func refOf(node *corev1.Node) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+}

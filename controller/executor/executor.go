@@ -1,0 +1,163 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/controller/publish"
+	"wmco/controller/rollout"
+)
+
+// Wanted is what is rendered for one node.
+type Wanted struct {
+	publish.Wanted
+	// Content is the bundle itself.
+	Content bundle.Bundle
+	// Target is that of rollout.Target.
+	Target bundle.Digest
+}
+
+// Rendered is what is rendered for all nodes at one moment.
+type Rendered struct {
+	// Wanted has no node whose bundle is refused.
+	Wanted   map[string]Wanted
+	Platform bundle.Platform
+	Policy   rollout.Policy
+	// Held is true while not all layers can be read by nodes: no node is told of another bundle.
+	Held bool
+}
+
+// Executor makes the steps of one cluster's rollout. It is not for use by several goroutines.
+type Executor struct {
+	// Nodes reads Windows Nodes and Machines from a cache, unstructured. Live asks the API server.
+	Nodes, Live client.Reader
+	Client      client.Client
+	// Pods lists the pods of nodes.
+	Pods      kubernetes.Interface
+	Drains    *Drains
+	Namespace string
+	// Deployment is the object of events about the whole fleet.
+	Deployment *corev1.ObjectReference
+	Events     events.EventRecorder
+	Log        logr.Logger
+	Now        func() time.Time
+
+	// written are Nodes as this executor wrote them, until the cache has them.
+	written map[string]corev1.Node
+	read    decoded
+	costs   costs
+	teller  teller
+}
+
+// Result is where the fleet is, and what was done.
+type Result struct {
+	rollout.Plan
+	Policy rollout.Policy
+	// Published is the number of nodes that were told of a bundle.
+	Published int
+	// Blame names what the bundle of the failed nodes changes, and the objects that caused it; empty if no node failed.
+	Blame string
+	// Again is when to call again although nothing was seen to change; zero is never.
+	Again time.Duration
+	// pending is true while a node does not have what is wanted for it.
+	pending bool
+}
+
+const (
+	// againConflict is the pause after a step that was refused because the Node had changed: the cache has to learn of that.
+	againConflict = 300 * time.Millisecond
+	// againUnsettled is the pause while a canary's pods are not back: pods are not watched.
+	againUnsettled = 10 * time.Second
+)
+
+// Run makes the next steps. It returns where the fleet is also with an error; calling it again continues.
+func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
+	if e.written == nil {
+		e.written, e.costs = map[string]corev1.Node{}, costs{read: e.Live, namespace: e.Namespace}
+	}
+	nodes, err := e.cached(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	view, err := e.observe(ctx, nodes, r)
+	if err != nil {
+		return Result{}, err
+	}
+	plan := rollout.Next(view.Fleet)
+	if slices.ContainsFunc(plan.Steps, isDisruptive) {
+		if nodes, err = e.live(ctx); err == nil {
+			view, err = e.observe(ctx, nodes, r)
+		}
+		if err != nil {
+			return Result{}, fmt.Errorf("reading the nodes before one is taken away: %w", err)
+		}
+		plan = rollout.Next(view.Fleet)
+	}
+	e.Drains.keep(claims(view.Fleet))
+	result := Result{Plan: plan, Policy: r.Policy, Blame: e.blame(view, r)}
+	if !plan.Wake.IsZero() {
+		result.Again = max(plan.Wake.Sub(e.Now()), time.Second)
+	}
+	for i, n := range plan.Nodes { // both are sorted by name
+		result.pending = result.pending || n.Phase != rollout.PhaseDone && !view.Nodes[i].Joining && view.Nodes[i].Wanted != ""
+	}
+	if view.unsettled {
+		result.soon(againUnsettled)
+	}
+	var failed []error
+	for _, s := range plan.Steps {
+		switch done, err := e.step(ctx, s, nodes[s.Node], r); {
+		case apierrors.IsConflict(err) || errors.Is(err, errPodsCame):
+			result.soon(againConflict)
+		case client.IgnoreNotFound(err) != nil:
+			failed = append(failed, fmt.Errorf("writing Node %s: %w", s.Node, err))
+		case done && s.Action == rollout.ActionPublish:
+			result.Published++
+		}
+	}
+	e.say(result, r)
+	return result, errors.Join(failed...)
+}
+
+// soon makes the next call happen after this pause at the latest.
+func (r *Result) soon(d time.Duration) {
+	if r.Again == 0 || d < r.Again {
+		r.Again = d
+	}
+}
+
+// isDisruptive reports whether a step takes a node away: it is decided from what the API server has now.
+func isDisruptive(s rollout.Step) bool {
+	return s.Action == rollout.ActionTake || s.Action == rollout.ActionHold || isDrastic(s)
+}
+
+// isDrastic reports whether a step permits what needs a node without pods. Nodes that are joining have none.
+func isDrastic(s rollout.Step) bool {
+	return s.Permit.Rank() >= bundle.ImpactDrain.Rank() && !s.State.Claim.IsZero()
+}
+
+// claims returns when the places of nodes were taken whose pods may be evicted.
+func claims(f rollout.Fleet) map[string]time.Time {
+	held := map[string]time.Time{}
+	for _, n := range f.Nodes {
+		if n.State.Claim.Held {
+			held[n.Name] = n.State.Claim.Taken
+		}
+	}
+	return held
+}
+
+// names returns the names of Nodes, sorted.
+func names(nodes map[string]corev1.Node) []string { return slices.Sorted(maps.Keys(nodes)) }

@@ -1,0 +1,176 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/rollout"
+)
+
+func windows() client.MatchingLabels { return client.MatchingLabels{corev1.LabelOSStable: "windows"} }
+
+// decoded are the Nodes of the cache that were decoded last, by name: most do not change from one call to the next.
+type decoded map[string]corev1.Node
+
+// cached returns the Windows Nodes as the cache has them, with what this executor has written since.
+func (e *Executor) cached(ctx context.Context) (map[string]corev1.Node, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := e.Nodes.List(ctx, list, windows(), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Windows nodes: %w", err)
+	}
+	now := decoded{}
+	for _, u := range list.Items {
+		node, ok := e.read[u.GetName()]
+		if !ok || node.ResourceVersion != u.GetResourceVersion() || node.UID != u.GetUID() {
+			node = corev1.Node{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &node); err != nil {
+				return nil, fmt.Errorf("reading Node %s: %w", u.GetName(), err)
+			}
+		}
+		now[node.Name] = node
+	}
+	e.read = now
+	nodes := map[string]corev1.Node{}
+	for name, node := range now {
+		nodes[name] = e.newer(node)
+	}
+	return nodes, nil
+}
+
+// newer returns what this executor has written on the Node, while the cache is behind. Two steps are not made where one is allowed.
+func (e *Executor) newer(node corev1.Node) corev1.Node {
+	written, ok := e.written[node.Name]
+	if !ok {
+		return node
+	}
+	if order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, written.ResourceVersion); err == nil && order < 0 && node.UID == written.UID {
+		return written
+	}
+	delete(e.written, node.Name)
+	return node
+}
+
+// live returns the Windows Nodes as the API server has them.
+func (e *Executor) live(ctx context.Context) (map[string]corev1.Node, error) {
+	var list corev1.NodeList
+	if err := e.Live.List(ctx, &list, windows()); err != nil {
+		return nil, fmt.Errorf("listing Windows nodes: %w", err)
+	}
+	nodes := map[string]corev1.Node{}
+	for _, n := range list.Items {
+		nodes[n.Name] = n
+	}
+	return nodes, nil
+}
+
+// view is a snapshot with what follows from it.
+type view struct {
+	rollout.Fleet
+	// unsettled is true while the pods of a canary are not back.
+	unsettled bool
+}
+
+// observe makes the snapshot that is decided from.
+func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r Rendered) (view, error) {
+	v := view{Fleet: rollout.Fleet{Policy: r.Policy, Now: e.Now()}}
+	deleted, err := e.deletedMachines(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	e.costs.begin(r)
+	for _, name := range names(nodes) {
+		node := nodes[name]
+		n := rollout.Observe(node, v.Now)
+		n.Group.Platform = r.Platform
+		if n.Leaving == "" && slices.ContainsFunc(deleted, func(m machinev1beta1.Machine) bool { return isOf(m, node) }) {
+			n.Leaving = "its Machine is being deleted"
+		}
+		if w, ok := r.Wanted[name]; ok {
+			n.Wanted, n.Target = w.Bundle, w.Target
+			n.Cost = e.costs.of(ctx, n.Report, node, w)
+			if isDamaged(node, w, e.Namespace) {
+				n.Published, n.Permitted = "", ""
+			}
+		}
+		n.Drained, n.DrainBlocked = e.Drains.result(name, n.State.Claim.Taken, n.Ready)
+		if n.Unsettled, err = e.unsettled(ctx, n); err != nil {
+			return view{}, err
+		}
+		v.unsettled = v.unsettled || n.Unsettled != ""
+		v.Nodes = append(v.Nodes, n)
+	}
+	e.costs.end()
+	return v, nil
+}
+
+// isDamaged reports whether the Node names the wanted bundle and something else than its layers.
+func isDamaged(node corev1.Node, w Wanted, namespace string) bool {
+	d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
+	if err != nil || d.Bundle != w.Bundle {
+		return false
+	}
+	have, err := d.Encode()
+	if err != nil {
+		return true
+	}
+	want, err := w.Desired(namespace, d.MaxImpact).Encode()
+	return err == nil && have != want
+}
+
+// deletedMachines returns the Machines that are about to go. A cluster without the Machine API has none.
+func (e *Executor) deletedMachines(ctx context.Context) ([]machinev1beta1.Machine, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
+	switch err := e.Nodes.List(ctx, list, client.UnsafeDisableDeepCopy); {
+	case meta.IsNoMatchError(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("listing Machines: %w", err)
+	}
+	var deleted []machinev1beta1.Machine
+	for _, u := range list.Items {
+		if u.GetDeletionTimestamp() == nil {
+			continue
+		}
+		var m machinev1beta1.Machine
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
+			return nil, fmt.Errorf("reading Machine %s: %w", u.GetName(), err)
+		}
+		deleted = append(deleted, m)
+	}
+	return deleted, nil
+}
+
+// isOf reports whether a Machine is that of a Node: machine-api names the Node, or they have an address in common.
+func isOf(m machinev1beta1.Machine, node corev1.Node) bool {
+	if m.Status.NodeRef != nil {
+		return m.Status.NodeRef.Name == node.Name
+	}
+	return slices.ContainsFunc(m.Status.Addresses, func(a corev1.NodeAddress) bool {
+		return a.Type == corev1.NodeInternalIP && slices.Contains(node.Status.Addresses, a)
+	})
+}
+
+func isReady(node corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// mustSettle reports whether the node is a canary with something new whose pods have to come back.
+func mustSettle(n rollout.Node) bool {
+	t := n.State.Turn
+	return t.Canary && t.Confirmed.IsZero() && t.Bundle == n.Published && t.Impact != bundle.ImpactNone && n.Report.State == published.StateApplied
+}

@@ -1,0 +1,68 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle/published"
+	"wmco/controller/rollout"
+)
+
+// errPodsCame is temporary: the node is drained again.
+var errPodsCame = errors.New("pods have come to the node since it was drained")
+
+// step makes one step. It reports whether the Node was written.
+func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, r Rendered) (bool, error) {
+	if s.Bundle != "" && r.Held && !publishes(node, s) {
+		return false, nil
+	}
+	if isDrastic(s) {
+		if err := e.checkDrained(ctx, s, node); err != nil {
+			return false, err
+		}
+	}
+	var wanted published.Desired
+	if w, ok := r.Wanted[s.Node]; ok {
+		wanted = w.Desired(e.Namespace, s.Permit)
+	}
+	after := node.DeepCopy()
+	if err := s.Edit(after, wanted); err != nil {
+		return false, err
+	}
+	done := false
+	if !equality.Semantic.DeepEqual(node.Annotations, after.Annotations) || node.Spec.Unschedulable != after.Spec.Unschedulable {
+		if err := e.Client.Patch(ctx, after, client.MergeFromWithOptions(&node, client.MergeFromWithOptimisticLock{})); err != nil {
+			return false, err
+		}
+		e.written[s.Node], done = *after, true
+		e.note(s, node, wanted.Bundle)
+	}
+	if s.Action == rollout.ActionDrain {
+		e.Drains.begin(s.Node, s.State.Claim.Taken)
+	}
+	return done, nil
+}
+
+// publishes reports whether the Node has the bundle of the step already.
+func publishes(node corev1.Node, s rollout.Step) bool {
+	d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
+	return err == nil && d.Bundle == s.Bundle
+}
+
+// checkDrained asks the API server for pods: somebody may have bound one to the node without the scheduler.
+func (e *Executor) checkDrained(ctx context.Context, s rollout.Step, node corev1.Node) error {
+	left, err := e.Drains.Drainer.Left(ctx, s.Node)
+	if err != nil {
+		return fmt.Errorf("looking for pods before impact %s is permitted: %w", s.Permit, err)
+	}
+	if !drained(left, isReady(node)) {
+		e.Drains.forget(s.Node)
+		return errPodsCame
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"wmco/controller/drain"
+	"wmco/controller/executor"
+)
+
+// parallelDrains is how many nodes are drained at the same time. A round of evictions is short, and waits for nothing.
+const parallelDrains = 4
+
+// addExecutor adds what drains nodes, and returns what makes the steps of the rollout. Changed is signalled when a drain has got further.
+func addExecutor(m manager.Manager, o Options, changed signal) (*executor.Executor, error) {
+	clients, err := kubernetes.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	begun := make(chan event.TypedGenericEvent[string], 1)
+	drains := &executor.Drains{
+		Drainer: drain.Drainer{Client: clients}, Live: m.GetAPIReader(), Events: m.GetEventRecorder(operatorName),
+		Begin: func(node string) { begun <- event.TypedGenericEvent[string]{Object: node} }, Changed: changed.send,
+	}
+	c, err := controller.New("drains", m, controller.Options{Reconciler: drains, MaxConcurrentReconciles: parallelDrains})
+	if err != nil {
+		return nil, err
+	}
+	nodes := handler.TypedFuncs[string, reconcile.Request]{GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], q queue) {
+		q.Add(requestsFor([]string{e.Object})[0])
+	}}
+	if err := c.Watch(source.TypedChannel(begun, nodes)); err != nil {
+		return nil, err
+	}
+	return &executor.Executor{
+		Nodes: m.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Namespace: o.Namespace,
+		Deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
+		Events:     m.GetEventRecorder(operatorName), Log: o.Log.WithName("rollout"), Now: time.Now,
+	}, nil
+}
+
+// signal wakes a controller. Signals that nobody has heard yet are one.
+type signal chan event.TypedGenericEvent[struct{}]
+
+func newSignal() signal { return make(signal, 1) }
+
+func (s signal) send() {
+	select {
+	case s <- event.TypedGenericEvent[struct{}]{}:
+	default: // one is waiting already
+	}
+}
+
+// source calls do with the queue of the controller that watches it.
+func (s signal) source(do func(queue)) source.Source {
+	return source.TypedChannel(s, handler.TypedFuncs[struct{}, reconcile.Request]{
+		GenericFunc: func(_ context.Context, _ event.TypedGenericEvent[struct{}], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			do(q)
+		},
+	})
+}
