@@ -37,7 +37,7 @@ func NewCounters(version string, backings, reasons []string) *Counters {
 			Name: "wmco_join_failures_total", Help: "Number of attempts to bring a host further on its way to a node that failed. They are repeated.",
 		}, []string{labelReason}),
 		Published: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "wmco_published_bytes_total", Help: "Number of bytes written to the API server for nodes: packed layers in Secrets, and annotations of Nodes.",
+			Name: "wmco_published_bytes_total", Help: "Number of bytes written to the API server for nodes: packed layers in Secrets.",
 		}),
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "wmco_build_info", Help: "1, with the version of the operator.", ConstLabels: prometheus.Labels{labelVersion: version},
