@@ -51,12 +51,15 @@ build: setup ## bin/wmco and bin/wmco-node for this computer
 		$(STEP) "building bin/$$program $(VERSION)" go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/$$program ./cmd/$$program; \
 	done
 
+# For the tests of one package.
+TEST_TIMEOUT ?= 10m
+
 .PHONY: test
 test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and their consumers included
 	@# Tests of services have time limits that a compiler running at the same time can exceed.
 	@$(STEP) "compiling" go build ./...
 	@$(STEP) "compiling for Windows" env GOOS=windows GOARCH=amd64 go build ./...
-	@$(STEP) "testing" go test $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$)
+	@$(STEP) "testing" go test -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$)
 	@# Starts and stops of services under Wine have limits of time too: no other tests run beside them.
 	@$(STEP) "testing under Wine" go test -p 1 ./internal/winetest ./internal/winnode
 	@# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
@@ -105,7 +108,7 @@ $(PLATFORMS:%=cross/%): cross/%: setup
 .PHONY: race
 race: setup testenv-if-possible ## the tests under the race detector
 	@hack/need gcc
-	@$(STEP) "testing under the race detector" env CGO_ENABLED=1 go test -race ./...
+	@$(STEP) "testing under the race detector" env CGO_ENABLED=1 go test -race -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: fuzz
 fuzz: setup ## every fuzz target for FUZZTIME each (default 30s)
@@ -143,6 +146,12 @@ ci-full: export WMCO_ALL_CALLS = 1
 ci-full: export WMCO_KILLS = 60
 # How many events random fleets go through in the tests of the rollout.
 ci-full: export WMCO_ROLLOUT_STEPS = 1000000
+# Machines that join at once, operators that are killed while machines join, and instances that join and are removed again and again.
+ci-full: export WMCO_JOINS = 50
+ci-full: export WMCO_STORM_MACHINES = 20
+ci-full: export WMCO_OPERATOR_KILLS = 100
+ci-full: export WMCO_JOINS_AND_REMOVALS = 500
+ci-full: TEST_TIMEOUT = 90m
 ci-full: fmt-check lint generate-check cross test image-check race fuzz ## ci with long fuzzing and the race detector
 	@hack/skipped
 	@echo "make: ci-full passed" >&2

@@ -16,7 +16,9 @@ import (
 	"os/signal"
 	"os/user"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -56,16 +58,20 @@ func (w *world) settings() settings {
 	return settings{Kubeconfig: server.ControlPlane(w.t).Kubeconfig, Program: programs.node, Addresses: w.at, User: me.Username, Names: w.names}
 }
 
+// account is the user that operators are.
+const account = "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator"
+
+func impersonated() rest.ImpersonationConfig {
+	return rest.ImpersonationConfig{UserName: account, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+}
+
 // options returns those of an operator with the permissions that it ships.
 func (s settings) options(log io.Writer) (controller.Options, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
 	if err != nil {
 		return controller.Options{}, err
 	}
-	config.Impersonate = rest.ImpersonationConfig{
-		UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator",
-		Groups:   []string{"system:serviceaccounts", "system:authenticated"},
-	}
+	config.Impersonate = impersonated()
 	payload, err := store.Open(filepath.Join("..", "..", "golden", "payload"))
 	if err != nil {
 		return controller.Options{}, err
@@ -134,6 +140,7 @@ func runOperator(text string) int {
 	if err == nil {
 		var o controller.Options
 		if o, err = s.options(os.Stderr); err == nil {
+			go measure()
 			fmt.Println(started)
 			err = controller.Run(ctx, o)
 		}
@@ -145,12 +152,50 @@ func runOperator(text string) int {
 	return 0
 }
 
+// usage is what an operator costs.
+type usage struct {
+	Goroutines int
+	// Heap and Resident are in bytes.
+	Heap, Resident uint64
+}
+
+// measure prints the usage of this process whenever it is asked to by a signal.
+func measure() {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	for range asked {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		u := usage{Goroutines: runtime.NumGoroutine(), Heap: m.HeapAlloc}
+		if text, err := os.ReadFile("/proc/self/statm"); err == nil {
+			var size, pages uint64
+			_, _ = fmt.Sscan(string(text), &size, &pages)
+			u.Resident = pages * uint64(os.Getpagesize())
+		}
+		text, _ := json.Marshal(u) // it holds numbers only
+		fmt.Println(string(text))
+	}
+}
+
 // operator is an operator in a process of its own.
 type operator struct {
 	*exec.Cmd
 	t     *testing.T
 	stdin io.Closer
+	out   *bufio.Reader
 	once  sync.Once
+}
+
+// usage asks the process what it costs.
+func (o *operator) usage() usage {
+	o.t.Helper()
+	must(o.t, o.Process.Signal(syscall.SIGUSR1))
+	line, err := o.out.ReadString('\n')
+	must(o.t, err)
+	var u usage
+	must(o.t, json.Unmarshal([]byte(line), &u))
+	return u
 }
 
 // process starts an operator in a process of its own, which is killed at the end of the test.
@@ -167,7 +212,8 @@ func (w *world) process(s settings) *operator {
 	must(w.t, err)
 	must(w.t, o.Start())
 	w.t.Cleanup(o.kill)
-	if line, err := bufio.NewReader(out).ReadString('\n'); line != started+"\n" {
+	o.out = bufio.NewReader(out)
+	if line, err := o.out.ReadString('\n'); line != started+"\n" {
 		w.t.Fatalf("the operator printed %q: %v", line, err)
 	}
 	return o
@@ -238,6 +284,22 @@ func (b addressBook) note(host string) error {
 	}
 	_, err = fmt.Fprintln(f, host)
 	return errors.Join(err, f.Close())
+}
+
+// dialed returns how often operators have tried to reach a host.
+func (b addressBook) dialed(t *testing.T, host string) int {
+	t.Helper()
+	data, err := os.ReadFile(string(b) + ".dialed")
+	if !errors.Is(err, os.ErrNotExist) {
+		must(t, err)
+	}
+	n := 0
+	for line := range strings.Lines(string(data)) {
+		if line == host+"\n" {
+			n++
+		}
+	}
+	return n
 }
 
 // dial reaches the SSH servers of simulated machines, which are on loopback addresses, under the addresses that their machines have.

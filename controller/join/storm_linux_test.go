@@ -98,12 +98,12 @@ func (w *world) configuredOnce(undisturbed string, names []string) {
 // TestTheOperatorIsKilledWhileMachinesJoin: the next one takes up what is on the way, as it is.
 func TestTheOperatorIsKilledWhileMachinesJoin(t *testing.T) {
 	w := newWorld(t)
-	names := w.many(number(t, "WMCO_JOINS", 10))
-	kills := number(t, "WMCO_OPERATOR_KILLS", 10)
+	names := w.many(number(t, "WMCO_STORM_MACHINES", 6))
+	kills := number(t, "WMCO_OPERATOR_KILLS", 5)
 	random := rand.New(rand.NewPCG(18, uint64(kills)))
 	for i := range kills {
 		o := w.process(w.settings())
-		life := time.Duration(random.IntN(6000)) * time.Millisecond
+		life := time.Duration(1000+random.IntN(4000)) * time.Millisecond
 		time.Sleep(life) // when it is killed is what the test varies
 		o.kill()
 		t.Logf("kill %d after %s: of %d machines %d were begun, %d have Nodes, %d have joined", i+1, life, len(names),

@@ -41,7 +41,7 @@ import (
 	"wmco/internal/testenv/controlplane"
 )
 
-var server = testenv.Environment{Options: controlplane.Options{Controllers: true}}
+var server = testenv.Environment{Options: controlplane.Options{Controllers: true, Audit: true}}
 
 // programs are built for the first test that needs them.
 var programs struct {
@@ -139,6 +139,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(w.explain)
 	w.forget()
 	w.signer = w.newSecret()
+	t.Cleanup(w.checkSecrets)
+	t.Cleanup(w.checkLog)
 	silent := slog.New(slog.DiscardHandler)
 	w.background(func(ctx context.Context) error { return cluster.Network(ctx, plane.Config, silent) })
 	w.background(func(ctx context.Context) error {
@@ -161,6 +163,15 @@ func (w *world) explain() {
 	}
 	for _, e := range list.Items {
 		w.t.Logf("event %s %s/%s: %s", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note)
+	}
+}
+
+// checkLog checks that operators call nothing an error that happens all the time.
+func (w *world) checkLog() {
+	for line := range strings.Lines(w.log.String()) {
+		if strings.Contains(line, "Reconciler error") && strings.Contains(line, "the object has been modified") {
+			w.t.Error(strings.TrimSpace(line))
+		}
 	}
 }
 
