@@ -301,8 +301,8 @@ func (r *running) checkSecrets(text string) {
 	}
 }
 
-// metricNames is the list of the metrics that the operator serves itself. The rules and the dashboard in deploy/monitoring are held to it.
-const metricNames = "../deploy/monitoring/testdata/operator.json"
+// metricNames is the list of the metrics that the operator serves itself. internal/monitoring holds the rules and the dashboard to it.
+const metricNames = "../internal/monitoring/testdata/operator.json"
 
 // checkMetricNames compares the served metrics with the list.
 func checkMetricNames(t *testing.T, served []string) {

@@ -62,7 +62,7 @@ Inputs that are refused change nothing. The cluster is that of the Pod's service
 	flags.IntVar(&f.port, "ssh-port", sshPort, "TCP port of the hosts' SSH servers")
 	flags.StringVar(&f.options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0 serves nothing")
 	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "0", "where to serve metrics over TLS, such as :9182; 0 serves nothing")
-	flags.StringVar(&f.options.MetricsCertificates, "metrics-certificates", "", "folder with tls.crt and tls.key for metrics, read again when they change (default self-signed)")
+	flags.StringVar(&f.options.MetricsCertificates, "metrics-certificates", "", "folder with tls.crt and tls.key for metrics, read again when they change (self-signed while there are none)")
 	flags.BoolVar(&f.options.LeaderElection, "leader-election", true, "wait until no other process works for this cluster")
 	return cmd
 }

@@ -3,7 +3,9 @@ package metrics
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"path/filepath"
 
@@ -26,7 +28,7 @@ type Serving struct {
 	// Address is host:port; "0" serves nothing.
 	Address string
 	// Certificates is the folder of a mounted Secret of type kubernetes.io/tls. It is read at each handshake, so that a renewed certificate
-	// is served at once. Without a folder, the certificate is self-signed.
+	// is served at once. Without a folder, or while the Secret does not exist, the certificate is self-signed.
 	Certificates string
 	// Cluster is a cache of the API server's object, unstructured. It is set before the first handshake.
 	Cluster client.Reader
@@ -61,21 +63,24 @@ func (s *Serving) Options() (server.Options, error) {
 
 // certificate returns what gives the certificate of a connection.
 func (s *Serving) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
-	if s.Certificates != "" {
-		return func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			pair, err := tls.LoadX509KeyPair(filepath.Join(s.Certificates, corev1.TLSCertKey), filepath.Join(s.Certificates, corev1.TLSPrivateKeyKey))
-			return &pair, err
-		}, nil
-	}
-	certificate, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil, "")
+	text, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil, "")
 	if err != nil {
 		return nil, err
 	}
-	pair, err := tls.X509KeyPair(certificate, key)
+	own, err := tls.X509KeyPair(text, key)
 	if err != nil {
 		return nil, err
 	}
-	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return &pair, nil }, nil
+	return func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+		if s.Certificates == "" {
+			return &own, nil
+		}
+		pair, err := tls.LoadX509KeyPair(filepath.Join(s.Certificates, corev1.TLSCertKey), filepath.Join(s.Certificates, corev1.TLSPrivateKeyKey))
+		if errors.Is(err, fs.ErrNotExist) {
+			return &own, nil
+		}
+		return &pair, err
+	}, nil
 }
 
 // profile returns the TLS profile of the cluster. A cluster that asks for none, or for one that is refused (the inputs are refused as
