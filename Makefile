@@ -33,6 +33,7 @@ include make/wine.mk
 include make/payload.mk
 include make/release.mk
 include make/powershell.mk
+include make/promtool.mk
 include make/olm.mk
 
 .PHONY: help
