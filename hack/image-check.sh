@@ -23,6 +23,7 @@ image() {
 	shift
 	"$releaser" image --version "$version" --revision "$(git rev-parse HEAD)" --created "$(git log -1 --format=%cI)" \
 		--operator linux/amd64=bin/release/linux-amd64/wmco --operator linux/arm64=bin/release/linux-arm64/wmco \
+		--shell linux/amd64=bin/release/linux-amd64/shell --shell linux/arm64=bin/release/linux-arm64/shell \
 		--payload "$made" --bills "$out/no-bills" --out "$to" "$@"
 }
 
@@ -61,6 +62,14 @@ else
 fi
 chmod 1777 "$root/tmp"
 "$root/usr/bin/wmco" version -o json | jq -e --arg v "$version" '.version == $v' >/dev/null || fail 'the operator of the image is of another version'
+
+# What oc adm must-gather does in the image: a script of bash, and tar for the copy. Only root may change its root folder.
+if [ "$(id -u)" -eq 0 ]; then
+	echo gathered >"$root/must-gather/version"
+	chroot --userspec=65532:65532 "$root" /bin/bash -c 'while true; do sleep 5; done & /usr/bin/gather --help >/tmp/help; sync' || fail 'the script of must-gather fails'
+	chroot --userspec=65532:65532 "$root" tar -C /must-gather/ -c . | tar -t | grep -qx version || fail 'tar does not copy what was gathered'
+	rm "$root/must-gather/version" "$root/tmp/help"
+fi
 
 if ! WMCO_IMAGE_ROOT=$PWD/$root hack/demo-cluster.sh >"$out/log" 2>&1; then
 	tail -n 60 "$out/log" >&2

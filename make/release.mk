@@ -4,7 +4,8 @@ RELEASER := $(TOOLS)/release
 # Where the programs are put together, and the image as an OCI layout.
 RELEASE_OUT := bin/release
 IMAGE_LAYOUT := bin/image
-DIST ?= dist
+# How the names of files for clusters begin.
+OPERATOR_FILES = windows-machine-config-operator-$(VERSION)
 
 # The payload of the image: a folder that make payload wrote. Another one is taken as it is.
 PAYLOAD_DIR ?= bin/payload
@@ -28,7 +29,8 @@ program-of = $(RELEASE_OUT)/$(1)/wmco$(if $(filter windows-%,$(1)),.exe)
 # $(call platform-flags,FLAG,PLATFORMS): a flag for the program of each platform.
 platform-flags = $(foreach p,$(2),--$(1) $(subst -,/,$(p))=$(call program-of,$(p)))
 RELEASE_FLAGS = --version '$(VERSION)' --revision "$$(git rev-parse HEAD)" --created "$$(git log -1 --format=%cI)" --source '$(SOURCE)' \
-	--payload '$(PAYLOAD_DIR)' --bills '$(BILLS_DIR)' $(call platform-flags,operator,$(IMAGE_PLATFORMS)) $(if $(ALLOW_MISSING),--allow-missing)
+	--payload '$(PAYLOAD_DIR)' --bills '$(BILLS_DIR)' $(call platform-flags,operator,$(IMAGE_PLATFORMS)) \
+	$(foreach p,$(IMAGE_PLATFORMS),--shell $(subst -,/,$(p))=$(RELEASE_OUT)/$(p)/shell) $(if $(ALLOW_MISSING),--allow-missing)
 
 .PHONY: $(RELEASER)
 $(RELEASER):
@@ -41,25 +43,33 @@ $(CLI_PLATFORMS:%=program/%): program/%: setup
 	@$(STEP) "building wmco $(VERSION) for $(subst -,/,$*)" env GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) \
 		go build -trimpath -ldflags '-s -w -buildid= -X main.version=$(VERSION)' -o $(call program-of,$*) ./cmd/wmco
 
+# What oc adm must-gather needs of the image beside its entry point.
+.PHONY: $(IMAGE_PLATFORMS:%=shell/%)
+$(IMAGE_PLATFORMS:%=shell/%): shell/%: setup
+	@env GOOS=$(word 1,$(subst -, ,$*)) GOARCH=$(word 2,$(subst -, ,$*)) \
+		go -C tools/shell build -trimpath -ldflags '-s -w -buildid=' -o $(CURDIR)/$(RELEASE_OUT)/$*/shell .
+
 # What make payload could not build is refused by the image, by name, unless ALLOW_MISSING is set.
 .PHONY: image-payload
 image-payload:
 	@[ '$(PAYLOAD_DIR)' != bin/payload ] || $(MAKE) payload PAYLOAD= || [ -n '$(ALLOW_MISSING)' ]
 
 .PHONY: image
-image: setup image-payload $(RELEASER) $(IMAGE_PLATFORMS:%=program/%) ## bin/image: the operator's image (VERSION= PAYLOAD_DIR= ALLOW_MISSING=1)
+image: setup image-payload $(RELEASER) $(IMAGE_PLATFORMS:%=program/%) $(IMAGE_PLATFORMS:%=shell/%) ## bin/image: the operator's image (VERSION= PAYLOAD_DIR= ALLOW_MISSING=1)
 	@$(STEP) "making the image" $(RELEASER) image $(RELEASE_FLAGS) --out $(IMAGE_LAYOUT)
 
 .PHONY: release
 release: image $(CLI_PLATFORMS:%=program/%) ## dist: everything that an administrator installs, with checksums (VERSION=x.y.z)
-	@rm -rf '$(DIST)'
+	@rm -rf dist
 	@$(STEP) "packing the programs and the image" $(RELEASER) files $(RELEASE_FLAGS) --image $(IMAGE_LAYOUT) \
-		$(call platform-flags,program,$(CLI_PLATFORMS)) --before '$(BEFORE)' --downloads '$(DOWNLOADS)' --out '$(DIST)'
-	@[ -z '$(RELEASE_MANIFESTS)' ] || $(MAKE) $(RELEASE_MANIFESTS) VERSION='$(VERSION)' DIST='$(DIST)' \
-		IMAGE="$(IMAGE_REPOSITORY)@$$(cat '$(DIST)'/*-image.digest.txt)"
-	@$(RELEASER) sums '$(DIST)'
+		$(call platform-flags,program,$(CLI_PLATFORMS)) --before '$(BEFORE)' --downloads '$(DOWNLOADS)' --out dist
+	@image="$(IMAGE_REPOSITORY)@$$(cat dist/$(OPERATOR_FILES)-image.digest.txt)"; \
+		$(MAKE) olm-bundle VERSION='$(VERSION)' IMAGE="$$image"; \
+		go run ./deploy/kustomize/cmd/manifests deploy "$$image" >dist/$(OPERATOR_FILES)-install.yaml
+	@$(RELEASER) bundle $(RELEASE_FLAGS) --bundle dist/olm-bundle --image bin/bundle-image --out dist/$(OPERATOR_FILES)-bundle-image.tar
+	@$(RELEASER) sums dist
 
 # Two builds have one digest, skopeo copies the image, its operator starts, and hosts join with its payload.
 .PHONY: image-check
-image-check: build $(RELEASER) $(IMAGE_PLATFORMS:%=program/%)
+image-check: build $(RELEASER) $(IMAGE_PLATFORMS:%=program/%) $(IMAGE_PLATFORMS:%=shell/%)
 	@$(STEP) "checking the image" hack/image-check.sh

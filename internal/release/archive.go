@@ -98,15 +98,7 @@ func copyFile(to io.Writer, name string) error {
 
 // PackLayout packs an OCI layout into one file, as skopeo and podman read it: oci-archive:FILE.
 func PackLayout(dir, name string, created time.Time) (err error) {
-	var files []file
-	err = filepath.WalkDir(dir, func(at string, d os.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		relative, err := filepath.Rel(dir, at)
-		files = append(files, file{name: filepath.ToSlash(relative), mode: modeFile, from: at})
-		return err
-	})
+	files, err := filesOf(dir)
 	if err != nil {
 		return fmt.Errorf("packing image %q: %w", dir, err)
 	}

@@ -2,6 +2,7 @@ package release
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 
@@ -27,7 +29,7 @@ func (i Image) Bill(digest string) ([]byte, error) {
 		BOMRef: Name, Type: cyclonedx.ComponentTypeContainer, Name: Name, Version: i.Labels.Version,
 		PackageURL: "pkg:oci/" + Name + "@" + digest,
 	})
-	for _, p := range i.Programs {
+	for _, p := range slices.Concat(i.Programs, i.Shells) {
 		one, err := p.bill(i.Labels.Version)
 		if err != nil {
 			return nil, err
@@ -61,8 +63,9 @@ func (p Program) Bill(version string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	name := cmp.Or(p.Name, "wmco")
 	b := bills.New(cyclonedx.Component{
-		BOMRef: "wmco-" + p.OS + "-" + p.Arch, Type: cyclonedx.ComponentTypeApplication, Name: "wmco", Version: version,
+		BOMRef: name + "-" + p.OS + "-" + p.Arch, Type: cyclonedx.ComponentTypeApplication, Name: name, Version: version,
 		Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}},
 		Properties: &[]cyclonedx.Property{{Name: "wmco:platform", Value: p.Platform()}, {Name: "wmco:package", Value: info.Path}, {Name: "wmco:go", Value: info.GoVersion}},
 	})

@@ -37,8 +37,8 @@ type Image struct {
 	Labels Labels
 	// Programs are the operators, static programs for Linux.
 	Programs []Program
-	// Tools are folders with further programs for /usr/bin, by the platform of the operator. May be empty.
-	Tools map[string]string
+	// Shells are the programs of tools/shell for the platforms of the operators: what oc adm must-gather needs beside the entry point.
+	Shells []Program
 	// Payload is the folder that make payload wrote, Bills the one with its bills of materials.
 	Payload, Bills string
 	// License is the file with the license.
@@ -49,6 +49,8 @@ type Image struct {
 
 // Program is one file for one platform.
 type Program struct {
+	// Name is that in bills of materials; empty is wmco.
+	Name           string
 	OS, Arch, Path string
 }
 
@@ -130,10 +132,12 @@ func (i Image) index(opened *store.Store) (v1.ImageIndex, error) {
 	programs := slices.Clone(i.Programs)
 	slices.SortFunc(programs, func(a, b Program) int { return strings.Compare(a.Platform(), b.Platform()) })
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	for _, p := range programs {
+	for _, p := range append(slices.Clone(i.Shells), programs...) {
 		if err := p.check(); err != nil {
 			return nil, err
 		}
+	}
+	for _, p := range programs {
 		image, err := i.one(p, executables)
 		if err != nil {
 			return nil, fmt.Errorf("for %s: %w", p.Platform(), err)
@@ -151,11 +155,7 @@ func (i Image) one(p Program, executables v1.Layer) (v1.Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := i.programs(p)
-	if err != nil {
-		return nil, err
-	}
-	programs, err := layer(files, i.Labels.Created, uncompressed)
+	programs, err := layer(i.programs(p), i.Labels.Created, uncompressed)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +164,7 @@ func (i Image) one(p Program, executables v1.Layer) (v1.Image, error) {
 	for _, a := range []struct {
 		layer v1.Layer
 		by    string
-	}{{base, "accounts, /tmp, license"}, {executables, "executables for Windows nodes"}, {programs, "operator"}} {
+	}{{base, "accounts, /tmp, license"}, {executables, "executables for Windows nodes"}, {programs, "operator, must-gather"}} {
 		if image, err = mutate.Append(image, mutate.Addendum{Layer: a.layer, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: a.by}}); err != nil {
 			return nil, err
 		}
@@ -208,23 +208,24 @@ func (i Image) executables(opened *store.Store) []file {
 	return files
 }
 
-func (i Image) programs(p Program) ([]file, error) {
+// shellNames are the names of tools/shell.
+func shellNames() []string { return []string{"sh", "sleep", "sync", "tar"} }
+
+func (i Image) programs(p Program) []file {
 	files := []file{
 		{name: inImage(Operator), mode: modeProgram, from: p.Path},
 		{name: inImage(Gather), link: path.Base(Operator)},
 	}
-	dir := i.Tools[p.Platform()]
-	if dir == "" {
-		return files, nil
+	for _, shell := range i.Shells {
+		if shell.Platform() != p.Platform() {
+			continue
+		}
+		files = append(files, file{name: inImage("/usr/bin/bash"), mode: modeProgram, from: shell.Path}, file{name: "bin", link: "usr/bin"})
+		for _, name := range shellNames() {
+			files = append(files, file{name: inImage("/usr/bin", name), link: "bash"})
+		}
 	}
-	tools, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("reading the further programs: %w", err)
-	}
-	for _, t := range tools {
-		files = append(files, file{name: inImage("/usr/bin", t.Name()), mode: modeProgram, from: filepath.Join(dir, t.Name())})
-	}
-	return files, nil
+	return files
 }
 
 func inImage(elements ...string) string {

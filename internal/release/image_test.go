@@ -35,6 +35,9 @@ func example(t *testing.T) Image {
 	}
 	for _, arch := range []string{"arm64", "amd64"} {
 		i.Programs = append(i.Programs, compile(t, "linux", arch))
+		shell := compile(t, "linux", arch)
+		shell.Name = "shell"
+		i.Shells = append(i.Shells, shell)
 	}
 	return i
 }
@@ -165,8 +168,13 @@ func TestTheFilesOfTheImage(t *testing.T) {
 	if err != nil || len(set.Missing()) > 0 {
 		t.Error(err, set.Missing())
 	}
-	if link, err := os.Readlink(filepath.Join(root, Gather)); link != "wmco" || err != nil {
-		t.Errorf("%s leads to %q, %v", Gather, link, err)
+	for name, want := range map[string]string{Gather: "wmco", "/bin": "usr/bin", "/usr/bin/sleep": "bash", "/usr/bin/tar": "bash"} {
+		if link, err := os.Readlink(filepath.Join(root, name)); link != want || err != nil {
+			t.Errorf("%s leads to %q, %v", name, link, err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(root, "bin", "bash")); err != nil {
+		t.Error(err)
 	}
 	info, err := os.Stat(filepath.Join(root, Operator))
 	if err != nil || info.Mode().Perm() != modeProgram {
@@ -338,7 +346,7 @@ func TestBillsOfMaterialsAreInTheImage(t *testing.T) {
 	for _, c := range *bill.Components {
 		have[c.BOMRef] = true
 	}
-	for _, want := range []string{"wmco-linux-amd64", "wmco-linux-arm64", payload.Kubelet, "pkg:golang/wmco/internal/release@(devel)"} {
+	for _, want := range []string{"wmco-linux-amd64", "wmco-linux-arm64", "shell-linux-arm64", payload.Kubelet, "pkg:golang/wmco/internal/release@(devel)"} {
 		if !have[want] {
 			t.Errorf("the bill of the image lacks %s", want)
 		}

@@ -18,6 +18,7 @@ import (
 const usage = `usage:
   release image  --out LAYOUT --payload DIR --operator linux/amd64=FILE ... [--allow-missing]   an OCI layout; prints its digest
   release files  --out DIR --image LAYOUT --program OS/ARCH=FILE ...                            archives, bills, krew manifest, notes
+  release bundle --out FILE --bundle DIR --image LAYOUT                                         the image of the OLM bundle
   release sums   DIR                                                                            SHA256SUMS, and a table
   release unpack --image LAYOUT --platform linux/amd64 --out DIR                                the file system of the image`
 
@@ -42,6 +43,7 @@ type command struct {
 	image     release.Image
 	programs  []release.Program
 	layout    string
+	bundle    string
 	out       string
 	platform  string
 	before    string
@@ -65,6 +67,8 @@ func run(args []string) error {
 		return c.writeImage()
 	case args[0] == "files":
 		return c.writeFiles()
+	case args[0] == "bundle":
+		return c.writeBundle()
 	case args[0] == "unpack":
 		return release.Unpack(c.layout, c.platform, c.out)
 	}
@@ -75,6 +79,7 @@ func parse(args []string) (c command, rest []string, err error) {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.StringVar(&c.out, "out", "", "where to write")
 	flags.StringVar(&c.layout, "image", "", "OCI layout")
+	flags.StringVar(&c.bundle, "bundle", "", "folder of an OLM bundle")
 	flags.StringVar(&c.platform, "platform", "", "OS/ARCH")
 	flags.StringVar(&c.before, "before", "", "list of executables of the release before")
 	flags.StringVar(&c.downloads, "downloads", "", "URL below which the files will be")
@@ -91,15 +96,11 @@ func parse(args []string) (c command, rest []string, err error) {
 	})
 	flags.Func("operator", "the operator of a platform, OS/ARCH=FILE; repeatable", into(&c.image.Programs))
 	flags.Func("program", "the command line of a platform, OS/ARCH=FILE; repeatable", into(&c.programs))
-	flags.Func("tools", "folder with further programs, OS/ARCH=DIR; repeatable", func(text string) error {
-		p, err := release.ParseProgram(text)
-		if c.image.Tools == nil {
-			c.image.Tools = map[string]string{}
-		}
-		c.image.Tools[p.Platform()] = p.Path
-		return err
-	})
+	flags.Func("shell", "what must-gather needs on a platform, OS/ARCH=FILE; repeatable", into(&c.image.Shells))
 	err = flags.Parse(args)
+	for i := range c.image.Shells {
+		c.image.Shells[i].Name = "shell"
+	}
 	return c, flags.Args(), err
 }
 
@@ -139,4 +140,14 @@ func (c command) writeFiles() error {
 	return release.Files{
 		Image: c.image, Layout: c.layout, Digest: digest.String(), Programs: c.programs, Before: c.before, Downloads: c.downloads,
 	}.Write(c.out)
+}
+
+// writeBundle makes the image of the OLM bundle as a layout, and packs it.
+func (c command) writeBundle() error {
+	digest, err := release.Bundle{Labels: c.image.Labels, Dir: c.bundle}.Write(c.layout)
+	if err != nil {
+		return err
+	}
+	fmt.Println(digest)
+	return release.PackLayout(c.layout, c.out, c.image.Labels.Created)
 }

@@ -1,0 +1,26 @@
+// Command manifests prints the manifests of deploy with the image of a release, for kubectl apply -f. `make release` runs it.
+//
+//	manifests FOLDER REGISTRY/NAME@sha256:DIGEST
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"wmco/deploy/kustomize"
+)
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: manifests FOLDER REGISTRY/NAME@sha256:DIGEST")
+		os.Exit(2)
+	}
+	data, err := kustomize.Manifests(os.Args[1], os.Args[2])
+	if err == nil {
+		_, err = os.Stdout.Write(data)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "manifests:", err)
+		os.Exit(1)
+	}
+}
