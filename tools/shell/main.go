@@ -120,7 +120,7 @@ func archive(w io.Writer, args []string) error {
 		return err
 	}
 	if len(args) < 4 || args[0] != "-C" || args[2] != "-c" || strings.HasPrefix(strings.Join(args[3:], " "), "-") {
-		return errors.New("usage: tar -C DIR -c NAME...")
+		return errors.New("usage: tar -C DIR -c NAME [NAME]")
 	}
 	out := tar.NewWriter(w)
 	for _, name := range args[3:] {
