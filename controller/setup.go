@@ -102,6 +102,9 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	}
 	wants := gather.Wants(o.Namespace)
 	o.Config = paced(o.Config)
+	if err := awaitPredecessor(ctx, o); err != nil {
+		return nil, fmt.Errorf("waiting for the existing operator to end: %w", err)
+	}
 	m, err := newManager(o, wants)
 	if err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)

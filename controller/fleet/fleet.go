@@ -54,6 +54,9 @@ func States() []State {
 	return []State{StateCurrent, StateStale, StateApplying, StateWaiting, StateFailed, StateSilent, StateUnpublished, StateRefused}
 }
 
+// ReasonWaitingForAdoption is that of a node that another operator has joined. Nothing is published for it.
+const ReasonWaitingForAdoption = "WaitingForAdoption"
+
 // Row is one node.
 type Row struct {
 	Node    string        `json:"node"`
@@ -205,6 +208,10 @@ func Of(node corev1.Node, now time.Time) Row {
 	report, reported := r.readReport(node)
 	desired, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
 	switch {
+	case published.WaitsForAdoption(node.Annotations):
+		r.State, r.Reason, r.Fix = StateUnpublished, ReasonWaitingForAdoption, "adopt it: wmco apply --host; see docs/takeover.md"
+		r.Message = "another operator has joined this node, version " + node.Annotations[published.VersionAnnotation] + "; it keeps what it has"
+		return r
 	case node.Annotations[published.DesiredAnnotation] == "":
 		r.State, r.Fix = StateUnpublished, "check the events of the operator's Deployment; a node that has just joined is published when its facts are known"
 		r.Message = "no bundle is published for this node"

@@ -81,6 +81,10 @@ func TestStates(t *testing.T) {
 	if diff := cmp.Diff(Row{Node: "win-b", State: StateUnpublished}, bare, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || bare.Fix == "" {
 		t.Errorf("a node without a bundle (-want +got):\n%s", diff)
 	}
+	theirs := Of(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-c", Annotations: map[string]string{published.VersionAnnotation: "11.0.0"}}}, now())
+	if diff := cmp.Diff(Row{Node: "win-c", State: StateUnpublished, Reason: ReasonWaitingForAdoption}, theirs, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || !strings.Contains(theirs.Fix, "adopt") {
+		t.Errorf("a node of the existing operator (-want +got):\n%s", diff)
+	}
 	damaged := node(t, nil, now())
 	damaged.Annotations[published.DesiredAnnotation] = "{"
 	if got := Of(damaged, now()); got.State != StateFailed || got.Fix == "" {

@@ -77,6 +77,13 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	v := certificates.Decide(&csr, known)
 	if v.Decision == certificates.Ask {
+		if by, ok, err := a.vouched(ctx, v.Host, known); err != nil {
+			return reconcile.Result{}, err
+		} else if ok {
+			if judged := certificates.Decide(&csr, by); judged.Decision == certificates.Approve {
+				return reconcile.Result{}, a.act(ctx, &csr, judged)
+			}
+		}
 		if err := a.ask(ctx, inputs, v.Host, known); err != nil {
 			a.Log.Info("a host cannot be asked about its certificate", "csr", csr.Name, "host", v.Host.ID(), "error", err)
 			return reconcile.Result{RequeueAfter: retryAsk}, nil

@@ -66,6 +66,11 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	if inputs.Cluster.Platform == bundle.PlatformAzure {
 		conditions = append(conditions, c.bindCloudIdentities(ctx))
 	}
+	adopted, err := adoption(ctx, c.Client)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	conditions = append(conditions, adopted)
 	for _, condition := range conditions {
 		if condition.Status != metav1.ConditionTrue {
 			c.Events.Eventf(c.Deployment, nil, corev1.EventTypeWarning, condition.Reason, "Check", "%s: %s", condition.Type, condition.Message)

@@ -1,0 +1,76 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/certificates"
+	"wmco/controller/checks"
+	"wmco/controller/fleet"
+)
+
+// NodesAdopted is the type of the condition that no node of another operator waits for adoption.
+const NodesAdopted = "NodesAdopted"
+
+// adoption says which nodes wait for adoption. Nothing is done to them but that their certificates are approved.
+func adoption(ctx context.Context, r client.Reader) (metav1.Condition, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := r.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
+		return metav1.Condition{}, fmt.Errorf("listing Windows nodes: %w", err)
+	}
+	var names []string
+	for _, n := range list.Items {
+		if published.WaitsForAdoption(n.GetAnnotations()) {
+			names = append(names, n.GetName())
+		}
+	}
+	if len(names) == 0 {
+		return metav1.Condition{Type: NodesAdopted, Status: metav1.ConditionTrue, Reason: checks.AsExpected, Message: "as expected"}, nil
+	}
+	slices.Sort(names)
+	return metav1.Condition{
+		Type: NodesAdopted, Status: metav1.ConditionFalse, Reason: fleet.ReasonWaitingForAdoption,
+		Message: published.Shorten(fmt.Sprintf("%s of another operator, which keep what they have: %s; fix: adopt each with wmco apply --host, see docs/takeover.md", bundle.Count(len(names), "node"), strings.Join(names, ", "))),
+	}, nil
+}
+
+// vouched returns what is known, with what the resolver says of a host whose Node waits for adoption in the place of facts: such a host is not
+// reached. It reports whether the resolver gives the entry the name of the Node, without which nothing connects the two but what the Node
+// says of itself.
+func (a *Approver) vouched(ctx context.Context, h certificates.Host, k certificates.Known) (certificates.Known, bool, error) {
+	var node corev1.Node
+	if err := a.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
+		return k, false, client.IgnoreNotFound(err)
+	}
+	if !published.WaitsForAdoption(node.Annotations) {
+		return k, false, nil
+	}
+	h.Lookups = a.lookUp(ctx, h.Address)
+	if !slices.ContainsFunc(append(h.Lookups, h.Address), func(name string) bool { return isNameOf(name, h.Name) }) {
+		return k, false, nil
+	}
+	h.Facts = bundle.Facts{Schema: bundle.FactsSchema, HostName: h.Name}
+	k.Hosts = slices.Clone(k.Hosts)
+	k.Hosts[slices.IndexFunc(k.Hosts, func(other certificates.Host) bool { return other.ID() == h.ID() })] = h
+	return k, true, nil
+}
+
+// isNameOf reports whether a DNS name is that of a Node, which may have its first label alone.
+func isNameOf(name, node string) bool {
+	if _, err := netip.ParseAddr(name); err == nil {
+		return false
+	}
+	label, _, _ := strings.Cut(name, ".")
+	return strings.EqualFold(strings.TrimSuffix(name, "."), node) || strings.EqualFold(label, node)
+}

@@ -1,0 +1,110 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// predecessorLock is the ConfigMap with which the existing operator makes sure that it is alone. It is never given back: the Pod that owns
+// it holds it as long as the Pod exists (operator-framework/operator-lib, leader).
+const predecessorLock = "windows-machine-config-operator-lock"
+
+// askAgain is how often the existing operator is looked for.
+const askAgain = 5 * time.Second
+
+// awaitPredecessor returns when no Pod of the existing operator works for the cluster. Nothing is written before. Meanwhile the process is
+// alive and not ready.
+func awaitPredecessor(ctx context.Context, o Options) error {
+	c, err := kubernetes.NewForConfig(o.Config)
+	if err != nil {
+		return err
+	}
+	pod, err := predecessor(ctx, c, o.Namespace)
+	if pod == "" || err != nil {
+		return err
+	}
+	stop, err := serveWaiting(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	for pod != "" {
+		o.Log.Info("the existing operator still runs; nothing is done until its Pod is gone. fix: scale its Deployment to 0, or delete the Pod if its node is gone", "pod", pod, "lock", predecessorLock)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(askAgain):
+		}
+		if pod, err = predecessor(ctx, c, o.Namespace); err != nil {
+			return err
+		}
+	}
+	o.Log.Info("the existing operator is gone")
+	return nil
+}
+
+// predecessor returns the Pod that holds the lock of the existing operator, empty if none does.
+func predecessor(ctx context.Context, c kubernetes.Interface, namespace string) (string, error) {
+	lock, err := c.CoreV1().ConfigMaps(namespace).Get(ctx, predecessorLock, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading ConfigMap %s: %w", predecessorLock, err)
+	}
+	i := slices.IndexFunc(lock.OwnerReferences, func(r metav1.OwnerReference) bool { return r.Kind == "Pod" })
+	if i < 0 {
+		return "", nil
+	}
+	owner := lock.OwnerReferences[i]
+	pod, err := c.CoreV1().Pods(namespace).Get(ctx, owner.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", nil
+	case err != nil:
+		return "", fmt.Errorf("reading Pod %s, which holds ConfigMap %s: %w", owner.Name, predecessorLock, err)
+	case pod.UID != owner.UID || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded:
+		return "", nil // evicted, or another one of this name
+	}
+	return pod.Name, nil
+}
+
+// serveWaiting answers the probes until the returned function is called.
+func serveWaiting(ctx context.Context, o Options) (stop func(), err error) {
+	if o.HealthAddress == "" || o.HealthAddress == "0" {
+		return func() {}, nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.HealthAddress)
+	if err != nil {
+		return nil, fmt.Errorf("listening for probes: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "waiting until the existing operator is gone", http.StatusServiceUnavailable)
+	})
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		logEnd(o.Log, server.Serve(listener))
+	}()
+	return func() {
+		_ = server.Close() // the listener is all that it has
+		<-ended
+	}, nil
+}
+
+func logEnd(log logr.Logger, err error) {
+	log.V(1).Info("probes are no longer answered by the waiting operator", "reason", err.Error())
+}

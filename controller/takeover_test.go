@@ -1,0 +1,39 @@
+package controller
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+)
+
+func TestWhoHoldsTheLockOfTheExistingOperator(t *testing.T) {
+	lock := func(owners ...metav1.OwnerReference) *corev1.ConfigMap {
+		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: predecessorLock, OwnerReferences: owners}}
+	}
+	owner := metav1.OwnerReference{APIVersion: "v1", Kind: "Pod", Name: "theirs", UID: "1"}
+	pod := func(uid types.UID, phase corev1.PodPhase) *corev1.Pod {
+		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "theirs", UID: uid}, Status: corev1.PodStatus{Phase: phase}}
+	}
+	another := pod("2", corev1.PodRunning)
+	for name, tt := range map[string]struct {
+		objects []runtime.Object
+		want    string
+	}{
+		"no lock":                         {nil, ""},
+		"a lock without an owner":         {[]runtime.Object{lock()}, ""},
+		"a lock whose Pod is gone":        {[]runtime.Object{lock(owner)}, ""},
+		"a lock whose Pod runs":           {[]runtime.Object{lock(owner), pod("1", corev1.PodRunning)}, "theirs"},
+		"a lock whose Pod starts":         {[]runtime.Object{lock(owner), pod("1", corev1.PodPending)}, "theirs"},
+		"a lock whose Pod was evicted":    {[]runtime.Object{lock(owner), pod("1", corev1.PodFailed)}, ""},
+		"another Pod with the name of it": {[]runtime.Object{lock(owner), another}, ""},
+	} {
+		got, err := predecessor(t.Context(), fake.NewClientset(tt.objects...), "n")
+		if err != nil || got != tt.want {
+			t.Errorf("%s: held by %q, want %q: %v", name, got, tt.want, err)
+		}
+	}
+}
