@@ -90,6 +90,7 @@ const (
 	FileJournal = plan.StateFolder + `\journal.json`
 	FileCache   = plan.StateFolder + `\cache.json`
 	FileConfirm = plan.StateFolder + `\confirmed`
+	FileStaged  = plan.StateFolder + `\staged.json`
 	DirContents = plan.StateFolder + `\contents`
 	DirPrevious = plan.StateFolder + `\previous`
 )

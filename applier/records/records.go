@@ -18,6 +18,8 @@ type Records struct {
 	Cache   *Cache
 	Ledger  Ledger
 	Journal Journal
+	// Staged are the contents that are kept for a bundle of later.
+	Staged Staged
 	// Interrupted reports whether the last run was interrupted: there is a journal.
 	Interrupted bool
 	// Finished reports whether there is a journal of a run that was interrupted after it had recorded its bundle in the
@@ -50,6 +52,9 @@ func Open(ctx context.Context, host Files) (*Records, error) {
 		return nil, err
 	}
 	if err := r.readJournal(ctx); err != nil {
+		return nil, err
+	}
+	if err := r.readStaged(ctx); err != nil {
 		return nil, err
 	}
 	r.Cache = &Cache{Schema: Schema, Files: map[string]cachedFile{}}
@@ -170,6 +175,10 @@ func (r *Records) Sweep(ctx context.Context, since time.Time) {
 	needed := map[string]bool{}
 	for _, c := range r.Ledger.Bundle.Contents {
 		needed[c.SHA256] = true
+	}
+	r.endStaging(ctx, needed)
+	for _, sum := range r.Staged.Contents {
+		needed[sum] = true
 	}
 	r.Store.sweep(ctx, needed, since)
 }

@@ -51,6 +51,7 @@ const (
 	wordObserve = "observe"
 	wordVerify  = "verify"
 	wordApply   = "apply"
+	wordStage   = "stage"
 	wordConfirm = "confirm"
 	wordFacts   = "facts"
 	wordRepair  = "repair"
@@ -169,6 +170,33 @@ func (a *Agent) send(ctx context.Context, r Request, o ApplyOptions, missing []p
 	}
 	waits := o.Wait + o.ConfirmWithin
 	return a.result(ctx, ask{words: o.words(), stdin: send, limit: a.client.limits.Apply + waits, waits: waits}, tell)
+}
+
+// Stage sends the executables of a request that the host lacks, for a bundle of later. Nothing that runs is changed. An interrupted transfer
+// is resumed by the next call. Wait is how long to wait for another run on the host.
+func (a *Agent) Stage(ctx context.Context, r Request, wait time.Duration) (applier.Event, error) {
+	seen, err := a.compare(ctx, r, wordObserve)
+	if err != nil {
+		return applier.Event{}, err
+	}
+	result, err := a.stage(ctx, r, seen.Missing, wait)
+	if err != nil || !isMissing(result) {
+		return result, err
+	}
+	return a.stage(ctx, r, result.Missing, wait)
+}
+
+func (a *Agent) stage(ctx context.Context, r Request, missing []plan.Missing, wait time.Duration) (applier.Event, error) {
+	wanted, parts := applier.Executables(r.Manifest), map[bundle.Digest][]int{}
+	for _, m := range missing {
+		if wanted[m.Digest] {
+			parts[m.Digest] = m.Parts
+		}
+	}
+	send := func(ctx context.Context, w io.Writer) error {
+		return archive.Send(ctx, w, archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts})
+	}
+	return a.result(ctx, ask{words: []string{wordStage, "--wait", wait.String()}, stdin: send, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
 }
 
 // result runs the agent and returns its last event. Tell gets all of them as they come.

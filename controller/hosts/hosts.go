@@ -258,6 +258,25 @@ func (h *Hosts) apply(ctx context.Context, agent *remote.Agent, r remote.Request
 	return event, err
 }
 
+// Stage sends the executables of the wished bundle that the host lacks, while it runs what it has.
+func (h *Hosts) Stage(ctx context.Context, w Wish) (applier.Event, error) {
+	release, err := h.lock(w.Target.Host())
+	if err != nil {
+		return applier.Event{}, err
+	}
+	defer release()
+	agent := h.client.Agent(w.Target)
+	facts, err := h.facts(ctx, agent)
+	if err != nil {
+		return applier.Event{}, err
+	}
+	request, err := h.request(w, facts)
+	if err != nil {
+		return applier.Event{}, err
+	}
+	return agent.Stage(ctx, request, runWait)
+}
+
 // Repair restores on a host what was applied last, from what the host keeps. That starts a node agent that does not run.
 func (h *Hosts) Repair(ctx context.Context, t remote.Target, limit bundle.Impact) (applier.Event, error) {
 	release, err := h.lock(t.Host())

@@ -1,0 +1,75 @@
+package applier
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"wmco/applier/plan"
+	"wmco/applier/records"
+	"wmco/bundle"
+	"wmco/bundle/archive"
+)
+
+// Stage keeps the executables of a bundle that is applied later, so that nothing has to be sent then. It changes nothing that runs, and
+// what it keeps survives every run until a bundle has it, or other contents are staged. A transfer that was interrupted is resumed by the
+// next call with the parts that are missing. A result of ResultSame means that everything was here, ResultRefused that contents are
+// missing, which it names.
+func (e *Engine) Stage(ctx context.Context, a *archive.Reader, wait time.Duration) (Outcome, error) {
+	r := &run{Engine: e, options: Options{LockWait: wait}}
+	if err := acceptable(a.Manifest); err != nil {
+		return r.ends(a.Manifest.Digest, err)
+	}
+	release, err := r.lock(ctx)
+	if err != nil {
+		return r.ends(a.Manifest.Digest, err)
+	}
+	err = r.receive(ctx, a)
+	if err == nil {
+		err = r.stage(ctx, a)
+	}
+	r.unlock(release)
+	return r.ends(a.Manifest.Digest, err)
+}
+
+func (r *run) stage(ctx context.Context, a *archive.Reader) error {
+	wanted := Executables(a.Manifest)
+	s := records.Staged{Schema: records.Schema, Program: r.Program, Time: r.Clock.Now(), Bundle: a.Manifest.Digest}
+	var missing []plan.Missing
+	r.result = ResultSame
+	for _, c := range a.Contents {
+		if !wanted[c.Digest] {
+			continue
+		}
+		switch store := r.situation.Store; {
+		case !store.Whole(c.SHA256):
+			missing = append(missing, plan.Missing{Digest: c.Digest, Parts: store.PartsOf(c.SHA256)})
+		case store.Arrived(c.SHA256):
+			r.result = ResultApplied
+		}
+		s.Contents = append(s.Contents, c.SHA256)
+	}
+	slices.Sort(s.Contents)
+	s.Contents = slices.Compact(s.Contents)
+	if !slices.Equal(s.Contents, r.situation.Staged.Contents) {
+		if err := r.situation.WriteStaged(ctx, s); err != nil {
+			return err
+		}
+	}
+	if len(missing) > 0 {
+		return &RefusedError{Why: fmt.Sprintf("%s missing, the first is %s: send them", bundle.Count(len(missing), "content"), missing[0].Digest), Missing: missing}
+	}
+	return nil
+}
+
+// Executables returns the digests of a manifest's payload.
+func Executables(m bundle.Manifest) map[bundle.Digest]bool {
+	all := map[bundle.Digest]bool{}
+	for _, l := range m.Layers {
+		for _, p := range l.Layer.Payload {
+			all[p.Digest] = true
+		}
+	}
+	return all
+}

@@ -1,0 +1,150 @@
+package applier_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/applier"
+	"wmco/applier/hosttest"
+	"wmco/applier/plan"
+	"wmco/applier/records"
+	"wmco/bundle"
+)
+
+// newer is the node with two other executables.
+func newer() node {
+	return newNode().Changed(func(n *node) {
+		n.Programs[`C:\k\kubelet.exe`], n.Programs[`C:\k\containerd\containerd.exe`] = "the kubelet of later", "the containerd of later"
+	})
+}
+
+// stage does what the operator does: it asks what is missing and sends that.
+func (m *machine) stage(t testing.TB, n node) (applier.Outcome, error) {
+	t.Helper()
+	seen, err := m.engine().Observe(t.Context(), reader(t, n, nil), false)
+	if err != nil {
+		return applier.Outcome{}, err
+	}
+	return m.engine().Stage(t.Context(), reader(t, n, seen.Missing), time.Minute)
+}
+
+// lacks returns the executables of a node that would have to be sent.
+func (m *machine) lacks(t testing.TB, n node) []plan.Missing {
+	t.Helper()
+	all, err := n.Bundle(t).Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	executables := applier.Executables(all)
+	var list []plan.Missing
+	for _, c := range m.observe(t, n).Missing {
+		if executables[c.Digest] {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func TestExecutablesThatCameAheadStayUntilTheyAreNeeded(t *testing.T) {
+	t.Parallel()
+	m, later := newMachine(), newer()
+	m.mustApply(t, newNode())
+	before := m.place()
+	if len(m.lacks(t, later)) != 2 {
+		t.Fatalf("%v are missing", m.lacks(t, later))
+	}
+	if o, err := m.stage(t, later); err != nil || o.Result != applier.ResultApplied {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	if diff := cmp.Diff(before, m.place()); diff != "" {
+		t.Errorf("staging changed the machine (-before +after):\n%s", diff)
+	}
+	if o, err := m.stage(t, later); err != nil || o.Result != applier.ResultSame {
+		t.Errorf("the second time: %+v, %v", o, err)
+	}
+	// Other changes, repairs and time: each run removes the contents that nothing needs.
+	m.mustApply(t, newNode().Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "another configuration" }))
+	m.clock.Pass(48 * time.Hour)
+	if _, err := m.repair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if missing := m.lacks(t, later); len(missing) > 0 {
+		t.Fatalf("%v are missing", missing)
+	}
+	if o := m.mustApply(t, later); o.Result != applier.ResultApplied {
+		t.Errorf("%+v", o)
+	}
+	if _, ok := m.Snapshot().Files[records.FileStaged]; ok {
+		t.Error("the list of staged contents stays")
+	}
+	m.mustApply(t, newNode())
+	m.clock.Pass(2 * time.Hour)
+	if _, err := m.repair(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.lacks(t, later)) != 2 {
+		t.Error("contents that nothing needs any longer are kept")
+	}
+}
+
+func TestStagingThatIsInterruptedAtAnyStepIsResumed(t *testing.T) {
+	t.Parallel()
+	later := newer()
+	start := newMachine()
+	start.mustApply(t, newNode())
+	before := start.place()
+	for step := 1; ; step++ {
+		m := start.copy()
+		m.CutAt(step)
+		_, err := m.stage(t, later)
+		m.Revive()
+		if err != nil && !errors.Is(err, hosttest.ErrCut) {
+			t.Fatalf("cut at %d: %v", step, err)
+		}
+		if _, repaired := m.repair(t.Context()); repaired != nil {
+			t.Fatalf("cut at %d: %v", step, repaired)
+		}
+		if _, again := m.stage(t, later); again != nil {
+			t.Fatalf("cut at %d: %v", step, again)
+		}
+		if diff := cmp.Diff(before, m.place()); diff != "" || len(m.lacks(t, later)) > 0 {
+			t.Fatalf("cut at %d: %v are missing (-before +after):\n%s", step, m.lacks(t, later), diff)
+		}
+		if err == nil {
+			if step < 5 {
+				t.Errorf("staging has %d steps", step)
+			}
+			return
+		}
+	}
+}
+
+func TestStagingSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	m, later := newMachine(), newer()
+	m.mustApply(t, newNode())
+	o, err := m.engine().Stage(t.Context(), reader(t, later, nil), time.Minute)
+	var refused *applier.RefusedError
+	if !errors.As(err, &refused) || o.Result != applier.ResultRefused || len(o.Missing) != 2 {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	if o, err := m.engine().Stage(t.Context(), reader(t, later, o.Missing), time.Minute); err != nil || o.Result != applier.ResultApplied {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if err := m.engine().Host.Write(t.Context(), records.FileStaged, bundle.AccessAdmins, strings.NewReader(`{"schema":1,"contents":["x"]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if o := m.observe(t, newNode()); !o.InSync || len(o.Notes) != 1 {
+		t.Errorf("with a damaged list: %+v", o)
+	}
+	if o, err := m.stage(t, later); err != nil || o.Result != applier.ResultSame {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if o := m.observe(t, newNode()); len(o.Notes) != 0 {
+		t.Errorf("%v", o.Notes)
+	}
+}
