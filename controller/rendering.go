@@ -106,7 +106,7 @@ func (r rendering) layers() []publish.Wanted {
 }
 
 // rolled is what the rollout is about.
-func (r rendering) rolled(held bool) executor.Rendered { //nolint:revive // what was found, not a mode
+func (r rendering) rolled(held bool) executor.Rendered {
 	x := executor.Rendered{Wanted: map[string]executor.Wanted{}, Platform: r.platform, Policy: r.policy, Held: held}
 	for _, w := range r.wanted {
 		x.Wanted[w.Node] = w

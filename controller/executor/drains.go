@@ -80,7 +80,7 @@ func (d *Drains) forget(node string) {
 }
 
 // result returns what the last round has found in this turn.
-func (d *Drains) result(node string, taken time.Time, ready bool) (done bool, blocked string) { //nolint:revive // as it was observed
+func (d *Drains) result(node string, taken time.Time, ready bool) (done bool, blocked string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n, ok := d.nodes[node]
@@ -94,7 +94,7 @@ func (d *Drains) result(node string, taken time.Time, ready bool) (done bool, bl
 }
 
 // drained reports whether nothing is left to wait for. Where the kubelet does not work, pods that were told to end cannot do so.
-func drained(left drain.Left, ready bool) bool { //nolint:revive // as it was observed
+func drained(left drain.Left, ready bool) bool {
 	return left.IsEmpty() || !ready && left.Ending == len(left.Pods)
 }
 
@@ -115,7 +115,7 @@ func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if err != nil || !state.Claim.Held || !state.Claim.Taken.Equal(n.taken) || !node.Spec.Unschedulable {
 		d.forget(name)
 		d.Changed()
-		return reconcile.Result{}, nil //nolint:nilerr // the rollout decides about it
+		return reconcile.Result{}, nil // the rollout decides about it
 	}
 	round, cancel := context.WithTimeout(ctx, drainLimit)
 	defer cancel()
