@@ -80,17 +80,17 @@ func (d *Drains) forget(node string) {
 }
 
 // result returns what the last round has found in this turn.
-func (d *Drains) result(node string, taken time.Time, ready bool) (done bool, blocked string) {
+func (d *Drains) result(node rollout.Node) (done bool, blocked string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	n, ok := d.nodes[node]
-	if !ok || !n.looked || !n.taken.Equal(taken) {
+	n, ok := d.nodes[node.Name]
+	if !ok || !n.looked || !n.taken.Equal(node.State.Claim.Taken) {
 		return false, ""
 	}
-	if drained(n.left, ready) {
-		return true, ""
+	if !drained(n.left, node.Ready) {
+		return false, n.left.String()
 	}
-	return false, n.left.String()
+	return true, ""
 }
 
 // drained reports whether nothing is left to wait for. Where the kubelet does not work, pods that were told to end cannot do so.
