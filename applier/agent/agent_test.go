@@ -384,7 +384,7 @@ func TestAConditionIsNewWithEachBundle(t *testing.T) {
 	}
 	w.clock.Pass(heartbeatInterval)
 	w.turn()
-	if last := w.cluster.reports[len(w.cluster.reports)-1]; last.Changed != second.Changed || last.Time.Equal(second.Time) {
+	if last := w.cluster.reports[len(w.cluster.reports)-1]; !last.Changed.Equal(second.Changed) || last.Time.Equal(second.Time) {
 		t.Errorf("%s, heartbeat %s", last.Changed, last.Time)
 	}
 }

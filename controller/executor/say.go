@@ -73,7 +73,8 @@ func (e *Executor) say(r Result, rendered Rendered) {
 	}
 	before, now := e.teller, teller{r.Phase(), changeOf(rendered)}
 	e.teller = now
-	kind, reason := corev1.EventTypeNormal, EventRolloutResumed
+	kind := corev1.EventTypeNormal
+	var reason string
 	switch {
 	case now.phase == before.phase, before.phase == "" && now.phase != PhaseStopped:
 		return
@@ -85,6 +86,8 @@ func (e *Executor) say(r Result, rendered Rendered) {
 		reason = EventRolloutPaused
 	case before.phase == PhaseDone:
 		reason = EventRolloutBegun
+	default:
+		reason = EventRolloutResumed
 	}
 	e.Log.Info("rollout", "phase", now.phase, "message", r.Message())
 	// Events with the same reason and action are one for client-go, which keeps the first message.

@@ -30,6 +30,9 @@ func TestFleet(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) { f.checkChange(t, c) })
 	}
 	t.Run("the forecast of a change", func(t *testing.T) { f.checkForecast(t) })
+	t.Run("a bad setting stops at the canary", func(t *testing.T) { f.checkBadSetting(t) })
+	t.Run("a cordon and a pause are kept", func(t *testing.T) { f.checkKept(t) })
+	t.Run("nodes are drained one after the other", func(t *testing.T) { f.checkDrains(t) })
 	t.Run("permissions of a node", func(t *testing.T) { f.checkPermissions(t) })
 	// Before the API server is away: one that has just started refuses what it will allow when it has read the roles.
 	t.Run("what node agents and the operator ask for", func(t *testing.T) { f.checkRequests(t) })
@@ -166,7 +169,7 @@ func proxyChanges() []change {
 				first, _, _ := strings.Cut(string(text), "\n---\n")
 				f.put(t, first)
 			},
-			want: effects{Operator: restartedAll(), Agents: begun(), Node: nodeEffects{
+			want: effects{Operator: publishedAll(), Agents: begun(), Node: nodeEffects{
 				Files: []string{`write C:\k\ca-bundle.crt`},
 				// The two certificates of the file, by their SHA-256.
 				Services: each("set", "trusted-ca sha256:ba41d4ae6c3f204f4599239b26e0498c390fb4e77a81072cac28519bedf15337",

@@ -131,18 +131,24 @@ func renders(t *testing.T) float64 {
 	return 0
 }
 
-// rest waits until the operator has seen all that was written, and has nothing to write itself. A watched object is changed twice in a
-// way that no bundle depends on: what the operator publishes after the first change is there when it renders again.
+// rendered has the operator render twice: a watched object is changed in a way that no bundle depends on. What the operator does after the
+// first change is done when it renders again.
+func (f *fleet) rendered(t *testing.T) {
+	t.Helper()
+	for range 2 {
+		seen := renders(t)
+		must(t, f.Patch(t.Context(), object("config.openshift.io/v1", "Proxy", "", "cluster"), client.RawPatch(types.MergePatchType,
+			fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/touched":"%d"}}}`, time.Now().UnixNano()))))
+		eventually(t, "a render by the operator", func() bool { return renders(t) > seen })
+	}
+}
+
+// rest waits until the operator has seen all that was written, and has nothing to write itself.
 func (f *fleet) rest(t *testing.T) {
 	t.Helper()
 	eventually(t, "an operator at rest", func() bool {
 		before := f.bundles(t)
-		for range 2 {
-			seen := renders(t)
-			must(t, f.Patch(t.Context(), object("config.openshift.io/v1", "Proxy", "", "cluster"), client.RawPatch(types.MergePatchType,
-				fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/touched":"%d"}}}`, time.Now().UnixNano()))))
-			eventually(t, "a render by the operator", func() bool { return renders(t) > seen })
-		}
+		f.rendered(t)
 		same := maps.Equal(before, f.bundles(t))
 		return same && f.isSettled(t)
 	})
