@@ -125,6 +125,8 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 			failed = append(failed, fmt.Errorf("writing Node %s: %w", s.Node, err))
 		case done && s.Action == rollout.ActionPublish:
 			result.Published++
+		case done && s.Action == rollout.ActionTake && needsBoot(plan, s.Node):
+			failed = append(failed, e.warn(ctx, view, nodes[s.Node]))
 		}
 	}
 	e.say(result, r)
@@ -141,6 +143,11 @@ func (r *Result) soon(d time.Duration) {
 // isDisruptive reports whether a step takes a node away: it is decided from what the API server has now.
 func isDisruptive(s rollout.Step) bool {
 	return s.Action == rollout.ActionTake || s.Action == rollout.ActionHold || isDrastic(s)
+}
+
+// needsBoot reports whether the turn of a node has a boot.
+func needsBoot(p rollout.Plan, node string) bool {
+	return slices.ContainsFunc(p.Nodes, func(s rollout.Status) bool { return s.Node == node && s.Impact == bundle.ImpactReboot })
 }
 
 // isDrastic reports whether a step permits what needs a node without pods. Nodes that are joining have none.

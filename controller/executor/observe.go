@@ -7,7 +7,6 @@ import (
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -129,24 +128,20 @@ func isDamaged(node corev1.Node, w Wanted, namespace string) bool {
 	return err == nil && have != want
 }
 
-// deletedMachines returns the Machines that are about to go. A cluster without the Machine API has none.
+// deletedMachines returns the Machines that are about to go.
 func (e *Executor) deletedMachines(ctx context.Context) ([]machinev1beta1.Machine, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
-	switch err := e.Nodes.List(ctx, list, client.UnsafeDisableDeepCopy); {
-	case meta.IsNoMatchError(err):
-		return nil, nil
-	case err != nil:
-		return nil, fmt.Errorf("listing Machines: %w", err)
+	list, err := e.machines(ctx)
+	if err != nil {
+		return nil, err
 	}
 	var deleted []machinev1beta1.Machine
-	for _, u := range list.Items {
+	for _, u := range list {
 		if u.GetDeletionTimestamp() == nil {
 			continue
 		}
-		var m machinev1beta1.Machine
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &m); err != nil {
-			return nil, fmt.Errorf("reading Machine %s: %w", u.GetName(), err)
+		m, err := machine(u)
+		if err != nil {
+			return nil, err
 		}
 		deleted = append(deleted, m)
 	}

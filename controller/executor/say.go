@@ -22,6 +22,8 @@ const (
 	EventTurnEnded      = "TurnEnded"
 	EventTurnPostponed  = "TurnPostponed"
 	EventDrainBlocked   = "DrainBlocked"
+	// EventHealthCheckShort warns of a MachineHealthCheck that does not wait for a boot.
+	EventHealthCheckShort = "HealthCheckTimeoutShort"
 )
 
 // Phase is where the whole fleet is.

@@ -1,7 +1,9 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"wmco/bundle"
@@ -141,8 +143,8 @@ func (m *member) failure(p Policy, now time.Time) string {
 }
 
 func describe(what, message string) string {
-	if message == "" {
-		return what
+	if message == "" || strings.HasPrefix(message, what) {
+		return cmp.Or(message, what)
 	}
 	return what + ": " + message
 }

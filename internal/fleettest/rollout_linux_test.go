@@ -21,6 +21,7 @@ import (
 	"wmco/controller/executor"
 	"wmco/controller/gather"
 	"wmco/controller/rollout"
+	"wmco/internal/testenv"
 )
 
 // observer watches the Nodes, and knows what a rollout did at most at one moment. It asks no operator.
@@ -111,13 +112,17 @@ func (f *fleet) checkBadSetting(t *testing.T) {
 	o, before, r := f.watch(t), f.bundles(t), f.read(t)
 	f.settings(t, `{`+limits+`, kubelet: {maxPods: 100, imageGCLowThresholdPercent: 90}}`)
 	var note string
-	eventually(t, "a rollout that has stopped", func() bool {
+	stopped := func() bool {
 		notes := f.fleetNotes(t, executor.EventRolloutStopped)
 		if len(notes) > 0 {
 			note = notes[0]
 		}
 		return len(notes) > 0
-	})
+	}
+	// The kubelet may take two minutes to become healthy, which is as long as a test waits.
+	if testenv.Eventually(t.Context(), "the end of the time that the kubelet has", stopped) != nil {
+		eventually(t, "a rollout that has stopped", stopped)
+	}
 	for _, text := range []string{"the canary", "rolled back", `file C:\k\kubelet.conf`, "ConfigMap/" + gather.OperatorNamespace + "/windows-machine-config", "fix: "} {
 		if !strings.Contains(note, text) {
 			t.Errorf("the event %q lacks %q", note, text)
