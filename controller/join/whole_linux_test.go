@@ -244,6 +244,8 @@ func elsewhere(p permission) string {
 		return "is for a Node that has changed while a bundle was published on it (controller/publish)"
 	case p.verb == "get" && p.group == "admissionregistration.k8s.io":
 		return "is for certificates of cloud-node-managers, which simulated machines do not run"
+	case p.resource == "tokenreviews" || p.resource == "subjectaccessreviews":
+		return "is for those who read metrics, which operators of these tests do not serve (tests of controller)"
 	case p.verb == "delete" && p.resource == "rolebindings":
 		return "is for a binding to another role, which cannot be changed (controller/publish)"
 	case p.verb == "patch" && p.resource == "events":
