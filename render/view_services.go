@@ -130,8 +130,9 @@ func (e *emitter) cloudEntries() {
 		Dependencies: []string{svcKubelet},
 		Reads:        []string{fileCloudKubeconfig, payload.Find(payload.KubeLogRunner).Path, exe},
 		Recovery:     restartAlways(),
-		Probe:        bundle.Probe{Kind: bundle.ProbeRunning, DeadlineSeconds: 60},
-		Logs:         logs.rotate(log, bundle.RotationWrapper),
+		// Until the node agent has its certificate it ends at once, and is restarted.
+		Probe: bundle.Probe{Kind: bundle.ProbeRunning, DeadlineSeconds: 300},
+		Logs:  logs.rotate(log, bundle.RotationWrapper),
 	})
 }
 
@@ -149,6 +150,9 @@ func (e *emitter) agentEntries() {
 		bounds = append(bounds, logs.rotate(dir+`\`+svcAgent+`.exe.`+level, bundle.RotationAgent)...)
 	}
 	flags := map[string]string{"kubeconfig": fileAgentKubeconfig, "log-dir": dir, "service": "true"}
+	if e.cluster.Platform == bundle.PlatformAzure {
+		flags["cloud-certificate"] = cloudClientCert
+	}
 	if e.cluster.Settings.Drift == DriftReport {
 		flags["report-only"] = "true"
 	}

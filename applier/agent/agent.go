@@ -22,6 +22,8 @@ type Options struct {
 	Interval, Full time.Duration
 	// Confirm is how long the node may take to be Ready again after a change that restarts something.
 	Confirm time.Duration
+	// CloudCertificate is the path of the file with the certificate and the key of cloud-node-manager; empty where it does not run.
+	CloudCertificate string
 	// Jitter returns a time that differs from agent to agent and is about d, so that a thousand of them do not act at once.
 	Jitter func(d time.Duration) time.Duration
 }
@@ -81,6 +83,11 @@ func (a *Agent) Run(ctx context.Context) error {
 	defer stop()
 	if a.Cluster != nil {
 		watching.Go(func() { a.Cluster.Watch(ctx, func(n Node) { a.set(n, changed) }) })
+	}
+	if a.Cluster != nil && a.Options.CloudCertificate != "" {
+		// It does not wait for a run: the health of cloud-node-manager may be what that waits for.
+		cloud := cloudIdentity{host: a.Engine.Host, cluster: a.Cluster, clock: a.Engine.Clock, log: a.Log, jitter: a.Options.Jitter, path: a.Options.CloudCertificate}
+		watching.Go(func() { cloud.run(ctx) })
 	}
 	for {
 		if err := a.step(ctx); err != nil {

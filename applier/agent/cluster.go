@@ -28,6 +28,7 @@ type Cluster interface {
 	Heartbeat(ctx context.Context) (time.Time, error)
 	// Event says what happened, on the Node.
 	Event(ctx context.Context, e Event) error
+	Certificates
 }
 
 // Status is what a report writes.

@@ -22,6 +22,8 @@ import (
 
 // fakeCluster behaves as the API server does towards one node. TestClusters holds both to one contract.
 type fakeCluster struct {
+	Certificates // none: an agent without Options.CloudCertificate asks for none
+
 	parts map[string][]byte
 	// away is the error of every request, silent that of reading the Node.
 	away, silent error

@@ -14,9 +14,11 @@ type Flags struct {
 	Service    bool
 	ReportOnly bool
 	Kubeconfig string
-	LogDir     string
-	Interval   time.Duration
-	Full       time.Duration
+	// CloudCertificate is for Azure.
+	CloudCertificate string
+	LogDir           string
+	Interval         time.Duration
+	Full             time.Duration
 }
 
 // Add adds them to a command.
@@ -25,6 +27,7 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Service, "service", false, "run as the Windows service "+bundle.AgentService)
 	flags.BoolVar(&f.ReportOnly, "report-only", false, "report what differs and repair nothing")
 	flags.StringVar(&f.Kubeconfig, "kubeconfig", "", "how to reach the API server as this node: follow the bundle that is published (default: none is followed)")
+	flags.StringVar(&f.CloudCertificate, "cloud-certificate", "", "file to keep the client certificate and the key of cloud-node-manager in (default: it gets none)")
 	flags.StringVar(&f.LogDir, "log-dir", "", "folder for logs (default stderr)")
 	flags.DurationVar(&f.Interval, "interval", 5*time.Minute, "time between two comparisons")
 	flags.DurationVar(&f.Full, "full-interval", 6*time.Hour, "time between two comparisons that read every file")
@@ -32,5 +35,5 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 
 // Options are those that the flags set.
 func (f Flags) Options() Options {
-	return Options{ReportOnly: f.ReportOnly, Interval: f.Interval, Full: f.Full}
+	return Options{ReportOnly: f.ReportOnly, Interval: f.Interval, Full: f.Full, CloudCertificate: f.CloudCertificate}
 }
