@@ -46,6 +46,9 @@ import (
 // connection attempt.
 const parallelHosts = 16
 
+// parallelCopies is to how many hosts executables are copied at the same time: each gets up to 150 MB.
+const parallelCopies = 4
+
 // The kinds that are watched here.
 func kindNode() schema.GroupVersionKind    { return corev1.SchemeGroupVersion.WithKind("Node") }
 func kindMachine() schema.GroupVersionKind { return machinev1beta1.GroupVersion.WithKind("Machine") }
@@ -109,7 +112,8 @@ func (j joining) addNodes() error {
 	}
 	c, err := j.controller("nodes", &join.Nodes{
 		Reader: j.GetClient(), Client: j.GetClient(), Joiner: j.joiner, Inputs: j.joiner.Inputs, Hosts: j.joiner.Hosts, Drainer: drain.Drainer{Client: clients},
-		Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("nodes"), Now: time.Now,
+		Namespace: j.options.Namespace, Version: j.options.Version, Payload: j.options.Payload.Digest(), Copying: make(chan struct{}, parallelCopies),
+		Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("nodes"), Now: time.Now,
 	})
 	if err != nil {
 		return err

@@ -51,6 +51,9 @@ func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.
 		nodes:  m.GetClient(), events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
 	}
 	r := &renderer{read: read, nodes: m.GetClient(), now: time.Now, log: log, count: renders}
+	if o.Hosts != nil { // nobody copies executables otherwise
+		r.payload = o.Payload.Digest()
+	}
 	again := newSignal()
 	e, err := addExecutor(m, o, again)
 	if err != nil {

@@ -45,9 +45,11 @@ type refusedNode struct {
 type renderer struct {
 	read  join.Inputs
 	nodes client.Reader
-	now   func() time.Time
-	log   logr.Logger
-	count prometheus.Counter
+	// payload is the digest of the executables.
+	payload bundle.Digest
+	now     func() time.Time
+	log     logr.Logger
+	count   prometheus.Counter
 }
 
 func newRenderCounter() prometheus.Counter {
@@ -90,7 +92,7 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 		if err != nil {
 			return rendering{}, fmt.Errorf("packing the bundle of %s: %w", n.Node.Name, err)
 		}
-		w.Inputs = inputs
+		w.Inputs, w.Payload = inputs, r.payload
 		result.wanted = append(result.wanted, executor.Wanted{Wanted: w, Content: n.Bundle.Bundle, Target: rollout.Target(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)})
 	}
 	return result, nil

@@ -150,7 +150,9 @@ func inputOf(u object) map[string]any {
 	maps.DeleteFunc(foreign, func(key, _ string) bool {
 		return strings.HasPrefix(key, published.Domain) || key == rollout.ScaleDownAnnotation
 	})
-	in := map[string]any{"labels": u.GetLabels(), "annotations": foreign, "addresses": addresses}
+	marks := maps.Clone(u.GetLabels())
+	delete(marks, published.UpgradingLabel) // the operator's own
+	in := map[string]any{"labels": marks, "annotations": foreign, "addresses": addresses}
 	// A report that cannot be read is an input: a finding says so.
 	report, err := published.DecodeReport(u.GetAnnotations()[published.ReportAnnotation])
 	in["facts"], in["unreadable"] = report.Facts, err != nil

@@ -52,6 +52,8 @@ type Desired struct {
 	Node      Layer  `json:"node"`
 	// Inputs are the inputs that the bundle was made from, of those whose deletion has to be confirmed. Agents do not need them.
 	Inputs []Input `json:"inputs,omitempty"`
+	// Payload is the digest of the executables that the operator shipped when it rendered the bundle. Agents do not need it.
+	Payload bundle.Digest `json:"payload,omitempty"`
 }
 
 // Layer says where a packed layer is.

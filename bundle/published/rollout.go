@@ -11,6 +11,12 @@ const (
 	CordonedForRollout = "rollout"
 	// JoiningAnnotation says that the operator cordoned the node until it has joined, or because it is being removed.
 	JoiningAnnotation = domain + "joining"
+	// DesiredVersionAnnotation is the version of the operator that works on the node, VersionAnnotation the one before until the node has
+	// its executables. UpgradingLabel marks a node that moves from one to the other.
+	DesiredVersionAnnotation = domain + "desired-version"
+	UpgradingLabel           = domain + "upgrading"
+	// PayloadAnnotation is the digest of the executables that were copied to the host ahead of the bundle that needs them.
+	PayloadAnnotation = domain + "payload"
 	// VersionAnnotation is the version of the operator that configured the node. It is written when the node has joined.
 	VersionAnnotation = domain + "version"
 	// InstanceLabel marks the Node of an entry of windows-instances.

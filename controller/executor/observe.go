@@ -98,6 +98,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 		}
 		if w, ok := r.Wanted[name]; ok {
 			n.Wanted, n.Target = w.Bundle, w.Target
+			n.PayloadPending = published.PayloadPending(node.Annotations, w.Payload)
 			n.Cost = e.costs.of(ctx, n.Report, node, w)
 			if isDamaged(node, w, e.Namespace) {
 				n.Published, n.Permitted = "", ""

@@ -420,7 +420,7 @@ func (r reader) Read(p []byte) (int, error) { return r(p) }
 
 // finish lifts the cordon, if it is the operator's, and writes the version last.
 func (h host) finish(ctx context.Context, node *corev1.Node) error {
-	m := marks{annotations: map[string]string{VersionAnnotation: h.Version, JoiningAnnotation: ""}}
+	m := marks{annotations: map[string]string{VersionAnnotation: h.Version, DesiredVersionAnnotation: h.Version, JoiningAnnotation: ""}}
 	if node.Annotations[JoiningAnnotation] != "" {
 		m.cordon = new(false)
 	}

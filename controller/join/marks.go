@@ -16,6 +16,8 @@ const (
 	domain = "windowsmachineconfig.openshift.io/"
 	// VersionAnnotation is the version of the operator that configured the node; it is written last.
 	VersionAnnotation = published.VersionAnnotation
+	// DesiredVersionAnnotation is the version of the operator that works on the node.
+	DesiredVersionAnnotation = published.DesiredVersionAnnotation
 	// UsernameAnnotation is the account of the host, encrypted with the private key.
 	UsernameAnnotation = domain + "username"
 	// InstanceAnnotation is the entry of windows-instances that a node is for.

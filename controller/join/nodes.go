@@ -44,13 +44,18 @@ type Nodes struct {
 	Hosts     *hosts.Hosts
 	Drainer   drain.Drainer
 	Namespace string
-	Events    events.EventRecorder
-	Log       logr.Logger
-	Now       func() time.Time
+	// Version is that of the operator, Payload the digest of its executables, empty if it has none.
+	Version string
+	Payload bundle.Digest
+	// Copying has a place for each host to which executables may be copied at the same time.
+	Copying chan struct{}
+	Events  events.EventRecorder
+	Log     logr.Logger
+	Now     func() time.Time
 }
 
-// Reconcile removes an instance whose entry is gone, lets a host join again whose certificate has expired, and repairs a silent node
-// agent.
+// Reconcile removes an instance whose entry is gone, lets a host join again whose certificate has expired, copies executables that a host
+// lacks, and repairs a silent node agent.
 func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	node, err := readNode(ctx, n.Reader, req.Name)
 	if err != nil {
@@ -77,6 +82,9 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		return n.find(ctx, node, since)
 	}
 	n.Joiner.Unjoined.Note(lostName(node.Name), Progress{State: StateJoined})
+	if result, done, err := n.upgrade(ctx, node); done || err != nil {
+		return result, err
+	}
 	return n.repairSilent(ctx, node)
 }
 
@@ -119,26 +127,32 @@ func (n *Nodes) repairSilent(ctx context.Context, node *corev1.Node) (reconcile.
 // errNotListed says that no Machine and no entry of windows-instances has the host, so that its account is not known.
 var errNotListed = errors.New("no Machine and no entry of windows-instances is for this node, so its account is not known; start the service " + bundle.AgentService + " on the host")
 
-// repair restores what was applied last, from what the host keeps: what is published may need a permission that it does not have. It
-// returns what was done.
-func (n *Nodes) repair(ctx context.Context, name string) (string, error) {
+// wish returns where the host of a node is, and what renders its bundle.
+func (n *Nodes) wish(ctx context.Context, name string) (hosts.Wish, error) {
 	inputs, err := n.Inputs(ctx)
 	if err != nil {
-		return "", err
+		return hosts.Wish{}, err
 	}
 	i := slices.IndexFunc(inputs.All, func(h render.Node) bool { return h.Name == name })
 	if i < 0 {
-		return "", errNotListed
+		return hosts.Wish{}, errNotListed
 	}
 	account := Account(inputs.All[i], inputs.Cluster.Platform)
 	if account == "" {
-		return "", errNotListed
+		return hosts.Wish{}, errNotListed
 	}
 	target, err := n.Hosts.Target(account, inputs.All[i].Address)
+	return hosts.Wish{Target: target, Node: inputs.All[i], Inputs: inputs}, err
+}
+
+// repair restores what was applied last, from what the host keeps: what is published may need a permission that it does not have. It
+// returns what was done.
+func (n *Nodes) repair(ctx context.Context, name string) (string, error) {
+	w, err := n.wish(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	event, err := n.Hosts.Repair(ctx, target, bundle.ImpactRestart)
+	event, err := n.Hosts.Repair(ctx, w.Target, bundle.ImpactRestart)
 	if err != nil {
 		return "", err
 	}

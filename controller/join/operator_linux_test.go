@@ -47,6 +47,8 @@ type settings struct {
 	User string
 	// Names are what the resolver knows.
 	Names resolver
+	// Payload is a folder of executables, Version that of the operator.
+	Payload, Version string
 	// Leader makes it wait until it is the leader.
 	Leader bool
 }
@@ -55,7 +57,7 @@ func (w *world) settings() settings {
 	w.t.Helper()
 	me, err := user.Current()
 	must(w.t, err)
-	return settings{Kubeconfig: server.ControlPlane(w.t).Kubeconfig, Program: programs.node, Addresses: w.at, User: me.Username, Names: w.names}
+	return settings{Kubeconfig: server.ControlPlane(w.t).Kubeconfig, Program: programs.node, Addresses: w.at, User: me.Username, Names: w.names, Payload: filepath.Join("..", "..", "golden", "payload"), Version: "test"}
 }
 
 // account is the user that operators are.
@@ -72,7 +74,7 @@ func (s settings) options(log io.Writer) (controller.Options, error) {
 		return controller.Options{}, err
 	}
 	config.Impersonate = impersonated()
-	payload, err := store.Open(filepath.Join("..", "..", "golden", "payload"))
+	payload, err := store.Open(s.Payload)
 	if err != nil {
 		return controller.Options{}, err
 	}
@@ -81,7 +83,7 @@ func (s settings) options(log io.Writer) (controller.Options, error) {
 		return controller.Options{}, err
 	}
 	return controller.Options{
-		Config: config, Version: "test", Payload: payload.Set(), HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true, LeaderElection: s.Leader,
+		Config: config, Version: s.Version, Payload: payload.Set(), HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true, LeaderElection: s.Leader,
 		Lease: controller.Lease{Duration: 6 * time.Second, Renew: 4 * time.Second, Retry: time.Second}, Resolver: s.Names,
 		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
 		Hosts: func(login *hosts.Login) *hosts.Hosts {
@@ -104,9 +106,11 @@ func (w *world) output() io.Writer {
 }
 
 // operate runs the operator until the returned function is called, or the test ends.
-func (w *world) operate() (stop func()) {
+func (w *world) operate() (stop func()) { return w.operateAs(w.settings()) }
+
+func (w *world) operateAs(s settings) (stop func()) {
 	w.t.Helper()
-	options, err := w.settings().options(w.output())
+	options, err := s.options(w.output())
 	must(w.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -17,6 +17,8 @@ type Wanted struct {
 	Own     published.Packed
 	// Inputs are those that the bundle was made from, of those whose deletion has to be confirmed.
 	Inputs []published.Input
+	// Payload is the digest of the executables that it was made with.
+	Payload bundle.Digest
 }
 
 // Observed is what the cluster has.
@@ -99,7 +101,7 @@ func Make(wanted []Wanted, o Observed) Changes {
 
 // Desired returns what stands on the node when the bundle is published there; namespace is that of the Secrets.
 func (w Wanted) Desired(namespace string, permit bundle.Impact) published.Desired {
-	return published.Desired{Bundle: w.Bundle, MaxImpact: permit, Namespace: namespace, Cluster: w.Cluster.Layer, Node: w.Own.Layer, Inputs: w.Inputs}
+	return published.Desired{Bundle: w.Bundle, MaxImpact: permit, Namespace: namespace, Cluster: w.Cluster.Layer, Node: w.Own.Layer, Inputs: w.Inputs, Payload: w.Payload}
 }
 
 // failed reports whether the node says that it cannot use this bundle.

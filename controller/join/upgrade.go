@@ -1,0 +1,114 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/applier"
+	"wmco/applier/remote"
+	"wmco/bundle/published"
+	"wmco/controller/fleet"
+	"wmco/controller/hosts"
+)
+
+// Reasons of events about executables.
+const (
+	EventPayloadCopied    = "PayloadCopied"
+	EventPayloadNotCopied = "PayloadNotCopied"
+)
+
+// upgrade does the next step that brings a node from the executables of another operator to those of this one. It reports whether there
+// is nothing else to do now.
+//
+//	desired-version --> executables on the host, payload --> the bundle with them is published and applied --> version
+func (n *Nodes) upgrade(ctx context.Context, node *corev1.Node) (reconcile.Result, bool, error) {
+	if !IsJoined(node.Annotations) {
+		return reconcile.Result{}, false, nil
+	}
+	written, err := host{Joiner: n.Joiner}.write(ctx, node, n.versions(node))
+	if err != nil || written {
+		return reconcile.Result{}, true, err
+	}
+	pending := published.PayloadPending(node.Annotations, n.Payload)
+	if !pending && !n.lacksPayload(node) {
+		return reconcile.Result{}, false, nil
+	}
+	select {
+	case n.Copying <- struct{}{}:
+	default:
+		return reconcile.Result{RequeueAfter: againSoon}, true, nil
+	}
+	defer func() { <-n.Copying }()
+	event, err := n.stage(ctx, node.Name)
+	switch {
+	case errors.Is(err, hosts.ErrBusy):
+		return reconcile.Result{RequeueAfter: againSoon}, true, nil
+	case err != nil:
+		text := err.Error()
+		if fix := remote.Fix(err); fix != "" {
+			text += "; fix: " + fix
+		}
+		n.Log.Info("copying executables", "node", node.Name, "error", err)
+		n.tell(node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade, "the executables of operator "+n.Version+" could not be copied, the node runs on with those that it has: "+text)
+		return reconcile.Result{RequeueAfter: retrySilent}, true, nil
+	}
+	n.Log.Info("copied executables", "node", node.Name, "result", event.Result)
+	if event.Result == applier.ResultApplied {
+		n.tell(node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade, "the executables of operator "+n.Version+" are on the host")
+	}
+	// Copying takes minutes: the Node has changed meanwhile.
+	if node, err = readNode(ctx, n.Reader, node.Name); err != nil {
+		return reconcile.Result{}, true, client.IgnoreNotFound(err)
+	}
+	_, err = host{Joiner: n.Joiner}.write(ctx, node, marks{annotations: map[string]string{published.PayloadAnnotation: string(n.Payload)}})
+	return reconcile.Result{RequeueAfter: retrySilent}, true, err
+}
+
+const actionUpgrade = "Upgrade"
+
+// versions are the marks of a node on its way to this operator's version. The version is written when the node has a bundle with the
+// executables of this operator.
+func (n *Nodes) versions(node *corev1.Node) marks {
+	m := marks{labels: map[string]string{published.UpgradingLabel: ""}, annotations: map[string]string{DesiredVersionAnnotation: n.Version}}
+	d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
+	switch mine := err == nil && d.Payload == n.Payload; {
+	case node.Annotations[VersionAnnotation] == n.Version || !mine:
+	case fleet.Of(*node, n.Now()).State == fleet.StateCurrent:
+		m.annotations[VersionAnnotation] = n.Version
+	default:
+		m.labels[published.UpgradingLabel] = valueTrue
+	}
+	return m
+}
+
+// lacksPayload reports whether the agent cannot apply the published bundle for want of executables, such as contents of the host that
+// were damaged.
+func (n *Nodes) lacksPayload(node *corev1.Node) bool {
+	d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
+	if err != nil {
+		return false
+	}
+	r, err := published.DecodeReport(node.Annotations[published.ReportAnnotation])
+	return err == nil && r.State == published.StatePayloadMissing && r.Desired == d.Bundle
+}
+
+// stage copies what the host lacks. Nothing that runs there is changed.
+func (n *Nodes) stage(ctx context.Context, name string) (applier.Event, error) {
+	w, err := n.wish(ctx, name)
+	if err != nil {
+		return applier.Event{}, err
+	}
+	event, err := n.Hosts.Stage(ctx, w)
+	if err != nil {
+		return applier.Event{}, err
+	}
+	if event.Result != applier.ResultApplied && event.Result != applier.ResultSame {
+		return applier.Event{}, fmt.Errorf("%s: %s", event.Result, event.Message)
+	}
+	return event, nil
+}
