@@ -15,6 +15,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/fleet"
 	"wmco/controller/gather"
+	"wmco/controller/mustgather"
 	"wmco/controller/rollout"
 	"wmco/controller/status"
 	"wmco/internal/cli"
@@ -88,7 +89,7 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 	if err != nil {
 		return fleet.Fleet{}, err
 	}
-	all, findings, err := fleet.Read(ctx, reader, f.namespace, a.now())
+	all, findings, err := fleet.Read(ctx, reader, f.namespace, f.at(a))
 	if err != nil {
 		return fleet.Fleet{}, &gather.UnreachableError{Err: fmt.Errorf("reading Nodes: %w", err)}
 	}
@@ -103,6 +104,16 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 		return fleet.Fleet{}, cli.UsageError("%s: no Windows node has this name", node)
 	}
 	return one, nil
+}
+
+// at is when the Nodes were as they are read: now, or when a must-gather was collected.
+func (f *statusFlags) at(a app) time.Time {
+	for _, dir := range f.from {
+		if at, ok := mustgather.Collected(dir); ok {
+			return at
+		}
+	}
+	return a.now()
 }
 
 // problems are the conditions of the operator that are not as they should be, but that of the rollout, which has its own line.
@@ -124,10 +135,10 @@ func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 	}
 	printRollout(a, now.Rollout)
 	if node != "" && !f.watch {
-		printNode(a, now)
+		f.printNode(a, now)
 		return nil
 	}
-	return printNodes(a, now)
+	return f.printNodes(a, now)
 }
 
 // problem is a condition in one line.
@@ -135,13 +146,13 @@ func problem(c metav1.Condition) string {
 	return fmt.Sprintf("%s is %s since %s (%s): %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339), c.Reason, c.Message)
 }
 
-func printNodes(a app, now fleet.Fleet) error {
+func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
 	w := tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
 	cli.Printf(w, "%s\n", cli.Ready(statusHeading))
-	turns := turnsOf(now.Rollout)
+	turns, at := turnsOf(now.Rollout), f.at(a)
 	for _, r := range now.Nodes {
 		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
-			cmp.Or(turns[r.Node], "-"), since(a.now(), r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Fix, "-"))
+			cmp.Or(turns[r.Node], "-"), since(at, r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Fix, "-"))
 	}
 	return w.Flush()
 }
@@ -157,7 +168,7 @@ func since(now, t time.Time) string {
 }
 
 // printNode prints everything about the one node.
-func printNode(a app, now fleet.Fleet) {
+func (f *statusFlags) printNode(a app, now fleet.Fleet) {
 	r := now.Nodes[0]
 	line := func(name, text string) {
 		if text != "" {
@@ -181,7 +192,7 @@ func printNode(a app, now fleet.Fleet) {
 	}
 	line("agent", r.Agent)
 	if !r.Reported.IsZero() {
-		line("reported", since(a.now(), r.Reported)+" ago")
+		line("reported", since(f.at(a), r.Reported)+" ago")
 	}
 	for _, s := range now.Rollout.Nodes {
 		line("rollout", string(s.Phase)+" ("+string(s.Reason)+"): "+s.Message)

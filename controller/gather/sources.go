@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,13 +63,22 @@ func sources(from []string, stdin io.Reader, limit time.Duration) (r objects.Rea
 	return objects.Overlay(layers...), complete, nil
 }
 
-// connect uses the configuration that kubectl does: KUBECONFIG or ~/.kube/config, and the context if one is named. Limit is
-// that of each request, from its connection to the last byte of the answer.
-func connect(contextName string, limit time.Duration) (client.Reader, error) {
+// Config is the configuration that kubectl uses: KUBECONFIG or ~/.kube/config, and the context if one is named; in a Pod without one,
+// that of its service account.
+func Config(contextName string) (*rest.Config, error) {
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
 		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: contextName}).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	return config, nil
+}
+
+// connect connects as Config says. Limit is that of each request, from its connection to the last byte of the answer.
+func connect(contextName string, limit time.Duration) (client.Reader, error) {
+	config, err := Config(contextName)
+	if err != nil {
+		return nil, err
 	}
 	config.Timeout = limit
 	c, err := client.New(config, client.Options{})

@@ -203,6 +203,11 @@ var table = []rule{
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
+		pkg:     "controller/mustgather",
+		imports: []string{"bundle", "bundle/published", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/rollout"},
+		never:   join(remote, []string{"applier/..."}),
+	},
+	{
 		// It parses keys, and dials nothing.
 		pkg:     "controller/hosts",
 		imports: []string{"controller/desired", "controller/keys", "render", "bundle", "bundle/archive", "applier", "applier/remote"},

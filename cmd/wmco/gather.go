@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
+	"wmco/controller/mustgather"
+	"wmco/internal/cli"
+)
+
+// logWait is how long one log may take.
+const logWait = 30 * time.Second
+
+// gatherFlags are those of `wmco gather`.
+type gatherFlags struct {
+	out, context, namespace string
+	format                  cli.Format
+}
+
+func gatherCommand(a app) *cobra.Command {
+	var f gatherFlags
+	cmd := &cobra.Command{
+		Use:   "gather [--out DIR]",
+		Short: "Write what is known about the Windows nodes of a cluster to a folder, without secrets",
+		Long: `Write to a folder the objects that Windows nodes depend on, what the operator says about them, Events, what each node should
+have and has, with digests in place of contents, what its agent reports, its turns in rollouts, and the logs of the agents and of
+the operator as far as the API server gives them. Secrets lose their values, other objects what may be a secret. missing.txt has
+what could not be had, and why.
+
+It is the entry point of "oc adm must-gather --image" with the operator's image. The folder is read by --from of status, render,
+validate and diff. The cluster is that of KUBECONFIG, of ~/.kube/config, or of the Pod's service account.` +
+			cli.ExitHelp("0  done; missing.txt may have what was not there", "2  usage, or a folder that cannot be written", "3  the cluster cannot be reached", "130  interrupted"),
+		Example: `  oc adm must-gather --image=$(oc get deployment windows-machine-config-operator -n openshift-windows-machine-config-operator \
+    -o jsonpath='{.spec.template.spec.containers[0].image}')
+  wmco gather --out windows && wmco status --from windows`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.out, "out", mustgather.DefaultDir, "folder to write to")
+	flags.StringVar(&f.context, "context", "", "context of the kubeconfig")
+	flags.StringVar(&f.namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
+	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
+	return cmd
+}
+
+func (f *gatherFlags) run(ctx context.Context, a app) error {
+	config, err := gather.Config(f.context)
+	if err != nil {
+		return err
+	}
+	config.Timeout = logWait
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return &gather.UnreachableError{Err: fmt.Errorf("connecting to the cluster: %w", err)}
+	}
+	logs, err := logsOf(config)
+	if err != nil {
+		return err
+	}
+	summary, err := mustgather.Collect(ctx, mustgather.Source{
+		Objects: objects.Cluster(c), Logs: logs, Namespace: f.namespace, Version: a.version, Now: a.now(),
+	}, f.out)
+	if err != nil {
+		return err
+	}
+	if f.format == cli.JSON {
+		return cli.WriteJSON(a.stdout, summary)
+	}
+	for _, m := range summary.Missing {
+		cli.Printf(a.stderr, "missing: %s\n", m)
+	}
+	cli.Printf(a.stdout, "%s: %d objects, %d nodes, %d logs\n", f.out, summary.Objects, summary.Nodes, summary.Logs)
+	return nil
+}
+
+// logsOf returns what reads logs through the API server. Of a file on a node, the kubelet sends the end alone: it serves ranges
+// (net/http.FileServer).
+func logsOf(config *rest.Config) (func(context.Context, string, map[string]string) ([]byte, error), error) {
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, &gather.UnreachableError{Err: fmt.Errorf("connecting to the cluster: %w", err)}
+	}
+	return func(ctx context.Context, path string, query map[string]string) (text []byte, err error) {
+		r := clients.CoreV1().RESTClient().Get().AbsPath(path)
+		for name, value := range query {
+			r = r.Param(name, value)
+		}
+		if strings.Contains(path, "/proxy/logs/") {
+			r = r.SetHeader("Range", fmt.Sprintf("bytes=-%d", mustgather.LogLimit))
+		}
+		stream, err := r.Stream(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("reading it through the API server: %w", err)
+		}
+		defer func() { err = errors.Join(err, stream.Close()) }()
+		return io.ReadAll(io.LimitReader(stream, mustgather.LogLimit))
+	}, nil
+}

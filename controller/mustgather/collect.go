@@ -1,0 +1,242 @@
+package mustgather
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"wmco/bundle"
+	"wmco/controller/fleet"
+	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
+)
+
+// DefaultDir is where `oc adm must-gather` fetches from.
+const DefaultDir = "/must-gather"
+
+// Files at the top of the folder.
+const (
+	// VersionFile is what `oc adm must-gather` shows: a name and a version, a line each.
+	VersionFile = "version"
+	// CollectedFile has the time of the collection: how long a node has been silent is judged by it.
+	CollectedFile = "collected"
+	// MissingFile says what could not be had, and why.
+	MissingFile = "missing.txt"
+)
+
+// LogLimit is how much of the end of a log is kept, in bytes.
+const LogLimit = 10 << 20
+
+const (
+	modeFile   = 0o644
+	modeFolder = 0o755
+)
+
+// Source is where everything comes from.
+type Source struct {
+	Objects objects.Reader
+	// Logs returns the end of what the API server serves under a path, such as that of a kubelet's logs: at most LogLimit bytes.
+	Logs func(ctx context.Context, path string, query map[string]string) ([]byte, error)
+	// Namespace is that of the operator; Version is that of this program.
+	Namespace, Version string
+	Now                time.Time
+}
+
+// Summary is what was collected.
+type Summary struct {
+	Objects int `json:"objects"`
+	Nodes   int `json:"nodes"`
+	Logs    int `json:"logs"`
+	// Missing is what could not be had, a line each.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// collection is one run.
+type collection struct {
+	Source
+	dir     string
+	nodes   []corev1.Node
+	pods    []corev1.Pod
+	layers  map[string]map[string][]byte
+	summary Summary
+}
+
+// Collect writes the folder. What cannot be had is missing, and listed; an error is a folder that cannot be written, or a cluster that
+// does not answer.
+func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
+	c := &collection{Source: s, dir: dir, layers: map[string]map[string][]byte{}}
+	set, err := s.Objects.Read(ctx, wants(s.Namespace))
+	if err != nil {
+		return Summary{}, &gather.UnreachableError{Err: err}
+	}
+	for _, f := range set.Findings {
+		c.miss("%s (fix: %s)", f.Message, f.Fix)
+	}
+	for _, o := range set.Objects {
+		if err := c.object(o); err != nil {
+			return Summary{}, err
+		}
+	}
+	for _, n := range c.nodes {
+		if err := c.node(ctx, n); err != nil {
+			return Summary{}, err
+		}
+	}
+	for _, p := range c.pods {
+		if err := c.podLogs(ctx, p); err != nil {
+			return Summary{}, err
+		}
+	}
+	c.summary.Nodes = len(c.nodes)
+	if len(c.nodes) > 0 {
+		c.miss(`ledger, journal and contents of the nodes (C:\ProgramData\wmco): only the host itself can read them (fix: wmco-node observe over SSH)`)
+	}
+	missing := strings.Join(c.summary.Missing, "\n") + "\n"
+	return c.summary, errors.Join(
+		c.file(VersionFile, []byte("windows-machine-config-operator\n"+s.Version+"\n")),
+		c.file(CollectedFile, []byte(s.Now.UTC().Format(time.RFC3339)+"\n")),
+		c.file(MissingFile, []byte(strings.TrimPrefix(missing, "\n"))),
+	)
+}
+
+// wants is everything that is collected: the inputs, what the operator says, and what it runs as.
+func wants(namespace string) []objects.Want {
+	list := slices.Concat(gather.Wants(namespace), fleet.Wants(namespace))
+	own := func(group, version, kind string) objects.Want {
+		return objects.Want{Group: group, Version: version, Kind: kind, Namespace: namespace, Optional: true}
+	}
+	return append(list,
+		own("", "v1", "Secret"), own("", "v1", "ConfigMap"), own("", "v1", "Pod"), own("", "v1", "Event"), own("apps", "v1", "Deployment"),
+		own("rbac.authorization.k8s.io", "v1", "Role"), own("rbac.authorization.k8s.io", "v1", "RoleBinding"), own("coordination.k8s.io", "v1", "Lease"),
+		// Events about Nodes are in this namespace (client-go tools/record).
+		objects.Want{Version: "v1", Kind: "Event", Namespace: "default"},
+	)
+}
+
+func (c *collection) miss(format string, args ...any) {
+	c.summary.Missing = append(c.summary.Missing, mask(fmt.Sprintf(format, args...)))
+}
+
+// object writes one object without its secrets.
+func (c *collection) object(o objects.Object) error {
+	var u unstructured.Unstructured
+	if err := json.Unmarshal(o.JSON, &u.Object); err != nil {
+		return fmt.Errorf("reading %s: %w", o.Ref, err)
+	}
+	if err := c.look(o); err != nil || !c.concerns(u) {
+		return err
+	}
+	redact(&u)
+	text, err := yaml.Marshal(u.Object)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", o.Ref, err)
+	}
+	c.summary.Objects++
+	return c.file(pathOf(o), text)
+}
+
+// look keeps what is needed of an object later.
+func (c *collection) look(o objects.Object) error {
+	var err error
+	switch {
+	case o.Group != "":
+	case o.Kind == "Node":
+		var n corev1.Node
+		err = json.Unmarshal(o.JSON, &n)
+		c.nodes = append(c.nodes, n)
+	case o.Kind == "Pod":
+		var p corev1.Pod
+		err = json.Unmarshal(o.JSON, &p)
+		c.pods = append(c.pods, p)
+	case o.Kind == "Secret":
+		var s corev1.Secret
+		err = json.Unmarshal(o.JSON, &s)
+		c.layer(s)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", o.Ref, err)
+	}
+	return nil
+}
+
+// concerns reports whether an object is about Windows nodes: of the Events about Nodes, those of our agents and operator.
+func (c *collection) concerns(u unstructured.Unstructured) bool {
+	if u.GetKind() != "Event" || u.GetNamespace() == c.Namespace {
+		return true
+	}
+	kind, _, _ := unstructured.NestedString(u.Object, "involvedObject", "kind")
+	source, _, _ := unstructured.NestedString(u.Object, "reportingComponent")
+	from, _, _ := unstructured.NestedString(u.Object, "source", "component")
+	return kind == "Node" && strings.Contains(cmp.Or(source, from), "windows")
+}
+
+// pathOf is the path of an object as `oc adm inspect` has it.
+func pathOf(o objects.Object) string {
+	plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: o.Group, Version: o.Version, Kind: o.Kind})
+	place := path.Join(cmp.Or(o.Group, "core"), plural.Resource, o.Name+".yaml")
+	if o.Namespace == "" {
+		return path.Join("cluster-scoped-resources", place)
+	}
+	return path.Join("namespaces", o.Namespace, place)
+}
+
+// file writes a file below the folder.
+func (c *collection) file(name string, text []byte) error {
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return fmt.Errorf("writing %q: it is outside of the folder", name)
+	}
+	full := filepath.Join(c.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(full), modeFolder); err != nil {
+		return fmt.Errorf("writing the folder: %w", err)
+	}
+	if err := os.WriteFile(full, text, modeFile); err != nil {
+		return fmt.Errorf("writing the folder: %w", err)
+	}
+	return nil
+}
+
+// json writes a value.
+func (c *collection) json(name string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing %q: %w", name, err)
+	}
+	return c.file(name, append([]byte(mask(string(text))), '\n'))
+}
+
+// Collected returns when a folder was collected; false if Collect did not write it. `oc adm must-gather` puts what an image writes into a
+// folder of its own.
+func Collected(dir string) (time.Time, bool) {
+	for _, pattern := range []string{CollectedFile, filepath.Join("*", CollectedFile)} {
+		found, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, name := range found {
+			text, err := os.ReadFile(name)
+			if at, bad := time.Parse(time.RFC3339, strings.TrimSpace(string(text))); err == nil && bad == nil {
+				return at, true
+			}
+		}
+	}
+	return time.Time{}, false
+}
+
+// ofLayer is what is written of a layer: its entries with their digests.
+type ofLayer struct {
+	Digest bundle.Digest `json:"digest"`
+	// Missing says why there are no entries.
+	Missing string        `json:"missing,omitempty"`
+	Layer   *bundle.Layer `json:"layer,omitempty"`
+}

@@ -1,0 +1,11 @@
+// Package mustgather writes what is known about the Windows nodes of a cluster to a folder, without secrets.
+//
+//	objects --without secrets--> cluster-scoped-resources/GROUP/RESOURCE/NAME.yaml, namespaces/NAMESPACE/GROUP/RESOURCE/NAME.yaml
+//	layers (Secrets), Nodes ---> nodes/NAME/desired.json, applied.json, report.json, rollout.json: what stands on the Node, readable
+//	kubelet (/logs) -----------> nodes/NAME/logs/...: the log of the node agent
+//	Pods ----------------------> namespaces/NAMESPACE/pods/...: the logs of the operator
+//	what is not there ---------> missing.txt, with the reason
+//
+// The paths of objects are those of `oc adm inspect`, so `wmco status --from` and `wmco render --from` read the folder as any
+// must-gather.
+package mustgather

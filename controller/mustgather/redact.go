@@ -1,0 +1,212 @@
+package mustgather
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"wmco/bundle"
+)
+
+// lastApplied repeats the whole object, secrets included (kubectl apply).
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// credentialProvider is the one file of an Ignition configuration that nodes get.
+const credentialProvider = "/etc/kubernetes/credential-providers/ecr-credential-provider.yaml"
+
+// shownVariables are environment variables whose values are kept. The others may hold anything.
+var shownVariables = []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "ARGS", "SERVICES_LOG_FILE_SIZE", "SERVICES_LOG_FILE_AGE", "SERVICES_LOG_FLUSH_INTERVAL", "WATCH_NAMESPACE", "OPERATOR_NAME"}
+
+// maskedUser is what stands in place of a user and a password, as in a must-gather of the cluster.
+const maskedUser = "****:****"
+
+var (
+	// userInfo is the user and password of an address. It ends at the last @, because a password may hold one; that of a digest is none.
+	userInfo = regexp.MustCompile(`://[^\s"'<>]*@(?:sha256:)?`)
+	// bareUserInfo is the same in an address without a scheme.
+	bareUserInfo = regexp.MustCompile(`^[^\s/]+:.*@`)
+	// keptLine is a line of a systemd unit that is read.
+	keptLine = regexp.MustCompile(`^\s*(\[Service\]|ExecStart\s*=)`)
+	// token is what can log in by itself: PEM of private keys, JSON web tokens.
+	token = regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----|eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+|(?i:\b(bearer|basic)\s+)[A-Za-z0-9+/=_.-]{16,}`)
+)
+
+// mask removes from a text what can log in.
+func mask(text string) string {
+	text = userInfo.ReplaceAllStringFunc(text, func(found string) string {
+		if image, isDigest := strings.CutSuffix(found, "@sha256:"); isDigest {
+			return mask(image) + "@sha256:"
+		}
+		return "://" + maskedUser + "@"
+	})
+	return token.ReplaceAllString(text, bundle.MaskedText)
+}
+
+// redact removes from an object what may be a secret. Of kinds that hold secrets among much else, it keeps what is read.
+func redact(u *unstructured.Unstructured) {
+	o := u.Object
+	unstructured.RemoveNestedField(o, "metadata", "managedFields")
+	unstructured.RemoveNestedField(o, "metadata", "annotations", lastApplied)
+	switch u.GetKind() {
+	case "Secret":
+		redactSecret(o)
+	case "ControllerConfig":
+		keep(o, []string{"kubeAPIServerServingCAData", "imageRegistryBundleData", "imageRegistryBundleUserData", "infra"}, "spec")
+		unstructured.RemoveNestedField(o, "status")
+	case "MachineConfig":
+		redactMachineConfig(o)
+	case "Machine", "MachineSet":
+		for _, path := range [][]string{{"spec", "providerSpec"}, {"spec", "template", "spec", "providerSpec"}, {"status", "providerStatus"}} {
+			unstructured.RemoveNestedField(o, path...)
+		}
+	case "Deployment", "ReplicaSet":
+		redactPod(o, "spec", "template", "spec")
+	case "Pod":
+		redactPod(o, "spec")
+	case "Proxy":
+		for _, part := range []string{"spec", "status"} {
+			for _, field := range []string{"httpProxy", "httpsProxy"} {
+				if text, ok, _ := unstructured.NestedString(o, part, field); ok {
+					_ = unstructured.SetNestedField(o, maskProxy(text), part, field)
+				}
+			}
+		}
+	}
+	u.Object = maskAll(o).(map[string]any)
+}
+
+// maskProxy masks the address of a proxy, with or without a scheme.
+func maskProxy(text string) string {
+	if !strings.Contains(text, "://") {
+		return bareUserInfo.ReplaceAllString(text, maskedUser+"@")
+	}
+	return mask(text)
+}
+
+// maskAll masks every text.
+func maskAll(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = maskAll(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = maskAll(v[i])
+		}
+	case string:
+		return mask(v)
+	}
+	return value
+}
+
+// redactSecret keeps the names of the values.
+func redactSecret(o map[string]any) {
+	for _, field := range []string{"data", "stringData"} {
+		values, ok, _ := unstructured.NestedMap(o, field)
+		if !ok {
+			continue
+		}
+		for k := range values {
+			values[k] = ""
+		}
+		o[field] = values
+	}
+	unstructured.RemoveNestedField(o, "metadata", "annotations")
+}
+
+// keep removes all other fields of a part.
+func keep(o map[string]any, fields []string, path ...string) {
+	part, ok, _ := unstructured.NestedMap(o, path...)
+	if !ok {
+		return
+	}
+	for k := range part {
+		if !slices.Contains(fields, k) {
+			delete(part, k)
+		}
+	}
+	_ = unstructured.SetNestedMap(o, part, path...)
+}
+
+// redactMachineConfig keeps the one file that nodes get, and the command of the kubelet. Other files and units hold pull secrets,
+// certificates and proxies.
+func redactMachineConfig(o map[string]any) {
+	keep(o, []string{"config"}, "spec")
+	keep(o, []string{"ignition", "storage", "systemd"}, "spec", "config")
+	keep(o, []string{"version"}, "spec", "config", "ignition")
+	keep(o, []string{"files"}, "spec", "config", "storage")
+	keep(o, []string{"units"}, "spec", "config", "systemd")
+	filter(o, func(file map[string]any) bool { return file["path"] == credentialProvider }, "spec", "config", "storage", "files")
+	filter(o, func(unit map[string]any) bool {
+		if unit["name"] != "kubelet.service" {
+			return false
+		}
+		commands(unit)
+		dropins, _ := unit["dropins"].([]any)
+		for _, d := range dropins {
+			if dropin, ok := d.(map[string]any); ok {
+				commands(dropin)
+			}
+		}
+		return true
+	}, "spec", "config", "systemd", "units")
+}
+
+// filter keeps some elements of a list.
+func filter(o map[string]any, kept func(map[string]any) bool, path ...string) {
+	list, ok, _ := unstructured.NestedSlice(o, path...)
+	if !ok {
+		return
+	}
+	list = slices.DeleteFunc(list, func(x any) bool {
+		m, ok := x.(map[string]any)
+		return !ok || !kept(m)
+	})
+	_ = unstructured.SetNestedSlice(o, list, path...)
+}
+
+// commands keeps the commands of a unit: its environment may hold a proxy. A line that ends in a backslash goes on in the next one.
+func commands(unit map[string]any) {
+	text, ok := unit["contents"].(string)
+	if !ok {
+		return
+	}
+	var kept []string
+	isKept := false
+	continued := false
+	for line := range strings.SplitSeq(text, "\n") {
+		if !continued {
+			isKept = keptLine.MatchString(line)
+		}
+		if isKept {
+			kept = append(kept, mask(line))
+		}
+		continued = strings.HasSuffix(line, `\`)
+	}
+	unit["contents"] = strings.Join(kept, "\n") + "\n"
+}
+
+// redactPod removes the values of variables that are not known to be harmless.
+func redactPod(o map[string]any, path ...string) {
+	for _, list := range []string{"containers", "initContainers"} {
+		filter(o, func(container map[string]any) bool {
+			env, _ := container["env"].([]any)
+			for _, e := range env {
+				variable, ok := e.(map[string]any)
+				name, _ := variable["name"].(string)
+				text, isText := variable["value"].(string)
+				switch {
+				case !ok || !isText:
+				case strings.HasSuffix(name, "_PROXY"):
+					variable["value"] = maskProxy(text)
+				case !slices.Contains(shownVariables, name):
+					variable["value"] = bundle.MaskedText
+				}
+			}
+			return true
+		}, append(slices.Clone(path), list)...)
+	}
+}
