@@ -16,7 +16,7 @@ type Node struct {
 }
 
 // Cluster is what the agent asks of the API server.
-type Cluster interface {
+type Cluster interface { //nolint:interfacebloat // all that an agent does in a cluster, seen at one place
 	// Watch calls changed with the Node, first and whenever it may have changed, until the context ends.
 	Watch(ctx context.Context, changed func(Node))
 	// Part returns the content of one of the layers' Secrets. Where the Secret does not exist, or may not be read yet, the error

@@ -116,12 +116,12 @@ func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
 // wants is everything that is collected: the inputs, what the operator says, and what it runs as.
 func wants(namespace string) []objects.Want {
 	list := slices.Concat(gather.Wants(namespace), fleet.Wants(namespace))
-	own := func(group, version, kind string) objects.Want {
-		return objects.Want{Group: group, Version: version, Kind: kind, Namespace: namespace, Optional: true}
+	own := func(group, kind string) objects.Want {
+		return objects.Want{Group: group, Version: "v1", Kind: kind, Namespace: namespace, Optional: true}
 	}
 	return append(list,
-		own("", "v1", "Secret"), own("", "v1", "ConfigMap"), own("", "v1", "Pod"), own("", "v1", "Event"), own("apps", "v1", "Deployment"),
-		own("rbac.authorization.k8s.io", "v1", "Role"), own("rbac.authorization.k8s.io", "v1", "RoleBinding"), own("coordination.k8s.io", "v1", "Lease"),
+		own("", "Secret"), own("", "ConfigMap"), own("", "Pod"), own("", "Event"), own("apps", "Deployment"),
+		own("rbac.authorization.k8s.io", "Role"), own("rbac.authorization.k8s.io", "RoleBinding"), own("coordination.k8s.io", "Lease"),
 		// Events about Nodes are in this namespace (client-go tools/record).
 		objects.Want{Version: "v1", Kind: "Event", Namespace: "default"},
 	)
