@@ -60,11 +60,11 @@ func (w *world) settings() settings {
 	return settings{Kubeconfig: server.ControlPlane(w.t).Kubeconfig, Program: programs.node, Addresses: w.at, User: me.Username, Names: w.names, Payload: filepath.Join("..", "..", "golden", "payload"), Version: "test"}
 }
 
-// account is the user that operators are.
-const account = "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator"
+// operatorUser is the account of the operator.
+const operatorUser = "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator"
 
 func impersonated() rest.ImpersonationConfig {
-	return rest.ImpersonationConfig{UserName: account, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+	return rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 }
 
 // options returns those of an operator with the permissions that it ships.

@@ -203,7 +203,7 @@ func (w *world) patchCluster(kind, change, back string) {
 func TestThePermissionsAreThoseThatAreUsed(t *testing.T) {
 	requests, err := server.ControlPlane(t).Requests()
 	must(t, err)
-	requests = slices.DeleteFunc(requests, func(r controlplane.Request) bool { return r.User != account || r.Resource == "" })
+	requests = slices.DeleteFunc(requests, func(r controlplane.Request) bool { return r.User != operatorUser || r.Resource == "" })
 	all := shipped(t)
 	missing := map[string]bool{}
 	for _, r := range requests {

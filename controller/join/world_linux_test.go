@@ -86,6 +86,8 @@ type world struct {
 	names resolver
 	// log is everything that operators log.
 	log *journal
+	// asked is how many requests of the audit log are not looked at.
+	asked int
 	// machines are those that were started, by their names.
 	machines map[string]*machine
 }
