@@ -246,6 +246,8 @@ func elsewhere(p permission) string {
 		return "is for certificates of cloud-node-managers, which simulated machines do not run"
 	case p.resource == "tokenreviews" || p.resource == "subjectaccessreviews":
 		return "is for those who read metrics, which operators of these tests do not serve (tests of controller)"
+	case p.resource == "machinehealthchecks":
+		return "is for a rollout that boots a Machine (controller/executor)"
 	case p.verb == "delete" && p.resource == "rolebindings":
 		return "is for a binding to another role, which cannot be changed (controller/publish)"
 	case p.verb == "patch" && p.resource == "events":
