@@ -30,6 +30,7 @@ func TestFleet(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) { f.checkChange(t, c) })
 	}
 	t.Run("the forecast of a change", func(t *testing.T) { f.checkForecast(t) })
+	t.Run("a must-gather", func(t *testing.T) { f.checkGather(t) })
 	t.Run("a cordon and a pause are kept", func(t *testing.T) { f.checkKept(t) })
 	t.Run("nodes are drained one after the other", func(t *testing.T) { f.checkDrains(t) })
 	t.Run("a bad setting stops at the canary", func(t *testing.T) { f.checkBadSetting(t) })
