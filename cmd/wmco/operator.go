@@ -89,8 +89,11 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 	}
 	o.Environment = environment()
 	operator, err := controller.New(ctx, o)
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("interrupted: %w", err)
+	}
 	if err != nil {
-		return unreachable(err)
+		return &cli.ExitError{Status: cli.ExitUnreachable, Err: err}
 	}
 	defer cli.Orderly(ctx)() // what was begun is published; connecting changes nothing
 	return unreachable(operator.Start(ctx))
