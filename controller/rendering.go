@@ -13,10 +13,10 @@ import (
 	"wmco/controller/deletions"
 	"wmco/controller/desired"
 	"wmco/controller/executor"
+	"wmco/controller/fleet"
 	"wmco/controller/join"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
-	"wmco/render"
 )
 
 // rendering is what the inputs of one moment are for all nodes.
@@ -64,7 +64,7 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	if err != nil {
 		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
 	}
-	result.platform, result.policy = hosts.Cluster.Platform, policyOf(hosts.Cluster.Settings.Rollout)
+	result.platform, result.policy = hosts.Cluster.Platform, fleet.Policy(hosts.Cluster.Settings.Rollout)
 	if result.blocking = desired.Blocking(hosts.Findings); len(result.blocking) > 0 {
 		r.log.Info("the inputs are refused, what is published stays", "reason", result.blocking[0].Reason, "message", sentence(result.blocking[0]))
 		return result, nil
@@ -114,13 +114,4 @@ func (r rendering) rolled(held bool) executor.Rendered {
 		x.Wanted[w.Node] = w
 	}
 	return x
-}
-
-// policyOf returns the limits that the settings give. Their times were checked when they were read.
-func policyOf(s render.RolloutSettings) rollout.Policy {
-	settle, _ := time.ParseDuration(s.Settle)
-	timeout, _ := time.ParseDuration(s.NodeTimeout)
-	return rollout.Policy{
-		MaxUnavailable: s.MaxUnavailable, MaxParallel: s.MaxParallel, Canaries: s.Canaries, FailureLimit: s.FailureLimit, Paused: s.Paused, Settle: settle, Timeout: timeout,
-	}
 }

@@ -152,7 +152,7 @@ func needsBoot(p rollout.Plan, node string) bool {
 
 // isDrastic reports whether a step permits what needs a node without pods. Nodes that are joining have none.
 func isDrastic(s rollout.Step) bool {
-	return s.Permit.Rank() >= bundle.ImpactDrain.Rank() && !s.State.Claim.IsZero()
+	return (s.Permit == bundle.ImpactDrain || s.Permit == bundle.ImpactReboot) && !s.State.Claim.IsZero()
 }
 
 // claims returns when the places of nodes were taken whose pods may be evicted.

@@ -166,7 +166,7 @@ func (f *fleet) checkKept(t *testing.T) {
 	f.edit(t, cordoned, `{"spec":{"unschedulable":true}}`)
 	f.edit(t, paused, `{"metadata":{"annotations":{"`+published.PausedAnnotation+`":""}}}`)
 	f.put(t, `{apiVersion: config.openshift.io/v1, kind: ImageDigestMirrorSet, metadata: {name: kept},
-  spec: {imageDigestMirrors: [{source: ghcr.io/example, mirrors: ["mirror.example.com:5000/ghcr"]}]}}`)
+  spec: {imageDigestMirrors: [{source: ghcr.io/example, mirrors: ["mirror.example.com:5000/example"]}]}}`)
 	eventually(t, "the change on all nodes but one", func() bool {
 		now, done := f.bundles(t), 0
 		for _, n := range f.nodes(t) {

@@ -1,0 +1,109 @@
+package executor
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/publish"
+)
+
+const namespace = "openshift-windows-machine-config-operator"
+
+// rendered is the bundle of a node whose kubelet reads a file.
+func rendered(t *testing.T, text string, impact bundle.Impact) Wanted {
+	t.Helper()
+	layer := func(kind bundle.LayerKind, files ...bundle.File) bundle.Layer {
+		return bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: bundle.StageJoined, Files: files}
+	}
+	content := bundle.Bundle{Cluster: layer(bundle.LayerCluster, bundle.File{
+		Path: `C:\k\kubelet.conf`, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: bundle.AccessUsers, Impact: impact,
+		Content: bundle.Content{Data: []byte(text)},
+	}), Node: layer(bundle.LayerNode)}
+	packed, err := published.Pack(content.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packer publish.Packer
+	w, err := packer.Wanted("win-1", content, packed.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Wanted{Wanted: w, Content: content}
+}
+
+func reportOf(w Wanted) published.Report {
+	return published.Report{State: published.StateApplied, Applied: w.Bundle, Layers: []bundle.Digest{w.Cluster.Digest, w.Own.Digest}}
+}
+
+func nodeWith(t *testing.T, w Wanted) corev1.Node {
+	t.Helper()
+	text, err := w.Desired(namespace, bundle.ImpactNone).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1", Annotations: map[string]string{published.DesiredAnnotation: text}}}
+}
+
+// TestTheCostOfAChange is read from the layers that a node has, which are asked for once.
+func TestTheCostOfAChange(t *testing.T) {
+	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
+	build := fake.NewClientBuilder()
+	for _, p := range has.Cluster.Secrets {
+		build.WithObjects(publish.Secret{Part: p, Label: has.Cluster.Label()}.Object(namespace))
+	}
+	reads := 0
+	c := costs{namespace: namespace, read: interceptor.NewClient(build.Build(), interceptor.Funcs{
+		List: func(ctx context.Context, w client.WithWatch, l client.ObjectList, o ...client.ListOption) error {
+			reads++
+			return w.List(ctx, l, o...)
+		},
+	})}
+	cost := func(r published.Report) bundle.Impact {
+		c.begin(Rendered{Wanted: map[string]Wanted{"win-1": next}})
+		defer c.end()
+		return c.of(t.Context(), r, nodeWith(t, has), next)
+	}
+	for range 3 {
+		if got := cost(reportOf(has)); got != bundle.ImpactRestart {
+			t.Errorf("impact %q", got)
+		}
+	}
+	if reads != 1 {
+		t.Errorf("%d reads", reads)
+	}
+	if got := cost(reportOf(next)); got != bundle.ImpactNone {
+		t.Errorf("impact %q of what the node has", got)
+	}
+	gone := reportOf(rendered(t, "collected", bundle.ImpactNone))
+	foreign := reportOf(has)
+	foreign.Applied = next.Bundle
+	for name, r := range map[string]published.Report{"nothing is applied": {}, "a layer that is gone": gone, "a report that contradicts itself": foreign} {
+		if got := cost(r); got != "" {
+			t.Errorf("%s: impact %q", name, got)
+		}
+	}
+}
+
+func TestAnAnnotationThatNamesOtherLayersIsDamaged(t *testing.T) {
+	w, other := rendered(t, "a", bundle.ImpactNone), rendered(t, "b", bundle.ImpactNone)
+	mixed := w
+	mixed.Cluster = other.Cluster
+	for name, tt := range map[string]struct {
+		node corev1.Node
+		want bool
+	}{
+		"the same": {nodeWith(t, w), false}, "another bundle": {nodeWith(t, other), false}, "other layers": {nodeWith(t, mixed), true}, "nothing": {corev1.Node{}, false},
+	} {
+		if got := isDamaged(tt.node, w, namespace); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
