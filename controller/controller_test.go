@@ -55,6 +55,12 @@ const testSettle = 3 * time.Second
 
 func start(t *testing.T) *running {
 	t.Helper()
+	return startWith(t, func(*Options) {})
+}
+
+// startWith starts the operator with other options.
+func startWith(t *testing.T, change func(*Options)) *running {
+	t.Helper()
 	golden := filepath.Join("..", "golden")
 	cluster.Load(t, filepath.Join(golden, "clusters", "common"), filepath.Join(golden, "clusters", "none"), filepath.Join("..", "deploy", "rbac"))
 	r := &running{Client: cluster.Client(t), t: t, metrics: freeAddress(t), certificates: t.TempDir()}
@@ -72,7 +78,9 @@ func start(t *testing.T) *running {
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":" + operatorName, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	log.SetLogger(testr.New(t))
 	go func() {
-		ended <- Run(ctx, Options{Config: config, HealthAddress: "0", MetricsAddress: r.metrics, MetricsCertificates: r.certificates, LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), settle: testSettle})
+		o := Options{Config: config, HealthAddress: "0", MetricsAddress: r.metrics, MetricsCertificates: r.certificates, LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), settle: testSettle}
+		change(&o)
+		ended <- Run(ctx, o)
 	}()
 	t.Cleanup(func() {
 		stop()

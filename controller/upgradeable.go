@@ -1,0 +1,189 @@
+package controller
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/fleet"
+	"wmco/controller/rollout"
+)
+
+// OLM replaces the operator by a newer version only while its OperatorCondition does not say that this is not safe
+// (docs.okd.io, Communicating Operator conditions to Operator Lifecycle Manager).
+
+// conditionVariable is the name of the OperatorCondition in the environment, where OLM has installed the operator.
+const conditionVariable = "OPERATOR_CONDITION_NAME"
+
+// The condition and its reasons, those of the existing operator.
+const (
+	conditionUpgradeable = "Upgradeable"
+	reasonSafe           = "upgradeIsSafe"
+	reasonNotSafe        = "upgradeIsNotSafe"
+)
+
+const (
+	// upgradeableSettle gathers changes of many Nodes.
+	upgradeableSettle = 2 * time.Second
+	// recheckUpgradeable is how often nodes are looked at although none was seen to change: that one is lost is a matter of time.
+	recheckUpgradeable = time.Minute
+)
+
+func kindOperatorCondition() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "operators.coreos.com", Version: "v2", Kind: "OperatorCondition"}
+}
+
+// upgradeable says whether nodes are being changed. Nodes that are not, because they have failed, cannot be reached or are paused, keep
+// nobody from an upgrade, which may be what they need.
+func upgradeable(nodes []corev1.Node, now time.Time) metav1.Condition {
+	var moving []string
+	for _, n := range nodes {
+		if what := movement(n, now); what != "" {
+			moving = append(moving, n.Name+" "+what)
+		}
+	}
+	slices.Sort(moving)
+	if len(moving) == 0 {
+		return metav1.Condition{Type: conditionUpgradeable, Status: metav1.ConditionTrue, Reason: reasonSafe, Message: "no Windows node is being changed"}
+	}
+	const most = 5
+	text := strings.Join(moving[:min(most, len(moving))], ", ")
+	if more := len(moving) - most; more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return metav1.Condition{
+		Type: conditionUpgradeable, Status: metav1.ConditionFalse, Reason: reasonNotSafe,
+		Message: published.Shorten(bundle.Count(len(moving), "Windows node") + " being changed: " + text + "; the upgrade waits until that has ended"),
+	}
+}
+
+// movement says what is being done with a node, empty if nothing is.
+func movement(n corev1.Node, now time.Time) string {
+	if _, paused := n.Annotations[published.PausedAnnotation]; paused || isLost(n) {
+		return ""
+	}
+	row := fleet.Of(n, now)
+	state, err := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
+	switch {
+	case row.State == fleet.StateFailed || row.State == fleet.StateSilent && !row.Reported.IsZero():
+		return ""
+	case n.Annotations[published.JoiningAnnotation] != "" && n.Annotations[published.VersionAnnotation] == "":
+		return "joins"
+	case n.Annotations[published.JoiningAnnotation] != "":
+		return "is removed"
+	case err == nil && state.Claim.Held:
+		return "has its turn in the rollout"
+	case row.State == fleet.StateApplying:
+		return "applies its bundle"
+	}
+	return ""
+}
+
+// isLost reports whether the cluster has lost the kubelet.
+func isLost(n corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+	})
+}
+
+// upgrades tells OLM whether the operator may be replaced now.
+type upgrades struct {
+	nodes           client.Reader
+	live            client.Reader
+	client          client.Client
+	namespace, name string
+	now             func() time.Time
+}
+
+// addUpgrades does nothing where OLM gives the operator no OperatorCondition.
+func addUpgrades(m manager.Manager, o Options) error {
+	name := o.Environment[conditionVariable]
+	if name == "" {
+		return nil
+	}
+	c, err := controller.New("upgradeable", m, controller.Options{Reconciler: &upgrades{m.GetClient(), m.GetAPIReader(), m.GetClient(), o.Namespace, name, time.Now}})
+	if err != nil {
+		return err
+	}
+	again := handler.TypedFuncs[object, reconcile.Request]{
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[object], q queue) {
+			q.AddAfter(everything, upgradeableSettle)
+		},
+		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[object], q queue) {
+			q.AddAfter(everything, upgradeableSettle)
+		},
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[object], q queue) {
+			q.AddAfter(everything, upgradeableSettle)
+		},
+	}
+	if err := c.Watch(source.Kind(m.GetCache(), of(kindNode()), again, kept())); err != nil {
+		return err
+	}
+	return c.Watch(atStart())
+}
+
+// Reconcile writes the condition, where it says something else.
+func (u *upgrades) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := u.nodes.List(ctx, list); err != nil {
+		return reconcile.Result{}, fmt.Errorf("listing Nodes: %w", err)
+	}
+	var nodes []corev1.Node
+	for _, item := range list.Items {
+		var n corev1.Node
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &n); err != nil {
+			return reconcile.Result{}, fmt.Errorf("reading Node %s: %w", item.GetName(), err)
+		}
+		nodes = append(nodes, n)
+	}
+	return reconcile.Result{RequeueAfter: recheckUpgradeable}, u.write(ctx, upgradeable(nodes, u.now()))
+}
+
+// write keeps the conditions of others in the list. OLM copies it to the status, and reads that.
+func (u *upgrades) write(ctx context.Context, c metav1.Condition) error {
+	o := of(kindOperatorCondition())
+	if err := u.live.Get(ctx, client.ObjectKey{Namespace: u.namespace, Name: u.name}, o); err != nil {
+		return fmt.Errorf("reading OperatorCondition %s: %w", u.name, err)
+	}
+	var have struct {
+		Spec struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"spec"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &have); err != nil {
+		return fmt.Errorf("reading OperatorCondition %s: %w", u.name, err)
+	}
+	c.LastTransitionTime = metav1.NewTime(u.now())
+	if !meta.SetStatusCondition(&have.Spec.Conditions, c) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.GetResourceVersion()}, "spec": have.Spec})
+	if err != nil {
+		return err
+	}
+	if err := u.client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("writing OperatorCondition %s: %w", u.name, err)
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package controller
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/gather"
+	"wmco/controller/rollout"
+	"wmco/internal/testenv"
+)
+
+// movingNode is a node that has joined, changed by a test.
+func movingNode(t *testing.T, change func(n *corev1.Node, report *published.Report, state *rollout.State)) corev1.Node {
+	t.Helper()
+	var layers [2]published.Layer
+	for i, kind := range []bundle.LayerKind{bundle.LayerCluster, bundle.LayerNode} {
+		packed, err := published.Pack(bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: bundle.StageJoined})
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers[i] = packed.Layer
+	}
+	digest, err := bundle.DigestLayers(layers[0].Digest, layers[1].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	desired, err := published.Desired{Bundle: digest, MaxImpact: bundle.ImpactRestart, Namespace: "a", Cluster: layers[0], Node: layers[1]}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a", Annotations: map[string]string{published.VersionAnnotation: "1", published.DesiredAnnotation: desired}}}
+	n.Status.Conditions = []corev1.NodeCondition{
+		{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
+		{Type: published.Condition, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))},
+	}
+	report, state := published.Report{State: published.StateApplied, Desired: digest}, rollout.State{}
+	change(&n, &report, &state)
+	if n.Annotations[published.ReportAnnotation], err = report.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	if n.Annotations[published.RolloutAnnotation], err = state.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade and not those that wait for a person, or for an upgrade.
+func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
+	applying := func(_ *corev1.Node, r *published.Report, _ *rollout.State) { r.State = published.StateApplying }
+	and := func(changes ...func(*corev1.Node, *published.Report, *rollout.State)) func(*corev1.Node, *published.Report, *rollout.State) {
+		return func(n *corev1.Node, r *published.Report, s *rollout.State) {
+			for _, change := range changes {
+				change(n, r, s)
+			}
+		}
+	}
+	annotated := func(key, value string) func(*corev1.Node, *published.Report, *rollout.State) {
+		return func(n *corev1.Node, _ *published.Report, _ *rollout.State) { n.Annotations[key] = value }
+	}
+	lost := func(n *corev1.Node, _ *published.Report, _ *rollout.State) {
+		n.Status.Conditions[0].Status = corev1.ConditionUnknown
+	}
+	reports := func(s published.State) func(*corev1.Node, *published.Report, *rollout.State) {
+		return func(_ *corev1.Node, r *published.Report, _ *rollout.State) { r.State = s }
+	}
+	claims := func(held bool) func(*corev1.Node, *published.Report, *rollout.State) {
+		return func(_ *corev1.Node, _ *published.Report, s *rollout.State) {
+			s.Claim = rollout.Claim{Taken: now, Held: held}
+		}
+	}
+	for name, tt := range map[string]struct {
+		change func(*corev1.Node, *published.Report, *rollout.State)
+		// want is a part of the message; empty is none.
+		want string
+	}{
+		"it has what is published":     {func(*corev1.Node, *published.Report, *rollout.State) {}, ""},
+		"it applies":                   {applying, "win-a applies its bundle"},
+		"it is drained":                {claims(true), "win-a has its turn in the rollout"},
+		"it may have to give way":      {claims(false), ""},
+		"it joins":                     {and(annotated(published.JoiningAnnotation, "true"), annotated(published.VersionAnnotation, "")), "win-a joins"},
+		"it is removed":                {annotated(published.JoiningAnnotation, "true"), "win-a is removed"},
+		"it waits for permission":      {reports(published.StateNeedsPermission), ""},
+		"it failed":                    {reports(published.StateFailed), ""},
+		"it failed in its turn":        {and(reports(published.StateRolledBack), claims(true)), ""},
+		"it was lost while it applied": {and(applying, lost), ""},
+		"it was lost in its turn":      {and(claims(true), lost), ""},
+		"it is paused":                 {and(applying, annotated(published.PausedAnnotation, "")), ""},
+		"its agent is silent": {and(applying, func(n *corev1.Node, _ *published.Report, _ *rollout.State) {
+			n.Status.Conditions[1].LastHeartbeatTime.Time = now.Add(-time.Hour)
+		}), ""},
+	} {
+		c := upgradeable([]corev1.Node{movingNode(t, tt.change)}, now)
+		switch {
+		case tt.want == "" && (c.Status != metav1.ConditionTrue || c.Reason != reasonSafe):
+			t.Errorf("%s: %+v", name, c)
+		case tt.want != "" && (c.Status != metav1.ConditionFalse || c.Reason != reasonNotSafe || !strings.Contains(c.Message, tt.want)):
+			t.Errorf("%s: %+v", name, c)
+		}
+	}
+	var many []corev1.Node
+	for range 7 {
+		many = append(many, movingNode(t, applying))
+	}
+	if c := upgradeable(many, now); !strings.HasPrefix(c.Message, "7 Windows nodes") || !strings.Contains(c.Message, "and 2 more") {
+		t.Errorf("%s", c.Message)
+	}
+}
+
+// TestOLMIsToldWhenAnUpgradeIsNotSafe with the permissions that OLM gives.
+func TestOLMIsToldWhenAnUpgradeIsNotSafe(t *testing.T) {
+	const name = "windows-machine-config-operator.v1"
+	c := cluster.Client(t)
+	cluster.Load(t, filepath.Join("testdata", "operatorcondition.yaml"))
+	o := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "operators.coreos.com/v2", "kind": "OperatorCondition", "metadata": map[string]any{"namespace": gather.OperatorNamespace, "name": name},
+		"spec": map[string]any{"deployments": []any{operatorName}, "conditions": []any{map[string]any{
+			"type": "Other", "status": "True", "reason": "a", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
+		}}},
+	}}
+	if err := testenv.Eventually(t.Context(), "the kind", func() bool { return c.Create(t.Context(), o.DeepCopy()) == nil }); err != nil {
+		t.Fatal(err)
+	}
+	r := startWith(t, func(o *Options) { o.Environment = map[string]string{conditionVariable: name} })
+	says := func(status, reason string) func() bool {
+		return func() bool {
+			have := o.DeepCopy()
+			if err := r.Get(t.Context(), client.ObjectKeyFromObject(o), have); err != nil {
+				t.Fatal(err)
+			}
+			list, _, _ := unstructured.NestedSlice(have.Object, "spec", "conditions")
+			deployments, _, _ := unstructured.NestedStringSlice(have.Object, "spec", "deployments")
+			if len(list) != 2 || len(deployments) != 1 {
+				return false
+			}
+			c, _ := list[1].(map[string]any)
+			return c["type"] == conditionUpgradeable && c["status"] == status && c["reason"] == reason
+		}
+	}
+	annotate := func(text string) {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
+		patch := []byte(`{"metadata":{"annotations":{"` + published.JoiningAnnotation + `":` + text + `}}}`)
+		if err := r.Patch(context.WithoutCancel(t.Context()), node, client.RawPatch(types.MergePatchType, patch)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	annotate(`"true"`)
+	if err := testenv.Eventually(t.Context(), "that an upgrade is not safe", says("False", reasonNotSafe)); err != nil {
+		t.Fatal(err)
+	}
+	annotate(`null`)
+	if err := testenv.Eventually(t.Context(), "that it is safe again", says("True", reasonSafe)); err != nil {
+		t.Fatal(err)
+	}
+}
