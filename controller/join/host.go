@@ -100,7 +100,7 @@ const (
 
 // FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are besides.
 func FailureReasons() []string {
-	return []string{ReasonUnreachable, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonFailed}
+	return []string{ReasonUnreachable, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonExpired, ReasonFailed}
 }
 
 // Pauses between two calls.
