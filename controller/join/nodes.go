@@ -62,6 +62,9 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		n.Joiner.Unjoined.Note(lostName(req.Name), Progress{State: StateGone})
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
+	if published.WaitsForAdoption(node.Annotations) {
+		return reconcile.Result{}, nil // no executables, no repair, and no second first certificate
+	}
 	removed, why, err := n.isRemoved(ctx, node)
 	switch {
 	case err != nil:
