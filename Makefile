@@ -62,7 +62,7 @@ test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and
 	@$(STEP) "compiling for Windows" env GOOS=windows GOARCH=amd64 go build ./...
 	@$(STEP) "testing" go test -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$)
 	@# Starts and stops of services under Wine have limits of time too: no other tests run beside them.
-	@$(STEP) "testing under Wine" go test -p 1 ./internal/winetest ./internal/winnode
+	@$(STEP) "testing under Wine" go test -timeout 20m -p 1 ./internal/winetest ./internal/winnode
 	@# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
 	@for module in $(TEST_MODULES); do \
 		hack/optional "the tests of $$module" --tests "$$module" ./... -- $(STEP) "testing $$module" \
