@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -92,15 +93,15 @@ func TestTheCostOfAChange(t *testing.T) {
 	}
 }
 
-func TestAnAnnotationThatNamesOtherLayersIsDamaged(t *testing.T) {
+func TestAnAnnotationThatLeadsElsewhereIsDamaged(t *testing.T) {
 	w, other := rendered(t, "a", bundle.ImpactNone), rendered(t, "b", bundle.ImpactNone)
-	mixed := w
-	mixed.Cluster = other.Cluster
+	elsewhere := nodeWith(t, w)
+	elsewhere.Annotations[published.DesiredAnnotation] = strings.Replace(elsewhere.Annotations[published.DesiredAnnotation], namespace, "default", 1)
 	for name, tt := range map[string]struct {
 		node corev1.Node
 		want bool
 	}{
-		"the same": {nodeWith(t, w), false}, "another bundle": {nodeWith(t, other), false}, "other layers": {nodeWith(t, mixed), true}, "nothing": {corev1.Node{}, false},
+		"the same": {nodeWith(t, w), false}, "another bundle": {nodeWith(t, other), false}, "another namespace": {elsewhere, true}, "nothing": {corev1.Node{}, false},
 	} {
 		if got := isDamaged(tt.node, w, namespace); got != tt.want {
 			t.Errorf("%s: %v", name, got)

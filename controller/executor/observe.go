@@ -100,7 +100,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 			n.Wanted, n.Target = w.Bundle, w.Target
 			n.PayloadPending = published.PayloadPending(node.Annotations, w.Payload)
 			n.Cost = e.costs.of(ctx, n.Report, node, w)
-			if isDamaged(node, w, e.Namespace) {
+			if n.State.Claim.IsZero() && isDamaged(node, w, e.Namespace) { // in a turn it waits for the end
 				n.Published, n.Permitted = "", ""
 			}
 		}
@@ -115,7 +115,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 	return v, nil
 }
 
-// isDamaged reports whether the Node names the wanted bundle and something else than its layers.
+// isDamaged reports whether the Node names the wanted bundle, and something else about it than is rendered.
 func isDamaged(node corev1.Node, w Wanted, namespace string) bool {
 	d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
 	if err != nil || d.Bundle != w.Bundle {
