@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # wmco operator in a cluster: a real control plane and five simulated Windows machines. Four become nodes, the fifth says what to do. Then
-# a mirror set reaches the nodes, and nobody connects to them.
+# a mirror set and a proxy reach the nodes, and nobody connects to them. A bad setting stops at the first node.
 #
 #	hack/demo-cluster.sh          builds what it needs and runs the demo
 #	hack/demo-cluster.sh story    the demo, in a network of its own
@@ -16,6 +16,7 @@ out=bin/demo/cluster
 client=bin/demo/cluster-program
 scenes=hack/demo-cluster
 clusters=golden/clusters
+changes=hack/demo-changes
 mirrors=golden/transitions/mirror-added/idms.yaml
 # The time limit of each wait, in seconds.
 patience=240
@@ -90,8 +91,14 @@ told() {
 	[ $status -eq 1 ] && grep -q '^HostsJoined is False .*(LoginRefused): 192.0.2.15: .*; fix: ' "$out/status"
 }
 
-# In the output of status --watch, after the change: all four have what is published.
-all_current() { grep -q 'all 4 nodes are current' "$out/watched"; }
+# In the output of status --watch, after a change: all four have what is published.
+all_current() { grep -q 'all 4 nodes are current' "$1"; }
+
+# stopped: the rollout has stopped, because the first node has rolled the change back.
+stopped() {
+	bin/wmco status -o json >"$out/stopped" || true
+	grep -q RolloutStopped "$out/stopped"
+}
 
 # logins: how often somebody has logged in to one of the four over SSH.
 logins() { cat "$out"/made/win-[1-4]/log | grep -c '^Accepted publickey'; }
@@ -168,7 +175,7 @@ windows-instances. win-5 does not accept the key of the operator. This takes ten
 	before=$(logins)
 	watch "$out/watched"
 	show "$client" apply $mirrors
-	until_true 'the mirror set on all nodes' all_current
+	until_true 'the mirror set on all nodes' all_current "$out/watched"
 	unwatch
 	after=$(logins)
 	[ "$after" -eq "$before" ] || fail "$((after - before)) SSH connections to the nodes meanwhile"
@@ -177,6 +184,32 @@ windows-instances. win-5 does not accept the key of the operator. This takes ten
 	done
 	show grep -o '^\[host[^]]*v2"' "$out/made/win-1/machine/C/k/containerd/registries/quay.io/hosts.toml" # it holds credentials too
 	say 'SSH connections to the four nodes meanwhile: 0.'
+
+	say 'A proxy is set. Services start again with it, after one node has shown that they do; nothing is drained, and nothing boots.'
+	watch "$out/proxied"
+	show "$client" apply $changes/proxy.yaml
+	until_true 'the proxy on all nodes' all_current "$out/proxied"
+	unwatch
+	show "$client" events Node/win-1
+	after=$(logins)
+	[ "$after" -eq "$before" ] || fail "$((after - before)) SSH connections to the nodes meanwhile"
+
+	say 'A setting is wrong in a way that only the kubelet knows. The first node tries it, waits two minutes for its kubelet, and rolls back. The
+others never see it.'
+	watch "$out/broken"
+	show "$client" apply $changes/bad-setting.yaml
+	until_true 'the end of the rollout' stopped
+	unwatch
+	printf '\n$ bin/wmco status\n'
+	bin/wmco status || true
+	local tried
+	tried=$(grep -l 'imageGCLowThresholdPercent' "$out"/made/win-[1-4]/machine/C/k/kubelet.conf || true)
+	[ -z "$tried" ] || fail "the setting is on $tried"
+	say 'The setting is corrected.'
+	watch "$out/corrected"
+	show "$client" apply $scenes/settings.yaml
+	until_true 'all nodes as wanted' all_current "$out/corrected"
+	unwatch
 }
 
 case ${1:-} in

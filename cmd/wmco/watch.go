@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
@@ -119,9 +120,9 @@ func (w *watched) last(node string) fleet.Row {
 	return fleet.Row{}
 }
 
-// all reports whether all nodes have become current, and how long after the first change.
+// all reports whether all nodes have become current with what is wanted, and how long after the first change.
 func (w *watched) all(at time.Time) (time.Duration, bool) {
-	if w.first.IsZero() || slices.ContainsFunc(w.Nodes, func(r fleet.Row) bool { return r.State != fleet.StateCurrent }) {
+	if w.first.IsZero() || meta.IsStatusConditionFalse(w.Conditions, status.RolledOut) || slices.ContainsFunc(w.Nodes, func(r fleet.Row) bool { return r.State != fleet.StateCurrent }) {
 		return 0, false
 	}
 	took := at.Sub(w.first)

@@ -37,6 +37,7 @@ func TestWatchPrintsTheMovesOfNodes(t *testing.T) {
 	failed := row("win-b", fleet.StateFailed, "2")
 	failed.Message, failed.Fix = "kubelet does not become healthy", "correct the settings"
 	refused := []metav1.Condition{{Type: "InputsAccepted", Status: metav1.ConditionFalse, Reason: "SettingsInvalid", Message: "no", LastTransitionTime: metav1.NewTime(clock)}}
+	waits := []metav1.Condition{{Type: status.RolledOut, Status: metav1.ConditionFalse, Reason: "RollingOut", Message: "win-b waits", LastTransitionTime: metav1.NewTime(clock)}}
 	accepted := []metav1.Condition{{Type: "InputsAccepted", Status: metav1.ConditionTrue, Reason: "Accepted", Message: "yes", LastTransitionTime: metav1.NewTime(clock)}}
 	published := []metav1.Condition{{Type: "Published", Status: metav1.ConditionTrue, Reason: "Published", Message: "yes", LastTransitionTime: metav1.NewTime(clock)}}
 	// One node is quicker than a look. The operator begins to say that all is well.
@@ -48,7 +49,8 @@ func TestWatchPrintsTheMovesOfNodes(t *testing.T) {
 	// A second change is timed anew.
 	look(time.Minute, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "2"), row("win-b", fleet.StateCurrent, "2")}})
 	look(time.Second, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{row("win-a", fleet.StateStale, "3"), row("win-b", fleet.StateCurrent, "2")}})
-	look(2*time.Second, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "3"), row("win-b", fleet.StateCurrent, "2")}})
+	look(time.Second, fleet.Fleet{Conditions: append(waits, accepted...), Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "3"), row("win-b", fleet.StateCurrent, "2")}})
+	look(time.Second, fleet.Fleet{Conditions: accepted, Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "3"), row("win-b", fleet.StateCurrent, "2")}})
 	// A node joins. What it reports while it is not published changes nothing here.
 	joins := row("win-c", fleet.StateUnpublished, "")
 	joins.Desired = ""
@@ -67,7 +69,7 @@ func TestWatchPrintsTheMovesOfNodes(t *testing.T) {
 12:00:10  winworker-x7k2p  gone
 12:00:10  all 2 nodes are current, 10s after the first change
 12:01:11  win-a  Current -> Stale        4e07408562be
-12:01:13  win-a  Stale -> Current        4e07408562be  after 3s
+12:01:12  win-a  Stale -> Current        4e07408562be  after 2s
 12:01:13  all 2 nodes are current, 3s after the first change
 12:01:14  win-c  Unpublished             -
 12:01:16  win-c  Unpublished -> Current  d4735e3a265e  after 1s

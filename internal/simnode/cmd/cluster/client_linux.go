@@ -30,7 +30,7 @@ func connect() (client.Client, error) {
 	return manifests.NewClient(c)
 }
 
-// apply applies objects, and prints what has become of each.
+// apply applies objects with their status, and prints what has become of each.
 func apply(ctx context.Context, out io.Writer, files []string) error {
 	c, err := connect()
 	if err != nil {
@@ -41,8 +41,13 @@ func apply(ctx context.Context, out io.Writer, files []string) error {
 		return err
 	}
 	for _, m := range list {
-		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(m.Unstructured), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+		if err := c.Apply(ctx, client.ApplyConfigurationFromUnstructured(m.DeepCopy()), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
 			return fmt.Errorf("%s: %w", m, err)
+		}
+		if m.Object["status"] != nil {
+			if err := c.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(m.Unstructured), client.FieldOwner(fieldManager), client.ForceOwnership); err != nil {
+				return fmt.Errorf("the status of %s: %w", m, err)
+			}
 		}
 		fmt.Fprintf(out, "%s/%s applied\n", strings.ToLower(m.GetKind()), m.GetName())
 	}
