@@ -98,8 +98,8 @@ func (w *world) configuredOnce(undisturbed string, names []string) {
 // TestTheOperatorIsKilledWhileMachinesJoin: the next one takes up what is on the way, as it is.
 func TestTheOperatorIsKilledWhileMachinesJoin(t *testing.T) {
 	w := newWorld(t)
-	names := w.many(number(t, "WMCO_STORM_MACHINES", 6))
-	kills := number(t, "WMCO_OPERATOR_KILLS", 5)
+	names := w.many(number(t, "WMCO_STORM_MACHINES", 20))
+	kills := number(t, "WMCO_OPERATOR_KILLS", 10)
 	random := rand.New(rand.NewPCG(18, uint64(kills)))
 	for i := range kills {
 		o := w.process(w.settings())
