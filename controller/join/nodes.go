@@ -85,10 +85,16 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		return n.find(ctx, node, since)
 	}
 	n.Joiner.Unjoined.Note(lostName(node.Name), Progress{State: StateJoined})
-	if result, done, err := n.upgrade(ctx, node); done || err != nil {
-		return result, err
+	later, done, err := n.upgrade(ctx, node)
+	if done || err != nil {
+		return later, err
 	}
-	return n.repairSilent(ctx, node)
+	// An agent is repaired also where executables could not be copied.
+	result, err := n.repairSilent(ctx, node)
+	if later.RequeueAfter > 0 && (result.RequeueAfter == 0 || later.RequeueAfter < result.RequeueAfter) {
+		result.RequeueAfter = later.RequeueAfter
+	}
+	return result, err
 }
 
 // tell says something on a Node. Events with the same reason and action are one for client-go, which keeps the first message.

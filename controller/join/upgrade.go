@@ -55,7 +55,7 @@ func (n *Nodes) upgrade(ctx context.Context, node *corev1.Node) (reconcile.Resul
 		}
 		n.Log.Info("copying executables", "node", node.Name, "error", err)
 		n.tell(node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade, "the executables of operator "+n.Version+" could not be copied, the node runs on with those that it has: "+text)
-		return reconcile.Result{RequeueAfter: retrySilent}, true, nil
+		return reconcile.Result{RequeueAfter: retrySilent}, false, nil
 	}
 	n.Log.Info("copied executables", "node", node.Name, "result", event.Result)
 	if event.Result == applier.ResultApplied {

@@ -23,11 +23,18 @@ import (
 // reaches no other host. While the host cannot be reached, the kubelet's signs of life cause no more attempts.
 func (f *fleet) checkSilence(t *testing.T) {
 	f.stop()
-	r, hosts := f.read(t), f.reached()
+	hosts := f.reached()
 	f.operate(t, hosts.hosts(t))
 	eventually(t, "nodes that the operator has taken over", func() bool {
-		return !slices.ContainsFunc(f.nodes(t), func(n corev1.Node) bool { return n.Annotations[join.VersionAnnotation] != version })
+		return !slices.ContainsFunc(f.nodes(t), func(n corev1.Node) bool {
+			return n.Annotations[join.VersionAnnotation] != version || n.Annotations[published.PayloadAnnotation] == ""
+		})
 	})
+	// It has looked whether the hosts have the executables of its version.
+	r, taken := f.read(t), map[string]int{}
+	for _, m := range f.machines {
+		taken[m.name] = hosts.count(m)
+	}
 	silent := f.machines[2]
 	must(t, silent.StopService(t.Context(), bundle.AgentService))
 	must(t, silent.Edit(t.Context(), func(s *simulation.State) {
@@ -56,7 +63,7 @@ func (f *fleet) checkSilence(t *testing.T) {
 	for _, m := range f.machines {
 		got := m.since(t, r.machines[m.name])
 		switch {
-		case m == silent && got.Logins == 0, m != silent && (got.Logins > 0 || hosts.count(m) > 0):
+		case m == silent && got.Logins == 0, m != silent && (got.Logins > 0 || hosts.count(m) > taken[m.name]):
 			t.Errorf("%d logins at %s", got.Logins, m.name)
 		case got.Boots > 0:
 			t.Errorf("%s has booted", m.name)
