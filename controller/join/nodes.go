@@ -90,11 +90,11 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		return later, err
 	}
 	// An agent is repaired also where executables could not be copied.
-	result, err := n.repairSilent(ctx, node)
+	result := n.repairSilent(ctx, node)
 	if later.RequeueAfter > 0 && (result.RequeueAfter == 0 || later.RequeueAfter < result.RequeueAfter) {
 		result.RequeueAfter = later.RequeueAfter
 	}
-	return result, err
+	return result, nil
 }
 
 // tell says something on a Node. Events with the same reason and action are one for client-go, which keeps the first message.
@@ -104,19 +104,19 @@ func (n *Nodes) tell(node *corev1.Node, kind, reason, action, message string) {
 }
 
 // repairSilent repairs an agent that has not reported for half an hour while the kubelet lives.
-func (n *Nodes) repairSilent(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
+func (n *Nodes) repairSilent(ctx context.Context, node *corev1.Node) reconcile.Result {
 	row := fleet.Of(*node, n.Now())
 	switch {
 	case row.Reported.IsZero():
 		// No agent has reported yet: the Node's next change is seen.
-		return reconcile.Result{}, nil
+		return reconcile.Result{}
 	case row.State != fleet.StateSilent:
 		left := row.Reported.Add(published.SilentAfter).Sub(n.Now())
 		if left < 0 {
 			// The kubelet is not Ready, or nothing is published: the Node's next change is seen.
-			return reconcile.Result{}, nil
+			return reconcile.Result{}
 		}
-		return reconcile.Result{RequeueAfter: left + time.Second}, nil
+		return reconcile.Result{RequeueAfter: left + time.Second}
 	}
 	message, err := n.repair(ctx, node.Name)
 	if err != nil {
@@ -126,11 +126,11 @@ func (n *Nodes) repairSilent(ctx context.Context, node *corev1.Node) (reconcile.
 		}
 		n.Log.Info("repairing a silent node agent", "node", node.Name, "error", err)
 		n.tell(node, corev1.EventTypeWarning, EventAgentSilent, actionRepair, "the node agent is silent, and could not be repaired over SSH: "+text)
-		return reconcile.Result{RequeueAfter: retrySilent}, nil
+		return reconcile.Result{RequeueAfter: retrySilent}
 	}
 	n.Log.Info("repaired a silent node agent", "node", node.Name, "result", message)
 	n.tell(node, corev1.EventTypeNormal, EventAgentRepaired, actionRepair, "the node agent was silent; over SSH: "+message)
-	return reconcile.Result{RequeueAfter: retrySilent}, nil
+	return reconcile.Result{RequeueAfter: retrySilent}
 }
 
 // errNotListed says that no Machine and no entry of windows-instances has the host, so that its account is not known.
