@@ -64,8 +64,12 @@ func (c *Client) Renewed() {
 	c.last = current
 }
 
-// Close closes all connections.
-func (c *Client) Close() { c.dialer.CloseAll() }
+// Close closes all connections. Those without a request are forgotten first: HTTP/2 would send the next request on one that
+// is closed, until it has read its end.
+func (c *Client) Close() {
+	c.HTTP.CloseIdleConnections()
+	c.dialer.CloseAll()
+}
 
 // Clients chooses who asks for the next certificate: the holder of the current one, or first the bootstrap user.
 func Clients(bootstrap *rest.Config, own func() *Client) certificate.ClientsetFunc {
