@@ -47,7 +47,7 @@ func adoption(ctx context.Context, r client.Reader) (metav1.Condition, error) {
 
 // vouched returns what is known, with what the resolver says of a host whose Node waits for adoption in the place of facts: such a host is not
 // reached. It reports whether the resolver gives the entry the name of the Node, without which nothing connects the two but what the Node
-// says of itself.
+// reports.
 func (a *Approver) vouched(ctx context.Context, h certificates.Host, k certificates.Known) (certificates.Known, bool, error) {
 	var node corev1.Node
 	if err := a.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {

@@ -145,7 +145,7 @@ func (a *Approver) complete(ctx context.Context, inputs *desired.Hosts, k *certi
 	for _, n := range nodes.Items {
 		k.Nodes = append(k.Nodes, n.Name)
 		if n.Labels[corev1.LabelOSStable] == "windows" {
-			continue // what it says of itself is no evidence against another host either
+			continue // what it reports is no evidence against another host either
 		}
 		for _, address := range n.Status.Addresses {
 			k.Reserved = append(k.Reserved, address.Address)

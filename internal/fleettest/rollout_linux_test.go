@@ -204,7 +204,7 @@ func (f *fleet) checkDrains(t *testing.T) {
 	t.Cleanup(func() { must(t, client.IgnoreNotFound(f.Delete(context.Background(), budget))) })
 	for _, m := range lost {
 		must(t, m.Edit(t.Context(), func(s *simulation.State) { delete(s.Settings, simulation.SettingKey(bundle.KindFeature, "Containers")) }))
-		// The agent begins anew: it compares at once.
+		// The agent starts again: it compares at once.
 		must(t, m.StopService(t.Context(), bundle.AgentService))
 		must(t, m.StartService(t.Context(), bundle.AgentService))
 	}

@@ -1,0 +1,147 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/fleet"
+	"wmco/controller/hosts"
+	"wmco/controller/keys"
+	"wmco/controller/keys/username"
+	"wmco/render"
+	"wmco/render/reason"
+)
+
+// complete is for a host that has a Node.
+func (h host) complete(ctx context.Context, node *corev1.Node) (Progress, error) {
+	if IsJoined(node.Annotations) {
+		return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
+	}
+	if done, err := h.mark(ctx, node); done || err != nil {
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node is labelled, and cordoned until it has joined", Node: node.Name, Again: againSoon}, err
+	}
+	row := fleet.Of(*node, h.Now())
+	if row.Reported.IsZero() || row.State == fleet.StateSilent {
+		return h.bring(ctx), nil
+	}
+	whole, err := h.isWhole(node, row)
+	if err != nil || !whole {
+		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the node agent follows the cluster; " + h.lacks(node, row), Node: node.Name, Again: againSoon}
+		if row.State == fleet.StateFailed {
+			h.takeUp(ctx)
+			p.State, p.Reason, p.Message, p.Fix = StateFailed, row.Reason, row.Message, row.Fix
+		}
+		return p, err
+	}
+	if err := h.finish(ctx, node); err != nil {
+		return Progress{}, err
+	}
+	h.Counters.Node(string(h.Backing), h.Now().Sub(node.CreationTimestamp.Time))
+	return Progress{State: StateJoined, Reason: ReasonJoined, Message: "node " + node.Name + " has joined", Node: node.Name, Finished: true}, nil
+}
+
+// IsJoined reports whether an operator has finished with a node, by the Node's annotations.
+func IsJoined(annotations map[string]string) bool {
+	return annotations[VersionAnnotation] != "" && annotations[JoiningAnnotation] == ""
+}
+
+// isWhole reports whether the node has the bundle that is rendered from its facts, with nothing that waits for its network, and is Ready.
+func (h host) isWhole(node *corev1.Node, row fleet.Row) (bool, error) {
+	list, _, err := h.inputs.Render([]render.Node{h.Node})
+	if err != nil || len(list) == 0 {
+		return false, err
+	}
+	waits := slices.ContainsFunc(list[0].Own, func(f bundle.Finding) bool { return f.Reason == reason.NetworkPending })
+	return row.State == fleet.StateCurrent && row.Applied == list[0].Bundle.Digest && !waits && isReady(node), nil
+}
+
+// lacks says what a node that is not whole waits for.
+func (h host) lacks(node *corev1.Node, row fleet.Row) string {
+	switch {
+	case h.Subnet == "":
+		return "the cluster network has not given it a subnet yet"
+	case row.State != fleet.StateCurrent:
+		return "its bundle is " + strings.ToLower(string(row.State))
+	case !isReady(node):
+		return "its kubelet is not Ready yet"
+	}
+	return "its overlay network is set up"
+}
+
+func isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// mark labels and cordons a new Node. It reports whether there was anything to write.
+func (h host) mark(ctx context.Context, node *corev1.Node) (bool, error) {
+	m := marks{labels: map[string]string{RoleLabel: ""}, annotations: map[string]string{}}
+	key, findings, err := h.Login.Key(ctx)
+	if err != nil || findings.Refused() {
+		return false, err
+	}
+	m.annotations[keys.HashAnnotation] = key.Hash()
+	if pin := h.Login.PinOf(h.Address); pin != nil {
+		m.annotations[hosts.PinAnnotation], m.annotations[hosts.PinTypeAnnotation] = hosts.EncodeKey(pin), pin.Type()
+	}
+	if h.Backing == render.BackingInstance {
+		m.labels[InstanceLabel], m.annotations[InstanceAnnotation] = valueTrue, h.Address
+		if have, err := username.Decrypt(node.Annotations[UsernameAnnotation], key.Text()); err != nil || have != h.Username {
+			text, err := username.Encrypt(reader(h.Random), h.Username, key.Text())
+			if err != nil {
+				return false, fmt.Errorf("encrypting the user name of %s: %w", h.Address, err)
+			}
+			m.annotations[UsernameAnnotation] = text
+		}
+	}
+	before, err := h.rejoining().of(ctx, node, h.Address)
+	if err != nil {
+		return false, err
+	}
+	before.onto(&m, node)
+	// A node whose agent has reported was joined by hand (wmco apply): it has pods already. The cordon of an administrator stays theirs.
+	if !before.Cordoned && node.Annotations[published.ReportAnnotation] == "" && !node.Spec.Unschedulable {
+		m.annotations[JoiningAnnotation], m.cordon = valueTrue, new(true)
+	}
+	if done, err := h.write(ctx, node, m); done || err != nil || before.Name == "" {
+		return done, err
+	}
+	return false, h.rejoining().forget(ctx, node.Name)
+}
+
+// reader makes a reader of a function.
+type reader func([]byte) (int, error)
+
+func (r reader) Read(p []byte) (int, error) { return r(p) }
+
+// finish lifts the cordon, if it is the operator's, and writes the version last.
+func (h host) finish(ctx context.Context, node *corev1.Node) error {
+	m := marks{annotations: map[string]string{VersionAnnotation: h.Version, DesiredVersionAnnotation: h.Version, JoiningAnnotation: ""}}
+	if node.Annotations[JoiningAnnotation] != "" {
+		m.cordon = new(false)
+	}
+	_, err := h.write(ctx, node, m)
+	return err
+}
+
+func (h host) write(ctx context.Context, node *corev1.Node, m marks) (bool, error) {
+	patch, err := m.patch(node)
+	if err != nil || patch == nil {
+		return false, err
+	}
+	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
+	if err := h.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return false, fmt.Errorf("writing labels and annotations of Node %s: %w", node.Name, err)
+	}
+	return true, nil
+}

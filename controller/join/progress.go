@@ -1,0 +1,116 @@
+package join
+
+import (
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"wmco/applier/remote"
+	"wmco/bundle/published"
+	"wmco/controller/hosts"
+)
+
+// State is where a host is on its way to becoming a node.
+type State string
+
+const (
+	// StateJoined means that the node is complete.
+	StateJoined State = "Joined"
+	// StateJoining means that something is on its way, and nothing went wrong.
+	StateJoining State = "Joining"
+	// StateWaiting means that somebody else has to do something first.
+	StateWaiting State = "Waiting"
+	// StateFailed means that a step failed; it is tried again.
+	StateFailed State = "Failed"
+	// StateGone means that the inputs do not have the host.
+	StateGone State = "Gone"
+)
+
+// Progress is what a call has found and done. Message and Fix are for people.
+type Progress struct {
+	State   State
+	Reason  string
+	Message string
+	Fix     string
+	// Finished reports whether this call completed the node.
+	Finished bool
+	// Node is the name of the host's Node, empty before there is one.
+	Node string
+	// Again is when to call again although nothing was seen to change; zero is never.
+	Again time.Duration
+	// Err is why a step failed.
+	Err error
+}
+
+// Reasons of a Progress, beside those of findings.
+const (
+	ReasonJoined       = "Joined"
+	ReasonUnreachable  = "Unreachable"
+	ReasonLoginRefused = "LoginRefused"
+	ReasonHostKey      = "HostKeyChanged"
+	ReasonRolledBack   = "RolledBack"
+	ReasonRebooting    = "Rebooting"
+	ReasonRegistering  = "WaitingForNode"
+	ReasonCompleting   = "Completing"
+	ReasonSameHost     = "SameHost"
+	ReasonNameTaken    = "NodeNameTaken"
+	ReasonFailed       = "JoinFailed"
+)
+
+// FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are besides.
+func FailureReasons() []string {
+	return []string{ReasonUnreachable, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonExpired, ReasonFailed}
+}
+
+// Pauses between two calls.
+const (
+	// againSoon is for what another program does meanwhile: a kubelet registers, a machine boots.
+	againSoon = 15 * time.Second
+	// againDrain is for pods that end.
+	againDrain = 5 * time.Second
+	// againLater is for what a person has to do.
+	againLater = time.Minute
+)
+
+// Text is what people read of a Progress.
+func (p Progress) Text() string {
+	text := p.Message
+	if p.Fix != "" {
+		text += "; fix: " + p.Fix
+	}
+	return published.Shorten(text)
+}
+
+// refusal is a reason of this package with what to do.
+type refusal struct{ reason, message, fix string }
+
+func (e *refusal) Error() string { return e.message }
+
+// failed says what an error means.
+func failed(err error) Progress {
+	p := Progress{State: StateFailed, Reason: ReasonFailed, Message: err.Error(), Fix: remote.Fix(err), Again: againLater, Err: err}
+	var unreachable *remote.UnreachableError
+	var auth *remote.AuthError
+	var key *remote.HostKeyError
+	var refused *hosts.RefusedError
+	var own *refusal
+	switch {
+	case apierrors.IsConflict(err):
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node has changed meanwhile", Again: againSoon}
+	case errors.Is(err, hosts.ErrBusy):
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againSoon}
+	case errors.As(err, &own):
+		p.Reason, p.Fix = own.reason, own.fix
+	case errors.As(err, &refused):
+		p.State, p.Reason, p.Fix = StateWaiting, refused.Findings.Sorted()[0].Reason, refused.Fix()
+	case errors.As(err, &key):
+		p.Reason = ReasonHostKey
+	case errors.As(err, &auth):
+		p.Reason = ReasonLoginRefused
+	case errors.As(err, &unreachable):
+		// A new machine may still boot, or run its user data.
+		p.Reason, p.Again = ReasonUnreachable, againSoon
+	}
+	return p
+}
