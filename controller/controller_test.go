@@ -321,7 +321,8 @@ func checkRefused(t *testing.T, r *running) {
 			t.Errorf("the message %q lacks %q", accepted.Message, text)
 		}
 	}
-	if accepted.Reason != "SettingsInvalid" || accepted.ObservedGeneration == 0 || r.condition(status.Published, metav1.ConditionFalse).Reason != status.ReasonInputsRefused {
+	if accepted.Reason != "SettingsInvalid" || accepted.ObservedGeneration == 0 || r.condition(status.Published, metav1.ConditionFalse).Reason != status.ReasonInputsRefused ||
+		r.condition(status.RolledOut, metav1.ConditionUnknown).Reason != status.ReasonInputsRefused {
 		t.Errorf("%+v", r.status())
 	}
 	r.event(gather.OperatorNamespace, "SettingsInvalid", operatorName)

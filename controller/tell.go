@@ -158,6 +158,10 @@ func rolledOut(o outcome) metav1.Condition {
 	case executor.PhaseStopped:
 		c.Reason = status.ReasonStopped
 	}
+	if len(o.blocking) > 0 {
+		c.Status, c.Reason = metav1.ConditionUnknown, status.ReasonInputsRefused
+		c.Message = "the inputs are refused, so what nodes must have is not known"
+	}
 	if o.rollErr != nil {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonRolloutFailed, published.Shorten("it is tried again: "+o.rollErr.Error())
 	}
