@@ -16,8 +16,8 @@ func Loopback() string {
 //nolint:gochecknoglobals // a counter over all servers of the process
 var addresses atomic.Uint32
 
-// FreeAddress replaces port 0 by a free one. A port that is in use is an error.
-func FreeAddress(address string) (string, error) {
+// freeAddress replaces port 0 by a free one. A port that is in use is an error.
+func freeAddress(address string) (string, error) {
 	l, err := net.Listen("tcp", address) //nolint:noctx // loopback only
 	if err != nil {
 		return "", err

@@ -118,7 +118,7 @@ func (s *Server) Settings(settings simulated.Settings) error {
 
 // listen starts sshd, after a restart on the same port.
 func (s *Server) listen() error {
-	address, err := FreeAddress(s.Address)
+	address, err := freeAddress(s.Address)
 	if err != nil {
 		return err
 	}
