@@ -65,7 +65,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if published.WaitsForAdoption(node.Annotations) {
 		return reconcile.Result{}, nil // no executables, no repair, and no second first certificate
 	}
-	removed, why, err := n.isRemoved(ctx, node)
+	removed, why, err := n.isRemoved(ctx, n.Reader, node)
 	switch {
 	case err != nil:
 		return reconcile.Result{}, err

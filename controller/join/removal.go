@@ -32,13 +32,13 @@ const (
 
 // isRemoved reports whether an instance was removed from windows-instances. A ConfigMap that is gone or empty removes nothing by itself: that
 // is more often a mistake.
-func (n *Nodes) isRemoved(ctx context.Context, node *corev1.Node) (removed bool, why string, err error) {
+func (n *Nodes) isRemoved(ctx context.Context, from client.Reader, node *corev1.Node) (removed bool, why string, err error) {
 	if node.Labels[InstanceLabel] != valueTrue || node.Annotations[InstanceAnnotation] == "" {
 		return false, "", nil
 	}
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	if err := n.Reader.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: InstancesName}, u); client.IgnoreNotFound(err) != nil {
+	if err := from.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: InstancesName}, u); client.IgnoreNotFound(err) != nil {
 		return false, "", fmt.Errorf("reading ConfigMap %s: %w", InstancesName, err)
 	}
 	entries, _, _ := unstructured.NestedStringMap(u.Object, "data")
@@ -77,6 +77,10 @@ func (n *Nodes) remove(ctx context.Context, node *corev1.Node) (Progress, error)
 			}
 			return p, err
 		}
+	}
+	// What cannot be undone is not decided by a cache.
+	if removed, _, err := n.isRemoved(ctx, n.Joiner.Login.Live, node); err != nil || !removed {
+		return Progress{State: StateWaiting, Again: againSoon}, err
 	}
 	if err := n.cleanUp(ctx, node, address); err != nil {
 		if node.Annotations[RemoveAnnotation] != removeForce {
