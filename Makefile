@@ -53,14 +53,16 @@ build: setup ## bin/wmco and bin/wmco-node for this computer
 	done
 
 # For the tests of one package.
-TEST_TIMEOUT ?= 10m
+TEST_TIMEOUT ?= 15m
+# Packages that are tested at the same time: the long ones mostly wait for a control plane.
+TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
 
 .PHONY: test
 test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and their consumers included
 	@# Tests of services have time limits that a compiler running at the same time can exceed.
 	@$(STEP) "compiling" go build ./...
 	@$(STEP) "compiling for Windows" env GOOS=windows GOARCH=amd64 go build ./...
-	@$(STEP) "testing" go test -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$)
+	@$(STEP) "testing" go test -p $(TEST_PACKAGES) -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$)
 	@# Starts and stops of services under Wine have limits of time too: no other tests run beside them.
 	@$(STEP) "testing under Wine" go test -timeout 20m -p 1 ./internal/winetest ./internal/winnode
 	@# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
@@ -134,7 +136,7 @@ demo: build testenv-if-possible ## render an example cluster, apply it to simula
 	@hack/skipped
 
 .PHONY: ci
-ci: FUZZTIME = 5s
+ci: FUZZTIME = 3s
 ci: fmt-check lint generate-check cross test image-check fuzz ## the checks that every change must pass
 	@hack/skipped
 	@echo "make: ci passed" >&2
