@@ -10,6 +10,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/publish"
 )
 
 // costs knows what changes cost: the impact of the difference between the bundle that a node has and the one that it gets. Layers and
@@ -84,31 +85,13 @@ func (c *costs) layer(ctx context.Context, d bundle.Digest, on published.Desired
 	if on.Node.Digest == d && len(on.Node.Inline) > 0 {
 		l, err = on.Node.Open(nil)
 	} else {
-		l, err = c.fetch(ctx, d)
+		l, err = publish.ReadLayer(ctx, c.read, c.namespace, d)
 	}
 	if err != nil {
 		return bundle.Layer{}, false // the node agent is asked what the change costs
 	}
 	c.kept[d] = l
 	return l, true
-}
-
-// fetch reads a layer from its Secrets.
-func (c *costs) fetch(ctx context.Context, d bundle.Digest) (bundle.Layer, error) {
-	var list corev1.SecretList
-	if err := c.read.List(ctx, &list, client.InNamespace(c.namespace), client.MatchingLabels{published.LayerLabel: published.Label(d)}); err != nil {
-		return bundle.Layer{}, err
-	}
-	data := map[string][]byte{}
-	for _, s := range list.Items {
-		data[s.Name] = s.Data[published.SecretKey]
-	}
-	layer := published.Layer{Digest: d, Parts: len(list.Items)}
-	var parts [][]byte
-	for _, name := range layer.Names() {
-		parts = append(parts, data[name])
-	}
-	return layer.Open(parts)
 }
 
 // blame names what the bundle of failed nodes changes, and which objects caused that.

@@ -16,6 +16,7 @@ import (
 	"wmco/controller/desired"
 	"wmco/controller/fleet"
 	"wmco/controller/gather/objects"
+	"wmco/controller/publish"
 	"wmco/controller/rollout"
 	"wmco/render"
 )
@@ -213,25 +214,17 @@ func readLayers(ctx context.Context, r objects.Reader, namespace string, nodes [
 	if err != nil {
 		return nil, nil, err
 	}
-	parts := map[string]map[string][]byte{}
+	secrets := map[string][]corev1.Secret{}
 	for _, o := range set.Objects {
 		var s corev1.Secret
 		if err := json.Unmarshal(o.JSON, &s); err != nil {
 			return nil, nil, fmt.Errorf("reading %s: %w", o.Ref, err)
 		}
 		label := s.Labels[published.LayerLabel]
-		if parts[label] == nil {
-			parts[label] = map[string][]byte{}
-		}
-		parts[label][s.Name] = s.Data[published.SecretKey]
+		secrets[label] = append(secrets[label], s)
 	}
 	for label, digest := range wanted {
-		l := published.Layer{Digest: digest, Parts: len(parts[label])}
-		var data [][]byte
-		for _, name := range l.Names() {
-			data = append(data, parts[label][name])
-		}
-		if opened, err := l.Open(data); err == nil {
+		if opened, err := publish.OpenLayer(digest, secrets[label]); err == nil {
 			found[digest] = opened
 		}
 	}

@@ -199,7 +199,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/forecast",
-		imports: []string{"bundle", "bundle/published", "controller/desired", "controller/fleet", "controller/gather/objects", "controller/rollout", "render"},
+		imports: []string{"bundle", "bundle/published", "controller/desired", "controller/fleet", "controller/gather/objects", "controller/publish", "controller/rollout", "render"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
