@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
+	"wmco/bundle/archive"
 	"wmco/controller/deletions"
 	"wmco/controller/desired"
 	"wmco/controller/executor"
@@ -17,6 +19,7 @@ import (
 	"wmco/controller/join"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
+	"wmco/render/reason"
 )
 
 // rendering is what the inputs of one moment are for all nodes.
@@ -76,26 +79,48 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	if err != nil {
 		return rendering{}, err
 	}
+	if err := result.pack(list); err != nil {
+		return rendering{}, err
+	}
 	inputs := deletions.Inputs(hosts.Cluster)
-	var packer publish.Packer
-	for _, n := range list {
-		if n.Own.Refused() {
-			first := n.Own.Sorted()[0]
-			r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.Node.Name, "reason", first.Reason, "message", sentence(first))
-			result.refused = append(result.refused, refusedNode{n.Node.Name, first})
-			continue
-		}
-		if result.deleted.Keeps(n.Node.Name) {
-			continue
-		}
-		w, err := packer.Wanted(n.Node.Name, n.Bundle.Bundle, n.Bundle.ClusterDigest)
-		if err != nil {
-			return rendering{}, fmt.Errorf("packing the bundle of %s: %w", n.Node.Name, err)
-		}
-		w.Inputs, w.Payload = inputs, r.payload
-		result.wanted = append(result.wanted, executor.Wanted{Wanted: w, Content: n.Bundle.Bundle, Target: rollout.Target(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)})
+	for i := range result.wanted {
+		result.wanted[i].Inputs, result.wanted[i].Payload = inputs, r.payload
+	}
+	for _, n := range result.refused {
+		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason", n.Reason, "message", sentence(n.Finding))
 	}
 	return result, nil
+}
+
+// pack packs the bundles of nodes. A bundle that is refused, or that is too large to be published, is left out and named.
+func (r *rendering) pack(list []desired.Rendered) error {
+	var packer publish.Packer
+	for _, n := range list {
+		name := n.Node.Name
+		if n.Own.Refused() {
+			r.refused = append(r.refused, refusedNode{name, n.Own.Sorted()[0]})
+			continue
+		}
+		if r.deleted.Keeps(name) {
+			continue
+		}
+		switch w, err := packer.Wanted(name, n.Bundle.Bundle, n.Bundle.ClusterDigest); {
+		case errors.Is(err, archive.ErrTooLarge):
+			r.refused = append(r.refused, refusedNode{name, tooLarge(name, err)})
+		case err != nil:
+			return fmt.Errorf("packing the bundle of %s: %w", name, err)
+		default:
+			r.wanted = append(r.wanted, executor.Wanted{Wanted: w, Content: n.Bundle.Bundle, Target: rollout.Target(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)})
+		}
+	}
+	return nil
+}
+
+func tooLarge(node string, err error) bundle.Finding {
+	return bundle.Finding{
+		Severity: bundle.SeverityError, Reason: reason.BundleTooLarge, Node: node, Object: bundle.Ref{Kind: "Node", Name: node},
+		Message: err.Error(), Fix: "make the inputs of the node smaller, such as mirror sets, trusted CAs and what the host reports about itself",
+	}
 }
 
 // layers are what is published.

@@ -19,7 +19,12 @@ const (
 	MaxLayer = 16 << 20
 	// maxUnpacked is the largest layer with its contents.
 	maxUnpacked = 64 << 20
+	// memberRoom is what tar adds to a member at most: its header, and the rest of its last block. The end of an archive has as much.
+	memberRoom = 1 << 10
 )
+
+// ErrTooLarge means that a layer is larger than what can be published.
+var ErrTooLarge = errors.New("the layer is too large")
 
 // layerMember is the first member of a packed layer. The others are contents, each named by its digest.
 const layerMember = "layer.json"
@@ -34,7 +39,8 @@ func PackLayer(l bundle.Layer) ([]byte, error) { return new(Packer).Layer(l) }
 //
 //	zstd( tar( layer.json, <digest of a content>... ) )
 //
-// Executables are left out, because a payload has them. The same layer gives the same bytes. A preview is ErrMasked.
+// Executables are left out, because a payload has them. The same layer gives the same bytes. A preview is ErrMasked. What UnpackLayer would
+// refuse for its size is ErrTooLarge.
 func (p *Packer) Layer(l bundle.Layer) ([]byte, error) {
 	index, err := l.Encode()
 	if err != nil {
@@ -43,6 +49,13 @@ func (p *Packer) Layer(l bundle.Layer) ([]byte, error) {
 	contents, err := layerContents(l)
 	if err != nil {
 		return nil, fmt.Errorf("packing a layer: %w", err)
+	}
+	size := len(index)
+	for _, n := range contents {
+		size += len(n.content.Data)
+	}
+	if size > maxUnpacked-memberRoom*(len(contents)+2) {
+		return nil, fmt.Errorf("%w: its files have %d bytes together, at most %d are allowed", ErrTooLarge, size, maxUnpacked)
 	}
 	var out bytes.Buffer
 	if p.zip == nil {
@@ -56,7 +69,7 @@ func (p *Packer) Layer(l bundle.Layer) ([]byte, error) {
 		return nil, fmt.Errorf("packing a layer: %w", err)
 	}
 	if out.Len() > MaxLayer {
-		return nil, fmt.Errorf("packing a layer: it has %d bytes, at most %d are allowed", out.Len(), MaxLayer)
+		return nil, fmt.Errorf("%w: it has %d bytes when it is compressed, at most %d are allowed", ErrTooLarge, out.Len(), MaxLayer)
 	}
 	return out.Bytes(), nil
 }

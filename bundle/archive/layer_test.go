@@ -87,6 +87,13 @@ func TestLayersThatCannotBePacked(t *testing.T) {
 	if _, err := PackLayer(bare); err == nil {
 		t.Error("a file without its content is packed")
 	}
+	for name, data := range map[string][]byte{"compressed": noise(MaxLayer + 1), "with its contents": make([]byte, maxUnpacked)} {
+		large := example().Cluster
+		large.Files = []bundle.File{file(`C:\k\a.txt`, data)}
+		if _, err := PackLayer(large); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("a layer that is too large %s: %v", name, err)
+		}
+	}
 }
 
 // repacked returns a packed layer with other members.

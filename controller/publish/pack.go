@@ -1,6 +1,8 @@
 package publish
 
 import (
+	"fmt"
+
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
@@ -8,26 +10,35 @@ import (
 // Packer packs bundles for publication. A cluster layer is packed once for all nodes that share it.
 type Packer struct {
 	layers   published.Packer
-	clusters map[bundle.Digest]*published.Packed
+	clusters map[bundle.Digest]sharedLayer
 }
 
-// Wanted packs the bundle of a node; cluster is the digest of its cluster layer.
+// sharedLayer is a cluster layer, or why it cannot be packed.
+type sharedLayer struct {
+	packed *published.Packed
+	err    error
+}
+
+// Wanted packs the bundle of a node; cluster is the digest of its cluster layer. A layer that cannot be published for its size is
+// archive.ErrTooLarge.
 func (p *Packer) Wanted(node string, b bundle.Bundle, cluster bundle.Digest) (Wanted, error) {
-	if p.clusters[cluster] == nil {
+	shared, ok := p.clusters[cluster]
+	if !ok {
 		packed, err := p.layers.Pack(b.Cluster)
-		if err != nil {
-			return Wanted{}, err
-		}
+		shared = sharedLayer{&packed, err}
 		if p.clusters == nil {
-			p.clusters = map[bundle.Digest]*published.Packed{}
+			p.clusters = map[bundle.Digest]sharedLayer{}
 		}
-		p.clusters[cluster] = &packed
+		p.clusters[cluster] = shared
+	}
+	if shared.err != nil {
+		return Wanted{}, fmt.Errorf("packing the layer that all nodes share: %w", shared.err)
 	}
 	own, err := p.layers.Pack(b.Node)
 	if err != nil {
-		return Wanted{}, err
+		return Wanted{}, fmt.Errorf("packing the layer of node %s: %w", node, err)
 	}
-	w := Wanted{Node: node, Cluster: p.clusters[cluster], Own: own}
+	w := Wanted{Node: node, Cluster: shared.packed, Own: own}
 	w.Bundle, err = bundle.DigestLayers(w.Cluster.Digest, own.Digest)
 	return w, err
 }

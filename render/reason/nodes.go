@@ -15,6 +15,7 @@ const (
 	InstanceTaken         = "InstanceTaken"
 	InstanceUnresolvable  = "InstanceUnresolvable"
 	InstanceAmbiguous     = "InstanceAmbiguous"
+	BundleTooLarge        = "BundleTooLarge"
 )
 
 func nodes() []Entry {
@@ -32,5 +33,6 @@ func nodes() []Entry {
 		{InstanceTaken, isWarning, "An entry of windows-instances is a host that a Machine or another entry already stands for. It is skipped.", "Remove the entry."},
 		{InstanceUnresolvable, isWarning, "The name of an entry of windows-instances has no IPv4 address in the cluster's DNS, so the operator cannot reach the host. A host that has joined stays. Only the operator reports this.", "Correct the name or its DNS record, or write the IPv4 address in its place."},
 		{InstanceAmbiguous, isWarning, "The name of an entry of windows-instances has several IPv4 addresses. Only the operator reports this.", "Nothing if they are of one host. Otherwise write the address of each host in place of the name."},
+		{BundleTooLarge, isError, "A layer of a node's bundle is larger than what can be published. What is published for the node stays, and other nodes are not affected unless it is the layer that they share. Only the operator reports this.", "Make the inputs smaller, such as mirror sets and trusted CAs."},
 	}
 }
