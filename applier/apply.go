@@ -240,6 +240,9 @@ func (r *run) limit() bundle.Impact {
 
 // converge brings the host to a bundle whose contents are in the store.
 func (r *run) converge(ctx context.Context, record records.BundleRecord) error {
+	if r.options.OnlyChanges {
+		r.situation.limitTo(record)
+	}
 	t := r.situation.target(record)
 	observed, p, err := r.observe(ctx, r.situation, t, record, r.options.Full)
 	if err != nil {

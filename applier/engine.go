@@ -52,6 +52,8 @@ type Options struct {
 	Reboot bool
 	// Full reads all files, whatever the cache has.
 	Full bool
+	// OnlyChanges leaves drift alone: only what the bundle that was applied last does not have is changed. Only Apply uses it.
+	OnlyChanges bool
 	// LockWait is how long to wait while another run has the host locked.
 	LockWait time.Duration
 	// OnlyInterrupted ends an interrupted run, and repairs nothing: without one, what differs is only reported. Only Repair uses it.
@@ -82,6 +84,8 @@ type situation struct {
 	facts bundle.Facts
 	// imported is what the existing operator imported and did not remove.
 	imported bundle.Bundle
+	// only are the entries that the plan may change; nil is all.
+	only map[bundle.EntryID]bool
 }
 
 // load reads the records and asks for the facts. A record of a newer program is a *bundle.SchemaError.
@@ -114,7 +118,7 @@ func (s *situation) target(r records.BundleRecord) *plan.Target {
 
 // circumstances returns those of a plan for the target.
 func (e *Engine) circumstances(ctx context.Context, s *situation, t *plan.Target, r records.BundleRecord) (plan.Circumstances, error) {
-	c := plan.Circumstances{Owned: map[string]bool{}, Self: e.Self}
+	c := plan.Circumstances{Owned: map[string]bool{}, Self: e.Self, Only: s.only}
 	if s.Journal.Boot == s.facts.BootTime {
 		c.Restart = s.Journal.Restart // a boot has restarted everything
 	}
@@ -199,8 +203,25 @@ func (s *situation) appliedFiles() map[string]plan.Content {
 	return files
 }
 
+// limitTo limits the plan to the entries in which a bundle differs from the one that was applied last.
+func (s *situation) limitTo(r records.BundleRecord) {
+	s.only = map[bundle.EntryID]bool{}
+	for _, id := range bundle.Differing(s.Ledger.Bundle.Bundle(), r.Bundle()) {
+		s.only[id] = true
+	}
+}
+
 // Observe compares the host with a manifest. It writes nothing but the cache.
 func (e *Engine) Observe(ctx context.Context, r *archive.Reader, full bool) (Observation, error) {
+	return e.compare(ctx, r, Options{Full: full})
+}
+
+// ObserveChanges is Observe without drift: it compares what the bundle that was applied last does not have.
+func (e *Engine) ObserveChanges(ctx context.Context, r *archive.Reader) (Observation, error) {
+	return e.compare(ctx, r, Options{OnlyChanges: true})
+}
+
+func (e *Engine) compare(ctx context.Context, r *archive.Reader, o Options) (Observation, error) {
 	if err := acceptable(r.Manifest); err != nil {
 		return Observation{}, err
 	}
@@ -209,8 +230,11 @@ func (e *Engine) Observe(ctx context.Context, r *archive.Reader, full bool) (Obs
 		return Observation{}, asFault(err)
 	}
 	record := records.BundleRecord{Manifest: r.Manifest, Contents: r.Contents}
+	if o.OnlyChanges {
+		s.limitTo(record)
+	}
 	t := s.target(record)
-	_, p, err := e.observe(ctx, s, t, record, full)
+	_, p, err := e.observe(ctx, s, t, record, o.Full)
 	if err == nil {
 		err = s.addCorrupt(ctx, &p)
 	}

@@ -1,6 +1,7 @@
 package bundle
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,6 +22,7 @@ type listed interface {
 	ids(l *Layer) []EntryID
 	entries(l *Layer, into map[EntryID]entry)
 	settings(l *Layer) []Setting
+	encoded(l *Layer, into map[EntryID]string)
 }
 
 // shown are the entries of one kind for people.
@@ -125,6 +127,13 @@ func (k kind[E]) entries(l *Layer, into map[EntryID]entry) {
 			x.value, x.content = k.compared(e)
 		}
 		into[k.id(e)] = x
+	}
+}
+
+func (k kind[E]) encoded(l *Layer, into map[EntryID]string) {
+	for _, e := range k.list(l) {
+		text, _ := json.Marshal(e) // an entry is texts and numbers: it can be encoded
+		into[k.id(e)] = string(text)
 	}
 }
 

@@ -164,7 +164,7 @@ func (a *Agent) now() time.Duration { return a.Engine.Clock.SinceBoot() }
 // pause returns how long nothing is due.
 func (a *Agent) pause() time.Duration {
 	pause := min(housekeepInterval, a.repairAt-a.now())
-	if node, _ := a.latest(); a.follower.retryAt != 0 && !node.Paused {
+	if node, _ := a.latest(); a.follower.retryAt != 0 && (!node.Paused || a.follower.urgent(node)) {
 		pause = min(pause, a.follower.retryAt-a.now())
 	}
 	return max(pause, 0)

@@ -445,3 +445,57 @@ func TestAKilledAgentContinues(t *testing.T) {
 		}
 	}
 }
+
+// TestAPausedNodeGetsWhatIsUrgent and nothing else: what an administrator changed by hand stays, and what was published before does not
+// come.
+func TestAPausedNodeGetsWhatIsUrgent(t *testing.T) {
+	const clientCA, unknown = `C:\k\kubelet-ca.crt`, `C:\k\containerd\registries\b.io\hosts.toml`
+	w := newWorld(t)
+	w.change(clientCA, "old\n")
+	w.publish(bundle.ImpactRestart)
+	w.turn()
+	w.cluster.node.Paused = true
+	w.host.Falsify(mirrors, "by hand\n")
+	w.host.Place(unknown, bundle.AccessAdmins, "by hand")
+	w.host.Falsify(kubeletConf, "by hand\n")
+	w.change(clientCA, "new\n")
+	d := w.publish(bundle.ImpactNone)
+	w.host.ClearLog()
+	if got := w.turn(); got.Desired == d.Bundle || w.file(clientCA) != "old\n" {
+		t.Fatalf("a paused node follows: %+v", got)
+	}
+	w.publishUrgent()
+	if got := w.turn(); got.State != published.StateApplied || got.Applied != d.Bundle || w.file(clientCA) != "new\n" {
+		t.Fatalf("%s %s, %q", got.State, got.Message, w.file(clientCA))
+	}
+	w.clock.Pass(7 * time.Hour)
+	w.turn()
+	for path, want := range map[string]string{mirrors: "by hand\n", kubeletConf: "by hand\n", unknown: "by hand"} {
+		if got := w.file(path); got != want {
+			t.Errorf("%s is %q", path, got)
+		}
+	}
+	if n := w.starts("kubelet"); n > 0 {
+		t.Errorf("%d starts", n)
+	}
+	w.cluster.node.Paused = false
+	w.clock.Pass(7 * time.Hour)
+	if got := w.turn(); got.State != published.StateApplied || w.file(mirrors) == "by hand\n" || w.file(kubeletConf) == "by hand\n" || w.file(clientCA) != "new\n" {
+		t.Errorf("%s %s, %q", got.State, got.Message, w.file(mirrors))
+	}
+}
+
+// TestUrgentNeedsPermissionToo: an agent does not take the word of the operator for what a change costs.
+func TestUrgentNeedsPermissionToo(t *testing.T) {
+	w := newWorld(t)
+	w.publish(bundle.ImpactRestart)
+	w.turn()
+	w.cluster.node.Paused = true
+	before := w.file(kubeletConf)
+	w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: 1\n")
+	w.publish(bundle.ImpactNone)
+	w.publishUrgent()
+	if got := w.turn(); got.State != published.StateNeedsPermission || got.Impact != bundle.ImpactRestart || w.file(kubeletConf) != before {
+		t.Errorf("%s %s", got.State, w.file(kubeletConf))
+	}
+}

@@ -197,6 +197,19 @@ func (w *world) publish(allowed bundle.Impact) published.Desired {
 	return d
 }
 
+// publishUrgent marks what is published as urgent.
+func (w *world) publishUrgent() {
+	w.t.Helper()
+	d, err := published.DecodeDesired(w.cluster.node.Desired)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	d.Urgent = true
+	if w.cluster.node.Desired, err = d.Encode(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // turn lets the agent act once, with what the watch has seen.
 func (w *world) turn() published.Report {
 	w.t.Helper()

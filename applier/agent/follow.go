@@ -44,7 +44,7 @@ type follower struct {
 // due reports whether there is something to do about the Node: it says something new, or something failed and is tried again.
 func (f *follower) due(n Node, now time.Duration) bool {
 	switch {
-	case n.Desired == "" || n.Paused:
+	case n.Desired == "" || n.Paused && !f.urgent(n):
 		return false
 	case n.Desired != f.text:
 		return true
@@ -52,6 +52,15 @@ func (f *follower) due(n Node, now time.Duration) bool {
 		return true
 	}
 	return f.retryAt != 0 && now >= f.retryAt
+}
+
+// urgent reports whether what is published is for paused nodes too.
+func (f *follower) urgent(n Node) bool {
+	if n.Desired == f.text {
+		return f.desired.Urgent
+	}
+	d, err := published.DecodeDesired(n.Desired)
+	return err == nil && d.Urgent
 }
 
 // checkApplied follows the published bundle again if somebody else, such as a person over SSH, has applied another one.
@@ -259,6 +268,9 @@ func (a *Agent) observe(ctx context.Context, r archive.Request) (applier.Observa
 	if err != nil {
 		return applier.Observation{}, fmt.Errorf("reading the bundle: %w", err)
 	}
+	if a.follower.desired.Urgent {
+		return a.Engine.ObserveChanges(ctx, in)
+	}
 	return a.Engine.Observe(ctx, in, false)
 }
 
@@ -322,7 +334,7 @@ func (a *Agent) apply(ctx context.Context, r archive.Request, o applier.Observat
 		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
 	}
 	permitted := a.follower.desired.MaxImpact
-	options := applier.Options{MaxImpact: permitted, Reboot: permitted == bundle.ImpactReboot, LockWait: lockWait}
+	options := applier.Options{MaxImpact: permitted, Reboot: permitted == bundle.ImpactReboot, LockWait: lockWait, OnlyChanges: a.follower.desired.Urgent}
 	if confirmer := confirmerOf(o); confirmer != "" {
 		a.follower.report.State, a.follower.report.Message = published.StateApplying, ""
 		a.sendReport(ctx)

@@ -19,6 +19,8 @@ type Circumstances struct {
 	Stale Stale
 	// Skip are entries that stay as they are.
 	Skip map[bundle.EntryID]bool
+	// Only are the entries that may change; nil is all.
+	Only map[bundle.EntryID]bool
 	// Shadows are variables that services get with an empty value.
 	Shadows []string
 	// Networks are the HNS networks that exist.
@@ -80,7 +82,7 @@ func (p *planner) adopt(id bundle.EntryID, name string) {
 
 // skips reports whether an entry that differs stays as it is.
 func (p *planner) skips(id bundle.EntryID) bool {
-	if !p.circumstances.Skip[id] {
+	if !p.circumstances.Skip[id] && (p.circumstances.Only == nil || p.circumstances.Only[id]) {
 		return false
 	}
 	p.plan.Skipped = append(p.plan.Skipped, id)

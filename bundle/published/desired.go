@@ -52,6 +52,9 @@ type Desired struct {
 	Node      Layer  `json:"node"`
 	// Inputs are the inputs that the bundle was made from, of those whose deletion has to be confirmed. Agents do not need them.
 	Inputs []Input `json:"inputs,omitempty"`
+	// Urgent has the agent apply the bundle also while the Node is paused. Of what differs it changes only what the bundle that was applied
+	// last does not have: drift stays. An agent that does not know the field leaves a paused node as it is.
+	Urgent bool `json:"urgent,omitempty"`
 	// Payload is the digest of the executables that the operator shipped when it rendered the bundle. Agents do not need it.
 	Payload bundle.Digest `json:"payload,omitempty"`
 }

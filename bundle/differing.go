@@ -1,0 +1,30 @@
+package bundle
+
+import (
+	"maps"
+	"slices"
+)
+
+// Differing returns the entries that only one of two bundles has, or that differ between them, sorted. Contents are compared by their
+// digests, so that bundles without contents, as hosts keep them, can be compared. Digests of secrets must have one key.
+func Differing(a, b Bundle) []EntryID {
+	all, others := a.encoded(), b.encoded()
+	for id, text := range others {
+		if other, ok := all[id]; ok && other == text {
+			delete(all, id)
+			continue
+		}
+		all[id] = text
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// encoded returns the entries of both layers as a manifest has them.
+func (b Bundle) encoded() map[EntryID]string {
+	all := map[EntryID]string{}
+	for _, k := range kinds {
+		k.encoded(&b.Cluster, all)
+		k.encoded(&b.Node, all)
+	}
+	return all
+}
