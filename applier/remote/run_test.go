@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -103,8 +104,11 @@ func (f fakeFiles) Read(path string, to io.Writer, size int64) error {
 	return err
 }
 
-func (f fakeFiles) Write(path string, from io.Reader, _ int64) error {
+func (f fakeFiles) Write(path string, from io.Reader, at, _ int64) error {
 	data, err := io.ReadAll(from)
+	if at > 0 {
+		data = append(slices.Clip(f[strings.TrimPrefix(path, "/")].Data[:at]), data...)
+	}
 	if f["damages"] != nil {
 		data[0] = 0
 	}

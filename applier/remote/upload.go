@@ -67,8 +67,9 @@ type Files interface {
 	Folder(path string) ([]fs.FileInfo, error)
 	// Read writes the first bytes of a file to a writer, size at most.
 	Read(path string, to io.Writer, size int64) error
-	// Write creates the file, writes size bytes to it and flushes them to the disk if the host can.
-	Write(path string, from io.Reader, size int64) error
+	// Write writes size bytes to the file and flushes them to the disk if the host can. At 0 it creates the file; elsewhere the file
+	// must exist. If it is interrupted, the last InFlight bytes of the file may have holes.
+	Write(path string, from io.Reader, at, size int64) error
 	// Replace renames a file. A file that has the new name is replaced.
 	Replace(from, to string) error
 	Remove(path string) error
@@ -76,6 +77,9 @@ type Files interface {
 
 // ErrNoSFTP says that the host transfers no files.
 var ErrNoSFTP = errors.New("the host's SSH server does not offer SFTP")
+
+// InFlight is how many bytes Files.Write may have sent without an answer.
+const InFlight = 1 << 20
 
 // leftoverAge is how old a leftover of an interrupted upload must be before it is deleted. No upload takes that long. Both times are
 // of the host's clock.
@@ -157,28 +161,66 @@ type upload struct {
 // run reads the program back from the host. Where it is missing or differs, run writes it beside its target, and renames it when it is
 // complete. So whatever has the right name and another content is never run.
 func (u upload) run() (done bool, err error) {
+	entries, right, err := u.look()
+	if right || err != nil {
+		return false, err
+	}
+	if name, at := u.interrupted(entries); name != "" {
+		if err := u.finish(name, at); err == nil {
+			return true, nil
+		}
+		// It has something else in it, another process holds it, or another upload has completed it.
+		_ = u.Remove(name)
+		if _, right, err := u.look(); right || err != nil {
+			return false, err
+		}
+	}
+	name, err := temporaryName(u.target)
+	if err != nil {
+		return false, err
+	}
+	if err := u.finish(name, 0); err != nil {
+		_ = u.Remove(name) // where this fails, the next upload goes on with it
+		return false, err
+	}
+	return true, nil
+}
+
+// look returns the files of the folder, and whether the program is there.
+func (u upload) look() ([]fs.FileInfo, bool, error) {
 	folder := path.Dir(u.target)
 	entries, err := u.Folder(folder)
 	if err != nil {
-		return false, fmt.Errorf("opening folder %s: %w", folder, err)
+		return nil, false, fmt.Errorf("opening folder %s: %w", folder, err)
 	}
-	if right, err := u.check(entries, u.target); right || err != nil {
-		return false, err
+	right, err := u.check(entries, u.target)
+	return entries, right, err
+}
+
+// interrupted returns the file with the most bytes that an interrupted upload of the program has left, and where to go on; empty if there is
+// none. If that upload still runs, both write the same bytes to the same places, and the one that is ready first renames the file.
+func (u upload) interrupted(entries []fs.FileInfo) (name string, at int64) {
+	most := int64(-1)
+	for _, e := range entries {
+		mine := plan.Leftover(e.Name()) && strings.HasPrefix(e.Name(), path.Base(u.target)+".")
+		if size := e.Size(); mine && size <= u.program.Size && size > most {
+			most, name = size, path.Join(path.Dir(u.target), e.Name())
+		}
 	}
-	temporary, err := temporaryName(u.target)
-	if err != nil {
-		return false, err
-	}
-	entries, err = u.write(temporary)
+	return name, max(0, most-InFlight)
+}
+
+// finish writes the program to a file from an offset on, and gives the file its name.
+func (u upload) finish(name string, at int64) error {
+	entries, err := u.write(name, at)
 	if err == nil {
-		err = u.Replace(temporary, u.target)
+		err = u.Replace(name, u.target)
 	}
 	if err != nil {
-		_ = u.Remove(temporary) // where this fails, the next upload removes it
-		return false, err
+		return err
 	}
-	u.tidy(entries, find(entries, temporary).ModTime())
-	return true, nil
+	u.tidy(entries, find(entries, name).ModTime())
+	return nil
 }
 
 // check reports whether a file is the program. It reads all of it: a name and a size prove nothing.
@@ -211,14 +253,17 @@ func temporaryName(target string) (string, error) {
 	return plan.NewName(target + "." + hex.EncodeToString(serial[:])), nil
 }
 
-// write writes the program and reads it back. It returns the files that are in the folder then.
-func (u upload) write(name string) ([]fs.FileInfo, error) {
+// write writes the program from an offset on, and reads all of it back. It returns the files that are in the folder then.
+func (u upload) write(name string, at int64) ([]fs.FileInfo, error) {
 	from, err := u.program.Open()
 	if err != nil {
 		return nil, fmt.Errorf("reading the node agent: %w", err)
 	}
 	defer from.Close() //nolint:errcheck // only read from
-	if err := u.Write(name, &progressReader{Reader: from, progress: u.progress}, u.program.Size); err != nil {
+	if _, err := io.CopyN(io.Discard, from, at); err != nil {
+		return nil, fmt.Errorf("reading the node agent: %w", err)
+	}
+	if err := u.Write(name, &progressReader{Reader: from, progress: u.progress}, at, u.program.Size-at); err != nil {
 		return nil, fmt.Errorf("writing %s: %w", name, err)
 	}
 	entries, err := u.Folder(path.Dir(name))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"sync/atomic"
 
 	"github.com/pkg/sftp"
@@ -14,8 +15,8 @@ import (
 	"wmco/applier/remote"
 )
 
-// sftpRequests is the number of writes of 32 KiB in flight: 1 MiB per host.
-const sftpRequests = 32
+// sftpRequests is the number of writes of 32 KiB in flight.
+const sftpRequests = remote.InFlight / (32 << 10)
 
 // Transfer implements remote.Transport.
 func (t *Transport) Transfer(ctx context.Context, to remote.Target, do func(remote.Files) error) error {
@@ -126,10 +127,17 @@ func (f files) Read(path string, to io.Writer, size int64) error {
 const flushes = "fsync@openssh.com"
 
 // Write implements remote.Files.
-func (f files) Write(path string, from io.Reader, size int64) error {
-	file, err := f.Create(path)
+func (f files) Write(path string, from io.Reader, at, size int64) error {
+	how := os.O_WRONLY
+	if at == 0 {
+		how |= os.O_CREATE | os.O_TRUNC
+	}
+	file, err := f.OpenFile(path, how)
 	if err != nil {
 		return err
+	}
+	if _, err := file.Seek(at, io.SeekStart); err != nil {
+		return errors.Join(err, file.Close())
 	}
 	// A limited reader has a known size, which lets the client write concurrently.
 	_, err = file.ReadFrom(io.LimitReader(from, size))

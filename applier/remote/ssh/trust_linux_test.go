@@ -92,7 +92,7 @@ func TestTheAgentIsFlushedBeforeItGetsItsName(t *testing.T) {
 	}
 	meter := &meter{Reader: out}
 	f, name := files{c, meter}, filepath.Join(t.TempDir(), "agent.exe")
-	if err := f.Write(name+".new", strings.NewReader("agent"), 5); err != nil {
+	if err := f.Write(name+".new", strings.NewReader("agent"), 0, 5); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Replace(name+".new", name); err != nil {

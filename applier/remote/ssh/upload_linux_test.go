@@ -88,6 +88,51 @@ func TestPartsThatArrivedBeforeACutAreNotSentAgain(t *testing.T) {
 	}
 }
 
+// TestAnInterruptedUploadGoesOn, whatever is in the file that it has left.
+func TestAnInterruptedUploadGoesOn(t *testing.T) {
+	for _, damaged := range []bool{false, true} {
+		s, p := realHost(t, sshtest.Options{})
+		line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{})
+		ask := func() error {
+			c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
+			defer c.Close()
+			_, err := c.Agent(at(s, line.Address)).Facts(t.Context())
+			return err
+		}
+		left := func() []string {
+			names, _ := filepath.Glob(s.Path(`C:\Windows\wmco\*`))
+			return names
+		}
+		for range 2 {
+			line.CutAfter(p.Size / 3)
+			if err := ask(); kind(err) != "program" {
+				t.Fatalf("%s: %v", kind(err), err)
+			}
+			if len(left()) != 1 {
+				t.Fatalf("left behind: %v", left())
+			}
+		}
+		if damaged {
+			info, err := os.Stat(left()[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, left()[0], strings.Repeat("\x00", int(info.Size())))
+		}
+		line.CutAfter(-1)
+		line.Stats()
+		if err := ask(); err != nil {
+			t.Fatal(err)
+		}
+		if up := line.Stats().Up; !damaged && up > p.Size*6/10 {
+			t.Errorf("%d of %d bytes were sent by the third upload", up, p.Size)
+		}
+		if names := left(); len(names) != 1 || names[0] != s.Path(p.Path) {
+			t.Errorf("%v, want the agent alone", names)
+		}
+	}
+}
+
 func TestAFailedUploadSaysWhatToDo(t *testing.T) {
 	for _, tt := range []struct {
 		what    string

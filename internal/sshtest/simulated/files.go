@@ -47,7 +47,14 @@ func (f files) Filewrite(r *sftp.Request) (io.WriterAt, error) {
 	if f.Settings.Denied {
 		return nil, sftp.ErrSSHFxPermissionDenied
 	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o700)
+	how := os.O_WRONLY
+	if flags := r.Pflags(); flags.Creat {
+		how |= os.O_CREATE
+		if flags.Trunc {
+			how |= os.O_TRUNC
+		}
+	}
+	file, err := os.OpenFile(path, how, 0o700)
 	if err != nil {
 		return nil, err
 	}
