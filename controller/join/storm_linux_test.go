@@ -17,6 +17,7 @@ import (
 
 	"wmco/applier/records"
 	"wmco/controller/gather"
+	"wmco/internal/simnode"
 )
 
 // number returns that of an environment variable: `make ci-full` does more than `make ci`.
@@ -67,6 +68,18 @@ func count(names []string, is func(name string) bool) int {
 	return len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !is(name) }))
 }
 
+// logins returns how often operators have logged in to the machines.
+func (w *world) logins(names []string) int {
+	w.t.Helper()
+	sum := 0
+	for _, name := range names {
+		n, err := simnode.Logins(w.machines[name].ssh)
+		must(w.t, err)
+		sum += n
+	}
+	return sum
+}
+
 // starts returns how often services were started for the operator. A kubelet without an API server ends by itself, and the service control
 // manager restarts it: those do not count.
 func (m *machine) starts() map[string]int {
@@ -102,11 +115,13 @@ func TestTheOperatorIsKilledWhileMachinesJoin(t *testing.T) {
 	kills := number(t, "WMCO_OPERATOR_KILLS", 10)
 	random := rand.New(rand.NewPCG(18, uint64(kills)))
 	for i := range kills {
+		before := w.logins(names)
 		o := w.process(w.settings())
-		life := time.Duration(1000+random.IntN(4000)) * time.Millisecond
+		eventually(t, "its first login", func() bool { return w.logins(names) > before || count(names, w.joined) == len(names) })
+		life := time.Duration(random.IntN(4000)) * time.Millisecond
 		time.Sleep(life) // when it is killed is what the test varies
 		o.kill()
-		t.Logf("kill %d after %s: of %d machines %d were begun, %d have Nodes, %d have joined", i+1, life, len(names),
+		t.Logf("kill %d, %s after its first login: of %d machines %d were begun, %d have Nodes, %d have joined", i+1, life, len(names),
 			count(names, func(name string) bool { return len(w.machines[name].Starts()) > 0 }),
 			count(names, func(name string) bool { return w.node(name) != nil }), count(names, w.joined))
 	}
