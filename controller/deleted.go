@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -22,21 +21,12 @@ import (
 )
 
 // findDeleted compares the inputs with what is published on the Windows nodes.
-func (r *renderer) findDeleted(ctx context.Context, hosts *desired.Hosts) (deletions.Found, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := r.nodes.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
-		return deletions.Found{}, fmt.Errorf("listing Windows nodes: %w", err)
-	}
-	nodes := make([]metav1.Object, len(list.Items))
-	for i := range list.Items {
-		nodes[i] = &list.Items[i]
-	}
+func (r *renderer) findDeleted(hosts *desired.Hosts, nodes []metav1.Object) deletions.Found {
 	found := deletions.Find(hosts, nodes)
 	for _, input := range found.Inputs() {
 		r.log.Info("an input was deleted as a whole, its nodes keep what they have until that is confirmed", "input", input, "nodes", len(found.Waiting[input]))
 	}
-	return found, nil
+	return found
 }
 
 // asJoined returns the hosts as their bundles are rendered.

@@ -54,6 +54,7 @@ func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.
 	if o.Hosts != nil { // nobody copies executables otherwise
 		r.payload = o.Payload.Digest()
 	}
+	r.keeper = &keeper{live: m.GetAPIReader(), namespace: o.Namespace, payload: r.payload, log: log}
 	again := newSignal()
 	e, err := addExecutor(m, o, again)
 	if err != nil {

@@ -8,6 +8,9 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
@@ -48,8 +51,9 @@ type refusedNode struct {
 type renderer struct {
 	read  join.Inputs
 	nodes client.Reader
-	// payload is the digest of the executables.
+	// payload is the digest of the executables, keeper for nodes that do not have them yet.
 	payload bundle.Digest
+	keeper  *keeper
 	now     func() time.Time
 	log     logr.Logger
 	count   prometheus.Counter
@@ -72,24 +76,45 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 		r.log.Info("the inputs are refused, what is published stays", "reason", result.blocking[0].Reason, "message", sentence(result.blocking[0]))
 		return result, nil
 	}
-	if result.deleted, err = r.findDeleted(ctx, hosts); err != nil {
+	nodes, err := r.windowsNodes(ctx)
+	if err != nil {
 		return rendering{}, err
 	}
+	result.deleted = r.findDeleted(hosts, nodes)
 	list, _, err := hosts.Render(asJoined(result.deleted, hosts.Joined()))
 	if err != nil {
 		return rendering{}, err
 	}
+	kept := r.keeper.keep(ctx, list, nodes)
 	if err := result.pack(list); err != nil {
 		return rendering{}, err
 	}
 	inputs := deletions.Inputs(hosts.Cluster)
-	for i := range result.wanted {
-		result.wanted[i].Inputs, result.wanted[i].Payload = inputs, r.payload
+	for i, w := range result.wanted {
+		w.Inputs, w.Payload = inputs, r.payload
+		if d, ok := kept[w.Node]; ok {
+			w.Inputs, w.Payload, w.PayloadKept = madeFrom(inputs, d), d.Payload, true
+		}
+		result.wanted[i] = w
 	}
 	for _, n := range result.refused {
 		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason", n.Reason, "message", sentence(n.Finding))
 	}
 	return result, nil
+}
+
+// windowsNodes returns the Windows nodes of the cache.
+func (r *renderer) windowsNodes(ctx context.Context) ([]metav1.Object, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := r.nodes.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
+		return nil, fmt.Errorf("listing Windows nodes: %w", err)
+	}
+	nodes := make([]metav1.Object, len(list.Items))
+	for i := range list.Items {
+		nodes[i] = &list.Items[i]
+	}
+	return nodes, nil
 }
 
 // pack packs the bundles of nodes. A bundle that is refused, or that is too large to be published, is left out and named.

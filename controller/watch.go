@@ -134,7 +134,7 @@ func (i *inputs) input(q queue) {
 func (i *inputs) again(q queue) { q.AddAfter(everything, i.settle) }
 
 // inputOf returns what of an object can change a bundle. Of a Node that are its labels, its addresses, the facts that its agent
-// reports, and the annotations that are not the operator's: its status changes all the time.
+// reports, the executables on its host, and the annotations that are not the operator's: its status changes all the time.
 func inputOf(u object) map[string]any {
 	if !isNode(u.GroupVersionKind().Group, u.GetKind()) {
 		in := map[string]any{"labels": u.GetLabels(), "annotations": u.GetAnnotations()}
@@ -156,6 +156,8 @@ func inputOf(u object) map[string]any {
 	// A report that cannot be read is an input: a finding says so.
 	report, err := published.DecodeReport(u.GetAnnotations()[published.ReportAnnotation])
 	in["facts"], in["unreadable"] = report.Facts, err != nil
+	// A node whose executables are on its host gets the bundle with them.
+	in["payload"] = u.GetAnnotations()[published.PayloadAnnotation]
 	// What an administrator confirms.
 	in["confirmed"], in["removed"] = u.GetAnnotations()[published.ConfirmAnnotation], u.GetAnnotations()[published.RemoveAnnotation]
 	return in

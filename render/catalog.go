@@ -28,6 +28,9 @@ type Row struct {
 	Exclusive bool
 	Impact    bundle.Impact
 	Causes    []Origin
+	// Portable reports whether the entry means the same to the executables of every version of the operator. Only such entries change
+	// on a node that waits for its executables (Keep).
+	Portable bool
 	// Doc is one sentence for the documentation of the node's layout.
 	Doc string
 	// Removal is what a reviewer should know when the entry is removed; empty if there is nothing to add.
@@ -159,6 +162,11 @@ func stateRows() []Row {
 	}
 }
 
+func portable(r Row) Row {
+	r.Portable = true
+	return r
+}
+
 func clusterFileRows() []Row {
 	file := func(id RowID, path string, impact bundle.Impact, doc string, causes ...Origin) Row {
 		return Row{ID: id, Kind: bundle.KindFile, Name: path, Layer: bundle.LayerCluster, Access: bundle.AccessUsers, Impact: impact, Causes: causes, Doc: doc}
@@ -170,20 +178,20 @@ func clusterFileRows() []Row {
 	return []Row{
 		file(rowKubeletConf, fileKubeletConf, bundle.ImpactRestart, "configuration of the kubelet", FromSettings, FromClusterNetwork, FromAPIServer),
 		// The kubelet reloads its client CA (k8s.io/apiserver dynamiccertificates), so a rotation restarts nothing.
-		file(rowKubeletCA, fileKubeletCA, bundle.ImpactNone, "CAs whose clients may call the kubelet", FromControllers),
+		portable(file(rowKubeletCA, fileKubeletCA, bundle.ImpactNone, "CAs whose clients may call the kubelet", FromControllers)),
 		// Read when a service starts without a client certificate; a running service does not read it again.
-		file(rowBootstrapCA, fileBootstrapCA, bundle.ImpactNone, "CA of the API server", FromBootstrap),
-		secret(file(rowBootstrapKubeconfig, fileBootstrapKubeconfig, bundle.ImpactNone, "identity with which a host joins the cluster", FromInfrastructure, FromBootstrap)),
+		portable(file(rowBootstrapCA, fileBootstrapCA, bundle.ImpactNone, "CA of the API server", FromBootstrap)),
+		portable(secret(file(rowBootstrapKubeconfig, fileBootstrapKubeconfig, bundle.ImpactNone, "identity with which a host joins the cluster", FromInfrastructure, FromBootstrap))),
 		file(rowContainerdConf, fileContainerdConf, bundle.ImpactRestart, "configuration of containerd", FromSettings),
-		removal(secret(file(rowHosts, dirRegistries+`\<registry>\hosts.toml`, bundle.ImpactNone, "mirrors of a registry, with their credentials; read on every pull", FromMirrors, FromImage, FromPullSecret)),
+		removal(portable(secret(file(rowHosts, dirRegistries+`\<registry>\hosts.toml`, bundle.ImpactNone, "mirrors of a registry, with their credentials; read on every pull", FromMirrors, FromImage, FromPullSecret))),
 			"images of this registry are then pulled from the registry itself, which a disconnected cluster cannot reach"),
-		file(rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA, FromControllers),
+		portable(file(rowTrustedCAs, fileTrustedCAs, bundle.ImpactNone, "trusted CAs of the cluster", FromTrustedCA, FromControllers)),
 		only(file(rowCredentialProvider, fileCredentialProvider, bundle.ImpactRestart, "configuration of the ECR credential provider", FromMachineConfig), bundle.PlatformAWS),
 		joined(file(rowAgentKubeconfig, fileAgentKubeconfig, bundle.ImpactRestart, "how the node agent reaches the API server, as the node itself", FromInfrastructure)),
 		joined(only(file(rowCloudKubeconfig, fileCloudKubeconfig, bundle.ImpactRestart, "how cloud-node-manager reaches the API server", FromInfrastructure), bundle.PlatformAzure)),
 		// windows_exporter reads its web configuration and certificate for every connection (exporter-toolkit).
-		joined(secret(file(rowExporterKey, fileExporterKey, bundle.ImpactNone, "key of windows_exporter", FromExporterTLS))),
-		joined(file(rowExporterCert, fileExporterCert, bundle.ImpactNone, "certificate of windows_exporter", FromExporterTLS)),
+		joined(portable(secret(file(rowExporterKey, fileExporterKey, bundle.ImpactNone, "key of windows_exporter", FromExporterTLS)))),
+		joined(portable(file(rowExporterCert, fileExporterCert, bundle.ImpactNone, "certificate of windows_exporter", FromExporterTLS))),
 		joined(file(rowExporterConf, fileExporterConf, bundle.ImpactRestart, "web configuration of windows_exporter", FromAPIServer)),
 	}
 }
@@ -232,9 +240,9 @@ func hostRows() []Row {
 	host := row(rowHostName, bundle.KindHostName, bundle.Computer, bundle.ImpactReboot, "the computer's name, which is that of its Machine", FromMachine)
 	host.Layer, host.Platforms = bundle.LayerNode, []bundle.Platform{bundle.PlatformVSphere, bundle.PlatformNutanix}
 	rows := []Row{
-		row(rowVariable, bundle.KindVariable, "<HTTP_PROXY, HTTPS_PROXY, NO_PROXY>", bundle.ImpactNone, "the proxy for users and other programs on the host", FromProxy, FromOperator),
-		row(rowEnvironment, bundle.KindEnvironment, proxyEnvironment, bundle.ImpactRestart, "the proxy for the services, in the Environment value of each", FromProxy, FromOperator),
-		row(rowRootCA, bundle.KindTrustedCA, "<fingerprint>", bundle.ImpactNone, "a trusted CA in LocalMachine\\Root", FromTrustedCA, FromControllers),
+		portable(row(rowVariable, bundle.KindVariable, "<HTTP_PROXY, HTTPS_PROXY, NO_PROXY>", bundle.ImpactNone, "the proxy for users and other programs on the host", FromProxy, FromOperator)),
+		portable(row(rowEnvironment, bundle.KindEnvironment, proxyEnvironment, bundle.ImpactRestart, "the proxy for the services, in the Environment value of each", FromProxy, FromOperator)),
+		portable(row(rowRootCA, bundle.KindTrustedCA, "<fingerprint>", bundle.ImpactNone, "a trusted CA in LocalMachine\\Root", FromTrustedCA, FromControllers)),
 		route,
 		row(rowContainers, bundle.KindFeature, "Containers", bundle.ImpactReboot, "Windows containers"),
 	}

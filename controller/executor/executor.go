@@ -27,6 +27,8 @@ type Wanted struct {
 	Content bundle.Bundle
 	// Target is that of rollout.Target.
 	Target bundle.Digest
+	// PayloadKept is true while the bundle has the executables that are published for the node, because newer ones are not on its host yet.
+	PayloadKept bool
 }
 
 // Rendered is what is rendered for all nodes at one moment.

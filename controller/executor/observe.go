@@ -98,7 +98,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 		}
 		if w, ok := r.Wanted[name]; ok {
 			n.Wanted, n.Target = w.Bundle, w.Target
-			n.PayloadPending = published.PayloadPending(node.Annotations, w.Payload)
+			n.PayloadPending, n.PayloadKept = published.PayloadPending(node.Annotations, w.Payload), w.PayloadKept
 			n.Cost = e.costs.of(ctx, n.Report, node, w)
 			if n.State.Claim.IsZero() && isDamaged(node, w, e.Namespace) { // in a turn it waits for the end
 				n.Published, n.Permitted = "", ""

@@ -68,7 +68,7 @@ func observed(nodes []corev1.Node, pending bool, now time.Time) []rollout.Node {
 		if d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation]); err == nil {
 			layers[i] = d.Cluster.Digest
 		}
-		n.Wanted, n.Target = n.Published, layers[i]
+		n.Wanted, n.Target, n.PayloadKept = n.Published, layers[i], keepsPayload(node)
 		list[i] = n
 		if rolled(n) && (newest < 0 || n.State.Turn.Permitted.After(list[newest].State.Turn.Permitted)) {
 			newest = i
@@ -81,11 +81,18 @@ func observed(nodes []corev1.Node, pending bool, now time.Time) []rollout.Node {
 			n.Wanted = n.State.Failed
 		case claimedFirst(*n):
 			n.Wanted, n.Cost = unknown(n.Name), bundle.ImpactDrain
-		case pending && newest >= 0 && layers[i] != layers[newest] && n.Published != "" && !n.Joining && n.State.Turn.Permitted.Before(list[newest].State.Turn.Begun):
+		case pending && newest >= 0 && !n.PayloadKept && layers[i] != layers[newest] && n.Published != "" && !n.Joining && n.State.Turn.Permitted.Before(list[newest].State.Turn.Begun):
 			n.Wanted, n.Target, n.Cost = unknown(n.Name), layers[newest], list[newest].State.Turn.Impact
 		}
 	}
 	return list
+}
+
+// keepsPayload reports whether an operator of another version works on the node, whose executables are not on its host yet: it labels the
+// node when they are.
+func keepsPayload(node corev1.Node) bool {
+	version, wanted := node.Annotations[published.VersionAnnotation], node.Annotations[published.DesiredVersionAnnotation]
+	return version != "" && wanted != "" && version != wanted && node.Labels[published.UpgradingLabel] == ""
 }
 
 // rolled reports whether the published bundle came with a rollout: not when the node joined.

@@ -1,15 +1,26 @@
 package join_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/fleet"
+	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
 	"wmco/controller/join"
+	"wmco/controller/rollout"
 	"wmco/payload/store"
 )
 
@@ -39,15 +50,18 @@ func newerPayload(t *testing.T, text string) string {
 	return dir
 }
 
-// TestANewOperatorBringsItsExecutables: the node runs on until they are on the host, and is of the new version when it has applied them.
+// TestANewOperatorBringsItsExecutables: the node runs on until they are on the host, and is of the new version when it has applied them. A host
+// that cannot be reached over SSH keeps the executables that it has, and gets the changes that need no others.
 func TestANewOperatorBringsItsExecutables(t *testing.T) {
 	w := newWorld(t)
-	m := w.machine("instance-u", "192.0.2.61")
-	w.instances("192.0.2.61")
+	m, away := w.machine("instance-u", "192.0.2.61"), w.machine("instance-v", "192.0.2.62")
+	w.instances("192.0.2.61", "192.0.2.62")
 	stop := w.operate()
-	eventually(t, "the node", func() bool { return w.joined("instance-u") })
-	if n := w.node("instance-u"); n.Annotations[published.VersionAnnotation] != "test" || n.Annotations[published.DesiredVersionAnnotation] != "test" {
-		t.Errorf("%v", n.Annotations)
+	for _, name := range []string{"instance-u", "instance-v"} {
+		eventually(t, "node "+name, func() bool { return w.joined(name) })
+		if n := w.node(name); n.Annotations[published.VersionAnnotation] != "test" || n.Annotations[published.DesiredVersionAnnotation] != "test" {
+			t.Errorf("%v", n.Annotations)
+		}
 	}
 	stop()
 	const text = "csi-proxy of the next release"
@@ -55,20 +69,72 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 	next.Version, next.Payload = "next", newerPayload(t, text)
 	payload, err := store.Open(next.Payload)
 	must(t, err)
+	before, kept, had := w.desiredOf("instance-v").Payload, away.Text(`C:\k\csi-proxy.exe`), w.desiredOf("instance-v").Bundle
+	must(t, w.at.put("192.0.2.62", nowhere))
 	w.operateAs(next)
-	eventually(t, "the new version", func() bool {
-		n := w.node("instance-u")
-		return n.Annotations[published.VersionAnnotation] == "next" && n.Annotations[published.DesiredVersionAnnotation] == "next" && n.Labels[published.UpgradingLabel] == ""
-	})
-	d, err := published.DecodeDesired(w.node("instance-u").Annotations[published.DesiredAnnotation])
-	must(t, err)
-	if d.Payload != payload.Set().Digest() {
+	eventually(t, "the new version", func() bool { return w.isOf("instance-u", "next") })
+	if d := w.desiredOf("instance-u"); d.Payload != payload.Set().Digest() {
 		t.Errorf("the bundle is made with %s, the operator ships %s", d.Payload.Short(), payload.Set().Digest().Short())
 	}
-	eventually(t, "an event", func() bool {
-		return len(w.events(join.EventPayloadCopied, "instance-u")) > 0
-	})
+	for _, event := range []struct{ reason, node string }{{join.EventPayloadCopied, "instance-u"}, {join.EventPayloadNotCopied, "instance-v"}} {
+		eventually(t, "event "+event.reason, func() bool { return len(w.events(event.reason, event.node)) > 0 })
+	}
 	if got := m.Text(`C:\k\csi-proxy.exe`); got != text {
 		t.Errorf("the executable on the host is %q", got)
 	}
+
+	if d := w.desiredOf("instance-v"); d.Bundle != had || d.Payload != before {
+		t.Errorf("the new operator alone changes what is published for a host without its executables: %s, before %s", d.Bundle.Short(), had.Short())
+	}
+	w.create(mirrorSet("kept"))
+	const hosts = `C:\k\containerd\registries\kept.example.com\hosts.toml`
+	for _, to := range []*machine{m, away} {
+		eventually(t, "a mirror on the host", func() bool { return strings.Contains(to.Text(hosts), "mirror.example.com:5000") })
+	}
+	n := w.node("instance-v")
+	if d := w.desiredOf("instance-v"); d.Payload != before || w.isOf("instance-v", "next") || n.Labels[published.UpgradingLabel] != "" || n.Annotations[published.DesiredVersionAnnotation] != "next" {
+		t.Errorf("a host without the executables is shown as one that has them: payload %s, %v, %v", d.Payload.Short(), n.Annotations, n.Labels)
+	}
+	if got := away.Text(`C:\k\csi-proxy.exe`); got != kept {
+		t.Errorf("the executable on the host is %q", got)
+	}
+	eventually(t, "the status says what the node waits for", func() bool {
+		f, _, err := fleet.Read(t.Context(), objects.Cluster(w), gather.OperatorNamespace, time.Now())
+		must(t, err)
+		i := slices.IndexFunc(f.Rollout.Nodes, func(s rollout.Status) bool { return s.Node == "instance-v" })
+		s := f.Rollout.Nodes[i]
+		return s.Reason == rollout.ReasonPayload && s.Phase == rollout.PhaseWaiting
+	})
+
+	must(t, w.at.put("192.0.2.62", away.ssh.Address))
+	eventually(t, "the new version of a host that is back", func() bool {
+		// It is looked at when something about the Node changes.
+		now := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/looked":%q}}}`, time.Now())
+		must(t, w.Patch(t.Context(), w.node("instance-v"), client.RawPatch(types.MergePatchType, now)))
+		return w.isOf("instance-v", "next")
+	})
+	if got := away.Text(`C:\k\csi-proxy.exe`); got != text || w.desiredOf("instance-v").Payload != payload.Set().Digest() {
+		t.Errorf("the executable on the host is %q", got)
+	}
+}
+
+// desiredOf returns what is published for a node.
+func (w *world) desiredOf(name string) published.Desired {
+	w.t.Helper()
+	d, err := published.DecodeDesired(w.node(name).Annotations[published.DesiredAnnotation])
+	must(w.t, err)
+	return d
+}
+
+// isOf reports whether a node is of a version, and moves to no other one.
+func (w *world) isOf(name, version string) bool {
+	n := w.node(name)
+	return n.Annotations[published.VersionAnnotation] == version && n.Annotations[published.DesiredVersionAnnotation] == version && n.Labels[published.UpgradingLabel] == ""
+}
+
+func mirrorSet(name string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "config.openshift.io/v1", "kind": "ImageDigestMirrorSet", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"imageDigestMirrors": []any{map[string]any{"source": name + ".example.com/app", "mirrors": []any{"mirror.example.com:5000/app"}}}},
+	}}
 }

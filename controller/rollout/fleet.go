@@ -55,6 +55,8 @@ type Node struct {
 	Urgent Urgent
 	// PayloadPending is true while executables of Wanted are still on their way to the host.
 	PayloadPending bool
+	// PayloadKept is true while Wanted has the executables of before, because newer ones are still on their way to the host.
+	PayloadKept bool
 
 	// Published and Permitted are what stands on the Node.
 	Published bundle.Digest

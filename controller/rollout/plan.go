@@ -134,6 +134,8 @@ func (p *planner) join(m *member) {
 // have is for a node that has what is wanted.
 func (p *planner) have(m *member) {
 	switch {
+	case !m.unconfirmed() && m.PayloadKept:
+		p.wait(m, ReasonPayload, "executables are being copied to the host; it has every other change that needs none of them")
 	case !m.unconfirmed():
 		p.wait(m, ReasonCurrent, "has the wanted bundle")
 	case m.settled(p.policy, p.now):
