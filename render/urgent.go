@@ -1,0 +1,179 @@
+package render
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"wmco/bundle"
+)
+
+var errNotTOML = errors.New("it is not TOML of the right form")
+
+// Urgent is what of a change must not wait for a rollout: without the CAs that kubelet and API server trust each other by, a node is lost;
+// without the pull secret it pulls no image.
+type Urgent struct {
+	// Layer is the cluster layer that a node has, with nothing changed but what is urgent; zero if nothing is.
+	Layer bundle.Layer
+	// Inputs are those that differ.
+	Inputs []UrgentInput
+	// Left are the registries whose credentials cannot be separated from other changes.
+	Left []string
+}
+
+// UrgentInput is one input that must not wait.
+type UrgentInput struct {
+	Name UrgentName
+	// CA is the one of the node that expires first of those that have a successor, Expires when; empty for the pull secret.
+	CA      string
+	Expires time.Time
+}
+
+// UrgentName names an urgent input for people and in metrics.
+type UrgentName string
+
+const (
+	// KubeletClientCA are the CAs whose clients may call the kubelet.
+	KubeletClientCA UrgentName = "kubelet client CA"
+	// APIServerCA is the CA by which nodes know the API server.
+	APIServerCA UrgentName = "API server CA"
+	// PullSecret are the credentials of mirrors.
+	PullSecret UrgentName = "pull secret"
+)
+
+// String is the input in one phrase.
+func (u UrgentInput) String() string {
+	if u.CA == "" {
+		return "the " + string(u.Name)
+	}
+	return fmt.Sprintf("the %s (%s of the node expires on %s)", u.Name, u.CA, u.Expires.UTC().Format(time.DateOnly))
+}
+
+// Urgent returns what is urgent for a node with this cluster layer.
+func (f *Fleet) Urgent(has bundle.Layer) (Urgent, error) {
+	wanted, ok := f.shared[has.Stage]
+	if !ok || has.Kind != bundle.LayerCluster {
+		return Urgent{}, nil
+	}
+	next := has
+	next.Files = slices.Clone(has.Files)
+	var u Urgent
+	secret := false
+	for i, old := range has.Files {
+		k := slices.IndexFunc(wanted.layer.Files, func(w bundle.File) bool { return bundle.FoldPath(w.Path) == bundle.FoldPath(old.Path) })
+		if k < 0 || bytes.Equal(wanted.layer.Files[k].Content.Data, old.Content.Data) {
+			continue
+		}
+		now := wanted.layer.Files[k]
+		registry, isHosts := registryOf(old.Path)
+		switch {
+		case old.Path == fileKubeletCA:
+			next.Files[i] = now
+			u.Inputs = append(u.Inputs, expiring(KubeletClientCA, old.Content.Data, now.Content.Data))
+		case old.Path == fileBootstrapCA:
+			next.Files[i] = now
+			u.Inputs = append(u.Inputs, expiring(APIServerCA, old.Content.Data, now.Content.Data))
+		case isHosts:
+			file, changed, err := f.renewed(has.Stage, old, now)
+			if errors.Is(err, errMixed) {
+				u.Left = append(u.Left, registry)
+				continue
+			}
+			if err != nil {
+				return Urgent{}, fmt.Errorf("renewing the credentials of registry %s: %w", registry, err)
+			}
+			next.Files[i], secret = file, secret || changed
+		}
+	}
+	if secret {
+		u.Inputs = append(u.Inputs, UrgentInput{Name: PullSecret})
+	}
+	if len(u.Inputs) > 0 {
+		u.Layer = next
+	}
+	return u, nil
+}
+
+// registryOf returns the folder of a hosts.toml; false for another file.
+func registryOf(path string) (string, bool) {
+	dir, ok := strings.CutSuffix(path, `\hosts.toml`)
+	if !ok {
+		return "", false
+	}
+	return strings.CutPrefix(dir, dirRegistries+`\`)
+}
+
+// errMixed means that the credentials in a file cannot be told from the rest.
+var errMixed = errors.New("the file was written in another form")
+
+// renewed returns the hosts.toml that a node has, with the credentials of another one. It reports whether they differ.
+func (f *Fleet) renewed(stage bundle.Stage, old, now bundle.File) (bundle.File, bool, error) {
+	has, err := parseHosts(old.Content.Data)
+	wanted, err2 := parseHosts(now.Content.Data)
+	if err := errors.Join(err, err2); err != nil {
+		return bundle.File{}, false, errMixed //nolint:nilerr // nothing is changed that is not understood
+	}
+	next := has.withCredentials(wanted)
+	if slices.EqualFunc(has.endpoints(), next.endpoints(), func(a, b *endpointView) bool { return a.Authorization == b.Authorization }) {
+		return old, false, nil
+	}
+	same, err := execute(f.templates, "hosts.toml", has)
+	if err != nil {
+		return bundle.File{}, false, err
+	}
+	if !bytes.Equal(same, old.Content.Data) {
+		return bundle.File{}, false, errMixed
+	}
+	data, err := execute(f.templates, "hosts.toml", next)
+	if err != nil {
+		return bundle.File{}, false, err
+	}
+	if bytes.Equal(data, now.Content.Data) {
+		return now, true, nil
+	}
+	preview, err := execute(f.templates, "hosts.toml", next.masked())
+	if err != nil {
+		return bundle.File{}, false, err
+	}
+	e := f.emitter(bundle.LayerCluster, stage, Node{})
+	e.add(f.rows[rowHosts], old.Path, made(data, preview))
+	return e.layer.Files[0], true, nil
+}
+
+// expiring returns an input with the first CA of a node that expires and has a successor, or the first of all if none is known to have one.
+func expiring(input UrgentName, has, wanted []byte) UrgentInput {
+	old, _ := parsePEM(string(has))
+	now, _ := parsePEM(string(wanted))
+	latest := map[string]time.Time{}
+	for _, c := range old {
+		if at := c.parsed.NotAfter; at.After(latest[c.name()]) {
+			latest[c.name()] = at
+		}
+	}
+	succeeded := map[string]time.Time{}
+	for _, c := range now {
+		at, ok := latest[c.name()]
+		if ok && !slices.ContainsFunc(old, func(o certificate) bool { return bytes.Equal(o.der, c.der) }) {
+			succeeded[c.name()] = at
+		}
+	}
+	if len(succeeded) == 0 {
+		succeeded = latest
+	}
+	u := UrgentInput{Name: input}
+	for name, at := range succeeded {
+		if u.CA == "" || cmp.Or(at.Compare(u.Expires), strings.Compare(name, u.CA)) < 0 {
+			u.CA, u.Expires = name, at
+		}
+	}
+	return u
+}
+
+// name is what people call a CA.
+func (c certificate) name() string {
+	return cmp.Or(c.parsed.Subject.CommonName, c.parsed.Subject.String())
+}

@@ -1,0 +1,197 @@
+package render
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/bundle"
+	"wmco/render/mirrors"
+)
+
+// testCA returns a CA that expires on a day.
+func testCA(t *testing.T, name, day string) string {
+	t.Helper()
+	until, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: until.AddDate(-1, 0, 0), NotAfter: until, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+}
+
+func mirrored(user string, sources ...string) mirrors.Inputs {
+	in := mirrors.Inputs{PullSecret: bundle.NewSecret(fmt.Sprintf(`{"auths":{"mirror.example.com":{"auth":%q}}}`, base64.StdEncoding.EncodeToString([]byte(user))))}
+	for _, s := range sources {
+		source, mirror, _ := strings.Cut(s, "=")
+		in.Sets = append(in.Sets, mirrors.Set{Kind: mirrors.DigestSet, Source: source, Mirrors: strings.Split(mirror, ",")})
+	}
+	return in
+}
+
+const hostsOfQuay = dirRegistries + `\quay.io\hosts.toml`
+
+func TestUrgent(t *testing.T) {
+	old, next, other := testCA(t, "client-signer", "2026-03-01"), testCA(t, "client-signer", "2027-03-01"), testCA(t, "admin-signer", "2026-01-01")
+	before := testCluster(bundle.PlatformNone)
+	before.KubeletClientCA, before.Mirrors = other+old, mirrored("a:1", "quay.io=mirror.example.com")
+	fleet := func(change func(*Cluster)) *Fleet {
+		c := before
+		change(&c)
+		f, findings, err := NewFleet(c, Options{Key: bundle.Key("k")})
+		if err != nil || f == nil {
+			t.Fatalf("%v, %v", findings, err)
+		}
+		return f
+	}
+	has := fleet(func(*Cluster) {}).shared[bundle.StageJoined].layer
+	rotated := func(c *Cluster) { c.KubeletClientCA = other + old + next }
+	const file = "file "
+	for _, tt := range []struct {
+		name   string
+		change func(*Cluster)
+		// want are the entries that are urgent; whole is true if that is all of the change.
+		want  []bundle.EntryID
+		whole bool
+		what  string
+	}{
+		{"nothing", func(*Cluster) {}, nil, true, ""},
+		{"a setting", func(c *Cluster) { c.Settings.Kubelet = []byte(`{"maxPods":7}`) }, nil, false, ""},
+		{"the client CA", rotated, []bundle.EntryID{file + fileKubeletCA}, true, "the kubelet client CA (client-signer of the node expires on 2026-03-01)"},
+		{"the client CA, a setting and a mirror", func(c *Cluster) {
+			rotated(c)
+			c.Settings.Kubelet, c.Mirrors = []byte(`{"maxPods":7}`), mirrored("a:1", "quay.io=mirror.example.com", "ghcr.io=mirror.example.com")
+		}, []bundle.EntryID{file + fileKubeletCA}, false, "the kubelet client CA (client-signer of the node expires on 2026-03-01)"},
+		{"the CA of the API server", func(c *Cluster) { c.Bootstrap.CA = other }, []bundle.EntryID{file + fileBootstrapCA}, true, "the API server CA (kube-apiserver-lb-signer of the node expires on 2045-01-01)"},
+		{"the pull secret", func(c *Cluster) { c.Mirrors = mirrored("a:2", "quay.io=mirror.example.com") }, []bundle.EntryID{file + hostsOfQuay}, true, "the pull secret"},
+		{"a mirror", func(c *Cluster) { c.Mirrors = mirrored("a:1", "quay.io=mirror.example.com,other.example.com") }, nil, false, ""},
+		{"the pull secret and a mirror", func(c *Cluster) { c.Mirrors = mirrored("a:2", "quay.io=other.example.com,mirror.example.com") }, []bundle.EntryID{file + hostsOfQuay}, false, "the pull secret"},
+		{"both", func(c *Cluster) {
+			rotated(c)
+			c.Mirrors = mirrored("a:2", "quay.io=mirror.example.com")
+		}, []bundle.EntryID{file + hostsOfQuay, file + fileKubeletCA}, true, "the kubelet client CA (client-signer of the node expires on 2026-03-01) and the pull secret"},
+	} {
+		f := fleet(tt.change)
+		got, err := f.Urgent(has)
+		if err != nil {
+			t.Fatalf("%s: %v", tt.name, err)
+		}
+		var names []string
+		for _, u := range got.Inputs {
+			names = append(names, u.String())
+		}
+		if what := strings.Join(names, " and "); what != tt.what || got.Left != nil {
+			t.Errorf("%s: %q, left %q", tt.name, what, got.Left)
+		}
+		if tt.want == nil {
+			if len(got.Layer.Files) > 0 {
+				t.Errorf("%s: there is an urgent layer", tt.name)
+			}
+			continue
+		}
+		if err := (bundle.Bundle{Cluster: got.Layer, Node: bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerNode, Stage: bundle.StageJoined}}).Check(); err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if diff := cmp.Diff(tt.want, bundle.Differing(bundle.Bundle{Cluster: has}, bundle.Bundle{Cluster: got.Layer})); diff != "" {
+			t.Errorf("%s: urgent (-want +got):\n%s", tt.name, diff)
+		}
+		digest, err := got.Layer.Digest()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if whole := digest == f.shared[bundle.StageJoined].digest; whole != tt.whole {
+			t.Errorf("%s: all of the change is urgent: %t", tt.name, whole)
+		}
+	}
+}
+
+func hostsOf(t *testing.T, l bundle.Layer) *bundle.File {
+	t.Helper()
+	for i := range l.Files {
+		if l.Files[i].Path == hostsOfQuay {
+			return &l.Files[i]
+		}
+	}
+	t.Fatal("there is no hosts.toml")
+	return nil
+}
+
+// TestNewCredentialsForTheMirrorsOfANode: a mirror that it does not have stays away, and the order of those that it has is kept.
+func TestNewCredentialsForTheMirrorsOfANode(t *testing.T) {
+	c := testCluster(bundle.PlatformNone)
+	render := func(in mirrors.Inputs) *Fleet {
+		c.Mirrors = in
+		f, findings, err := NewFleet(c, Options{Key: bundle.Key("k")})
+		if err != nil || f == nil {
+			t.Fatalf("%v, %v", findings, err)
+		}
+		return f
+	}
+	has := render(mirrored("a:1", "quay.io=one.example.com,mirror.example.com")).shared[bundle.StageJoined].layer
+	wanted := render(mirrored("a:2", "quay.io=mirror.example.com,two.example.com"))
+	got, err := wanted.Urgent(has)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, now := hostsOf(t, has), hostsOf(t, got.Layer)
+	want := strings.Replace(string(old.Content.Data), base64.StdEncoding.EncodeToString([]byte("a:1")), base64.StdEncoding.EncodeToString([]byte("a:2")), 1)
+	if diff := cmp.Diff(want, string(now.Content.Data)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if !now.Secret || !strings.Contains(string(now.Content.Preview), bundle.MaskedText) || strings.Contains(string(now.Content.Preview), "Basic") {
+		t.Errorf("the preview is %q", now.Content.Preview)
+	}
+	foreign := *old
+	foreign.Content.Data = append([]byte("# of an older release\n"), old.Content.Data...)
+	has.Files = append([]bundle.File{}, has.Files...)
+	*hostsOf(t, has) = foreign
+	if got, err := wanted.Urgent(has); err != nil || !slices.Equal(got.Left, []string{"quay.io"}) || got.Inputs != nil {
+		t.Errorf("a file of another form: %+v, %v", got, err)
+	}
+}
+
+// TestHostsFilesCanBeRead: reading is the inverse of the template.
+func TestHostsFilesCanBeRead(t *testing.T) {
+	set, err := parseTemplates()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain := endpointView{URL: "https://b.example.com/v2", Capabilities: []string{"pull"}}
+	full := endpointView{URL: "https://a.example.com/v2/\"x\"", Capabilities: []string{"pull", "resolve"}, SkipVerify: true, Authorization: "Basic eA=="}
+	for name, v := range map[string]hostsView{
+		"allowed": {}, "a server": {Server: &plain}, "a server with credentials": {Server: &full},
+		"hosts": {Hosts: []endpointView{plain, full}}, "all": {Server: &full, Hosts: []endpointView{full, plain}},
+	} {
+		text, err := execute(set, "hosts.toml", v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := parseHosts(text)
+		if diff := cmp.Diff(v, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	if _, err := parseHosts([]byte("header = \"Basic c2VjcmV0\"\n[")); err == nil || strings.Contains(err.Error(), "c2VjcmV0") {
+		t.Errorf("what is no TOML: %v", err)
+	}
+}
