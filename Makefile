@@ -154,6 +154,9 @@ ci-full: export WMCO_JOINS = 50
 ci-full: export WMCO_STORM_MACHINES = 20
 ci-full: export WMCO_OPERATOR_KILLS = 100
 ci-full: export WMCO_JOINS_AND_REMOVALS = 500
+# Nodes whose rollouts are disturbed; 0 kills the operator at every single write.
+ci-full: export WMCO_FLEET = 30
+ci-full: export WMCO_ROLLOUT_KILLS = 0
 ci-full: TEST_TIMEOUT = 90m
 ci-full: fmt-check lint generate-check cross test image-check race fuzz ## ci with long fuzzing and the race detector
 	@hack/skipped

@@ -33,7 +33,6 @@ func TestFleet(t *testing.T) {
 	t.Run("a must-gather", func(t *testing.T) { f.checkGather(t) })
 	t.Run("a cordon and a pause are kept", func(t *testing.T) { f.checkKept(t) })
 	t.Run("nodes are drained one after the other", func(t *testing.T) { f.checkDrains(t) })
-	t.Run("a bad setting stops at the canary", func(t *testing.T) { f.checkBadSetting(t) })
 	t.Run("permissions of a node", func(t *testing.T) { f.checkPermissions(t) })
 	// Before the API server is away: one that has just started refuses what it will allow when it has read the roles.
 	t.Run("what node agents and the operator ask for", func(t *testing.T) { f.checkRequests(t) })
@@ -193,7 +192,7 @@ func kubeletChanges() []change {
 			},
 		},
 		{
-			name: "MachineConfig with another flag of kubelets",
+			name: changedAgain,
 			apply: func(t *testing.T, f *fleet) {
 				f.renderConfig(t, "rendered-worker-external", "--cloud-provider=", "--cloud-provider=external")
 			},

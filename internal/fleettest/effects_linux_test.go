@@ -52,9 +52,7 @@ func (f *fleet) read(t *testing.T) reading {
 	r := reading{bundles: f.bundles(t), requests: len(f.requests(t)), machines: map[string]nodeEffects{}}
 	for _, m := range f.machines {
 		m.ForgetOperations()
-		logins, err := simnode.Logins(m.server)
-		must(t, err)
-		r.machines[m.name] = nodeEffects{Starts: m.Starts(), Boots: m.Boots(), Logins: logins}
+		r.machines[m.name] = nodeEffects{Starts: m.Starts(), Boots: m.Boots(), Logins: m.logins(t)}
 	}
 	r.begun = time.Now()
 	return r
@@ -78,7 +76,7 @@ func (f *fleet) followed(t *testing.T, r reading) {
 				return false
 			}
 		}
-		return len(nodes) == size
+		return len(nodes) == len(f.machines)
 	})
 }
 
@@ -120,12 +118,21 @@ func what(q controlplane.Request) string {
 	return text
 }
 
+// logins is how often somebody has logged in.
+func (m *machine) logins(t *testing.T) int {
+	t.Helper()
+	if m.server == nil {
+		return 0
+	}
+	n, err := simnode.Logins(m.server)
+	must(t, err)
+	return n
+}
+
 // since returns what has happened on a machine.
 func (m *machine) since(t *testing.T, before nodeEffects) nodeEffects {
 	t.Helper()
-	logins, err := simnode.Logins(m.server)
-	must(t, err)
-	n := nodeEffects{Starts: map[string]int{}, Boots: m.Boots() - before.Boots, Logins: logins - before.Logins}
+	n := nodeEffects{Starts: map[string]int{}, Boots: m.Boots() - before.Boots, Logins: m.logins(t) - before.Logins}
 	for _, op := range m.Operations() {
 		text := string(op.Verb) + " " + op.Target
 		switch op.Verb {

@@ -39,6 +39,8 @@ type fleet struct {
 	client.Client
 	plane    *controlplane.ControlPlane
 	machines []*machine
+	// started are the machines in memory, those that are gone too.
+	started []*simnode.Machine
 	// identity is the file of the private key for all machines.
 	identity string
 	signer   ssh.Signer
@@ -51,9 +53,10 @@ type fleet struct {
 	created []client.Object
 }
 
-// machine is a simulated machine behind an SSH server, and a Machine of the cluster.
+// machine is a simulated machine, and a Machine of the cluster.
 type machine struct {
 	*simnode.Machine
+	// server is what it is behind; nil for one in memory, which nobody can log in to.
 	server        *sshd.Server
 	name, address string
 }
@@ -62,19 +65,8 @@ type machine struct {
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	build(t)
-	golden := filepath.Join("..", "..", "golden", "clusters")
-	f := &fleet{plane: server.ControlPlane(t), stop: func() {}}
-	server.Load(t, filepath.Join(golden, "common"), filepath.Join(golden, "none", "infrastructure.yaml"), filepath.Join(golden, "none", "controllerconfig.yaml"),
-		filepath.Join(golden, "none", "machineconfigs.yaml"), filepath.Join("..", "..", "deploy", "rbac"))
-	f.Client, f.since = server.Client(t), len(f.requests(t))
-	must(t, cluster.Connect(t.Context(), f.plane.Config, f.plane.ClientCA()))
-	t.Cleanup(func() { f.remove(t) })
+	f := prepare(t)
 	f.newKey(t)
-	// Canaries are not observed: what they prove here is said by the node agents.
-	f.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+gather.OperatorNamespace+`, name: windows-machine-config}, data: {config.yaml: "rollout: {settle: 0s}"}}`)
-	background(t, func(ctx context.Context) error { return cluster.Approve(ctx, f.plane.Config, logs(), nil) })
-	background(t, func(ctx context.Context) error { return cluster.Network(ctx, f.plane.Config, logs()) })
-	t.Cleanup(func() { f.stop() })
 	for i := range size {
 		f.add(t, fmt.Sprintf("win-%d", i+1))
 	}
@@ -82,6 +74,24 @@ func newFleet(t *testing.T) *fleet {
 	eventually(t, "the Nodes", func() bool { return len(f.nodes(t)) == size })
 	// The kubelets are there now, so the node agents get their access to the cluster. All else follows from it.
 	f.apply(t)
+	return f
+}
+
+// prepare makes a cluster for machines.
+func prepare(t *testing.T) *fleet {
+	t.Helper()
+	golden := filepath.Join("..", "..", "golden", "clusters")
+	f := &fleet{plane: server.ControlPlane(t), stop: func() {}}
+	server.Load(t, filepath.Join(golden, "common"), filepath.Join(golden, "none", "infrastructure.yaml"), filepath.Join(golden, "none", "controllerconfig.yaml"),
+		filepath.Join(golden, "none", "machineconfigs.yaml"), filepath.Join("..", "..", "deploy", "rbac"))
+	f.Client, f.since = server.Client(t), len(f.requests(t))
+	must(t, cluster.Connect(t.Context(), f.plane.Config, f.plane.ClientCA()))
+	t.Cleanup(func() { f.remove(t) })
+	// Canaries are not observed: what they prove here is said by the node agents.
+	f.settings(t, `{rollout: {settle: 0s}}`)
+	background(t, func(ctx context.Context) error { return cluster.Approve(ctx, f.plane.Config, logs(), nil) })
+	background(t, func(ctx context.Context) error { return cluster.Network(ctx, f.plane.Config, logs()) })
+	t.Cleanup(func() { f.stop() })
 	return f
 }
 
@@ -205,17 +215,14 @@ func isCurrent(n corev1.Node) bool {
 		return false
 	}
 	r, err := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-	ready := slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	return err == nil && ready && r.State == published.StateApplied && r.Desired == d.Bundle && r.Applied == d.Bundle
+	return err == nil && isReady(n) && r.State == published.StateApplied && r.Desired == d.Bundle && r.Applied == d.Bundle
 }
 
 // isSettled reports whether all nodes are current, and no Secret is left that none of them has.
 func (f *fleet) isSettled(t *testing.T) bool {
 	t.Helper()
 	nodes := f.nodes(t)
-	if len(nodes) != size || slices.ContainsFunc(nodes, func(n corev1.Node) bool { return !isCurrent(n) }) {
+	if len(nodes) != len(f.machines) || slices.ContainsFunc(nodes, func(n corev1.Node) bool { return !isCurrent(n) }) {
 		return false
 	}
 	wanted := map[string]bool{}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,142 +20,12 @@ import (
 	"wmco/controller/executor"
 	"wmco/controller/gather"
 	"wmco/controller/rollout"
-	"wmco/internal/testenv"
 )
-
-// observer watches the Nodes, and knows what a rollout did at most at one moment. It asks no operator.
-type observer struct {
-	mu    sync.Mutex
-	nodes map[string]corev1.Node
-	// restarting is how many nodes restarted services at once, away how many the rollout had cordoned.
-	restarting, away int
-	// told are the bundles that each node was told of.
-	told map[string]map[bundle.Digest]bool
-}
-
-// watch observes until the end of the test.
-func (f *fleet) watch(t *testing.T) *observer {
-	t.Helper()
-	c, err := client.NewWithWatch(f.plane.Config, client.Options{})
-	must(t, err)
-	o := &observer{nodes: map[string]corev1.Node{}, told: map[string]map[bundle.Digest]bool{}}
-	w, err := c.Watch(t.Context(), &corev1.NodeList{}, client.MatchingLabels{corev1.LabelOSStable: "windows"})
-	must(t, err)
-	t.Cleanup(w.Stop)
-	go func() {
-		for e := range w.ResultChan() {
-			if n, ok := e.Object.(*corev1.Node); ok {
-				o.see(*n)
-			}
-		}
-	}()
-	return o
-}
-
-func (o *observer) see(n corev1.Node) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.nodes[n.Name] = n
-	if d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation]); err == nil {
-		if o.told[n.Name] == nil {
-			o.told[n.Name] = map[bundle.Digest]bool{}
-		}
-		o.told[n.Name][d.Bundle] = true
-	}
-	restarting, away := 0, 0
-	for _, n := range o.nodes {
-		d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
-		r, unread := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-		if err == nil && unread == nil && d.MaxImpact == bundle.ImpactRestart && (r.Desired != d.Bundle || r.State == published.StateApplying) {
-			restarting++
-		}
-		if n.Annotations[published.CordonAnnotation] != "" {
-			away++
-		}
-	}
-	o.restarting, o.away = max(o.restarting, restarting), max(o.away, away)
-}
-
-// begin forgets what was.
-func (o *observer) begin() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.restarting, o.away, o.told = 0, 0, map[string]map[bundle.Digest]bool{}
-}
-
-// most returns what was the most since then, and who was told of another bundle than before.
-func (o *observer) most(before map[string]bundle.Digest) (restarting, away int, told []string) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for name, bundles := range o.told {
-		for b := range bundles {
-			if b != before[name] && !slices.Contains(told, name) {
-				told = append(told, name)
-			}
-		}
-	}
-	return o.restarting, o.away, told
-}
 
 // settings are the operator's.
 func (f *fleet) settings(t *testing.T, text string) {
 	t.Helper()
 	f.put(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: `+gather.OperatorNamespace+`, name: windows-machine-config}, data: {config.yaml: "`+text+`"}}`)
-}
-
-const limits = `rollout: {settle: 0s, maxParallel: 2, maxUnavailable: 1}`
-
-// checkBadSetting: the kubelet refuses a setting that the operator does not know to be wrong. The canary rolls back, the others never
-// learn of it, and a correct setting reaches all, two at a time.
-func (f *fleet) checkBadSetting(t *testing.T) {
-	o, before, r := f.watch(t), f.bundles(t), f.read(t)
-	f.settings(t, `{`+limits+`, kubelet: {maxPods: 100, imageGCLowThresholdPercent: 90}}`)
-	var note string
-	stopped := func() bool {
-		notes := f.fleetNotes(t, executor.EventRolloutStopped)
-		if len(notes) > 0 {
-			note = notes[0]
-		}
-		return len(notes) > 0
-	}
-	// The kubelet may take two minutes to become healthy, which is as long as a test waits.
-	if testenv.Eventually(t.Context(), "the end of the time that the kubelet has", stopped) != nil {
-		eventually(t, "a rollout that has stopped", stopped)
-	}
-	for _, text := range []string{"the canary", "rolled back", `file C:\k\kubelet.conf`, "ConfigMap/" + gather.OperatorNamespace + "/windows-machine-config", "fix: "} {
-		if !strings.Contains(note, text) {
-			t.Errorf("the event %q lacks %q", note, text)
-		}
-	}
-	f.rendered(t)
-	_, _, told := o.most(before)
-	if len(told) != 1 {
-		t.Fatalf("%q were told of the setting", told)
-	}
-	for _, m := range f.machines {
-		if got := m.since(t, r.machines[m.name]); m.name != told[0] && len(got.Starts)+len(got.Files)+got.Logins > 0 {
-			t.Errorf("%s: %+v", m.name, got)
-		}
-	}
-	if n := f.node(t, told[0]); n.Spec.Unschedulable || n.Labels[corev1.LabelOSStable] == "" {
-		t.Errorf("%s is cordoned", told[0])
-	}
-	o.begin()
-	f.settings(t, `{`+limits+`, kubelet: {maxPods: 90}}`)
-	f.followed(t, r)
-	f.rest(t)
-	restarting, away, told := o.most(before)
-	if len(told) != size || restarting > 2 || away > 0 {
-		t.Errorf("%q were told, %d restarted at once, %d were cordoned", told, restarting, away)
-	}
-	for _, m := range f.machines {
-		if got := m.since(t, r.machines[m.name]); got.Boots+got.Logins > 0 || got.Starts["kubelet"] == 0 {
-			t.Errorf("%s: %+v", m.name, got)
-		}
-	}
-	if len(f.fleetNotes(t, executor.EventRolloutResumed))+len(f.fleetNotes(t, executor.EventRolloutDone)) == 0 {
-		t.Error("no event says that the rollout went on")
-	}
 }
 
 // checkKept: an administrator's cordon is kept, and a paused node is left alone until it is not paused any more.
