@@ -274,6 +274,7 @@ func TestOperator(t *testing.T) {
 		{"refused inputs leave what is published", checkRefused},
 		{"a refused node leaves the others", checkRefusedNode},
 		{"inputs that are deleted as a whole", checkDeleted},
+		{"a CA reaches a paused node", checkUrgent},
 		{"a burst is one rendering", checkBurst},
 		{"what others change is restored without a rendering", checkRestored},
 		{"metrics are for those who may read them", checkMetricsAccess},
@@ -361,7 +362,7 @@ func checkRefusedNode(t *testing.T, r *running) {
 	}
 	// As wmco status reads it, and as somebody who may read Nodes alone does.
 	f, findings, err := fleet.Read(t.Context(), objects.Cluster(r), gather.OperatorNamespace, time.Now())
-	if err != nil || len(findings) > 0 || f.Nodes[0].State != fleet.StateRefused || f.Nodes[0].Fix == "" || len(f.Conditions) != 4 {
+	if err != nil || len(findings) > 0 || f.Nodes[0].State != fleet.StateRefused || f.Nodes[0].Fix == "" || len(f.Conditions) != 5 {
 		t.Errorf("%+v, %v, %v", f, findings, err)
 	}
 	reader := cluster.User(t, "reader-of-nodes", testenv.Rule{Namespace: "", PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}})

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -65,7 +66,15 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		}
 	}
 	changes, err := p.publish(ctx, p.kept.layers())
-	result, rollErr := p.roll(ctx, p.kept.rolled(err != nil))
+	result, rollErr := p.roll(ctx, p.kept.rolled(err != nil, nil))
+	if len(result.Unready) > 0 && err == nil { // what is urgent is made for what nodes have, so its layers are known only now
+		urgent := result.Unready
+		more, failed := p.publish(ctx, slices.Concat(p.kept.layers(), urgent))
+		changes.Create, err = append(changes.Create, more.Create...), failed
+		if err == nil {
+			result, rollErr = p.roll(ctx, p.kept.rolled(false, urgent))
+		}
+	}
 	if !changes.IsZero() || result.Published > 0 {
 		p.log.Info("published", "nodes", result.Published, "secrets", len(changes.Create), "deleted", len(changes.Delete), "checked", len(changes.Check))
 	}

@@ -49,6 +49,7 @@ func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.
 	says := &teller{
 		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: operatorName + "-publish", Now: time.Now},
 		nodes:  m.GetClient(), events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
+		counters: say.counters,
 	}
 	r := &renderer{read: read, nodes: m.GetClient(), now: time.Now, log: log, count: renders}
 	if o.Hosts != nil { // nobody copies executables otherwise

@@ -38,6 +38,8 @@ type rendering struct {
 	// refused are nodes whose bundle is refused, each with its most severe finding. What is wrong with one does not concern the
 	// others.
 	refused []refusedNode
+	// urgent finds what must not wait for nodes with a cluster layer.
+	urgent func(bundle.Layer) (executor.Urgent, error)
 	// deleted are the inputs that are gone, and the nodes that keep what they have until that is confirmed.
 	deleted deletions.Found
 }
@@ -86,6 +88,7 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 		return rendering{}, err
 	}
 	kept := r.keeper.keep(ctx, list, nodes)
+	result.urgent = func(has bundle.Layer) (executor.Urgent, error) { return urgentFor(hosts, has) }
 	if err := result.pack(list); err != nil {
 		return rendering{}, err
 	}
@@ -148,6 +151,22 @@ func tooLarge(node string, err error) bundle.Finding {
 	}
 }
 
+// urgentFor returns what of a rendering must not wait for nodes with a cluster layer.
+func urgentFor(hosts *desired.Hosts, has bundle.Layer) (executor.Urgent, error) {
+	found, err := hosts.Urgent(has)
+	if err != nil {
+		return executor.Urgent{}, err
+	}
+	u := executor.Urgent{Layer: found.Layer}
+	for _, i := range found.Inputs {
+		u.Inputs = append(u.Inputs, rollout.UrgentInput{Name: string(i.Name), Expires: i.Expires, Text: i.String()})
+	}
+	if n := len(found.Left); n > 0 {
+		u.Mixed = "the pull secret for the mirrors of " + found.Left[0] + more(n-1, "registry host")
+	}
+	return u, nil
+}
+
 // layers are what is published.
 func (r rendering) layers() []publish.Wanted {
 	var list []publish.Wanted
@@ -157,9 +176,12 @@ func (r rendering) layers() []publish.Wanted {
 	return list
 }
 
-// rolled is what the rollout is about.
-func (r rendering) rolled(held bool) executor.Rendered {
-	x := executor.Rendered{Wanted: map[string]executor.Wanted{}, Platform: r.platform, Policy: r.policy, Held: held}
+// rolled is what the rollout is about. Held is true while not all layers are published, ready are urgent bundles whose layers are.
+func (r rendering) rolled(held bool, ready []publish.Wanted) executor.Rendered { //nolint:revive // a fact, not a mode
+	x := executor.Rendered{Wanted: map[string]executor.Wanted{}, Platform: r.platform, Policy: r.policy, Held: held, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}}
+	for _, w := range ready {
+		x.Ready[w.Bundle] = true
+	}
 	for _, w := range r.wanted {
 		x.Wanted[w.Node] = w
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -20,6 +21,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/executor"
 	"wmco/controller/fleet"
+	"wmco/controller/metrics"
 	"wmco/controller/status"
 )
 
@@ -33,6 +35,8 @@ type teller struct {
 	events events.EventRecorder
 	log    logr.Logger
 	now    func() time.Time
+	// counters serve what is urgent and held.
+	counters *metrics.Counters
 
 	// said is what the last call wrote, so that only what differs is compared with the cluster before the inputs are rendered again.
 	said *status.Status
@@ -63,10 +67,11 @@ func (t *teller) tell(ctx context.Context, o outcome) error {
 	if err != nil {
 		return err
 	}
-	s := status.Status{Conditions: append(conditions(o), inputsPresent(o.rendering)), Nodes: nodes}
+	s := status.Status{Conditions: append(conditions(o), inputsPresent(o.rendering), urgentReached(o)), Nodes: nodes}
 	for _, r := range o.refused {
 		s.Refused = append(s.Refused, status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix})
 	}
+	t.counters.Urgent(urgentHeld(o))
 	if !o.fresh && t.said != nil && reflect.DeepEqual(s, *t.said) {
 		return nil
 	}
@@ -143,6 +148,41 @@ func conditions(o outcome) []metav1.Condition {
 		done.Message = published.Shorten("it is tried again: " + o.err.Error())
 	}
 	return []metav1.Condition{accepted, done, rolledOut(o)}
+}
+
+// urgentReached says which CAs and credentials cannot reach their nodes.
+func urgentReached(o outcome) metav1.Condition {
+	c := metav1.Condition{Type: status.UrgentInputsReached, Status: metav1.ConditionTrue, Reason: status.ReasonReached, Message: "every node has the CAs and credentials that must not wait for a rollout, or gets them"}
+	held := o.rollout.Fleet.Urgent
+	switch {
+	case len(o.blocking) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, "the inputs are refused, what is published stays"
+	case len(held) > 0:
+		const most = 3
+		var texts []string
+		for _, h := range held[:min(len(held), most)] {
+			texts = append(texts, h.Node+": "+h.Message)
+		}
+		c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUrgentHeld
+		c.Message = published.Shorten(strings.Join(texts, "; ") + more(max(len(held)-most, 0), "node") + " (fix: let the rollout of these nodes go on before a CA expires)")
+	}
+	return c
+}
+
+// urgentHeld counts the nodes that each urgent input cannot reach.
+func urgentHeld(o outcome) map[string]metrics.Urgent {
+	all := map[string]metrics.Urgent{}
+	for _, h := range o.rollout.Fleet.Urgent {
+		for _, i := range h.Inputs {
+			u := all[i.Name]
+			u.Nodes++
+			if !i.Expires.IsZero() && (u.Expires.IsZero() || i.Expires.Before(u.Expires)) {
+				u.Expires = i.Expires
+			}
+			all[i.Name] = u
+		}
+	}
+	return all
 }
 
 // rolledOut says how the rollout goes.

@@ -45,6 +45,9 @@ const (
 	PullSecret UrgentName = "pull secret"
 )
 
+// UrgentNames returns every name.
+func UrgentNames() []UrgentName { return []UrgentName{KubeletClientCA, APIServerCA, PullSecret} }
+
 // String is the input in one phrase.
 func (u UrgentInput) String() string {
 	if u.CA == "" {

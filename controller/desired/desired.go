@@ -94,6 +94,14 @@ func readPayload(ctx context.Context, dir string) (payload.Set, bundle.Findings,
 	return payload.Set{}, findings, nil
 }
 
+// Urgent returns what must not wait for a node with a cluster layer.
+func (h *Hosts) Urgent(has bundle.Layer) (render.Urgent, error) {
+	if h.fleet == nil {
+		return render.Urgent{}, nil
+	}
+	return h.fleet.Urgent(has)
+}
+
 // Render renders the bundles of these hosts, and returns all findings: the cluster's, then those of each. With a finding
 // of severity error, a bundle may be empty. Where the cluster is refused there is none.
 func (h *Hosts) Render(nodes []render.Node) ([]Rendered, bundle.Findings, error) {

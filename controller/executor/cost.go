@@ -37,16 +37,12 @@ func (c *costs) begin(r Rendered) {
 
 func (c *costs) end() { c.layers, c.known = c.kept, c.still }
 
-// of returns the impact for a node; empty where it is not known what the node has.
-func (c *costs) of(ctx context.Context, has published.Report, node corev1.Node, w Wanted) bundle.Impact {
-	before, ok := c.applied(ctx, has, node)
-	if !ok {
-		return ""
-	}
-	s := step{[2]bundle.Digest(has.Layers), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}
+// of returns the impact for a node that has a bundle of these layers.
+func (c *costs) of(has bundle.Bundle, layers []bundle.Digest, w Wanted) bundle.Impact {
+	s := step{[2]bundle.Digest(layers), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}
 	impact, ok := c.known[s]
 	if !ok {
-		impact = bundle.Diff(before, w.Content).Impact()
+		impact = bundle.Diff(has, w.Content).Impact()
 	}
 	c.still[s] = impact
 	return impact

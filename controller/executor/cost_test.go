@@ -70,7 +70,11 @@ func TestTheCostOfAChange(t *testing.T) {
 	cost := func(r published.Report) bundle.Impact {
 		c.begin(Rendered{Wanted: map[string]Wanted{"win-1": next}})
 		defer c.end()
-		return c.of(t.Context(), r, nodeWith(t, has), next)
+		before, ok := c.applied(t.Context(), r, nodeWith(t, has))
+		if !ok {
+			return ""
+		}
+		return c.of(before, r.Layers, next)
 	}
 	for range 3 {
 		if got := cost(reportOf(has)); got != bundle.ImpactRestart {

@@ -37,6 +37,10 @@ type Rendered struct {
 	Wanted   map[string]Wanted
 	Platform bundle.Platform
 	Policy   rollout.Policy
+	// Urgent finds what must not wait for nodes with a cluster layer; nil is nothing.
+	Urgent func(has bundle.Layer) (Urgent, error)
+	// Ready are the urgent bundles whose layers are published.
+	Ready map[bundle.Digest]bool
 	// Held is true while not all layers can be read by nodes: no node is told of another bundle.
 	Held bool
 }
@@ -60,6 +64,7 @@ type Executor struct {
 	written map[string]corev1.Node
 	read    decoded
 	costs   costs
+	urgents urgents
 	teller  teller
 }
 
@@ -71,6 +76,8 @@ type Result struct {
 	Published int
 	// Blame names what the bundle of the failed nodes changes, and the objects that caused it; empty if no node failed.
 	Blame string
+	// Unready are urgent bundles whose layers have to be published before nodes can be told of them.
+	Unready []publish.Wanted
 	// Again is when to call again although nothing was seen to change; zero is never.
 	Again time.Duration
 	// pending is true while a node does not have what is wanted for it.
@@ -118,9 +125,13 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 	if view.unsettled {
 		result.soon(againUnsettled)
 	}
-	var failed []error
+	failed := view.failed
 	for _, s := range plan.Steps {
-		switch done, err := e.step(ctx, s, nodes[s.Node], r); {
+		if u := view.urgent[s.Node]; s.Urgent && u.Bundle != r.Wanted[s.Node].Bundle && !r.Ready[u.Bundle] {
+			result.Unready = append(result.Unready, u)
+			continue
+		}
+		switch done, err := e.step(ctx, s, nodes[s.Node], view.to(s, r)); {
 		case apierrors.IsConflict(err) || errors.Is(err, errPodsCame):
 			result.soon(againConflict)
 		case client.IgnoreNotFound(err) != nil:

@@ -14,6 +14,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/publish"
 	"wmco/controller/rollout"
 )
 
@@ -79,16 +80,33 @@ type view struct {
 	rollout.Fleet
 	// unsettled is true while the pods of a canary are not back.
 	unsettled bool
+	// urgent are the bundles of rollout.Urgent, by node.
+	urgent map[string]publish.Wanted
+	// failed is why something urgent could not be prepared; the rollout does not wait for that.
+	failed []error
+}
+
+// to returns what a step publishes on its node, if it publishes anything.
+func (v view) to(s rollout.Step, r Rendered) target {
+	t := target{held: r.Held}
+	if w, ok := r.Wanted[s.Node]; ok {
+		t.Wanted, t.known = w.Wanted, true
+	}
+	if u, ok := v.urgent[s.Node]; ok && s.Urgent {
+		t.Wanted, t.known = u, true
+	}
+	return t
 }
 
 // observe makes the snapshot that is decided from.
 func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r Rendered) (view, error) {
-	v := view{Fleet: rollout.Fleet{Policy: r.Policy, Now: e.Now()}}
+	v := view{Fleet: rollout.Fleet{Policy: r.Policy, Now: e.Now()}, urgent: map[string]publish.Wanted{}}
 	deleted, err := e.deletedMachines(ctx)
 	if err != nil {
 		return view{}, err
 	}
 	e.costs.begin(r)
+	e.urgents.begin()
 	for _, name := range names(nodes) {
 		node := nodes[name]
 		n := rollout.Observe(node, v.Now)
@@ -99,7 +117,13 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 		if w, ok := r.Wanted[name]; ok {
 			n.Wanted, n.Target = w.Bundle, w.Target
 			n.PayloadPending, n.PayloadKept = published.PayloadPending(node.Annotations, w.Payload), w.PayloadKept
-			n.Cost = e.costs.of(ctx, n.Report, node, w)
+			u, err := e.compare(ctx, &n, node, destination{w, r.Urgent})
+			if err != nil {
+				v.failed = append(v.failed, fmt.Errorf("preparing what is urgent for node %s: %w", name, err))
+			}
+			if n.Urgent.Bundle != "" {
+				v.urgent[name] = u
+			}
 			if n.State.Claim.IsZero() && isDamaged(node, w, e.Namespace) { // in a turn it waits for the end
 				n.Published, n.Permitted = "", ""
 			}
@@ -112,6 +136,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 		v.Nodes = append(v.Nodes, n)
 	}
 	e.costs.end()
+	e.urgents.end()
 	return v, nil
 }
 
@@ -125,7 +150,9 @@ func isDamaged(node corev1.Node, w Wanted, namespace string) bool {
 	if err != nil {
 		return true
 	}
-	want, err := w.Desired(namespace, d.MaxImpact).Encode()
+	wanted := w.Desired(namespace, d.MaxImpact)
+	wanted.Urgent = d.Urgent // whether it was said that a paused node gets it too
+	want, err := wanted.Encode()
 	return err == nil && have != want
 }
 

@@ -10,15 +10,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
+	"wmco/controller/publish"
 	"wmco/controller/rollout"
 )
 
 // errPodsCame is temporary: the node is drained again.
 var errPodsCame = errors.New("pods have come to the node since it was drained")
 
+// target is what a node can be told of.
+type target struct {
+	publish.Wanted
+	// known is false where nothing is rendered for the node, held true while not all layers can be read by nodes.
+	known, held bool
+}
+
 // step makes one step. It reports whether the Node was written.
-func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, r Rendered) (bool, error) {
-	if s.Bundle != "" && r.Held && !publishes(node, s) {
+func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, to target) (bool, error) {
+	if s.Bundle != "" && to.held && !publishes(node, s) {
 		return false, nil
 	}
 	if isDrastic(s) {
@@ -27,8 +35,8 @@ func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, r
 		}
 	}
 	var wanted published.Desired
-	if w, ok := r.Wanted[s.Node]; ok {
-		wanted = w.Desired(e.Namespace, s.Permit)
+	if to.known {
+		wanted = to.Desired(e.Namespace, s.Permit)
 	}
 	after := node.DeepCopy()
 	if err := s.Edit(after, wanted); err != nil {

@@ -44,6 +44,7 @@ const (
 	labelType    = "type"
 	labelStatus  = "status"
 	labelBacking = "backing"
+	labelInput   = "input"
 	labelVersion = "version"
 )
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"wmco/render"
 )
 
 // Counters count what no object of the cluster says. They begin at zero with the process, as Prometheus expects of counters.
@@ -18,7 +20,9 @@ type Counters struct {
 	JoinFailures *prometheus.CounterVec
 	// Published is the number of bytes of layers that were written for nodes.
 	Published prometheus.Counter
-	build     prometheus.Gauge
+	// held are nodes that an urgent input cannot reach, expires when their CA does.
+	held, expires *prometheus.GaugeVec
+	build         prometheus.Gauge
 }
 
 // NewCounters returns counters of an operator with this version. The backings of hosts and the reasons of failures that are known before
@@ -39,6 +43,12 @@ func NewCounters(version string, backings, reasons []string) *Counters {
 		Published: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "wmco_published_bytes_total", Help: "Number of bytes written to the API server for nodes: packed layers in Secrets.",
 		}),
+		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "wmco_urgent_input_held_nodes", Help: "Number of Windows nodes that a CA or the pull secret, which must not wait for a rollout, cannot reach.",
+		}, []string{labelInput}),
+		expires: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "wmco_urgent_input_expiry_timestamp_seconds", Help: "When the first CA of these nodes expires. 0 where no CA is held.",
+		}, []string{labelInput}),
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "wmco_build_info", Help: "1, with the version of the operator.", ConstLabels: prometheus.Labels{labelVersion: version},
 		}),
@@ -46,6 +56,10 @@ func NewCounters(version string, backings, reasons []string) *Counters {
 	c.build.Set(1)
 	for _, backing := range backings {
 		c.Joined.WithLabelValues(backing)
+	}
+	for _, input := range render.UrgentNames() {
+		c.held.WithLabelValues(string(input))
+		c.expires.WithLabelValues(string(input))
 	}
 	for _, reason := range reasons {
 		c.JoinFailures.WithLabelValues(reason)
@@ -74,8 +88,31 @@ func (c *Counters) Failure(reason string) {
 	}
 }
 
+// Urgent is an urgent input that cannot reach nodes.
+type Urgent struct {
+	Nodes int
+	// Expires is when the first CA of them expires; zero for an input without such a time.
+	Expires time.Time
+}
+
+// Urgent notes the urgent inputs that cannot reach nodes, by name. What is not among them reaches all.
+func (c *Counters) Urgent(held map[string]Urgent) {
+	if c == nil {
+		return
+	}
+	for _, input := range render.UrgentNames() {
+		u := held[string(input)]
+		c.held.WithLabelValues(string(input)).Set(float64(u.Nodes))
+		expires := 0.0
+		if !u.Expires.IsZero() {
+			expires = float64(u.Expires.Unix())
+		}
+		c.expires.WithLabelValues(string(input)).Set(expires)
+	}
+}
+
 func (c *Counters) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.build}
+	return []prometheus.Collector{c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.build}
 }
 
 // Registration has a registry serve the metrics of an operator while that runs. It is a Runnable of its manager.

@@ -88,10 +88,19 @@ type Summary struct {
 	Limit       int `json:"limit"`
 	// Stopped says why no node is started; empty if nothing failed.
 	Stopped string `json:"stopped,omitempty"`
-	// Urgent names the nodes that something urgent cannot reach.
-	Urgent []string `json:"urgent,omitempty"`
+	// Urgent are the nodes that something urgent cannot reach, by name.
+	Urgent []Held `json:"urgent,omitempty"`
 	// Message is one line for people.
 	Message string `json:"message"`
+}
+
+// Held is a node that something urgent cannot reach.
+type Held struct {
+	Node string `json:"node"`
+	// Message says what cannot reach it, and why.
+	Message string `json:"message"`
+	// Inputs are those that are held.
+	Inputs []UrgentInput `json:"-"`
 }
 
 // step adds a step, and says so.
@@ -184,6 +193,7 @@ func (m *member) times(p Policy) []time.Time {
 // summary counts, and finds the one line that explains the rest.
 func (p *planner) summary() Summary {
 	s := p.plan.Fleet
+	slices.SortFunc(s.Urgent, func(a, b Held) int { return strings.Compare(a.Node, b.Node) })
 	s.Limit, s.Stopped = p.limit, p.stopped
 	for i := range p.members {
 		s.Unavailable += count(p.members[i].away)

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -104,8 +105,28 @@ type Urgent struct {
 	// Bundle is empty if nothing is urgent.
 	Bundle bundle.Digest
 	Cost   bundle.Impact
-	// What names it for people, with its time limit: "the kubelet's client CA, which expires on 2026-03-01".
-	What string
+	Inputs []UrgentInput
+	// Mixed says what is urgent and not in Bundle, because it cannot be separated from other changes; empty if nothing is.
+	Mixed string
+}
+
+// UrgentInput is one input that must not wait.
+type UrgentInput struct {
+	// Name is one of few: "kubelet client CA".
+	Name string
+	// Expires is when the node is lost without it; zero if there is no such time.
+	Expires time.Time
+	// Text is the input for people: "the kubelet client CA (signer of the node expires on 2026-03-01)".
+	Text string
+}
+
+// what names the inputs for people.
+func (u Urgent) what() string {
+	var list []string
+	for _, i := range u.Inputs {
+		list = append(list, i.Text)
+	}
+	return strings.Join(list, " and ")
 }
 
 // cordonedByUs reports whether a rollout cordoned the node.

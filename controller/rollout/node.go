@@ -98,7 +98,7 @@ func (s Step) Edit(node *corev1.Node, wanted published.Desired) error {
 		if d.Bundle != s.Bundle {
 			return fmt.Errorf("publishing bundle %s on Node %s: the layers are those of %s", s.Bundle.Short(), node.Name, d.Bundle.Short())
 		}
-		d.MaxImpact = s.Permit
+		d.MaxImpact, d.Urgent = s.Permit, s.Urgent
 		if node.Annotations[published.DesiredAnnotation], err = d.Encode(); err != nil {
 			return err
 		}

@@ -168,7 +168,7 @@ func (p *planner) start(m *member) {
 		s := m.State
 		s.Turn.Permitted, s.Turn.Impact = p.now, bundle.ImpactNone
 		p.step(m, Step{Action: ActionPermit, Bundle: m.Published, Permit: bundle.ImpactNone, State: s, Why: "the node agent does not answer: its permission is taken back"})
-	case m.Wanted != "" && m.Published == m.Wanted && !m.done && m.failed == "" && (m.reachable || m.Permitted != bundle.ImpactNone):
+	case m.Wanted != "" && m.Published == m.Wanted && !m.done && m.failed == "" && !m.Paused && (m.reachable || m.Permitted != bundle.ImpactNone):
 		p.moving(m)
 	case why != "":
 		p.urgent(m, reason, why)
@@ -235,7 +235,8 @@ func (p *planner) urgent(m *member, reason Reason, why string) {
 	u := m.Urgent
 	soon := reason == ReasonCanary && m.need == bundle.ImpactNone
 	waits := reason != ReasonUnknown && reason != ReasonLeaving && !soon && (u.Bundle != m.Wanted || p.stopped == "" && m.failed == "")
-	if u.Bundle == "" || u.Bundle == m.Published || u.Cost != bundle.ImpactNone || !waits || m.restarting(p.policy, p.now) {
+	// An agent that restarts services may be applying; that of a paused node does not begin.
+	if u.Bundle == "" || u.Bundle == m.Published || u.Cost != bundle.ImpactNone || !waits || m.restarting(p.policy, p.now) && (!m.Paused || m.answered) {
 		p.wait(m, reason, why)
 		return
 	}
@@ -243,16 +244,30 @@ func (p *planner) urgent(m *member, reason Reason, why string) {
 	if m.failed != "" {
 		s.Failed, s.FailedRetry = m.Wanted, retryOf(m.Retry)
 	}
-	p.step(m, Step{Action: ActionPublish, Bundle: u.Bundle, Permit: bundle.ImpactNone, State: s, Why: u.What + " must not wait (" + why + ")"})
+	p.step(m, Step{Action: ActionPublish, Bundle: u.Bundle, Permit: bundle.ImpactNone, Urgent: true, State: s, Why: u.what() + " must not wait (" + why + ")"})
 }
 
-// alarm notes what is urgent and cannot reach the node.
+// alarm notes what is urgent and cannot reach the node. A node that does not answer gets it when it does.
 func (p *planner) alarm(m *member) {
-	if m.Urgent.Bundle != "" && m.Urgent.Bundle != m.Published && m.Urgent.Cost != bundle.ImpactNone && !m.current {
-		if _, why := p.held(m); why != "" {
-			p.plan.Fleet.Urgent = append(p.plan.Fleet.Urgent, m.Name+": "+m.Urgent.What+" (impact "+string(m.Urgent.Cost)+"): "+why)
-		}
+	u := m.Urgent
+	if m.current || m.Leaving != "" {
+		return
 	}
+	_, why := p.held(m)
+	switch {
+	case u.Bundle == "":
+	case u.Bundle == m.Published && m.Ready && (m.late || m.done && m.answered):
+		p.hold(m, u.what(), describe("the node agent has not applied it", m.Report.Message))
+	case u.Bundle != m.Published && u.Cost != bundle.ImpactNone && why != "":
+		p.hold(m, u.what()+" (impact "+string(u.Cost)+")", why)
+	}
+	if u.Mixed != "" && why != "" {
+		p.plan.Fleet.Urgent = append(p.plan.Fleet.Urgent, Held{Node: m.Name, Message: u.Mixed + ", which changes together with other settings of the node: " + why})
+	}
+}
+
+func (p *planner) hold(m *member, what, why string) {
+	p.plan.Fleet.Urgent = append(p.plan.Fleet.Urgent, Held{Node: m.Name, Message: what + ": " + why, Inputs: m.Urgent.Inputs})
 }
 
 // publish publishes what is wanted with a permission.

@@ -234,7 +234,59 @@ func TestNext(t *testing.T) {
 
 func urgent(cost bundle.Impact) func(*Node) {
 	return func(n *Node) {
-		n.Urgent = Urgent{Bundle: digest(3, n.Name), Cost: cost, What: "the kubelet's client CA, which expires on 2026-03-01"}
+		n.Urgent = Urgent{Bundle: digest(3, n.Name), Cost: cost, Inputs: []UrgentInput{clientCA()}}
+	}
+}
+
+func clientCA() UrgentInput {
+	return UrgentInput{Name: "kubelet client CA", Text: "the kubelet client CA (signer expires on 2026-03-01)", Expires: time.Date(2026, time.March, 1, 0, 0, 0, 0, time.UTC)}
+}
+
+func TestUrgentThatDoesNotReachANode(t *testing.T) {
+	paused := func(change ...func(*Node)) Node {
+		n := node("a", wants(drain), urgent(none), func(n *Node) { n.Paused = true })
+		for _, c := range change {
+			c(&n)
+		}
+		return n
+	}
+	given := func(minutes int) func(*Node) {
+		return func(n *Node) {
+			n.Published, n.Permitted = n.Urgent.Bundle, none
+			n.State.Turn = Turn{Bundle: n.Urgent.Bundle, Impact: none, Begun: ago(minutes), Permitted: ago(minutes)}
+		}
+	}
+	answers := func(s published.State, message string) func(*Node) {
+		return func(n *Node) { n.Report = published.Report{State: s, Desired: n.Published, Message: message} }
+	}
+	for _, tt := range []struct {
+		name string
+		node Node
+		want string
+	}{
+		{"it is published", paused(), ""},
+		{"it was published a moment ago", paused(given(1)), ""},
+		{"its agent does nothing", paused(given(99)), "the node agent has not applied it"},
+		{"its agent rolled it back", paused(given(1), answers(rolledBack, "no disk")), "no disk"},
+		{"the node is off", paused(given(99), func(n *Node) { n.Ready = false }), ""},
+		{"it is mixed with other changes", paused(func(n *Node) { n.Urgent = Urgent{Mixed: "the pull secret of quay.io"} }), "the pull secret of quay.io, which changes together"},
+	} {
+		var all []string
+		for _, h := range Next(Fleet{Nodes: []Node{tt.node}, Policy: policy(), Now: noon()}).Fleet.Urgent {
+			all = append(all, h.Message)
+		}
+		if got := strings.Join(all, "\n"); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
+			t.Errorf("%s: %q", tt.name, got)
+		}
+	}
+}
+
+// TestAPausedNodeThatHasNotBegun: what was published before the pause is not applied, and does not hide what is urgent.
+func TestAPausedNodeThatHasNotBegun(t *testing.T) {
+	n := node("a", wants(restart), given(restart, 1), urgent(none), func(n *Node) { n.Paused = true })
+	got := Next(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()})
+	if len(got.Steps) != 1 || got.Steps[0].Bundle != n.Urgent.Bundle || !got.Steps[0].Urgent || got.Steps[0].Permit != none {
+		t.Errorf("%+v, %+v", got.Steps, got.Nodes)
 	}
 }
 
@@ -255,13 +307,13 @@ func TestUrgentIsRememberedAndTold(t *testing.T) {
 	}
 	costly := node("a", wants(drain), urgent(restart))
 	costly.Paused = true
-	want := []string{"a: the kubelet's client CA, which expires on 2026-03-01 (impact restart): the node is paused"}
+	want := []Held{{Node: "a", Message: "the kubelet client CA (signer expires on 2026-03-01) (impact restart): the node is paused", Inputs: []UrgentInput{clientCA()}}}
 	if diff := cmp.Diff(want, Next(Fleet{Nodes: []Node{costly}, Policy: policy(), Now: noon()}).Fleet.Urgent); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	same := node("a", wants(none), given(none, 1), says(rolledBack, ""))
 	next := node("b", wants(none))
-	next.Urgent = Urgent{Bundle: next.Wanted, Cost: none, What: "the pull secret"}
+	next.Urgent = Urgent{Bundle: next.Wanted, Cost: none, Inputs: []UrgentInput{{Name: "pull secret", Text: "the pull secret"}}}
 	if got := Next(Fleet{Nodes: []Node{same, next}, Policy: policy(), Now: noon()}); len(got.Steps) > 0 {
 		t.Errorf("what failed on the canary is published as urgent: %+v", got.Steps)
 	}

@@ -46,6 +46,8 @@ type Step struct {
 	// Bundle and Permit are what stands in the desired bundle after the step; empty if that does not change.
 	Bundle bundle.Digest
 	Permit bundle.Impact
+	// Urgent is true for a bundle that a paused node gets too.
+	Urgent bool
 	// Cordon is about unschedulable and its mark, ScaleDown about the autoscaler's annotation.
 	Cordon, ScaleDown Switch
 	// State is what stands on the Node after the step.

@@ -25,6 +25,8 @@ const (
 	RolledOut = "RolledOut"
 	// InputsPresent is false while nodes keep what they have because an input was deleted as a whole, until that is confirmed.
 	InputsPresent = "InputsPresent"
+	// UrgentInputsReached is false while a CA or the pull secret, which must not wait for a rollout, cannot reach a node.
+	UrgentInputsReached = "UrgentInputsReached"
 )
 
 // Reasons of conditions. That of a finding is the reason of InputsAccepted where all inputs are refused.
@@ -36,6 +38,8 @@ const (
 	ReasonPublishFailed = "PublishFailed"
 	ReasonPresent       = "Present"
 	ReasonDeleted       = "InputsDeleted"
+	ReasonReached       = "Reached"
+	ReasonUrgentHeld    = "UrgentInputsHeld"
 	ReasonRolledOut     = "RolledOut"
 	ReasonRollingOut    = "RollingOut"
 	ReasonPaused        = "RolloutPaused"

@@ -1,0 +1,132 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/publish"
+	"wmco/controller/rollout"
+)
+
+// Urgent is what of a rendering must not wait, for nodes with one cluster layer.
+type Urgent struct {
+	// Layer is the cluster layer that they have with what is urgent; zero if nothing is.
+	Layer  bundle.Layer
+	Inputs []rollout.UrgentInput
+	// Mixed says what is urgent and cannot be separated from other changes.
+	Mixed string
+}
+
+// urgents makes the bundles of nodes that must not wait. Layers are packed once, and kept while nodes need them.
+type urgents struct {
+	packer published.Packer
+
+	shared, sharedKept map[[2]bundle.Digest]*urgentLayer
+	own, ownKept       map[bundle.Digest]published.Packed
+}
+
+// urgentLayer is what is urgent for the nodes that have one cluster layer, and for which another one is rendered.
+type urgentLayer struct {
+	Urgent
+	// packed is nil if nothing is urgent.
+	packed *published.Packed
+	cost   bundle.Impact
+}
+
+func (u *urgents) begin() {
+	u.sharedKept, u.ownKept = map[[2]bundle.Digest]*urgentLayer{}, map[bundle.Digest]published.Packed{}
+}
+
+func (u *urgents) end() { u.shared, u.own = u.sharedKept, u.ownKept }
+
+// of returns what is urgent for a node that has a bundle, and how it is published.
+func (u *urgents) of(has bundle.Bundle, layers []bundle.Digest, node corev1.Node, to destination) (rollout.Urgent, publish.Wanted, error) {
+	if to.find == nil || layers[0] == to.Cluster.Digest {
+		return rollout.Urgent{}, publish.Wanted{}, nil
+	}
+	l, err := u.layer(has.Cluster, [2]bundle.Digest{layers[0], to.Cluster.Digest}, to)
+	if err != nil {
+		return rollout.Urgent{}, publish.Wanted{}, err
+	}
+	found := rollout.Urgent{Mixed: l.Mixed}
+	if l.packed == nil {
+		return found, publish.Wanted{}, nil
+	}
+	own, err := u.node(has.Node, layers[1])
+	if err != nil {
+		return rollout.Urgent{}, publish.Wanted{}, err
+	}
+	// Executables and inputs are those that the node has been told of: no others belong to what it has.
+	told, _ := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
+	w := publish.Wanted{Node: node.Name, Cluster: l.packed, Own: own, Inputs: told.Inputs, Payload: told.Payload}
+	if w.Bundle, err = bundle.DigestLayers(w.Cluster.Digest, own.Digest); err != nil {
+		return rollout.Urgent{}, publish.Wanted{}, err
+	}
+	if w.Bundle == to.Bundle {
+		w = to.Wanted.Wanted
+	}
+	found.Bundle, found.Cost, found.Inputs = w.Bundle, l.cost, l.Inputs
+	return found, w, nil
+}
+
+// layer returns what is urgent between two cluster layers.
+func (u *urgents) layer(has bundle.Layer, between [2]bundle.Digest, to destination) (*urgentLayer, error) {
+	for _, known := range []map[[2]bundle.Digest]*urgentLayer{u.sharedKept, u.shared} {
+		if l, ok := known[between]; ok {
+			u.sharedKept[between] = l
+			return l, nil
+		}
+	}
+	found, err := to.find(has)
+	if err != nil {
+		return nil, fmt.Errorf("finding what is urgent: %w", err)
+	}
+	l := &urgentLayer{Urgent: found}
+	if len(found.Inputs) > 0 {
+		packed, err := u.packer.Pack(found.Layer)
+		if err != nil {
+			return nil, fmt.Errorf("packing what is urgent: %w", err)
+		}
+		l.packed, l.cost = &packed, bundle.Diff(bundle.Bundle{Cluster: has}, bundle.Bundle{Cluster: found.Layer}).Impact()
+	}
+	u.sharedKept[between] = l
+	return l, nil
+}
+
+// node returns the layer of a node, packed.
+func (u *urgents) node(l bundle.Layer, d bundle.Digest) (published.Packed, error) {
+	for _, known := range []map[bundle.Digest]published.Packed{u.ownKept, u.own} {
+		if p, ok := known[d]; ok {
+			u.ownKept[d] = p
+			return p, nil
+		}
+	}
+	p, err := u.packer.Pack(l)
+	if err == nil {
+		u.ownKept[d] = p
+	}
+	return p, err
+}
+
+// destination is what is rendered for a node, and what finds the urgent part of it.
+type destination struct {
+	Wanted
+	find func(has bundle.Layer) (Urgent, error)
+}
+
+// compare finds out what the change of a node costs, and what of it must not wait.
+func (e *Executor) compare(ctx context.Context, n *rollout.Node, node corev1.Node, to destination) (publish.Wanted, error) {
+	has, known := e.costs.applied(ctx, n.Report, node)
+	if !known {
+		return publish.Wanted{}, nil
+	}
+	n.Cost = e.costs.of(has, n.Report.Layers, to.Wanted)
+	var how publish.Wanted
+	var err error
+	n.Urgent, how, err = e.urgents.of(has, n.Report.Layers, node, to)
+	return how, err
+}
