@@ -42,6 +42,7 @@ const (
 	// kubeletClientCert is the file of the kubelet's current client certificate (k8s.io/client-go
 	// util/certificate, FileStore).
 	kubeletClientCert = dirKubeletCerts + `\kubelet-client-current.pem`
+	fileOverlayCert   = dirCNIConfig + `\ovnkube-client-current.pem`
 	cloudClientCert   = dirCloudCerts + `\cloud-node-manager-client-current.pem`
 )
 

@@ -32,7 +32,7 @@ func (e *emitter) tableEntries() {
 }
 
 func (e *emitter) state(r Row) bundle.State {
-	s := bundle.State{Path: r.Name, File: r.Name == fileKubeconfig, Cluster: e.cluster.InfrastructureName}
+	s := bundle.State{Path: r.Name, File: r.Name == fileKubeconfig || r.Name == fileOverlayCert, Cluster: e.cluster.InfrastructureName}
 	if r.Name == dirCNIConfig+`\`+overlayCertPattern {
 		s.Path, s.Pattern, s.Keep = dirCNIConfig, overlayCertPattern, overlayCertsKept
 	}
