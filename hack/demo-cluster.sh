@@ -5,82 +5,17 @@
 #	hack/demo-cluster.sh          builds what it needs and runs the demo
 #	hack/demo-cluster.sh story    the demo, in a network of its own
 #
-# With WMCO_IMAGE_ROOT, the operator is the one of an image that was unpacked there, with the payload of the image.
-#
-# The machines have addresses of 192.0.2.0/24 (RFC 5737) and the account Administrator, so the demo runs in namespaces of its own: nothing
-# of this computer's network and accounts changes.
+# The demo runs in namespaces of its own: nothing of this computer's network and accounts changes.
 set -euo pipefail
-PATH=$PATH:/usr/sbin:/sbin
 
 out=bin/demo/cluster
 client=bin/demo/cluster-program
+what='the demo of the operator in a cluster'
 scenes=hack/demo-cluster
 clusters=golden/clusters
 changes=hack/demo-changes
 mirrors=golden/transitions/mirror-added/idms.yaml
-# The time limit of each wait, in seconds.
-patience=240
-
-say() { printf '\n%s\n' "$*"; }
-
-show() {
-	printf '\n$ %s\n' "$*"
-	"$@"
-}
-
-fail() {
-	echo "make: $*" >&2
-	if [ -s "$out/operator.log" ]; then
-		echo "make: the end of $out/operator.log:" >&2
-		tail -n 20 "$out/operator.log" >&2
-	fi
-	exit 1
-}
-
-skip() {
-	hack/skip "the demo of the operator in a cluster" "$1"
-	exit 0
-}
-
-# What the namespaces need: a network with addresses, and an account that is known here only.
-namespaces=(unshare --net --mount)
-[ "$(id -u)" -eq 0 ] || namespaces=(unshare --user --map-current-user --keep-caps --net --mount)
-
-prepare() {
-	local name missing=()
-	for name in etcd kube-apiserver kube-controller-manager kube-scheduler; do
-		[ -x "${WMCO_TESTENV:-bin/testenv}/$name" ] || missing+=("$name")
-	done
-	[ ${#missing[@]} -eq 0 ] || skip "no ${missing[*]}: make testenv"
-	hack/packages openssh-server iproute2 util-linux || true # they may be installed in another way
-	for name in ip unshare; do command -v "$name" >/dev/null || skip "no $name"; done
-	"${namespaces[@]}" true 2>/dev/null ||
-		skip "this computer refuses ${namespaces[*]}: run as root, in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN"
-	rm -rf "$out"
-	mkdir -p "$out"
-	hack/step "building the program that simulates the hosts" go build -o "$client" ./internal/simnode/cmd/cluster
-}
-
-# furnish gives the namespaces their addresses and their account.
-furnish() {
-	ip link set lo up
-	for i in 1 2 3 4 5; do ip address add "192.0.2.1$i/24" dev lo; done
-	ip route add default via 192.0.2.254 dev lo # kube-apiserver looks for one
-	cp /etc/passwd "$out/passwd"
-	echo "Administrator:x:$(id -u):$(id -g)::$PWD/$out:/bin/sh" >>"$out/passwd"
-	mount --bind "$out/passwd" /etc/passwd
-}
-
-# until_true WHAT COMMAND...: run the command every second until it succeeds.
-until_true() {
-	local what=$1 end=$((SECONDS + patience))
-	shift
-	until "$@"; do
-		[ $SECONDS -lt $end ] || fail "$what: not within ${patience}s"
-		kill -0 "$operator" 2>/dev/null || fail "the operator has ended"
-		sleep 1
-	done
-}
+. hack/simulated-cluster.bash
 
 joined() { [ "$("$client" nodes | awk '$2 == "Ready" && $5 != "" && $5 != "-"' | wc -l)" -eq 4 ]; }
 
@@ -117,32 +52,9 @@ unwatch() {
 	watcher=''
 }
 
-up() {
-	mkfifo "$out/hold" "$out/started"
-	"$client" up "$out/made" --load $clusters/common --load $clusters/none/infrastructure.yaml --load $clusters/none/controllerconfig.yaml \
-		--load $clusters/none/machineconfigs.yaml --load deploy/crd --load deploy/rbac --load $scenes --locked win-5 \
-		win-1=192.0.2.11 win-2=192.0.2.12 win-3=192.0.2.13 win-4=192.0.2.14 win-5=192.0.2.15 <"$out/hold" >"$out/started" &
-	cluster=$!
-	exec 8>"$out/hold" 9<"$out/started"
-	local line='' status=0
-	echo
-	while [ "$line" != ready ] && read -r line <&9; do echo "$line" | sed "s| $PWD/| |"; done
-	[ "$line" != ready ] || return 0
-	wait $cluster || status=$?
-	[ $status -ne 3 ] || skip 'the line above has the reason'
-	fail 'the cluster does not start'
-}
-
-# start_operator starts the operator of this folder, or the one of an image: there, as the user of the image, with nothing but its files.
 start_operator() {
-	local root=${WMCO_IMAGE_ROOT:-} run=(bin/wmco operator --payload golden/payload --node-program bin/wmco-node) config=$PWD/$out/made/operator.kubeconfig
-	if [ -n "$root" ]; then
-		install -m 0644 "$config" "$root/tmp/kubeconfig"
-		config=/tmp/kubeconfig
-		run=(chroot --userspec=65532:65532 "$root" /usr/bin/wmco operator --payload /payload)
-	fi
-	printf '\n$ %s &\n' "${run[*]}"
-	KUBECONFIG=$config "${run[@]}" 2>"$out/operator.log" &
+	printf '\n$ bin/wmco operator --payload golden/payload --node-program bin/wmco-node &\n'
+	KUBECONFIG=$PWD/$out/made/operator.kubeconfig bin/wmco operator --payload golden/payload --node-program bin/wmco-node 2>"$out/operator.log" &
 	operator=$!
 }
 
@@ -151,7 +63,8 @@ story() {
 	say 'A control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with the objects of an example cluster. Five hosts
 behind OpenSSH servers, with the real wmco-node and a stand-in for the kubelet. win-1 to win-3 are Machines, the others are in
 windows-instances. win-5 does not accept the key of the operator. This takes ten seconds or more.'
-	up
+	up --load $clusters/common --load $clusters/none/infrastructure.yaml --load $clusters/none/controllerconfig.yaml \
+		--load $clusters/none/machineconfigs.yaml --load deploy/crd --load deploy/rbac --load $scenes --locked win-5
 	export KUBECONFIG=$PWD/$out/made/kubeconfig XDG_CONFIG_HOME=$PWD/$out/config
 	show cat $scenes/instances.yaml
 
@@ -184,7 +97,6 @@ windows-instances. win-5 does not accept the key of the operator. This takes ten
 	done
 	show grep -o '^\[host[^]]*v2"' "$out/made/win-1/machine/C/k/containerd/registries/quay.io/hosts.toml" # it holds credentials too
 	say 'SSH connections to the four nodes meanwhile: 0.'
-	[ -z "${WMCO_IMAGE_ROOT:-}" ] || return 0 # what follows says nothing more about an image
 
 	say 'A proxy is set. Services start again with it, after one node has shown that they do; nothing is drained, and nothing boots.'
 	watch "$out/proxied"

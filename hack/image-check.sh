@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The operator's image: two builds have one digest, skopeo reads and copies it, what skopeo copied starts, and hosts join with the payload
-# of the image. The payload is one of stand-ins, with a node agent that runs on simulated hosts.
+# The operator's image: two builds have one digest, skopeo reads and copies it, what skopeo copied starts, and the commands of the
+# documents install it, so that hosts join with the payload of the image, and remove it. The payload is one of stand-ins, or the one that
+# WMCO_IMAGE_PAYLOAD names, with a node agent that runs on simulated hosts.
 #
 #	hack/image-check.sh          (make image-check builds what it needs)
 set -euo pipefail
@@ -9,6 +10,7 @@ out=bin/image-check
 client=$out/cluster
 made=$out/payload
 root=$out/root
+release=$out/release
 releaser=bin/tools/release
 version=$(bin/wmco version -o json | jq -r .version)
 
@@ -17,14 +19,20 @@ fail() {
 	exit 1
 }
 
+# made_of VERSION: the flags of the image.
+made_of() {
+	printf '%s\n' --version "$1" --revision "$(git rev-parse HEAD)" --created "$(git log -1 --format=%cI)" --payload "$made" --bills "$out/no-bills"
+	for name in linux/amd64 linux/arm64; do
+		printf '%s\n' --operator "$name=bin/release/${name/\//-}/wmco" --shell "$name=bin/release/${name/\//-}/shell"
+	done
+}
+
 # image DIR ARGUMENT...: make the image and print its digest.
 image() {
-	local to=$1
+	local to=$1 flags
 	shift
-	"$releaser" image --version "$version" --revision "$(git rev-parse HEAD)" --created "$(git log -1 --format=%cI)" \
-		--operator linux/amd64=bin/release/linux-amd64/wmco --operator linux/arm64=bin/release/linux-arm64/wmco \
-		--shell linux/amd64=bin/release/linux-amd64/shell --shell linux/arm64=bin/release/linux-arm64/shell \
-		--payload "$made" --bills "$out/no-bills" --out "$to" "$@"
+	readarray -t flags < <(made_of "$version")
+	"$releaser" image "${flags[@]}" --out "$to" "$@"
 }
 
 # unpack_copied DIR ROOT: unpack what skopeo copied.
@@ -37,7 +45,7 @@ unpack_copied() {
 rm -rf "$out"
 mkdir -p "$out"
 go build -o "$client" ./internal/simnode/cmd/cluster
-"$client" payload golden/payload bin/wmco-node "$version" "$made"
+"$client" payload "${WMCO_IMAGE_PAYLOAD:-golden/payload}" bin/wmco-node "$version" "$made"
 
 ! image "$out/refused" 2>"$out/refusal" || fail 'an image without bills of materials is not refused'
 grep -q 'kubelet has no bill of materials' "$out/refusal" || fail "the refusal does not say what is missing: $(<"$out/refusal")"
@@ -47,11 +55,12 @@ second=$(image "$out/again" --allow-missing)
 echo "make: the image is $first, twice" >&2
 
 arch=$(go env GOARCH)
-if hack/packages skopeo && command -v skopeo >/dev/null; then
+if hack/packages skopeo openssh-client && command -v skopeo >/dev/null; then
 	named=oci:$PWD/$out/image:$version
 	[ "$(skopeo inspect --raw "$named" | sha256sum | cut -d' ' -f1)" = "${first#sha256:}" ] || fail 'skopeo reads another digest'
 	[ "$(skopeo inspect --override-arch "$arch" "$named" | jq -r '.Labels["org.opencontainers.image.version"]')" = "$version" ] || fail 'the label of the version is another'
 	skopeo copy -q --all "$named" "dir:$out/all"
+	sha256sum "$out/all/manifest.json" | grep -q "^${first#sha256:} " || fail 'skopeo copies it under another digest'
 	skopeo copy -q --override-arch "$arch" "$named" "dir:$out/copied"
 	unpack_copied "$out/copied" "$root"
 	"$releaser" unpack --image "$out/image" --platform "linux/$arch" --out "$out/unpacked"
@@ -71,8 +80,13 @@ if [ "$(id -u)" -eq 0 ]; then
 	rm "$root/must-gather/version" "$root/tmp/help"
 fi
 
-if ! WMCO_IMAGE_ROOT=$PWD/$root hack/demo-cluster.sh >"$out/log" 2>&1; then
+# The files of a release that the installation needs, by the names that the documents have.
+readarray -t flags < <(made_of 0.1.0)
+"$releaser" files "${flags[@]}" --image "$out/image" --program linux/amd64=bin/release/linux-amd64/wmco --out "$release"
+go run ./deploy/kustomize/cmd/manifests deploy "registry.example.com/wmco@$first" >"$release/windows-machine-config-operator-0.1.0-install.yaml"
+"$releaser" sums "$release" >"$out/files"
+if ! hack/install-check.sh "$release" "$root" >"$out/log" 2>&1; then
 	tail -n 60 "$out/log" >&2
-	fail "hosts do not join with the operator of the image: $out/log"
+	fail "the commands of the documents do not install and remove the operator: $out/log"
 fi
-grep '^skipped\|skipped:' "$out/log" >&2 || grep '^Four hosts are nodes' "$out/log" >&2
+grep '^skipped\|skipped:' "$out/log" >&2 || tail -n 1 "$out/log" >&2

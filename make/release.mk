@@ -69,7 +69,8 @@ release: image $(CLI_PLATFORMS:%=program/%) ## dist: everything that an administ
 	@$(RELEASER) bundle $(RELEASE_FLAGS) --bundle dist/olm-bundle --image bin/bundle-image --out dist/$(OPERATOR_FILES)-bundle-image.tar
 	@$(RELEASER) sums dist
 
-# Two builds have one digest, skopeo copies the image, its operator starts, and hosts join with its payload.
+# Two builds have one digest, skopeo copies the image, and the commands of README.md install it: its operator starts, and hosts join with
+# its payload.
 .PHONY: image-check
-image-check: build $(RELEASER) $(IMAGE_PLATFORMS:%=program/%) $(IMAGE_PLATFORMS:%=shell/%)
+image-check: build kubectl-if-possible $(RELEASER) $(IMAGE_PLATFORMS:%=program/%) $(IMAGE_PLATFORMS:%=shell/%)
 	@$(STEP) "checking the image" hack/image-check.sh

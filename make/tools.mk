@@ -24,3 +24,17 @@ $(CONTAINERD): tools/containerd/go.mod tools/containerd/go.sum $(wildcard intern
 .PHONY: containerd-if-possible
 containerd-if-possible: setup
 	@$(call optional-program,$(CONTAINERD),the test of containerd's configuration,tools/containerd)
+
+# The commands of the documents are run with it. It reports its version, which must not be that of no release.
+KUBECTL := $(TOOLS)/kubectl
+$(KUBECTL): tools/kubectl/go.mod tools/kubectl/go.sum
+	@hack/need go
+	@version=$$(go -C tools/kubectl list -m -f '{{.Version}}' k8s.io/kubernetes); IFS=. read -r major minor _ <<<"$${version#v}"; \
+	$(STEP) "building kubectl $$version (two minutes the first time)" go -C tools/kubectl build -trimpath \
+		-ldflags "-s -w -X $(KUBE_VERSION_PACKAGE).gitVersion=$$version -X $(KUBE_VERSION_PACKAGE).gitMajor=$$major -X $(KUBE_VERSION_PACKAGE).gitMinor=$$minor" \
+		-o $(CURDIR)/$@ k8s.io/kubernetes/cmd/kubectl
+	@touch $@
+
+.PHONY: kubectl-if-possible
+kubectl-if-possible: setup
+	@$(call optional-program,$(KUBECTL),the installation by the commands of the documents,tools/kubectl)

@@ -143,11 +143,18 @@ func (i Image) index(opened *store.Store) (v1.ImageIndex, error) {
 			return nil, fmt.Errorf("for %s: %w", p.Platform(), err)
 		}
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{
-			Add: image, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.OS, Architecture: p.Arch}},
+			Add: plain{image}, Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: p.OS, Architecture: p.Arch}},
 		})
 	}
 	return mutate.Annotations(index, i.Labels.annotations()).(v1.ImageIndex), nil //nolint:forcetypeassert // it returns the type that it is given
 }
+
+// plain is an image whose descriptor has no artifactType. skopeo drops that of an image and writes the index again, with another digest
+// than the one that the manifests name (github.com/podman-container-tools/skopeo/issues/2778).
+type plain struct{ v1.Image }
+
+// ArtifactType is asked for by partial.Descriptor.
+func (plain) ArtifactType() (string, error) { return "", nil }
 
 // one makes the image of one platform. What changes least comes first.
 func (i Image) one(p Program, executables v1.Layer) (v1.Image, error) {

@@ -130,6 +130,11 @@ func TestImage(t *testing.T) {
 	if !maps.Equal(manifest.Annotations, want) {
 		t.Errorf("annotations %v", manifest.Annotations)
 	}
+	for _, d := range manifest.Manifests {
+		if d.ArtifactType != "" { // skopeo would write the index again
+			t.Errorf("%s has artifactType %s", d.Digest, d.ArtifactType)
+		}
+	}
 	for _, platform := range []string{"linux/amd64", "linux/arm64"} {
 		image, err := For(index, platform)
 		if err != nil {

@@ -33,9 +33,9 @@ func must(t *testing.T, err error) {
 
 func TestCommandLine(t *testing.T) {
 	folder := t.TempDir()
-	got, err := parse([]string{folder, "--load", "a", "--load", "b.yaml", "--locked", "win-2", "win-1=192.0.2.11", "win-2=192.0.2.12"})
+	got, err := parse([]string{folder, "--bare", "--load", "a", "--load", "b.yaml", "--locked", "win-2", "win-1=192.0.2.11", "win-2=192.0.2.12"})
 	must(t, err)
-	want := scene{folder: folder, load: []string{"a", "b.yaml"}, machines: []machine{{"win-1", netip.MustParseAddr("192.0.2.11"), false}, {"win-2", netip.MustParseAddr("192.0.2.12"), true}}}
+	want := scene{folder: folder, bare: true, load: []string{"a", "b.yaml"}, machines: []machine{{"win-1", netip.MustParseAddr("192.0.2.11"), false}, {"win-2", netip.MustParseAddr("192.0.2.12"), true}}}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(scene{}, machine{}), cmp.Comparer(func(a, b netip.Addr) bool { return a == b })); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -1,6 +1,6 @@
 // Command cluster is a cluster with simulated Windows machines, for demonstrations, and a small client of it:
 //
-//	cluster up FOLDER [--load PATH]... [--locked NAME]... NAME=ADDRESS...
+//	cluster up FOLDER [--bare] [--load PATH]... [--locked NAME]... NAME=ADDRESS...
 //	                       a control plane with the objects of the paths, and machines that listen on port 22 of their addresses
 //	cluster apply FILE...  server-side apply, as kubectl apply --server-side does
 //	cluster nodes          the Nodes, one a line
@@ -10,7 +10,8 @@
 //
 // `up` prints what it has made, then "ready", and runs until its stdin ends. The folder must not exist; control plane and machines are
 // below it. A machine that has a Machine gets its certificates approved, as by the cluster's approver. A locked machine does not accept
-// the operator's key. The other commands find the cluster as kubectl does.
+// the operator's key. In a bare cluster the operator is not installed: it has no Secret with the key and no kubeconfig. The other commands
+// find the cluster as kubectl does.
 //
 // Exit status: 0 done; 1 an error; 2 usage; 3 a program that is needed is not there.
 package main
@@ -37,7 +38,7 @@ const (
 )
 
 // errUsage says that the command line is not one of those above.
-var errUsage = errors.New("usage: cluster up FOLDER [--load PATH]... [--locked NAME]... NAME=ADDRESS... | apply FILE... | nodes | events OBJECT | payload FROM AGENT VERSION TO")
+var errUsage = errors.New("usage: cluster up FOLDER [--bare] [--load PATH]... [--locked NAME]... NAME=ADDRESS... | apply FILE... | nodes | events OBJECT | payload FROM AGENT VERSION TO")
 
 func main() {
 	log.SetLogger(logr.Discard())

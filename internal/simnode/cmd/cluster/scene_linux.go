@@ -18,6 +18,8 @@ type scene struct {
 	folder   string
 	load     []string
 	machines []machine
+	// bare is a cluster without the Secret and the kubeconfig of the operator.
+	bare bool
 }
 
 // machine is a simulated machine.
@@ -35,6 +37,7 @@ func parse(args []string) (scene, error) {
 	flags.SetOutput(io.Discard)
 	flags.StringArrayVar(&s.load, "load", nil, "")
 	flags.StringArrayVar(&locked, "locked", nil, "")
+	flags.BoolVar(&s.bare, "bare", false, "")
 	if err := flags.Parse(args); err != nil {
 		return scene{}, fmt.Errorf("%w: %w", errUsage, err)
 	}

@@ -151,8 +151,10 @@ func (r *running) startCluster(ctx context.Context, key identity) error {
 	if err := cluster.Connect(ctx, plane.Config, plane.ClientCA()); err != nil {
 		return err
 	}
-	if err := putKey(ctx, c, key); err != nil {
-		return err
+	if !r.bare {
+		if err := putKey(ctx, c, key); err != nil {
+			return err
+		}
 	}
 	owned := map[string]bool{}
 	for _, m := range list {
@@ -202,7 +204,7 @@ func (r *running) background(ctx context.Context, run func(context.Context) erro
 	})
 }
 
-// writeKubeconfigs writes two: the administrator's, and the operator's, with the permissions of its ServiceAccount.
+// writeKubeconfigs writes the administrator's and, unless the cluster is bare, the operator's, with the permissions of its ServiceAccount.
 func (r *running) writeKubeconfigs(admin string) error {
 	config, err := clientcmd.LoadFromFile(admin)
 	if err != nil {
@@ -213,7 +215,7 @@ func (r *running) writeKubeconfigs(admin string) error {
 		fmt.Println(name, file)
 		return clientcmd.WriteToFile(*config, file)
 	}
-	if err := write("kubeconfig"); err != nil {
+	if err := write("kubeconfig"); err != nil || r.bare {
 		return err
 	}
 	for _, user := range config.AuthInfos {
