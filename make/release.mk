@@ -66,7 +66,8 @@ release: image $(CLI_PLATFORMS:%=program/%) ## dist: everything that an administ
 	@image="$(IMAGE_REPOSITORY)@$$(cat dist/$(OPERATOR_FILES)-image.digest.txt)"; \
 		$(MAKE) olm-bundle VERSION='$(VERSION)' IMAGE="$$image"; \
 		go run ./deploy/kustomize/cmd/manifests deploy "$$image" >dist/$(OPERATOR_FILES)-install.yaml
-	@$(RELEASER) bundle $(RELEASE_FLAGS) --bundle dist/olm-bundle --image bin/bundle-image --out dist/$(OPERATOR_FILES)-bundle-image.tar
+	@for content in bundle catalog; do $(RELEASER) $$content $(RELEASE_FLAGS) --content dist/olm-$$content --image bin/$$content-image \
+		--out dist/$(OPERATOR_FILES)-$$content-image.tar; done
 	@$(RELEASER) sums dist
 
 # Two builds have one digest, skopeo copies the image, and the commands of README.md install it: its operator starts, and hosts join with

@@ -18,7 +18,7 @@ import (
 const usage = `usage:
   release image  --out LAYOUT --payload DIR --operator linux/amd64=FILE ... [--allow-missing]   an OCI layout; prints its digest
   release files  --out DIR --image LAYOUT --program OS/ARCH=FILE ...                            archives, bills, krew manifest, notes
-  release bundle --out FILE --bundle DIR --image LAYOUT                                         the image of the OLM bundle
+  release bundle|catalog --out FILE --content DIR --image LAYOUT                                the image of the OLM bundle, or of the catalog
   release sums   DIR                                                                            SHA256SUMS, and a table
   release unpack --image LAYOUT --platform linux/amd64 --out DIR                                the file system of the image`
 
@@ -43,7 +43,7 @@ type command struct {
 	image     release.Image
 	programs  []release.Program
 	layout    string
-	bundle    string
+	content   string
 	out       string
 	platform  string
 	before    string
@@ -67,8 +67,8 @@ func run(args []string) error {
 		return c.writeImage()
 	case args[0] == "files":
 		return c.writeFiles()
-	case args[0] == "bundle":
-		return c.writeBundle()
+	case args[0] == string(release.ContentBundle) || args[0] == string(release.ContentCatalog):
+		return c.writeOLM(release.Content(args[0]))
 	case args[0] == "unpack":
 		return release.Unpack(c.layout, c.platform, c.out)
 	}
@@ -79,7 +79,7 @@ func parse(args []string) (c command, rest []string, err error) {
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.StringVar(&c.out, "out", "", "where to write")
 	flags.StringVar(&c.layout, "image", "", "OCI layout")
-	flags.StringVar(&c.bundle, "bundle", "", "folder of an OLM bundle")
+	flags.StringVar(&c.content, "content", "", "folder of an OLM bundle or of a catalog")
 	flags.StringVar(&c.platform, "platform", "", "OS/ARCH")
 	flags.StringVar(&c.before, "before", "", "list of executables of the release before")
 	flags.StringVar(&c.downloads, "downloads", "", "URL below which the files will be")
@@ -142,9 +142,9 @@ func (c command) writeFiles() error {
 	}.Write(c.out)
 }
 
-// writeBundle makes the image of the OLM bundle as a layout, and packs it.
-func (c command) writeBundle() error {
-	digest, err := release.Bundle{Labels: c.image.Labels, Dir: c.bundle}.Write(c.layout)
+// writeOLM makes the image of the OLM bundle or of the catalog as a layout, and packs it.
+func (c command) writeOLM(content release.Content) error {
+	digest, err := release.OLM{Labels: c.image.Labels, Dir: c.content, Content: content}.Write(c.layout)
 	if err != nil {
 		return err
 	}
