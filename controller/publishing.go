@@ -123,12 +123,12 @@ func newLayers(m manager.Manager, namespace string) (kubecluster.Cluster, error)
 	return layers, m.Add(layers)
 }
 
-// paced returns the configuration with the rate of requests that publishing for a thousand nodes needs: ten seconds. The API server
+// paced returns the configuration with the rate of requests that publishing for a thousand nodes needs: three seconds. The API server
 // limits its clients by priority and fairness.
 func paced(config *rest.Config) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.QPS >= 0 {
-		config.QPS, config.Burst = max(config.QPS, 100), max(config.Burst, 200)
+		config.QPS, config.Burst = max(config.QPS, 300), max(config.Burst, 500)
 	}
 	return config
 }

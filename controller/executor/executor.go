@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -45,7 +46,7 @@ type Rendered struct {
 	Held bool
 }
 
-// Executor makes the steps of one cluster's rollout. It is not for use by several goroutines.
+// Executor makes the steps of one cluster's rollout. Its methods are not for use by several goroutines.
 type Executor struct {
 	// Nodes reads Windows Nodes and Machines from a cache, unstructured. Live asks the API server.
 	Nodes, Live client.Reader
@@ -60,6 +61,8 @@ type Executor struct {
 	Log        logr.Logger
 	Now        func() time.Time
 
+	// mu guards written while steps are made at the same time.
+	mu sync.Mutex
 	// written are Nodes as this executor wrote them, until the cache has them.
 	written map[string]corev1.Node
 	read    decoded
@@ -126,19 +129,23 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 		result.soon(againUnsettled)
 	}
 	failed := view.failed
-	for _, s := range plan.Steps {
-		if u := view.urgent[s.Node]; s.Urgent && u.Bundle != r.Wanted[s.Node].Bundle && !r.Ready[u.Bundle] {
+	steps := slices.DeleteFunc(slices.Clone(plan.Steps), func(s rollout.Step) bool {
+		u := view.urgent[s.Node]
+		unready := s.Urgent && u.Bundle != r.Wanted[s.Node].Bundle && !r.Ready[u.Bundle]
+		if unready {
 			result.Unready = append(result.Unready, u)
-			continue
 		}
-		switch done, err := e.step(ctx, s, nodes[s.Node], view.to(s, r)); {
+		return unready
+	})
+	for i, did := range e.makeSteps(ctx, steps, nodes, func(s rollout.Step) target { return view.to(s, r) }) {
+		switch s, err := steps[i], did.err; {
 		case apierrors.IsConflict(err) || errors.Is(err, errPodsCame):
 			result.soon(againConflict)
 		case client.IgnoreNotFound(err) != nil:
 			failed = append(failed, fmt.Errorf("writing Node %s: %w", s.Node, err))
-		case done && s.Action == rollout.ActionPublish:
+		case did.written && s.Action == rollout.ActionPublish:
 			result.Published++
-		case done && s.Action == rollout.ActionTake && needsBoot(plan, s.Node):
+		case did.written && s.Action == rollout.ActionTake && needsBoot(plan, s.Node):
 			failed = append(failed, e.warn(ctx, view, nodes[s.Node]))
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,6 +23,38 @@ type target struct {
 	publish.Wanted
 	// known is false where nothing is rendered for the node, held true while not all layers can be read by nodes.
 	known, held bool
+}
+
+// parallelSteps is how many Nodes are told of their bundles at the same time: one after the other, a thousand take as long as a thousand
+// round trips to the API server and to its disk.
+const parallelSteps = 8
+
+// outcome is what became of a step.
+type outcome struct {
+	written bool
+	err     error
+}
+
+// makeSteps makes the steps, each of another node, and returns what became of each. Those that only publish are made at the same time, the
+// others in their order.
+func (e *Executor) makeSteps(ctx context.Context, steps []rollout.Step, nodes map[string]corev1.Node, to func(rollout.Step) target) []outcome {
+	all := make([]outcome, len(steps))
+	places := make(chan struct{}, parallelSteps)
+	var publishing sync.WaitGroup
+	for i, s := range steps {
+		do := func() { all[i].written, all[i].err = e.step(ctx, s, nodes[s.Node], to(s)) }
+		if s.Action != rollout.ActionPublish || isDrastic(s) {
+			do()
+			continue
+		}
+		places <- struct{}{}
+		publishing.Go(func() {
+			defer func() { <-places }()
+			do()
+		})
+	}
+	publishing.Wait()
+	return all
 }
 
 // step makes one step. It reports whether the Node was written.
@@ -47,7 +80,9 @@ func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, t
 		if err := e.Client.Patch(ctx, after, client.MergeFromWithOptions(&node, client.MergeFromWithOptimisticLock{})); err != nil {
 			return false, err
 		}
+		e.mu.Lock()
 		e.written[s.Node], done = *after, true
+		e.mu.Unlock()
 		e.note(s, node, wanted.Bundle)
 	}
 	if s.Action == rollout.ActionDrain {
