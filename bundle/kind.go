@@ -11,6 +11,8 @@ import (
 // described is what every description can do, whatever the type of its entries.
 type described interface {
 	about() Kind
+	// encoded adds the entries of a layer as a manifest has them.
+	encoded(l *Layer, into map[EntryID]string)
 	listed
 	shown
 }
@@ -22,7 +24,6 @@ type listed interface {
 	ids(l *Layer) []EntryID
 	entries(l *Layer, into map[EntryID]entry)
 	settings(l *Layer) []Setting
-	encoded(l *Layer, into map[EntryID]string)
 }
 
 // shown are the entries of one kind for people.

@@ -177,7 +177,7 @@ func (r rendering) layers() []publish.Wanted {
 }
 
 // rolled is what the rollout is about. Held is true while not all layers are published, ready are urgent bundles whose layers are.
-func (r rendering) rolled(held bool, ready []publish.Wanted) executor.Rendered { //nolint:revive // a fact, not a mode
+func (r rendering) rolled(held bool, ready []publish.Wanted) executor.Rendered {
 	x := executor.Rendered{Wanted: map[string]executor.Wanted{}, Platform: r.platform, Policy: r.policy, Held: held, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}}
 	for _, w := range ready {
 		x.Ready[w.Bundle] = true

@@ -118,7 +118,7 @@ func (f *Fleet) renewed(stage bundle.Stage, old, now bundle.File) (bundle.File, 
 	has, err := parseHosts(old.Content.Data)
 	wanted, err2 := parseHosts(now.Content.Data)
 	if err := errors.Join(err, err2); err != nil {
-		return bundle.File{}, false, errMixed //nolint:nilerr // nothing is changed that is not understood
+		return bundle.File{}, false, errMixed // nothing is changed that is not understood
 	}
 	next := has.withCredentials(wanted)
 	if slices.EqualFunc(has.endpoints(), next.endpoints(), func(a, b *endpointView) bool { return a.Authorization == b.Authorization }) {
