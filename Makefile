@@ -157,6 +157,8 @@ ci-full: export WMCO_JOINS_AND_REMOVALS = 500
 # Nodes whose rollouts are disturbed; 0 kills the operator at every single write.
 ci-full: export WMCO_FLEET = 30
 ci-full: export WMCO_ROLLOUT_KILLS = 0
+# The image that is installed has the real executables, which payload-check has built.
+ci-full: export WMCO_IMAGE_PAYLOAD = bin/payload
 ci-full: TEST_TIMEOUT = 90m
 ci-full: fmt-check lint generate-check cross test image-check race fuzz ## ci with long fuzzing and the race detector
 	@hack/skipped

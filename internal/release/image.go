@@ -116,12 +116,16 @@ func (i Image) Write(dir string) (v1.Hash, error) {
 	if err != nil {
 		return v1.Hash{}, fmt.Errorf("writing image %q: %w", dir, err)
 	}
-	// skopeo and podman find the image by this name: oci:DIR:VERSION.
-	name := layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": i.Labels.Version})
-	if err := written.AppendIndex(index, name); err != nil {
+	if err := written.AppendIndex(index, layout.WithAnnotations(names(Name, i.Labels.Version))); err != nil {
 		return v1.Hash{}, fmt.Errorf("writing image %q: %w", dir, err)
 	}
 	return index.Digest()
+}
+
+// names are the annotations by which an image is found in its layout: skopeo reads oci:DIR:VERSION, and podman load stores the image as
+// localhost/NAME:VERSION (without the second one as localhost/VERSION:latest).
+func names(name, version string) map[string]string {
+	return map[string]string{"org.opencontainers.image.ref.name": version, "io.containerd.image.name": "localhost/" + name + ":" + version}
 }
 
 func (i Image) index(opened *store.Store) (v1.ImageIndex, error) {

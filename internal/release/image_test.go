@@ -114,6 +114,14 @@ func TestImage(t *testing.T) {
 	if err := validate.Index(read); err != nil {
 		t.Error(err)
 	}
+	found, err := read.IndexManifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]string{"org.opencontainers.image.ref.name": version, "io.containerd.image.name": "localhost/windows-machine-config-operator:" + version}
+	if got := found.Manifests[0].Annotations; !maps.Equal(got, names) {
+		t.Errorf("the image is named %v", got)
+	}
 	index, err := Open(dir)
 	if err != nil {
 		t.Fatal(err)

@@ -51,8 +51,7 @@ func (o OLM) Write(dir string) (v1.Hash, error) {
 	if err != nil {
 		return v1.Hash{}, fmt.Errorf("writing image %q: %w", dir, err)
 	}
-	name := layout.WithAnnotations(map[string]string{"org.opencontainers.image.ref.name": o.Labels.Version})
-	if err := written.AppendImage(image, name); err != nil {
+	if err := written.AppendImage(image, layout.WithAnnotations(names(Name+"-"+string(o.Content), o.Labels.Version))); err != nil {
 		return v1.Hash{}, fmt.Errorf("writing image %q: %w", dir, err)
 	}
 	return image.Digest()
