@@ -18,6 +18,8 @@ BEFORE ?=
 # The URL of the sources, and the one below which the files of the release will be.
 SOURCE ?= $(filter https://%,$(shell git remote get-url origin 2>/dev/null))
 DOWNLOADS ?= $(if $(SOURCE),$(SOURCE:.git=)/releases/download/$(VERSION),https://localhost)
+# The URL below which the sources of the release can be read: alerts name their runbooks there.
+SOURCE_TREE ?= $(if $(SOURCE),$(SOURCE:.git=)/blob/$(VERSION))
 # Where the image will be pushed: manifests name it by digest.
 IMAGE_REPOSITORY ?= localhost/windows-machine-config-operator
 
@@ -65,7 +67,7 @@ release: image $(CLI_PLATFORMS:%=program/%) ## dist: everything that an administ
 		$(call platform-flags,program,$(CLI_PLATFORMS)) --before '$(BEFORE)' --downloads '$(DOWNLOADS)' --out dist
 	@image="$(IMAGE_REPOSITORY)@$$(cat dist/$(OPERATOR_FILES)-image.digest.txt)"; \
 		$(MAKE) olm-bundle VERSION='$(VERSION)' IMAGE="$$image"; \
-		go run ./deploy/kustomize/cmd/manifests deploy "$$image" >dist/$(OPERATOR_FILES)-install.yaml
+		go run ./deploy/kustomize/cmd/manifests deploy "$$image" '$(SOURCE_TREE)' >dist/$(OPERATOR_FILES)-install.yaml
 	@for content in bundle catalog; do $(RELEASER) $$content $(RELEASE_FLAGS) --content dist/olm-$$content --image bin/$$content-image \
 		--out dist/$(OPERATOR_FILES)-$$content-image.tar; done
 	@$(RELEASER) sums dist

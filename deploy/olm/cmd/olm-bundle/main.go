@@ -1,6 +1,7 @@
 // Command olm-bundle writes the OLM bundle and the catalog of a release. `make olm-bundle` runs it.
 //
-//	olm-bundle -version VERSION -image REGISTRY/NAME@sha256:DIGEST -maintainer 'NAME <ADDRESS>' [-bundle-image IMAGE] [-created TIME] [-out DIR]
+//	olm-bundle -version VERSION -image REGISTRY/NAME@sha256:DIGEST -maintainer 'NAME <ADDRESS>' [-bundle-image IMAGE] [-created TIME]
+//	  [-sources URL] [-out DIR]
 //
 // Exit status: 0 done, 2 usage or bad input, 1 any other error.
 package main
@@ -38,6 +39,7 @@ func run(args []string) error {
 	flags.StringVar(&r.BundleImage, "bundle-image", "", "where the image of the bundle will be (default NAME-bundle:vVERSION beside the operator's)")
 	flags.StringVar(&r.Maintainer, "maintainer", "", "who makes the release, as NAME <ADDRESS>")
 	created := flags.String("created", "1970-01-01T00:00:00Z", "time of the release, as in RFC 3339")
+	sources := flags.String("sources", "", "URL of the sources at the release, below which alerts have their runbooks (default: they have paths)")
 	source := flags.String("deploy", "deploy", "folder of the manifests")
 	out := flags.String("out", "dist", "folder to write olm-bundle and olm-catalog to")
 	err := flags.Parse(args)
@@ -54,6 +56,9 @@ func run(args []string) error {
 	objects, err := kustomize.Build(*source)
 	if err != nil {
 		return err
+	}
+	if err := kustomize.SetRunbooks(objects, *sources); err != nil {
+		return errors.Join(errUsage, err)
 	}
 	bundle, err := olm.Bundle(objects, r)
 	if err != nil {
