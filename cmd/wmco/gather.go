@@ -87,24 +87,24 @@ func (f *gatherFlags) run(ctx context.Context, a app) error {
 
 // logsOf returns what reads logs through the API server. Of a file on a node, the kubelet sends the end alone: it serves ranges
 // (net/http.FileServer).
-func logsOf(config *rest.Config) (func(context.Context, string, map[string]string) ([]byte, error), error) {
+func logsOf(config *rest.Config) (func(context.Context, string, map[string]string, int64) ([]byte, error), error) {
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, &gather.UnreachableError{Err: fmt.Errorf("connecting to the cluster: %w", err)}
 	}
-	return func(ctx context.Context, path string, query map[string]string) (text []byte, err error) {
+	return func(ctx context.Context, path string, query map[string]string, limit int64) (text []byte, err error) {
 		r := clients.CoreV1().RESTClient().Get().AbsPath(path)
 		for name, value := range query {
 			r = r.Param(name, value)
 		}
 		if strings.Contains(path, "/proxy/logs/") {
-			r = r.SetHeader("Range", fmt.Sprintf("bytes=-%d", mustgather.LogLimit))
+			r = r.SetHeader("Range", fmt.Sprintf("bytes=-%d", limit))
 		}
 		stream, err := r.Stream(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("reading it through the API server: %w", err)
 		}
 		defer func() { err = errors.Join(err, stream.Close()) }()
-		return io.ReadAll(io.LimitReader(stream, mustgather.LogLimit))
+		return io.ReadAll(io.LimitReader(stream, limit))
 	}, nil
 }

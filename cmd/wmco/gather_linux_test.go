@@ -52,7 +52,7 @@ func collected(t *testing.T, cluster map[string]unstructured.Unstructured) (dir,
 	}
 	put(pod)
 	put(operatorSays("False", "0 of 2 nodes done"))
-	logs := func(_ context.Context, path string, query map[string]string) ([]byte, error) {
+	logs := func(_ context.Context, path string, query map[string]string, _ int64) ([]byte, error) {
 		if strings.HasPrefix(path, "/api/v1/nodes/win-z/") || query["previous"] == "false" {
 			return []byte(agentLog), nil
 		}

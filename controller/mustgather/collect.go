@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -38,8 +40,18 @@ const (
 	MissingFile = "missing.txt"
 )
 
-// LogLimit is how much of the end of a log is kept, in bytes.
-const LogLimit = 10 << 20
+// What is kept of logs, in bytes.
+const (
+	// logLimit is how much of the end of a log is kept at most.
+	logLimit = 10 << 20
+	// leastLog is kept of the log of each node, however many there are.
+	leastLog = 256 << 10
+	// allLogs is what the logs of all nodes may have together.
+	allLogs = 512 << 20
+)
+
+// parallelNodes are nodes that are asked for their logs at once: one that does not answer takes as long as the request may.
+const parallelNodes = 20
 
 const (
 	modeFile   = 0o644
@@ -49,8 +61,9 @@ const (
 // Source is where everything comes from.
 type Source struct {
 	Objects objects.Reader
-	// Logs returns the end of what the API server serves under a path, such as that of a kubelet's logs: at most LogLimit bytes.
-	Logs func(ctx context.Context, path string, query map[string]string) ([]byte, error)
+	// Logs returns the end of what the API server serves under a path, such as that of a kubelet's logs: at most so many bytes. It is called
+	// for several at once.
+	Logs func(ctx context.Context, path string, query map[string]string, limit int64) ([]byte, error)
 	// Namespace is that of the operator; Version is that of this program.
 	Namespace, Version string
 	Now                time.Time
@@ -72,6 +85,7 @@ type collection struct {
 	nodes   []corev1.Node
 	pods    []corev1.Pod
 	layers  map[string]map[string][]byte
+	mutex   sync.Mutex // of summary
 	summary Summary
 }
 
@@ -91,10 +105,13 @@ func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
 			return Summary{}, err
 		}
 	}
+	var group errgroup.Group
+	group.SetLimit(parallelNodes)
 	for _, n := range c.nodes {
-		if err := c.node(ctx, n); err != nil {
-			return Summary{}, err
-		}
+		group.Go(func() error { return c.node(ctx, n) })
+	}
+	if err := group.Wait(); err != nil {
+		return Summary{}, err
 	}
 	for _, p := range c.pods {
 		if err := c.podLogs(ctx, p); err != nil {
@@ -105,6 +122,7 @@ func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
 	if len(c.nodes) > 0 {
 		c.miss(`ledger, journal and contents of the nodes (C:\ProgramData\wmco): only the host itself can read them (fix: wmco-node observe over SSH)`)
 	}
+	slices.Sort(c.summary.Missing)
 	missing := strings.Join(c.summary.Missing, "\n") + "\n"
 	return c.summary, errors.Join(
 		c.file(VersionFile, []byte("windows-machine-config-operator\n"+s.Version+"\n")),
@@ -128,6 +146,8 @@ func wants(namespace string) []objects.Want {
 }
 
 func (c *collection) miss(format string, args ...any) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	c.summary.Missing = append(c.summary.Missing, mask(fmt.Sprintf(format, args...)))
 }
 

@@ -134,11 +134,14 @@ func restarted(p corev1.Pod, container string) bool {
 
 // log writes what a path of the API server gives.
 func (c *collection) log(ctx context.Context, name, from string, query map[string]string) error {
-	text, err := c.Logs(ctx, from, query)
+	limit := max(leastLog, min(logLimit, int64(allLogs/max(1, len(c.nodes)))))
+	text, err := c.Logs(ctx, from, query, limit)
 	if err != nil {
 		c.miss("%s: %v", name, err)
 		return nil // it is listed as missing
 	}
+	c.mutex.Lock()
 	c.summary.Logs++
+	c.mutex.Unlock()
 	return c.file(name, []byte(mask(string(text))))
 }

@@ -24,7 +24,10 @@ const maskedUser = "****:****"
 
 var (
 	// userInfo is the user and password of an address. It ends at the last @, because a password may hold one; that of a digest is none.
-	userInfo = regexp.MustCompile(`://[^\s"'<>]*@(?:sha256:)?`)
+	// JSON may write a slash as \/.
+	userInfo = regexp.MustCompile(`:(?:/|\\/){2}[^\s"'<>]*@(?:sha256:)?`)
+	// looseUserInfo is the same in a sentence, without a scheme.
+	looseUserInfo = regexp.MustCompile(`[^\s"'<>=/@,;:\\]+:[^\s"'<>/@]+@(?:sha256:)?`)
 	// bareUserInfo is the same in an address without a scheme.
 	bareUserInfo = regexp.MustCompile(`^[^\s/]+:.*@`)
 	// keptLine is a line of a systemd unit that is read.
@@ -40,6 +43,12 @@ func mask(text string) string {
 			return mask(image) + "@sha256:"
 		}
 		return "://" + maskedUser + "@"
+	})
+	text = looseUserInfo.ReplaceAllStringFunc(text, func(found string) string {
+		if strings.HasSuffix(found, "@sha256:") {
+			return found
+		}
+		return maskedUser + "@"
 	})
 	return token.ReplaceAllString(text, bundle.MaskedText)
 }

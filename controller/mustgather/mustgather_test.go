@@ -1,0 +1,147 @@
+package mustgather
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"wmco/bundle"
+	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
+)
+
+// source has the objects of a text, and these logs.
+func source(t *testing.T, text string, logs func(context.Context, string, map[string]string, int64) ([]byte, error)) Source {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "objects.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return Source{Objects: objects.Paths([]string{file}, nil), Logs: logs, Namespace: gather.OperatorNamespace, Version: "v1", Now: time.Unix(0, 0)}
+}
+
+func noLogs(context.Context, string, map[string]string, int64) ([]byte, error) {
+	return nil, errors.New("dial tcp 10.0.0.9:10250: no route to host")
+}
+
+// whole returns all names and texts of a folder.
+func whole(t *testing.T, dir string) string {
+	t.Helper()
+	var all strings.Builder
+	if err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		all.WriteString(path + "\n" + string(text))
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// TestSecretsInTextsOfPeople: a password in an address is masked wherever people and programs write it.
+func TestSecretsInTextsOfPeople(t *testing.T) {
+	text := `
+{apiVersion: v1, kind: Event, metadata: {name: a, namespace: openshift-windows-machine-config-operator}, message: "pulling through http://u:pass-event@proxy:3128 failed"}
+---
+{apiVersion: v1, kind: Event, metadata: {name: b, namespace: openshift-windows-machine-config-operator}, message: "set HTTPS_PROXY=u:pass-bare@proxy.example.com:3128"}
+---
+{apiVersion: v1, kind: Event, metadata: {name: c, namespace: default}, involvedObject: {kind: Node, name: win-a}, source: {component: windows-agent}, message: "Authorization: Bearer pass-token-0123456789"}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: windows-machine-config, namespace: openshift-windows-machine-config-operator, annotations: {note: "https://u:pass-annotation@x"}}, data: {config.yaml: "# https://u:pass-data@mirror.example.com/v2\nlogs: {}"}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: other, namespace: openshift-windows-machine-config-operator}, data: {json: '{"proxy":"http:\/\/u:pass-json@proxy"}'}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: win-a, labels: {kubernetes.io/os: windows}, annotations: {mine: "http://u:p@ss-at@proxy", other: "http://u:pass-node@proxy"}}}
+---
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: windows-machine-config-operator, namespace: openshift-windows-machine-config-operator}, spec: {template: {spec: {containers: [{name: m, env: [{name: HTTP_PROXY, value: "u:pass-env@proxy:3128"}, {name: http_proxy, value: "http://u:pass-lower@proxy"}, {name: MINE, value: pass-mine}], args: ["--x=http://u:pass-argument@proxy"]}]}}}}
+`
+	dir := t.TempDir()
+	if _, err := Collect(t.Context(), source(t, text, noLogs), dir); err != nil {
+		t.Fatal(err)
+	}
+	all := whole(t, dir)
+	for _, secret := range []string{
+		"pass-event", "pass-bare", "pass-token", "pass-annotation", "pass-data", "pass-json", "ss-at", "pass-node", "pass-env", "pass-lower", "pass-mine", "pass-argument",
+	} {
+		if !strings.Contains(text, secret) || strings.Contains(all, secret) {
+			t.Errorf("%s is in the folder", secret)
+		}
+	}
+	for _, kept := range []string{"pulling through", "proxy.example.com:3128", "mirror.example.com/v2", "missing.txt"} {
+		if !strings.Contains(all, kept) {
+			t.Errorf("%q is gone", kept)
+		}
+	}
+}
+
+// TestAThousandNodes: the logs of many nodes have a limit together, nodes that do not answer are asked beside each other, and what is
+// missing is listed for each, always in the same order.
+func TestAThousandNodes(t *testing.T) {
+	var text strings.Builder
+	const nodes = 1000
+	for i := range nodes {
+		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: Node, metadata: {name: win-%04d, labels: {kubernetes.io/os: windows}}}\n", i)
+	}
+	var asked, most atomic.Int64
+	waiting, release := make(chan struct{}, nodes), make(chan struct{})
+	logs := func(_ context.Context, path string, _ map[string]string, limit int64) ([]byte, error) {
+		asked.Add(limit)
+		most.Store(max(most.Load(), limit))
+		waiting <- struct{}{}
+		if len(waiting) == parallelNodes {
+			close(release) // all places wait for this one
+		}
+		<-release
+		if strings.Contains(path, "win-0500") {
+			return nil, errors.New("the server could not find the requested resource")
+		}
+		return []byte("I0101 applied\n"), nil
+	}
+	dir := t.TempDir()
+	summary, err := Collect(t.Context(), source(t, text.String(), logs), dir)
+	if err != nil || summary.Nodes != nodes || summary.Logs != nodes-1 {
+		t.Fatalf("%d nodes, %d logs, %v", summary.Nodes, summary.Logs, err)
+	}
+	if asked.Load() > allLogs || most.Load() < leastLog {
+		t.Errorf("logs may have %d bytes, one %d", asked.Load(), most.Load())
+	}
+	missing, err := os.ReadFile(filepath.Join(dir, MissingFile))
+	if err != nil || strings.Count(string(missing), "Node win-") < nodes || !strings.Contains(string(missing), "win-0500/logs/wicd/windows-instance-config-daemon.exe.INFO: the server could not find") {
+		t.Errorf("%v\n%.400s", err, missing)
+	}
+	for i := 1; i < len(summary.Missing); i++ {
+		if summary.Missing[i-1] > summary.Missing[i] {
+			t.Fatalf("%q before %q", summary.Missing[i-1], summary.Missing[i])
+		}
+	}
+}
+
+// refusing is a cluster that refuses a kind: what it gives is collected, and the refusal is listed.
+type refusing struct{ objects.Reader }
+
+func (r refusing) Read(ctx context.Context, wants []objects.Want) (objects.Set, error) {
+	set, err := r.Reader.Read(ctx, wants)
+	set.Findings = append(set.Findings, bundle.Finding{Severity: bundle.SeverityError, Message: "the user cannot list secrets", Fix: "add the rule"})
+	return set, err
+}
+
+func TestARefusedKindIsListed(t *testing.T) {
+	s := source(t, "{apiVersion: v1, kind: Node, metadata: {name: win-a, labels: {kubernetes.io/os: windows}}}", noLogs)
+	s.Objects = refusing{s.Objects}
+	dir := t.TempDir()
+	summary, err := Collect(t.Context(), s, dir)
+	all := whole(t, dir)
+	if err != nil || summary.Nodes != 1 || !strings.Contains(all, "the user cannot list secrets (fix: add the rule)") || !strings.Contains(all, "no route to host") {
+		t.Errorf("%v\n%s", err, all)
+	}
+}
