@@ -41,7 +41,7 @@ func (p *planner) unavailable() string {
 func (m *member) absence() string {
 	switch {
 	case !m.State.Claim.IsZero():
-		return "its turn"
+		return describe("its turn", m.DrainBlocked)
 	case m.Leaving != "":
 		return m.Leaving
 	case !m.Ready:

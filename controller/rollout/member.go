@@ -55,7 +55,9 @@ func (m *member) needs() bundle.Impact {
 	if need == "" {
 		need = bundle.ImpactNone
 	}
-	if m.answered && m.Published == m.Wanted {
+	// What has drifted is there whatever is wanted: a node in its turn is not given back for a change that comes meanwhile.
+	drifted := !m.State.Claim.IsZero() && m.Report.State == published.StateNeedsPermission && m.Report.Applied == m.Published
+	if m.answered && (m.Published == m.Wanted || drifted) {
 		switch m.Report.State { //nolint:exhaustive // the others need nothing
 		case published.StateNeedsPermission:
 			need = larger(need, m.Report.Impact)
