@@ -27,10 +27,10 @@ func addExecutor(m manager.Manager, o Options, changed signal) (*executor.Execut
 	if err != nil {
 		return nil, err
 	}
-	begun := make(chan event.TypedGenericEvent[string], 1)
+	begun := make(drainQueue, 1)
 	drains := &executor.Drains{
 		Drainer: drain.Drainer{Client: clients}, Live: m.GetAPIReader(), Events: m.GetEventRecorder(operatorName),
-		Begin: func(node string) { begun <- event.TypedGenericEvent[string]{Object: node} }, Changed: changed.send,
+		Begin: begun.add, Changed: changed.send,
 	}
 	c, err := controller.New("drains", m, controller.Options{Reconciler: drains, MaxConcurrentReconciles: parallelDrains})
 	if err != nil {
@@ -39,7 +39,7 @@ func addExecutor(m manager.Manager, o Options, changed signal) (*executor.Execut
 	nodes := handler.TypedFuncs[string, reconcile.Request]{GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], q queue) {
 		q.Add(requestsFor([]string{e.Object})[0])
 	}}
-	if err := c.Watch(source.TypedChannel(begun, nodes)); err != nil {
+	if err := c.Watch(source.TypedChannel(chan event.TypedGenericEvent[string](begun), nodes)); err != nil {
 		return nil, err
 	}
 	return &executor.Executor{
@@ -47,6 +47,17 @@ func addExecutor(m manager.Manager, o Options, changed signal) (*executor.Execut
 		Deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
 		Events:     m.GetEventRecorder(operatorName), Log: o.Log.WithName("rollout"), Now: time.Now,
 	}, nil
+}
+
+// drainQueue are the nodes whose pods are to be evicted.
+type drainQueue chan event.TypedGenericEvent[string]
+
+// add adds a node. When the operator ends, nobody takes nodes from the queue any longer, and nobody waits for that.
+func (q drainQueue) add(ctx context.Context, node string) {
+	select {
+	case q <- event.TypedGenericEvent[string]{Object: node}:
+	case <-ctx.Done():
+	}
 }
 
 // signal wakes a controller. Signals that nobody has heard yet are one.

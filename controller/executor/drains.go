@@ -29,7 +29,7 @@ type Drains struct {
 	// Live asks the API server.
 	Live client.Reader
 	// Begin has Reconcile called for a node, Changed has the rollout decided again.
-	Begin   func(node string)
+	Begin   func(ctx context.Context, node string)
 	Changed func()
 	Events  events.EventRecorder
 
@@ -57,7 +57,7 @@ func (d *Drains) keep(held map[string]time.Time) {
 }
 
 // begin has the pods of a node evicted, in the background, until none is left or the turn is over.
-func (d *Drains) begin(node string, taken time.Time) {
+func (d *Drains) begin(ctx context.Context, node string, taken time.Time) {
 	d.mu.Lock()
 	_, begun := d.nodes[node]
 	if !begun {
@@ -68,7 +68,7 @@ func (d *Drains) begin(node string, taken time.Time) {
 	}
 	d.mu.Unlock()
 	if !begun {
-		d.Begin(node)
+		d.Begin(ctx, node)
 	}
 }
 

@@ -86,7 +86,7 @@ func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, t
 		e.note(s, node, wanted.Bundle)
 	}
 	if s.Action == rollout.ActionDrain {
-		e.Drains.begin(s.Node, s.State.Claim.Taken)
+		e.Drains.begin(ctx, s.Node, s.State.Claim.Taken)
 	}
 	return done, nil
 }
