@@ -64,8 +64,8 @@ func TestClusterRefusals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := newAPI(contractWorld())
-			a.refuses = c.refuses
-			set, err := objects.Cluster(a.client(t)).Read(context.Background(), c.wants)
+			a.Refuses = c.refuses
+			set, err := objects.Cluster(clientOf(t, a)).Read(context.Background(), c.wants)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +86,7 @@ func TestClusterRefusals(t *testing.T) {
 // TestClusterRequests checks the requests for each kind of want: the operator has rights for exactly these.
 func TestClusterRequests(t *testing.T) {
 	a := newAPI(contractWorld())
-	_, err := objects.Cluster(a.client(t)).Read(context.Background(), []objects.Want{
+	_, err := objects.Cluster(clientOf(t, a)).Read(context.Background(), []objects.Want{
 		{Group: "config.openshift.io", Version: "v1", Kind: "Proxy", Names: []string{"cluster"}},
 		{Version: "v1", Kind: "ConfigMap", Namespace: "a", Names: []string{"one", "none"}},
 		{Version: "v1", Kind: "ConfigMap", Namespace: "b", NamePrefix: "o"},
@@ -96,7 +96,7 @@ func TestClusterRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{"get proxies cluster", "get configmaps a/one", "get configmaps a/none", "list configmaps b", "list nodes"}
-	if diff := cmp.Diff(want, a.asked); diff != "" {
+	if diff := cmp.Diff(want, a.Asked()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -142,5 +142,5 @@ func pathsOfWorld(t *testing.T) objects.Reader {
 }
 
 func clusterOfWorld(t *testing.T) objects.Reader {
-	return objects.Cluster(newAPI(contractWorld()).client(t))
+	return objects.Cluster(clientOf(t, newAPI(contractWorld())))
 }
