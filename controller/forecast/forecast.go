@@ -60,7 +60,8 @@ func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Fin
 	if err != nil {
 		return Forecast{}, nil, err
 	}
-	f := rollout.Fleet{Policy: fleet.Policy(c.Settings), Now: c.Now}
+	// Durations are printed, so they are whole seconds, as the times on the Nodes.
+	f := rollout.Fleet{Policy: fleet.Policy(c.Settings), Now: c.Now.Truncate(time.Second)}
 	guess := guesses{layers: known}
 	for _, n := range nodes {
 		f.Nodes = append(f.Nodes, guess.node(c, n))
