@@ -24,7 +24,7 @@ STEP := hack/step
 
 # Separate modules whose tests check ours with programs and libraries that we must not link. Their tests run before the
 # lint, because they compile the packages of both.
-TEST_MODULES := internal/release tools/shell internal/consumers internal/registriesconf internal/resolvers
+TEST_MODULES := internal/release tools/shell internal/prometheus internal/consumers internal/registriesconf internal/resolvers
 
 include make/modules.mk
 include make/tools.mk
