@@ -1,0 +1,480 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/gather"
+	"wmco/internal/simnode/light"
+	"wmco/internal/testenv/controlplane"
+)
+
+// What a change of a mirror set may cost at most.
+const (
+	// writesPerNode are all writes of the operator and of the node agent that concern one node.
+	writesPerNode = 4
+	// writesBesides are the operator's writes that concern no node: the layer, the access to it, the same of the layer before, events
+	// and the status.
+	writesBesides = 20
+	// operatorMemory is in bytes.
+	operatorMemory = 400 << 20
+	// operatorRest is how much of one processor the operator uses when nothing changes.
+	operatorRest = 0.1
+)
+
+// TestScale changes a mirror set for light nodes: 100, or as many as WMCO_SCALE_NODES says. Times are printed and not checked.
+func TestScale(t *testing.T) {
+	n := 100
+	if text := os.Getenv("WMCO_SCALE_NODES"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f := newScaled(t, n)
+	cost := f.change()
+	t.Log(cost)
+	cost.check(t)
+}
+
+// BenchmarkScale prints what a change of a mirror set costs, from its update to the last node's report, beside the time for as many bare
+// patches of Nodes on the same control plane.
+func BenchmarkScale(b *testing.B) {
+	for _, n := range []int{100, 300, 1000} {
+		b.Run(fmt.Sprintf("nodes=%d", n), func(b *testing.B) {
+			f := newScaled(b, n)
+			var last costs
+			for b.Loop() {
+				last = f.change()
+				b.Log(last)
+			}
+			f.stop()
+			b.ReportMetric(f.patch(1).Seconds(), "s-bare-patches")
+			b.ReportMetric(f.patch(8).Seconds(), "s-bare-patches-by-8")
+			b.ReportMetric(last.took.Seconds(), "s/change")
+			b.ReportMetric(float64(sum(last.operator)+sum(last.agents))/float64(n), "writes/node")
+			b.ReportMetric(float64(last.reads), "operator-reads/change")
+			b.ReportMetric(last.cpu.Seconds(), "operator-cpu-s/change")
+			b.ReportMetric(float64(last.peak)/(1<<20), "operator-peak-MiB")
+			b.ReportMetric(100*last.rest, "operator-rest-%cpu")
+		})
+	}
+}
+
+// scaled is a cluster with light nodes, and the operator in a process of its own.
+type scaled struct {
+	client.Client
+	t        testing.TB
+	n        int
+	seen     *reports
+	operator *operatorProcess
+	// stop ends the operator and the node agents.
+	stop    func()
+	changes int
+}
+
+// newScaled returns when all nodes have what is published for them.
+func newScaled(t testing.TB, n int) *scaled {
+	t.Helper()
+	log.SetLogger(logr.Discard())
+	golden := filepath.Join("..", "golden")
+	cluster.Load(t, filepath.Join(golden, "clusters", "common"), filepath.Join(golden, "clusters", "none", "infrastructure.yaml"), filepath.Join(golden, "clusters", "none", "controllerconfig.yaml"),
+		filepath.Join(golden, "clusters", "none", "machineconfigs.yaml"), filepath.Join("..", "deploy", "rbac"), filepath.Join("..", "deploy", "crd"))
+	f := &scaled{Client: cluster.Client(t), t: t, n: n}
+	t.Cleanup(func() {
+		_ = f.DeleteAllOf(context.Background(), &corev1.Secret{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{published.LayerLabel})
+	})
+	set := mirrorSet("scale", "quay.io")
+	// The nodes get their first bundle at once. What is measured has the defaults.
+	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-machine-config"}, Data: map[string]string{"config.yaml": `rollout: {canaries: 0, maxUnavailable: 100%, maxParallel: 10000}`}}
+	for _, o := range []client.Object{set, settings} {
+		f.must(f.Create(t.Context(), o))
+		t.Cleanup(func() { _ = f.Delete(context.Background(), o) })
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	f.seen = watchReports(ctx, t, n)
+	facts := f.createNodes()
+	f.operator = startOperatorProcess(t)
+	var agents sync.WaitGroup
+	f.stop = sync.OnceFunc(func() {
+		f.operator.stop()
+		cancel()
+		agents.Wait()
+	})
+	t.Cleanup(f.stop)
+	for name, of := range facts {
+		server := cluster.Node(t, name)
+		agents.Go(func() {
+			if err := light.Run(ctx, light.Options{Facts: of, Server: server}); err != nil {
+				t.Errorf("the agent of %s: %v", name, err)
+			}
+		})
+	}
+	f.seen.await("the first bundle of all nodes", func(s nodeState) bool { return s.applied() })
+	settings.Data["config.yaml"] = `rollout: {}`
+	f.must(f.Update(t.Context(), settings))
+	f.rest()
+	return f
+}
+
+func (f *scaled) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// createNodes makes Nodes that are Ready, with their Machines, and returns the facts of their hosts.
+func (f *scaled) createNodes() map[string]bundle.Facts {
+	f.t.Helper()
+	example, facts := exampleNode(f.t)
+	delete(example.Labels, "windowsmachineconfig.openshift.io/byoh")
+	of := map[string]bundle.Facts{}
+	parallel(f.t, 8, f.n, func(i int) error {
+		node := nodeLike(f.t, example, facts, i)
+		if err := f.Create(f.t.Context(), node); err != nil {
+			return err
+		}
+		phase := machinev1beta1.PhaseRunning
+		machine := &machinev1beta1.Machine{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: node.Name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}},
+		}
+		c := machineClient(f.t)
+		if err := c.Create(f.t.Context(), machine); err != nil {
+			return err
+		}
+		machine.Status.Phase, machine.Status.NodeRef, machine.Status.Addresses = &phase, &corev1.ObjectReference{Kind: "Node", Name: node.Name}, node.Status.Addresses
+		return c.Status().Update(f.t.Context(), machine)
+	})
+	for i := range f.n {
+		node := nodeLike(f.t, example, facts, i)
+		of[node.Name] = factsLike(facts, i)
+		f.t.Cleanup(func() {
+			_ = f.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}})
+		})
+	}
+	f.t.Cleanup(func() {
+		_ = machineClient(f.t).DeleteAllOf(context.Background(), &machinev1beta1.Machine{}, client.InNamespace("openshift-machine-api"), client.MatchingLabels{"machine.openshift.io/os-id": "Windows"})
+	})
+	return of
+}
+
+// machineClient returns a client that knows Machines.
+func machineClient(t testing.TB) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := machinev1beta1.Install(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(cluster.Config(t), client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// parallel calls do for 0 to n-1 from some goroutines.
+func parallel(t testing.TB, workers, n int, do func(i int) error) {
+	t.Helper()
+	var next atomic.Int64
+	errs := make([]error, workers)
+	var all sync.WaitGroup
+	for w := range workers {
+		all.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && errs[w] == nil; i = int(next.Add(1)) - 1 {
+				errs[w] = do(i)
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rest waits until the operator has written nothing for some seconds.
+func (f *scaled) rest() {
+	f.t.Helper()
+	const silence = 4 * time.Second
+	written, since := -1, time.Now()
+	for time.Since(since) < silence {
+		if now := len(f.writes(0)); now != written {
+			written, since = now, time.Now()
+		}
+		select {
+		case <-f.t.Context().Done():
+			f.t.Fatal("the operator did not come to rest")
+		case <-time.After(silence / 4):
+		}
+	}
+}
+
+// requests returns the audit log.
+func (f *scaled) requests() []controlplane.Request {
+	f.t.Helper()
+	all, err := cluster.ControlPlane(f.t).Requests()
+	f.must(err)
+	return all
+}
+
+// writes returns the writes of the operator and of the node agents since a request, without those of Leases.
+func (f *scaled) writes(since int) []controlplane.Request {
+	f.t.Helper()
+	return slices.DeleteFunc(f.requests()[since:], func(q controlplane.Request) bool {
+		return !q.IsWrite() || q.Resource == "leases" || q.User != operatorUser && q.Agent != "wmco-node"
+	})
+}
+
+// costs are what a change has cost.
+type costs struct {
+	nodes int
+	// took is from the change to the last node's report.
+	took time.Duration
+	// reads are those of the operator, operator and agents are writes by verb and resource, nodeWrites those that concern each node.
+	reads            int
+	operator, agents map[string]int
+	nodeWrites       map[string]int
+	// conflicts are writes that were refused because the object had changed, and are part of the others.
+	conflicts int
+	// logins are attempts to reach a host over SSH, since the start of the operator.
+	logins int64
+	// cpu is the time of the operator's process until it rested, rest what it used of one processor then, peak the most memory that it
+	// had, in bytes.
+	cpu  time.Duration
+	rest float64
+	peak uint64
+	// load is the load average of the computer over the last minute.
+	load string
+}
+
+// change changes the mirror set, and returns when the operator has nothing to do any more.
+func (f *scaled) change() costs {
+	f.t.Helper()
+	f.changes++
+	since, cpu := len(f.requests()), f.operator.cpu()
+	before := f.seen.bundles()
+	begun := time.Now()
+	f.must(f.Patch(f.t.Context(), mirrorSet("scale", ""), client.RawPatch(types.MergePatchType, fmt.Appendf(nil,
+		`{"spec":{"imageDigestMirrors":[{"source":"quay.io","mirrors":["mirror-%d.example.com"]}]}}`, f.changes))))
+	last := f.seen.await("reports of another bundle by all nodes", func(s nodeState) bool { return s.applied() && s.desired != before[s.name] })
+	c := costs{nodes: f.n, took: last.Sub(begun), operator: map[string]int{}, agents: map[string]int{}, nodeWrites: map[string]int{}, load: loadAverage()}
+	f.rest()
+	c.cpu = f.operator.cpu() - cpu
+	for _, q := range f.requests()[since:] {
+		if q.User == operatorUser && (q.Verb == "get" || q.Verb == "list") && q.Resource != "leases" {
+			c.reads++
+		}
+	}
+	for _, q := range f.writes(since) {
+		by := c.agents
+		if q.User == operatorUser {
+			by = c.operator
+		}
+		by[q.Verb+" "+q.Resource]++
+		if q.Status == http.StatusConflict {
+			c.conflicts++
+		}
+		switch {
+		case q.User != operatorUser:
+			c.nodeWrites[strings.TrimPrefix(q.User, "system:node:")]++
+		case strings.HasPrefix(q.Resource, "nodes"):
+			c.nodeWrites[q.Name]++
+		}
+	}
+	c.rest = f.operator.atRest(5 * time.Second)
+	c.logins, c.peak = f.operator.logins.Load(), f.operator.memory("VmHWM")
+	return c
+}
+
+func (c costs) String() string {
+	return fmt.Sprintf("%d nodes: %.1f s from the change to the last report; writes by the operator %v, by the node agents %v, at most %d for one node, %d conflicts; %d reads by the operator; %d SSH connections; "+
+		"operator: %.1f s of CPU, %.1f%% of one CPU at rest, at most %d MiB of memory; load %s",
+		c.nodes, c.took.Seconds(), c.operator, c.agents, slices.Max(slices.Collect(maps.Values(c.nodeWrites))), c.conflicts, c.reads, c.logins, c.cpu.Seconds(), 100*c.rest, c.peak>>20, c.load)
+}
+
+func (c costs) check(t testing.TB) {
+	t.Helper()
+	if len(c.nodeWrites) != c.nodes {
+		t.Errorf("%d of %d nodes were written", len(c.nodeWrites), c.nodes)
+	}
+	for name, n := range c.nodeWrites {
+		if n > writesPerNode {
+			t.Errorf("%d writes for %s", n, name)
+		}
+	}
+	if besides := sum(c.operator) + sum(c.agents) - sum(c.nodeWrites); besides > writesBesides {
+		t.Errorf("%d writes that concern no node: %v", besides, c.operator)
+	}
+	if c.logins > 0 {
+		t.Errorf("%d SSH connections", c.logins)
+	}
+	if c.peak > operatorMemory {
+		t.Errorf("the operator has used %d MiB", c.peak>>20)
+	}
+	if c.rest > operatorRest {
+		t.Errorf("the operator uses %.1f%% of one CPU at rest", 100*c.rest)
+	}
+}
+
+func sum(writes map[string]int) int {
+	total := 0
+	for _, n := range writes {
+		total += n
+	}
+	return total
+}
+
+// patch returns how long bare patches of all Nodes take.
+func (f *scaled) patch(workers int) time.Duration {
+	f.t.Helper()
+	f.changes++
+	begun := time.Now()
+	parallel(f.t, workers, f.n, func(i int) error {
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeNameOf(i)}}
+		return f.Patch(f.t.Context(), node, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/bare":"%d"}}}`, f.changes)))
+	})
+	return time.Since(begun)
+}
+
+func loadAverage() string {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	return strings.Fields(string(text))[0]
+}
+
+// nodeState is what stands on a Node.
+type nodeState struct {
+	name             string
+	desired, applies bundle.Digest
+	at               time.Time
+}
+
+// applied reports whether the node has what is published for it.
+func (s nodeState) applied() bool { return s.desired != "" && s.desired == s.applies }
+
+// reports are the Nodes as a watch shows them.
+type reports struct {
+	t       testing.TB
+	n       int
+	changed chan struct{}
+	mu      sync.Mutex
+	nodes   map[string]nodeState
+}
+
+func watchReports(ctx context.Context, t testing.TB, n int) *reports {
+	t.Helper()
+	c, err := metadata.NewForConfig(cluster.Config(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reports{t: t, n: n, changed: make(chan struct{}, 1), nodes: map[string]nodeState{}}
+	only := func(o *metav1.ListOptions) { o.LabelSelector = corev1.LabelOSStable + "=windows" }
+	nodes := c.Resource(corev1.SchemeGroupVersion.WithResource("nodes"))
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				only(&o)
+				return nodes.List(ctx, o)
+			},
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				only(&o)
+				return nodes.Watch(ctx, o)
+			},
+		},
+		ObjectType: &metav1.PartialObjectMetadata{},
+		Handler:    cache.ResourceEventHandlerFuncs{AddFunc: r.see, UpdateFunc: func(_, now any) { r.see(now) }},
+	})
+	go informer.RunWithContext(ctx)
+	return r
+}
+
+func (r *reports) see(o any) {
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return
+	}
+	s := nodeState{name: m.Name, at: time.Now()}
+	if d, err := published.DecodeDesired(m.Annotations[published.DesiredAnnotation]); err == nil {
+		s.desired = d.Bundle
+	}
+	if report, err := published.DecodeReport(m.Annotations[published.ReportAnnotation]); err == nil && report.State == published.StateApplied && report.Desired == report.Applied {
+		s.applies = report.Applied
+	}
+	r.mu.Lock()
+	if before, ok := r.nodes[m.Name]; ok && before.desired == s.desired && before.applies == s.applies {
+		s.at = before.at
+	}
+	r.nodes[m.Name] = s
+	r.mu.Unlock()
+	select {
+	case r.changed <- struct{}{}:
+	default: // somebody looks soon
+	}
+}
+
+func (r *reports) bundles() map[string]bundle.Digest {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := map[string]bundle.Digest{}
+	for name, s := range r.nodes {
+		all[name] = s.desired
+	}
+	return all
+}
+
+// await returns when the last of all nodes became so.
+func (r *reports) await(what string, is func(nodeState) bool) time.Time {
+	r.t.Helper()
+	limit := time.After(controlplane.Patience + time.Duration(r.n)*time.Second)
+	for {
+		r.mu.Lock()
+		var last time.Time
+		count := 0
+		for _, s := range r.nodes {
+			if is(s) {
+				count++
+				if s.at.After(last) {
+					last = s.at
+				}
+			}
+		}
+		r.mu.Unlock()
+		if count == r.n {
+			return last
+		}
+		select {
+		case <-r.changed:
+			time.Sleep(20 * time.Millisecond) // a thousand changes are not looked at one by one
+		case <-limit:
+			r.t.Fatalf("waiting for %s: %d of %d", what, count, r.n)
+		}
+	}
+}
