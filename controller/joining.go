@@ -191,7 +191,7 @@ func unjoined() predicate.TypedPredicate[object] {
 func (j joining) machinesOf(ctx context.Context, node object) []reconcile.Request {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
-	if err := j.GetClient().List(ctx, list); err != nil {
+	if err := j.GetClient().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return nil
 	}
 	names := addressesOf(node)

@@ -118,7 +118,8 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 		Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 	}}
 	says := newSaid(o.Version)
-	if err := errors.Join(addPublisher(m, o, wants, from.read, says), addJoining(m, o, from.read, says), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
+	read := (&sharing{read: from.read}).get
+	if err := errors.Join(addPublisher(m, o, wants, read, says), addJoining(m, o, read, says), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
 	return m, nil

@@ -84,7 +84,7 @@ func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		m.Joiner.Unjoined.Note(req.Name, Progress{State: StateGone})
 		return reconcile.Result{}, nil
 	}
-	p, err := m.Joiner.Join(ctx, Ref{Machine: machine.Name})
+	p, err := m.join(ctx, machine)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -103,6 +103,20 @@ func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	tell(m.Events, reference(machine), p, eventMachineSetup, eventMachineSetupFailure)
 	m.Log.V(1).Info("machine", "name", machine.Name, "state", p.State, "reason", p.Reason)
 	return reconcile.Result{RequeueAfter: p.Again}, nil
+}
+
+// join does the next steps for the host of a Machine. One whose Node has joined, which machine-api names, needs no inputs.
+func (m *Machines) join(ctx context.Context, machine *machinev1beta1.Machine) (Progress, error) {
+	if ref := machine.Status.NodeRef; ref != nil {
+		node, err := readNode(ctx, m.Joiner.Reader, ref.Name)
+		if err == nil && IsJoined(node.Annotations) {
+			return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return Progress{}, err
+		}
+	}
+	return m.Joiner.Join(ctx, Ref{Machine: machine.Name})
 }
 
 func (m *Machines) read(ctx context.Context, name string) (*machinev1beta1.Machine, error) {

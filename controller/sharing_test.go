@@ -1,0 +1,58 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"wmco/controller/desired"
+)
+
+// Whoever asks while a reading runs gets the next one, together with all others who do.
+func TestReadingsAreShared(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan *desired.Hosts)
+		readings := 0
+		s := &sharing{read: func(context.Context) (*desired.Hosts, error) {
+			readings++
+			return <-release, nil
+		}}
+		first, second := &desired.Hosts{}, &desired.Hosts{}
+		var asking sync.WaitGroup
+		ask := func(want *desired.Hosts) {
+			asking.Go(func() {
+				if got, err := s.get(t.Context()); got != want || err != nil {
+					t.Errorf("%p, %v, want %p", got, err, want)
+				}
+			})
+			synctest.Wait()
+		}
+		ask(first)
+		for range 20 {
+			ask(second)
+		}
+		gone, cancel := context.WithCancel(t.Context())
+		asking.Go(func() {
+			if _, err := s.get(gone); !errors.Is(err, context.Canceled) {
+				t.Errorf("a caller that has gone got %v", err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		release <- first
+		release <- second
+		asking.Wait()
+		if readings != 2 {
+			t.Errorf("%d readings for 22 callers", readings)
+		}
+		ask2 := make(chan struct{})
+		go func() { defer close(ask2); _, _ = s.get(t.Context()) }()
+		release <- nil
+		<-ask2
+		if readings != 3 {
+			t.Error("a caller after that got what was read before")
+		}
+	})
+}
