@@ -81,6 +81,9 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		}
 		return reconcile.Result{RequeueAfter: p.Again}, err
 	}
+	if err := n.forgetRemoval(ctx, node); err != nil {
+		return reconcile.Result{}, err
+	}
 	if since, lost := lostSince(node); lost {
 		return n.find(ctx, node, since)
 	}

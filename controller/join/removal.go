@@ -28,6 +28,8 @@ const (
 	reasonDraining     = "Draining"
 	reasonBlocked      = "DrainBlocked"
 	reasonNotConfirmed = "RemovalNotConfirmed"
+	// eventForgotten is for an annotation that would remove the instance the next time that its entry is gone.
+	eventForgotten = "RemovalForgotten"
 )
 
 // isRemoved reports whether an instance was removed from windows-instances. A ConfigMap that is gone or empty removes nothing by itself: that
@@ -51,6 +53,22 @@ func (n *Nodes) isRemoved(ctx context.Context, from client.Reader, node *corev1.
 		return false, "ConfigMap " + InstancesName + " is gone or has no entry; fix: restore it, or remove this node with oc annotate node " + node.Name + " " + RemoveAnnotation + "=true", nil
 	}
 	return true, "", nil
+}
+
+// forgetRemoval takes RemoveAnnotation from the Node of an instance that has an entry: it was for another time, and must not confirm the next
+// mistake.
+func (n *Nodes) forgetRemoval(ctx context.Context, node *corev1.Node) error {
+	value := node.Annotations[RemoveAnnotation]
+	if value == "" || node.Labels[InstanceLabel] != valueTrue || node.Annotations[InstanceAnnotation] == "" {
+		return nil
+	}
+	h := host{Joiner: n.Joiner}
+	if _, err := h.write(ctx, node, marks{annotations: map[string]string{RemoveAnnotation: ""}}); err != nil {
+		return err
+	}
+	n.tell(node, corev1.EventTypeWarning, eventForgotten, actionRemove, "the annotation "+RemoveAnnotation+"="+value+
+		" is taken back, because the instance has an entry in "+InstancesName+"; fix: to remove the instance, remove its entry first")
+	return nil
 }
 
 // isEntryOf reports whether an entry, valid or not, names the node.

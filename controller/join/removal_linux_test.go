@@ -272,6 +272,18 @@ func TestAnEmptyListRemovesNothing(t *testing.T) {
 	if !w.joined("instance-b") || !maps.Equal(b.Starts(), starts) {
 		t.Error("the instance that nobody removed was changed")
 	}
+	// A confirmation that comes now, or is left from before, is not kept for the next mistake.
+	n = w.node("instance-b")
+	n.Annotations[join.RemoveAnnotation] = "true"
+	must(t, w.Update(t.Context(), n))
+	eventually(t, "the annotation is taken back", func() bool {
+		n := w.node("instance-b")
+		return n != nil && n.Annotations[join.RemoveAnnotation] == ""
+	})
+	w.says("RemovalForgotten", "instance-b", "has an entry", "fix: ")
+	if !w.joined("instance-b") || !maps.Equal(b.Starts(), starts) {
+		t.Error("the instance with an entry was changed")
+	}
 }
 
 // TestADeletedMachineIsLeftToMachineAPI: it is neither drained nor reached, and what is noted about it goes, so that the next one may have
