@@ -35,6 +35,9 @@ const (
 	heartbeatInterval = 10 * time.Minute
 	// lockWait is how long the agent waits for another run, such as one over SSH.
 	lockWait = 10 * time.Second
+	// readWithin is how long drift is left alone after the start while the Node could not be read: it may be paused. Then it is repaired, as the
+	// drift may be what keeps the API server away.
+	readWithin = 2 * time.Minute
 	// defaultConfirm is how long a node may take to be Ready again.
 	defaultConfirm = 5 * time.Minute
 )
@@ -57,9 +60,13 @@ type Agent struct {
 
 	follower follower
 	reporter reporter
+	crashes  crashes
 	// repairAt is when the host is compared again, fullAt when every file is read again. As all times of this package they are
 	// since the boot of the host: setting its clock changes nothing.
 	repairAt, fullAt time.Duration
+	// readBy is when drift is repaired although the Node was never read; unread is true after a comparison that waited for the Node.
+	readBy time.Duration
+	unread bool
 	// differs is what the last comparison reported and did not repair, found what this one has found.
 	differs, found []plan.Action
 	// reports is true while a comparison repairs nothing.
@@ -110,6 +117,7 @@ func (a *Agent) defaults() {
 		a.Options.Confirm = defaultConfirm
 	}
 	a.Engine.Emit = a.event
+	a.readBy = a.now() + readWithin
 }
 
 // set keeps the newest state of the Node: what came before it does not matter any longer.
@@ -131,14 +139,24 @@ func (a *Agent) latest() (Node, bool) {
 
 // step does what is due.
 func (a *Agent) step(ctx context.Context) error {
+	a.lookForCrashes(ctx)
+	if _, known := a.latest(); known && a.unread {
+		a.repairAt, a.unread = a.now(), false
+	}
+	acts := false
 	// First of all, so that an interrupted run is resumed or rolled back before anything else.
 	if a.now() >= a.repairAt {
 		if err := a.repair(ctx); err != nil {
 			return err
 		}
 		a.repairAt = a.now() + a.Options.Jitter(a.Options.Interval)
+		if a.unread {
+			a.repairAt = a.readBy
+		}
+		acts = true
 	}
 	node, known := a.latest()
+	a.follower.forgives(node)
 	if known && node.Desired == "" {
 		a.follower.waits()
 	}
@@ -146,6 +164,10 @@ func (a *Agent) step(ctx context.Context) error {
 		if err := a.follow(ctx, node); err != nil {
 			return err
 		}
+		acts = true
+	}
+	if acts {
+		a.lookAtServices(ctx) // what it started and stopped has not crashed
 	}
 	if a.reporter.waits() {
 		a.reporter.observe(ctx, a.Engine.Host)
@@ -173,9 +195,11 @@ func (a *Agent) pause() time.Duration {
 // repair compares with the bundle that was applied last, and restores what differs.
 func (a *Agent) repair(ctx context.Context) error {
 	begun := a.now()
-	node, _ := a.latest()
-	o := applier.Options{Full: begun >= a.fullAt, DryRun: a.Options.ReportOnly, OnlyInterrupted: node.Paused}
-	a.reports = a.Options.ReportOnly || node.Paused
+	node, known := a.latest()
+	a.unread = a.Cluster != nil && !known && begun < a.readBy
+	leaves := node.Paused || a.unread
+	o := applier.Options{Full: begun >= a.fullAt && !a.unread, DryRun: a.Options.ReportOnly, OnlyInterrupted: leaves}
+	a.reports = a.Options.ReportOnly || leaves
 	if a.Cluster != nil {
 		o.MaxImpact, o.Resume = a.follower.allowed(), a.resume
 	}

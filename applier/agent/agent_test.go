@@ -44,6 +44,9 @@ func TestAMirrorChangeRestartsNothing(t *testing.T) {
 		Layers: []bundle.Digest{d.Cluster.Digest, d.Node.Digest},
 	}
 	facts := got.Facts
+	if want.Pulled = got.Pulled; got.Pulled < 100 {
+		t.Errorf("%d bytes are pulled", got.Pulled)
+	}
 	if got.Facts = nil; facts == nil || facts.HostName != "winhost" {
 		t.Errorf("facts %+v", facts)
 	}
@@ -118,6 +121,9 @@ func TestABundleThatBreaksTheNodeIsRolledBackOnce(t *testing.T) {
 	if got := w.turn(); got.State != published.StateRolledBack || w.file(kubeletConf) != before {
 		t.Fatalf("%s: %s\n%s", got.State, got.Message, w.file(kubeletConf))
 	}
+	if got := w.said(); got.Cause != published.CauseConfirmation {
+		t.Errorf("cause %q", got.Cause)
+	}
 	if last := w.cluster.events[len(w.cluster.events)-1]; last.Reason != EventRolledBack || !last.Warning {
 		t.Errorf("event %+v", last)
 	}
@@ -134,12 +140,12 @@ func TestABundleThatBreaksTheNodeIsRolledBackOnce(t *testing.T) {
 	if n := w.starts("kubelet"); n != 0 || len(w.cluster.reports) > reports+1 {
 		t.Errorf("%d starts, %d more reports", n, len(w.cluster.reports)-reports)
 	}
-	if got := w.said(); got.State != published.StateRolledBack {
-		t.Errorf("another process says %s", got.State)
+	if got := w.said(); got.State != published.StateRolledBack || got.Cause != published.CauseConfirmation {
+		t.Errorf("another process says %s, cause %q", got.State, got.Cause)
 	}
 	w.cluster.ready = w.clock.Now
 	w.cluster.node.Retry = "1" // a person asks
-	if got := w.turn(); got.State != published.StateApplied || w.file(kubeletConf) != "nonsense\n" {
+	if got := w.turn(); got.State != published.StateApplied || got.Cause != "" || w.file(kubeletConf) != "nonsense\n" {
 		t.Errorf("%s: %s", got.State, got.Message)
 	}
 }
@@ -497,5 +503,115 @@ func TestUrgentNeedsPermissionToo(t *testing.T) {
 	w.publishUrgent()
 	if got := w.turn(); got.State != published.StateNeedsPermission || got.Impact != bundle.ImpactRestart || w.file(kubeletConf) != before {
 		t.Errorf("%s %s", got.State, w.file(kubeletConf))
+	}
+}
+
+// TestAServiceThatEndsByItself is reported, and what the agent restarts is not.
+func TestAServiceThatEndsByItself(t *testing.T) {
+	w := newWorld(t)
+	crash := func() {
+		t.Helper()
+		if err := errors.Join(w.host.StopService(t.Context(), "kubelet"), w.host.StartByItself(t.Context(), "kubelet")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.publish(bundle.ImpactRestart)
+	w.turn()
+	w.host.Falsify(kubeletConf, "drifted\n") // its repair restarts the kubelet
+	w.clock.Pass(7 * time.Hour)
+	w.turn()
+	w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: 1\n") // so does a change
+	w.publish(bundle.ImpactRestart)
+	w.turn()
+	if got := w.turn(); got.State != published.StateApplied || got.Crashed != nil {
+		t.Fatalf("%s %s, crashed %q", got.State, got.Message, got.Crashed)
+	}
+	w.cluster.events = nil
+	for range 2 {
+		crash()
+		w.turn()
+	}
+	w.restart() // another process knows it from the report
+	for range 2 {
+		if got := w.turn(); got.State != published.StateApplied || !slices.Equal(got.Crashed, []string{"kubelet"}) {
+			t.Errorf("%s, crashed %q", got.State, got.Crashed)
+		}
+	}
+	if e := w.cluster.events; len(e) != 1 || e[0].Reason != EventCrashed || !e[0].Warning || !strings.Contains(e[0].Message, "kubelet") {
+		t.Errorf("events %+v", e)
+	}
+	if s := w.cluster.reports[len(w.cluster.reports)-1]; !strings.Contains(s.Message, "kubelet") {
+		t.Errorf("condition %q", s.Message)
+	}
+	w.cluster.node.Retry = "1" // a person has looked at it
+	if got := w.turn(); got.Crashed != nil || got.Retry != "1" {
+		t.Errorf("after the retry: crashed %q", got.Crashed)
+	}
+	crash()
+	w.turn()
+	w.change(mirrors, "changed\n")
+	w.publish(bundle.ImpactNone)
+	if got := w.turn(); got.State != published.StateApplied || got.Crashed != nil {
+		t.Errorf("with another bundle: %s, crashed %q", got.State, got.Crashed)
+	}
+}
+
+// TestDriftWaitsForTheNode: a node may be paused, so nothing is repaired after a start before the Node was read, unless it cannot be read.
+func TestDriftWaitsForTheNode(t *testing.T) {
+	w := newWorld(t)
+	w.publish(bundle.ImpactRestart)
+	w.turn()
+	// unread starts a process that has not read the Node.
+	unread := func() {
+		t.Helper()
+		w.host.Falsify(mirrors, "by hand\n")
+		w.restart()
+		w.node, w.known = Node{}, false
+		if err := w.step(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.file(mirrors); got != "by hand\n" {
+			t.Fatalf("before the Node was read, it is %q", got)
+		}
+	}
+	unread()
+	w.cluster.node.Paused = true
+	if w.turn(); w.file(mirrors) != "by hand\n" {
+		t.Error("the drift of a paused node is repaired")
+	}
+	unread()
+	w.cluster.node.Paused = false
+	if w.turn(); w.file(mirrors) == "by hand\n" {
+		t.Error("the drift of a node that was read is not repaired")
+	}
+	unread()
+	w.clock.Pass(readWithin)
+	if err := w.step(t.Context()); err != nil || w.file(mirrors) == "by hand\n" {
+		t.Errorf("while the API server is away: %q, %v", w.file(mirrors), err)
+	}
+}
+
+// TestAChangeThatNeedsADrain is not made with less than that permission, and reboots nothing.
+func TestAChangeThatNeedsADrain(t *testing.T) {
+	w := newWorld(t)
+	w.publish(bundle.ImpactRestart)
+	w.turn()
+	before := w.file(kubeletConf)
+	w.bundle = w.bundle.Changed(func(n *bundletest.Node) {
+		n.Files[kubeletConf] = "kind: KubeletConfiguration\nmaxPods: 1\n"
+		n.Impacts = map[string]bundle.Impact{kubeletConf: bundle.ImpactDrain}
+	})
+	w.host.ClearLog()
+	w.publish(bundle.ImpactRestart)
+	if got := w.turn(); got.State != published.StateNeedsPermission || got.Impact != bundle.ImpactDrain || w.file(kubeletConf) != before || w.starts("kubelet") != 0 {
+		t.Fatalf("without a drain: %s, needs %s, %d starts", got.State, got.Impact, w.starts("kubelet"))
+	}
+	boots := w.clock.SinceBoot()
+	d := w.publish(bundle.ImpactDrain)
+	if got := w.turn(); got.State != published.StateApplied || got.Applied != d.Bundle || w.file(kubeletConf) == before || w.starts("kubelet") != 1 {
+		t.Errorf("after the drain: %s %s, %d starts", got.State, got.Message, w.starts("kubelet"))
+	}
+	if w.clock.SinceBoot() < boots {
+		t.Error("the host has booted")
 	}
 }

@@ -55,4 +55,5 @@ const (
 	EventRolledBack = "BundleRolledBack"
 	EventFailed     = "BundleFailed"
 	EventRepaired   = "DriftRepaired"
+	EventCrashed    = "ServiceCrashed"
 )

@@ -76,6 +76,7 @@ const confirmPause = time.Second
 var (
 	errNotReady = errors.New("the Node is not Ready")
 	errSilent   = errors.New("the kubelet has not reported since the change")
+	errAway     = errors.New("the API server cannot be reached since the change")
 )
 
 // wait returns nil when the change is confirmed. If the API server cannot be reached until the end, only a change that can be
@@ -92,7 +93,7 @@ func (c confirmation) wait(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case err != nil:
-			last, away = fmt.Errorf("the API server cannot be reached since the change: %w", err), true
+			last, away = fmt.Errorf("%w: %w", errAway, err), true
 		case heartbeat.IsZero():
 			last, away, seen = errNotReady, false, true
 		case seen && !heartbeat.Equal(first):

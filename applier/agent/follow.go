@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,13 @@ func (f *follower) urgent(n Node) bool {
 	return err == nil && d.Urgent
 }
 
+// forgives forgets crashes when a person asks for another try.
+func (f *follower) forgives(n Node) {
+	if n.Retry != f.report.Retry && n.Desired == f.text && len(f.report.Crashed) > 0 {
+		f.report.Retry, f.report.Crashed = n.Retry, nil
+	}
+}
+
 // checkApplied follows the published bundle again if somebody else, such as a person over SSH, has applied another one.
 func (f *follower) checkApplied(has bundle.Digest, now time.Duration) {
 	if f.report.State == published.StateApplied && has != "" && has != f.desired.Bundle {
@@ -89,7 +97,7 @@ func (f *follower) waits() {
 
 // ends notes how it ended, for good.
 func (f *follower) ends(s published.State, message string) {
-	f.report.State, f.report.Message = s, message
+	f.report.State, f.report.Message, f.report.Cause = s, message, ""
 	f.retryAt, f.tried = 0, 0
 }
 
@@ -119,9 +127,13 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 	f := &a.follower
 	asked := n.Retry != f.report.Retry
 	if f.text != n.Desired {
+		var crashed []string
+		var cause published.Cause
 		if f.text == "" {
 			asked = f.recall(n.Report, n.Retry)
+			crashed, cause = f.report.Crashed, f.report.Cause
 		}
+		about := f.report.Desired
 		a.follower = follower{text: n.Desired, report: published.Report{Applied: f.report.Applied, Layers: f.report.Layers}}
 		f.report.Retry = n.Retry
 		desired, err := published.DecodeDesired(n.Desired)
@@ -130,8 +142,12 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 			return nil //nolint:nilerr // it is reported
 		}
 		f.desired, f.report.Desired = desired, desired.Bundle
+		if about == desired.Bundle && !asked {
+			f.report.Crashed = crashed
+		}
 		if why := a.rolledBack(n, desired.Bundle); why != "" && !asked {
 			f.ends(published.StateRolledBack, why)
+			f.report.Cause = cmp.Or(cause, published.CauseInterrupted)
 			return nil
 		}
 	}
@@ -156,6 +172,8 @@ func (f *follower) recall(text, retry string) bool {
 		return retry != ""
 	}
 	f.report.Applied, f.report.Layers = before.Applied, before.Layers
+	f.report.Desired, f.report.Crashed = before.Desired, before.Crashed
+	f.report.Cause = before.Cause
 	return before.Retry != retry
 }
 
@@ -226,6 +244,7 @@ func (a *Agent) bring(ctx context.Context) (applier.Outcome, error) {
 		return applier.Outcome{}, err
 	}
 	a.reporter.know(observed.Facts, b)
+	a.crashes.follow(b, a.Engine.Self)
 	if err := a.ready(ctx, request, observed); err != nil {
 		return applier.Outcome{}, err
 	}
@@ -240,6 +259,7 @@ func (a *Agent) bring(ctx context.Context) (applier.Outcome, error) {
 func (a *Agent) fetch(ctx context.Context) (bundle.Bundle, error) {
 	d := a.follower.desired
 	var layers [2]bundle.Layer
+	pulled := 0
 	for i, l := range []published.Layer{d.Cluster, d.Node} {
 		var parts [][]byte
 		for _, name := range l.Names() {
@@ -248,12 +268,14 @@ func (a *Agent) fetch(ctx context.Context) (bundle.Bundle, error) {
 				return bundle.Bundle{}, fmt.Errorf("fetching Secret %s: %w", name, err)
 			}
 			parts = append(parts, part)
+			pulled += len(part)
 		}
 		var err error
 		if layers[i], err = l.Open(parts); err != nil {
 			return bundle.Bundle{}, err
 		}
 	}
+	a.follower.report.Pulled = pulled
 	b := bundle.Bundle{Cluster: layers[0], Node: layers[1]}
 	return b, b.Check()
 }
@@ -368,12 +390,25 @@ func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 		}
 	case errors.As(err, &back):
 		f.ends(published.StateRolledBack, err.Error())
+		f.report.Cause = causeOf(back)
 		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", f.desired.Bundle.Short(), err)})
 	case errors.As(err, &newer):
 		f.ends(published.StateFailed, err.Error())
 	default:
 		a.failed(ctx, err)
 	}
+}
+
+// causeOf returns why a run was rolled back.
+func causeOf(err *applier.RolledBackError) published.Cause {
+	var service *applier.ServiceError
+	switch {
+	case errors.As(err, &service):
+		return published.CauseService
+	case errors.Is(err, errNotReady), errors.Is(err, errSilent), errors.Is(err, errAway):
+		return published.CauseConfirmation
+	}
+	return published.CauseStep
 }
 
 // failed is for what is tried again. What may be right in a moment is not reported at once.

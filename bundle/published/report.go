@@ -65,12 +65,18 @@ type Report struct {
 	Impact bundle.Impact `json:"impact,omitempty"`
 	// Message says what went wrong, for people. It holds no secrets and no contents.
 	Message string `json:"message,omitempty"`
+	// Cause is why the bundle was rolled back; empty otherwise.
+	Cause Cause `json:"cause,omitempty"`
+	// Pulled is the number of bytes of layers that were fetched for the desired bundle.
+	Pulled int `json:"pulled,omitempty"`
 	// Retry is the value of the RetryAnnotation that was acted on last.
 	Retry string `json:"retry,omitempty"`
 	// Missing are the paths of executables that are not on the host.
 	Missing []string `json:"missing,omitempty"`
 	// RebootPending are the entries that take effect with the next boot.
 	RebootPending []bundle.EntryID `json:"rebootPending,omitempty"`
+	// Crashed are the services that have ended by themselves since the bundle was applied, by name.
+	Crashed []string `json:"crashed,omitempty"`
 	// Repaired is the number of entries that had drifted and were restored since the bundle was applied.
 	Repaired int `json:"repaired,omitempty"`
 	// Facts are those of the host, from which its node layer is rendered.
@@ -81,7 +87,7 @@ type Report struct {
 func (r Report) Encode() (string, error) {
 	r.Schema = Schema
 	r.Message, r.Retry = Shorten(r.Message), Shorten(r.Retry)
-	r.Missing, r.RebootPending = first(r.Missing), first(r.RebootPending)
+	r.Missing, r.RebootPending, r.Crashed = first(r.Missing), first(r.RebootPending), first(r.Crashed)
 	text, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("encoding the report: %w", err)
@@ -107,7 +113,7 @@ func DecodeReport(text string) (Report, error) {
 		}
 	}
 	r.Message = Shorten(r.Message)
-	r.Missing, r.RebootPending = first(r.Missing), first(r.RebootPending)
+	r.Missing, r.RebootPending, r.Crashed = first(r.Missing), first(r.RebootPending), first(r.Crashed)
 	return r, nil
 }
 

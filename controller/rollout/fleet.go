@@ -71,9 +71,8 @@ type Node struct {
 	// Ready is the Node's condition, ReadySince when it last changed.
 	Ready      bool
 	ReadySince time.Time
-	// Unsettled says what is wrong on the node since its turn, such as pods that are not back; Crashed is when a service last crashed.
+	// Unsettled says what is wrong on the node since its turn, such as pods that are not back.
 	Unsettled string
-	Crashed   time.Time
 
 	// Unschedulable is the Node's field, CordonedFor the annotation.
 	Unschedulable bool
@@ -82,6 +81,8 @@ type Node struct {
 	Drained bool
 	// DrainBlocked names what keeps pods from being evicted, such as a PodDisruptionBudget and its pod.
 	DrainBlocked string
+	// DrainForbidden is true if a PodDisruptionBudget does: that is noted on the Node.
+	DrainForbidden bool
 	// ScaleDownDisabled is true if the autoscaler is told to leave the node.
 	ScaleDownDisabled bool
 

@@ -138,6 +138,8 @@ func (m *member) failure(p Policy, now time.Time) string {
 		return fmt.Sprintf("not done after %s", p.Timeout)
 	case m.late && m.current && held && !m.Ready:
 		return fmt.Sprintf("not Ready %s after it was permitted", p.Timeout)
+	case m.unconfirmed() && m.turn.Impact != bundle.ImpactNone && len(m.Report.Crashed) > 0:
+		return bundle.Count(len(m.Report.Crashed), "service") + " ended after the change: " + some(m.Report.Crashed)
 	case m.unconfirmed() && !m.settled(p, now) && now.After(m.settling().Add(p.Settle+p.Timeout)):
 		return describe("not settled after its turn", m.Unsettled)
 	}
@@ -171,7 +173,7 @@ func (m *member) settled(p Policy, now time.Time) bool {
 		return false
 	case m.turn.Impact == bundle.ImpactNone:
 		return true
-	case !m.Ready || m.Unsettled != "" || !m.State.Claim.IsZero() || m.turn.Canary && m.turn.Ended.IsZero():
+	case !m.Ready || m.Unsettled != "" || len(m.Report.Crashed) > 0 || !m.State.Claim.IsZero() || m.turn.Canary && m.turn.Ended.IsZero():
 		return false
 	}
 	return !now.Before(m.settledAt(p))
@@ -182,9 +184,6 @@ func (m *member) settledAt(p Policy) time.Time {
 	last := m.turn.Ended
 	if m.ReadySince.After(last) {
 		last = m.ReadySince
-	}
-	if m.Crashed.After(last) {
-		last = m.Crashed
 	}
 	return last.Add(p.Settle)
 }

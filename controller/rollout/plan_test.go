@@ -177,7 +177,11 @@ func TestNext(t *testing.T) {
 		{"a canary with restarts is first seen to have the bundle", nil, []Node{node("a", done, canary), node("b", wants(restart))}, []string{"a release"}, ""},
 		{"a canary that has settled is confirmed", nil, []Node{node("a", done, canary, with(func(n *Node) { n.State.Turn.Ended = ago(2) })), node("b", wants(restart))}, []string{"a confirm"}, ""},
 		{"not if its pods are not back", nil, []Node{node("a", done, canary, with(func(n *Node) { n.State.Turn.Ended, n.Unsettled = ago(2), "3 pods are not Ready" })), node("b", wants(restart))}, nil, "3 pods are not Ready"},
-		{"not if a service crashed a moment ago", nil, []Node{node("a", done, canary, with(func(n *Node) { n.State.Turn.Ended, n.Crashed = ago(5), ago(1) })), node("b", wants(restart))}, nil, "observed until"},
+		{"a service that crashes on the canary stops the rollout", nil, []Node{node("a", done, canary, with(func(n *Node) { n.State.Turn.Ended, n.Report.Crashed = ago(1), []string{"kube-proxy"} })), node("b", wants(restart))}, nil, "stopped: the canary a (1 service ended after the change: kube-proxy)"},
+		{"also one that had settled", nil, []Node{node("a", done, canary, with(func(n *Node) { n.State.Turn.Ended, n.Report.Crashed = ago(5), []string{"kube-proxy"} })), node("b", wants(restart))}, nil, "stopped: the canary a (1 service ended after the change: kube-proxy)"},
+		{"one that crashes after the canary was confirmed does not", nil, []Node{node("a", done, canary, with(func(n *Node) {
+			n.State.Turn.Ended, n.State.Turn.Confirmed, n.Report.Crashed = ago(5), ago(3), []string{"kube-proxy"}
+		})), node("b", wants(restart))}, []string{"b publish 2 restart"}, ""},
 		{"not if it was away a moment ago", nil, []Node{node("a", done, canary, with(func(n *Node) { n.State.Turn.Ended, n.ReadySince = ago(5), ago(1) })), node("b", wants(restart))}, nil, "observed until"},
 		{"a canary that never settles stops the rollout", nil, []Node{node("a", done, canary, with(func(n *Node) { n.State.Turn.Ended, n.Unsettled = ago(40), "kubelet crashes" })), node("b", wants(restart))}, nil, "stopped: the canary a (not settled after its turn: kubelet crashes)"},
 		{"a canary that is rolled back stops the rollout", nil, []Node{node("a", wants(restart), given(restart, 1), says(rolledBack, ""), canary), node("b", wants(restart))}, nil, "stopped: the canary a (rolled back: no luck)"},

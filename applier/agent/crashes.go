@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"context"
+	"slices"
+
+	"wmco/applier/plan"
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// crashes notices services that end by themselves. The service control manager starts such a service again as its recovery says, with
+// another process id (learn.microsoft.com, SERVICE_FAILURE_ACTIONS), so nothing else would show it. Services that this agent starts and stops
+// are looked at again after it has done so; one that a person restarts counts as ended, too.
+type crashes struct {
+	// names are the services of the bundle, but the agent's own.
+	names []string
+	// processes are those that ran when they were last looked at, by name.
+	processes map[string]int
+}
+
+// follow notes the services of the bundle that is applied.
+func (c *crashes) follow(b bundle.Bundle, self string) {
+	c.names, c.processes = nil, nil
+	for _, s := range b.Services() {
+		if s.Name != self {
+			c.names = append(c.names, s.Name)
+		}
+	}
+}
+
+// look returns the services that have ended since the last look, and remembers those that run now.
+func (c *crashes) look(states []plan.ServiceState) []string {
+	now := map[string]int{}
+	var ended []string
+	for i, s := range states {
+		name := c.names[i]
+		if s.Process != 0 {
+			now[name] = s.Process
+		}
+		if before := c.processes[name]; before != 0 && before != s.Process {
+			ended = append(ended, name)
+		}
+	}
+	c.processes = now
+	return ended
+}
+
+// lookForCrashes reports the services that have ended by themselves since the bundle was applied.
+func (a *Agent) lookForCrashes(ctx context.Context) {
+	for _, name := range a.lookAtServices(ctx) {
+		r := &a.follower.report
+		if r.State != published.StateApplied || slices.Contains(r.Crashed, name) {
+			continue
+		}
+		r.Crashed = append(r.Crashed, name)
+		slices.Sort(r.Crashed)
+		a.Log.Warn("a service has ended by itself", "service", name, "bundle", r.Applied.Short())
+		a.say(ctx, Event{Warning: true, Reason: EventCrashed, Message: "service " + name + " has ended by itself since bundle " + r.Applied.Short() + " was applied"})
+	}
+}
+
+func (a *Agent) lookAtServices(ctx context.Context) []string {
+	if len(a.crashes.names) == 0 {
+		return nil
+	}
+	states, err := a.Engine.Host.Services(ctx, a.crashes.names)
+	if err != nil || len(states) != len(a.crashes.names) {
+		return nil // the next look compares with the last one that worked
+	}
+	return a.crashes.look(states)
+}
