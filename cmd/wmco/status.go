@@ -196,6 +196,7 @@ func (f *statusFlags) printNode(a app, now fleet.Fleet) {
 	}
 	for _, s := range now.Rollout.Nodes {
 		line("rollout", string(s.Phase)+" ("+string(s.Reason)+"): "+s.Message)
+		line("drain blocked", s.DrainBlocked)
 	}
 	for i, t := range r.Turns {
 		line(turnName(i), turnText(t))

@@ -79,18 +79,18 @@ func (d *Drains) forget(node string) {
 	delete(d.nodes, node)
 }
 
-// result returns what the last round has found in this turn.
-func (d *Drains) result(node rollout.Node) (done bool, blocked string) {
+// result notes on a node what the last round has found in this turn.
+func (d *Drains) result(node *rollout.Node) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n, ok := d.nodes[node.Name]
 	if !ok || !n.looked || !n.taken.Equal(node.State.Claim.Taken) {
-		return false, ""
+		return
 	}
-	if !drained(n.left, node.Ready) {
-		return false, n.left.String()
+	node.Drained, node.DrainBlocked, node.DrainForbidden = drained(n.left, node.Ready), "", false
+	if !node.Drained {
+		node.DrainBlocked, node.DrainForbidden = n.left.String(), len(n.left.Blocked) > 0
 	}
-	return true, ""
 }
 
 // drained reports whether nothing is left to wait for. Where the kubelet does not work, pods that were told to end cannot do so.

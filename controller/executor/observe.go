@@ -128,7 +128,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 				n.Published, n.Permitted = "", ""
 			}
 		}
-		n.Drained, n.DrainBlocked = e.Drains.result(n)
+		e.Drains.result(&n)
 		if n.Unsettled, err = e.unsettled(ctx, n); err != nil {
 			return view{}, err
 		}

@@ -12,6 +12,9 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/rollout"
+	"wmco/controller/status"
+	"wmco/render"
 )
 
 func now() time.Time { return time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC) }
@@ -89,5 +92,40 @@ func TestStates(t *testing.T) {
 	damaged.Annotations[published.DesiredAnnotation] = "{"
 	if got := Of(damaged, now()); got.State != StateFailed || got.Fix == "" {
 		t.Errorf("a damaged annotation: %+v", got)
+	}
+}
+
+// TestWhatForbidsADrain is known from the Node alone, for people and for programs.
+func TestWhatForbidsADrain(t *testing.T) {
+	d := desired(t)
+	n := node(t, &published.Report{State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle}, now())
+	const blocked = "blocked: pod shop/db-0 by PodDisruptionBudget shop/db"
+	text, err := rollout.State{Claim: rollout.Claim{Taken: now().Add(-time.Minute), Held: true, Blocked: blocked}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Annotations[published.RolloutAnnotation], n.Annotations[published.CordonAnnotation], n.Spec.Unschedulable = text, published.CordonedForRollout, true
+	got := rolling([]corev1.Node{n}, Policy(render.DefaultSettings().Rollout), nil, now())
+	if len(got.Nodes) != 1 || got.Nodes[0].DrainBlocked != blocked || !strings.Contains(got.Nodes[0].Message, blocked) || !strings.Contains(got.Message, "shop/db-0") {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestANodeWithWhatIsUrgentWaitsForTheRest: its bundle came last, and is not what the others wait for.
+func TestANodeWithWhatIsUrgentWaitsForTheRest(t *testing.T) {
+	d := desired(t)
+	d.Urgent = true
+	n := node(t, &published.Report{State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle}, now())
+	var err error
+	if n.Annotations[published.DesiredAnnotation], err = d.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	n.Annotations[published.PausedAnnotation] = "true"
+	moving := []metav1.Condition{{Type: status.RolledOut, Status: metav1.ConditionFalse, Reason: status.ReasonRollingOut}}
+	if got := rolling([]corev1.Node{n}, Policy(render.DefaultSettings().Rollout), moving, now()); got.Waiting != 1 || got.Nodes[0].Reason != rollout.ReasonPaused {
+		t.Errorf("%+v", got)
+	}
+	if got := rolling([]corev1.Node{n}, Policy(render.DefaultSettings().Rollout), nil, now()); got.Done != 1 {
+		t.Errorf("when all is rolled out: %+v", got)
 	}
 }

@@ -62,15 +62,16 @@ func rolling(nodes []corev1.Node, policy rollout.Policy, said []metav1.Condition
 func observed(nodes []corev1.Node, pending bool, now time.Time) []rollout.Node {
 	list := make([]rollout.Node, len(nodes))
 	layers := make([]bundle.Digest, len(nodes))
+	urgent := make([]bool, len(nodes))
 	newest := -1
 	for i, node := range nodes {
 		n := rollout.Observe(node, now)
 		if d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation]); err == nil {
-			layers[i] = d.Cluster.Digest
+			layers[i], urgent[i] = d.Cluster.Digest, d.Urgent
 		}
 		n.Wanted, n.Target, n.PayloadKept = n.Published, layers[i], keepsPayload(node)
 		list[i] = n
-		if rolled(n) && (newest < 0 || n.State.Turn.Permitted.After(list[newest].State.Turn.Permitted)) {
+		if rolled(n) && !urgent[i] && (newest < 0 || n.State.Turn.Permitted.After(list[newest].State.Turn.Permitted)) {
 			newest = i
 		}
 	}
@@ -79,6 +80,8 @@ func observed(nodes []corev1.Node, pending bool, now time.Time) []rollout.Node {
 		switch {
 		case n.State.Failed != "" && n.State.Failed != n.Published:
 			n.Wanted = n.State.Failed
+		case urgent[i] && pending: // it has what must not wait, and waits for the rest
+			n.Wanted = unknown(n.Name)
 		case claimedFirst(*n):
 			n.Wanted, n.Cost = unknown(n.Name), bundle.ImpactDrain
 		case pending && newest >= 0 && !n.PayloadKept && layers[i] != layers[newest] && n.Published != "" && !n.Joining && n.State.Turn.Permitted.Before(list[newest].State.Turn.Begun):

@@ -86,7 +86,12 @@ func (p *planner) proceed(m *member) {
 		m.State.Postponed = p.now.Add(p.policy.Timeout)
 		p.release(m, describe("the drain did not end in "+p.policy.Timeout.String(), m.DrainBlocked))
 	case !m.Drained || !m.Unschedulable:
-		step := Step{Action: ActionDrain, State: m.State, Why: describe("is drained for impact "+string(m.need), m.DrainBlocked)}
+		s := m.State
+		s.Claim.Blocked = ""
+		if m.DrainForbidden {
+			s.Claim.Blocked = published.Shorten(m.DrainBlocked)
+		}
+		step := Step{Action: ActionDrain, State: s, Why: describe("is drained for impact "+string(m.need), m.DrainBlocked)}
 		if !m.Unschedulable {
 			step.Cordon = SwitchOn
 		}

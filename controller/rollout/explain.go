@@ -75,6 +75,8 @@ type Status struct {
 	Impact bundle.Impact `json:"impact,omitempty"`
 	// Canary is true for a node that goes before the others.
 	Canary bool `json:"canary,omitempty"`
+	// DrainBlocked names what keeps the drain of the node from ending: the PodDisruptionBudget and the pod, or pods that are ending.
+	DrainBlocked string `json:"drainBlocked,omitempty"`
 }
 
 // Summary is where the fleet is.
@@ -121,6 +123,9 @@ func (p *planner) status(m *member, r Reason, message string) {
 	s := Status{Node: m.Name, Phase: m.phase(r), Reason: r, Message: message, Canary: m.turn.Canary || slices.Contains(p.gate[m.kind()].canaries, m.Name)}
 	if !m.current {
 		s.Impact = m.need
+	}
+	if m.State.Claim.Held && !m.Drained {
+		s.DrainBlocked = m.DrainBlocked
 	}
 	p.plan.Nodes = append(p.plan.Nodes, s)
 	for _, t := range m.times(p.policy) {

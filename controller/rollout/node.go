@@ -29,6 +29,7 @@ func Observe(node corev1.Node, now time.Time) Node {
 	n.Retry = node.Annotations[published.RetryAnnotation]
 	n.Joining = node.Annotations[published.JoiningAnnotation] != "" && node.Annotations[published.VersionAnnotation] == ""
 	n.readAnnotations(node.Annotations)
+	n.DrainBlocked, n.DrainForbidden = n.State.Claim.Blocked, n.State.Claim.Blocked != ""
 	n.Group.OSBuild = node.Labels[corev1.LabelWindowsBuild]
 	if n.Group.OSBuild == "" && n.Report.Facts != nil {
 		n.Group.OSBuild = n.Report.Facts.OSBuild

@@ -60,6 +60,8 @@ type Claim struct {
 	Taken time.Time `json:"taken"`
 	// Held is true when all claims were counted after it was taken, and fitted. Before, it is withdrawn where they do not.
 	Held bool `json:"held,omitempty"`
+	// Blocked names the PodDisruptionBudget that forbids the drain, and the pod; empty while none does.
+	Blocked string `json:"blocked,omitempty"`
 	// ScaleDown is true if the operator forbade the autoscaler to remove the node.
 	ScaleDown bool `json:"scaleDown,omitempty"`
 }
