@@ -84,7 +84,7 @@ func startWith(t *testing.T, change func(*Options)) *running {
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":" + operatorName, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	log.SetLogger(testr.New(t))
 	go func() {
-		o := Options{Config: config, HealthAddress: "0", SkipNameValidation: true, MetricsAddress: r.metrics, MetricsCertificates: r.certificates, LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), settle: testSettle}
+		o := Options{Config: config, HealthAddress: "0", SkipNameValidation: true, MetricsAddress: r.metrics, MetricsCertificates: r.certificates, LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), settle: testSettle, Traffic: func() (int64, int64) { return 5, 6 }}
 		change(&o)
 		ended <- Run(ctx, o)
 	}()

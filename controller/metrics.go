@@ -19,9 +19,9 @@ type said struct {
 	unjoined *join.Unjoined
 }
 
-func newSaid(version string) said {
+func newSaid(o Options) said {
 	backings := []string{string(render.BackingMachine), string(render.BackingInstance)}
-	return said{counters: metrics.NewCounters(version, backings, join.FailureReasons()), unjoined: &join.Unjoined{}}
+	return said{counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: join.FailureReasons(), Traffic: o.Traffic}), unjoined: &join.Unjoined{}}
 }
 
 // addMetrics has the metrics of the operator served.

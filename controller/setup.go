@@ -77,7 +77,9 @@ type Options struct {
 	Lease Lease
 	// Hosts reaches hosts over SSH with a Login. Without it, the operator publishes and reaches none.
 	Hosts func(*hosts.Login) *hosts.Hosts
-	Log   logr.Logger
+	// Traffic returns how many bytes were sent and received over SSH since the process began; nil is none.
+	Traffic func() (sent, received int64)
+	Log     logr.Logger
 
 	// settle is that of the inputs; tests on a busy computer have a longer one.
 	settle time.Duration
@@ -117,7 +119,7 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 		Objects: objects.Cluster(m.GetClient()), Set: o.Payload, Key: key,
 		Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 	}}
-	says := newSaid(o.Version)
+	says := newSaid(o)
 	read := (&sharing{read: from.read}).get
 	if err := errors.Join(addPublisher(m, o, wants, read, says), addJoining(m, o, read, says), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)

@@ -81,7 +81,9 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 		o.Payload = set
 	}
 	var err error
-	if o.Hosts, err = f.hosts(o.Log); err != nil {
+	var traffic ssh.Traffic
+	o.Traffic = traffic.Bytes
+	if o.Hosts, err = f.hosts(o.Log, &traffic); err != nil {
 		return err
 	}
 	if o.Config, err = config.GetConfig(); err != nil {
@@ -100,7 +102,7 @@ func (f *operatorFlags) run(ctx context.Context, a app) error {
 }
 
 // hosts returns what reaches hosts, nil without a node agent to copy there.
-func (f *operatorFlags) hosts(log logr.Logger) (func(*controllerhosts.Login) *controllerhosts.Hosts, error) {
+func (f *operatorFlags) hosts(log logr.Logger, traffic *ssh.Traffic) (func(*controllerhosts.Login) *controllerhosts.Hosts, error) {
 	if f.payload == "" && f.program == "" {
 		log.Info("no host is reached over SSH: there is neither --payload nor --node-program")
 		return nil, nil
@@ -118,7 +120,7 @@ func (f *operatorFlags) hosts(log logr.Logger) (func(*controllerhosts.Login) *co
 		o.Executables = opened.Source()
 	}
 	return func(login *controllerhosts.Login) *controllerhosts.Hosts {
-		dialer := ssh.Dialer{Limits: ssh.DefaultLimits(), Pins: login, Signers: login.Signers, OnPin: func(t remote.Target, key cryptossh.PublicKey) {
+		dialer := ssh.Dialer{Limits: ssh.DefaultLimits(), Pins: login, Signers: login.Signers, Traffic: traffic, OnPin: func(t remote.Target, key cryptossh.PublicKey) {
 			log.Info("first contact, the host key is pinned", "host", t.String(), "key", cryptossh.FingerprintSHA256(key))
 		}}
 		o.Transports.Kept = ssh.NewTransport(dialer)

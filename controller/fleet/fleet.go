@@ -78,6 +78,9 @@ type Row struct {
 	RebootPending []bundle.EntryID `json:"rebootPending,omitempty"`
 	// Repaired is how often something that had drifted was restored.
 	Repaired int `json:"repaired,omitempty"`
+	// Cause is why the published bundle was rolled back, Pulled how many bytes of layers the node has fetched for it.
+	Cause  published.Cause `json:"cause,omitempty"`
+	Pulled int             `json:"pulled,omitempty"`
 	// Agent is the version of the node agent, Reported the time of its last sign of life.
 	Agent    string    `json:"agent,omitempty"`
 	Reported time.Time `json:"reported,omitzero"`
@@ -252,6 +255,7 @@ func (r *Row) readReport(node corev1.Node) (published.Report, bool) {
 	}
 	r.Reason, r.Message, r.Agent, r.Applied, r.Repaired = string(report.State), report.Message, report.Program, report.Applied, report.Repaired
 	r.Impact, r.Missing, r.RebootPending = report.Impact, report.Missing, report.RebootPending
+	r.Cause, r.Pulled = report.Cause, max(report.Pulled, 0)
 	return report, true
 }
 

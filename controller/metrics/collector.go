@@ -45,7 +45,10 @@ const (
 	labelStatus  = "status"
 	labelBacking = "backing"
 	labelInput   = "input"
-	labelVersion = "version"
+	labelCause   = "cause"
+	// labelDirection is "sent" or "received".
+	labelDirection = "direction"
+	labelVersion   = "version"
 )
 
 // Phases of a turn.
@@ -69,6 +72,8 @@ var (
 	rolledBack = desc("wmco_node_rolled_back_changes", "Number of bundles that were rolled back on a Windows node, of those that its agent and the rollout remember.", labelNode)
 	change     = desc("wmco_node_last_change_seconds",
 		"How long the last finished change of a Windows node took: until it was permitted, which is the drain, and from then until its end.", labelNode, labelImpact, labelPhase)
+	backed    = desc("wmco_rolled_back_nodes", "Number of Windows nodes whose published bundle was rolled back, by cause.", labelCause)
+	pulled    = desc("wmco_node_pulled_bytes", "Number of bytes of layers that a Windows node has fetched from the API server for its bundle.", labelNode)
 	refused   = desc("wmco_refused_nodes", "Number of Windows nodes whose newest bundle is refused. They have what was published before, and are counted in wmco_nodes.")
 	condition = desc("wmco_condition", "1 for what a condition of the WindowsNodesStatus is.", labelType, labelStatus, labelReason)
 	unjoined  = desc("wmco_unjoined_hosts", "Number of hosts that were kept from becoming nodes when they were last tried.", labelReason)
@@ -76,7 +81,7 @@ var (
 )
 
 func descriptions() []*prometheus.Desc {
-	return []*prometheus.Desc{nodes, state, since, oldest, drifted, rolledBack, change, refused, condition, unjoined, complete}
+	return []*prometheus.Desc{nodes, state, since, oldest, drifted, rolledBack, backed, pulled, change, refused, condition, unjoined, complete}
 }
 
 // Describe implements prometheus.Collector.
@@ -131,7 +136,7 @@ func (c *Collector) read(ctx context.Context) ([]corev1.Node, error) {
 
 // fleet sends what the Nodes say.
 func (c *Collector) fleet(to chan<- prometheus.Metric, list []corev1.Node) {
-	count := map[fleet.State]int{}
+	count, causes := map[fleet.State]int{}, map[published.Cause]int{}
 	now, first := c.Now(), c.Now()
 	for _, n := range list {
 		row := fleet.Of(n, now)
@@ -140,6 +145,10 @@ func (c *Collector) fleet(to chan<- prometheus.Metric, list []corev1.Node) {
 		count[row.State]++
 		gauge(to, state, 1, row.Node, string(row.State), row.Reason)
 		gauge(to, drifted, row.Repaired, row.Node)
+		gauge(to, pulled, row.Pulled, row.Node)
+		if row.Reason == string(published.StateRolledBack) {
+			causes[row.Cause.Known()]++
+		}
 		if at := pending(row, turns); !at.IsZero() {
 			gauge(to, since, float64(at.UnixMilli())/1000, row.Node)
 			if at.Before(first) {
@@ -153,6 +162,9 @@ func (c *Collector) fleet(to chan<- prometheus.Metric, list []corev1.Node) {
 		if s != fleet.StateRefused { // it is counted besides
 			gauge(to, nodes, count[s], string(s))
 		}
+	}
+	for _, c := range published.Causes() {
+		gauge(to, backed, causes[c], string(c))
 	}
 	gauge(to, oldest, now.Sub(first).Seconds())
 }

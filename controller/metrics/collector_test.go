@@ -153,7 +153,7 @@ wmco_oldest_pending_change_seconds 0
 `,
 		},
 		"a bundle that was rolled back, and one before": {
-			published.Report{State: published.StateRolledBack, Desired: want, Applied: other},
+			published.Report{State: published.StateRolledBack, Cause: published.CauseService, Desired: want, Applied: other},
 			encode(t, rollout.State{Failed: want, Past: []rollout.Turn{{Bundle: bundle.Of(nil), Result: published.StateRolledBack}}}), `wmco_node_pending_since_timestamp_seconds{node="n"} 1.7953452e+09
 wmco_node_rolled_back_changes{node="n"} 2
 wmco_node_state{node="n",reason="RolledBack",state="Failed"} 1
@@ -172,7 +172,11 @@ wmco_oldest_pending_change_seconds 0
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			got := samples(t, objects{nodes: []corev1.Node{node(t, "n", tt.report, tt.state)}}, status)
-			if diff := cmp.Diff(rest+tt.want+"wmco_refused_nodes 1\nwmco_scrape_complete 1\nwmco_unjoined_hosts{reason=\"Unreachable\"} 2\n", got); diff != "" {
+			rolled := ""
+			if tt.report.State == published.StateRolledBack {
+				rolled = "wmco_rolled_back_nodes{cause=\"service\"} 1\n"
+			}
+			if diff := cmp.Diff(rest+tt.want+"wmco_refused_nodes 1\n"+rolled+"wmco_scrape_complete 1\nwmco_unjoined_hosts{reason=\"Unreachable\"} 2\n", got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

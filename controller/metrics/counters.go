@@ -22,12 +22,21 @@ type Counters struct {
 	Published prometheus.Counter
 	// held are nodes that an urgent input cannot reach, expires when their CA does.
 	held, expires *prometheus.GaugeVec
+	ssh           []prometheus.Collector
 	build         prometheus.Gauge
 }
 
-// NewCounters returns counters of an operator with this version. The backings of hosts and the reasons of failures that are known before
-// are served from the start: otherwise Prometheus sees no increase where the first one happens.
-func NewCounters(version string, backings, reasons []string) *Counters {
+// Known is what is known of an operator from the start. Backings of hosts and reasons of failures are served before they happen: otherwise
+// Prometheus sees no increase where the first one does.
+type Known struct {
+	Version           string
+	Backings, Reasons []string
+	// Traffic returns how many bytes were sent and received over SSH; nil is none.
+	Traffic func() (sent, received int64)
+}
+
+// NewCounters returns the counters of an operator.
+func NewCounters(k Known) *Counters {
 	// From half a minute to two hours: the time after which a cluster's approver accepts no certificate of a new Machine.
 	buckets := []float64{30, 60, 120, 180, 300, 450, 600, 900, 1200, 1800, 3600, 7200}
 	c := &Counters{
@@ -50,21 +59,39 @@ func NewCounters(version string, backings, reasons []string) *Counters {
 			Name: "wmco_urgent_input_expiry_timestamp_seconds", Help: "When the first CA of these nodes expires. 0 where no CA is held.",
 		}, []string{labelInput}),
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "wmco_build_info", Help: "1, with the version of the operator.", ConstLabels: prometheus.Labels{labelVersion: version},
+			Name: "wmco_build_info", Help: "1, with the version of the operator.", ConstLabels: prometheus.Labels{labelVersion: k.Version},
 		}),
 	}
 	c.build.Set(1)
-	for _, backing := range backings {
+	c.ssh = traffic(k.Traffic)
+	for _, backing := range k.Backings {
 		c.Joined.WithLabelValues(backing)
 	}
 	for _, input := range render.UrgentNames() {
 		c.held.WithLabelValues(string(input))
 		c.expires.WithLabelValues(string(input))
 	}
-	for _, reason := range reasons {
+	for _, reason := range k.Reasons {
 		c.JoinFailures.WithLabelValues(reason)
 	}
 	return c
+}
+
+// traffic returns the counters of what goes over SSH.
+func traffic(read func() (sent, received int64)) []prometheus.Collector {
+	if read == nil {
+		read = func() (int64, int64) { return 0, 0 }
+	}
+	counter := func(direction string, value func() int64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "wmco_ssh_bytes_total", Help: "Number of bytes sent to hosts and received from them over SSH, as on the wire.",
+			ConstLabels: prometheus.Labels{labelDirection: direction},
+		}, func() float64 { return float64(value()) })
+	}
+	return []prometheus.Collector{
+		counter("sent", func() int64 { sent, _ := read(); return sent }),
+		counter("received", func() int64 { _, received := read(); return received }),
+	}
 }
 
 // Node notes that the host of a Node has joined. It and the methods below may be called on nil, which counts nothing.
@@ -112,7 +139,7 @@ func (c *Counters) Urgent(held map[string]Urgent) {
 }
 
 func (c *Counters) collectors() []prometheus.Collector {
-	return []prometheus.Collector{c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.build}
+	return append(c.ssh, c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.build)
 }
 
 // Registration has a registry serve the metrics of an operator while that runs. It is a Runnable of its manager.

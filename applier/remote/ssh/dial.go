@@ -24,6 +24,8 @@ type Dialer struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// OnPin, if set, is called when the key of a host was pinned on first contact.
 	OnPin func(remote.Target, ssh.PublicKey)
+	// Traffic, if set, counts what the connections send and receive.
+	Traffic *Traffic
 }
 
 // dial connects and authenticates.
@@ -47,7 +49,7 @@ func (d *Dialer) dial(ctx context.Context, t remote.Target) (*conn, error) {
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	h := handshake{target: t, check: check, signers: signers}
-	c, err := h.run(&wire{Conn: raw}, d.Limits)
+	c, err := h.run(&wire{Conn: raw, traffic: d.Traffic}, d.Limits)
 	if err != nil {
 		_ = raw.Close() // the error of the handshake says more
 		return nil, unlessCanceled(ctx, err)
@@ -137,7 +139,15 @@ func refuseChannels(channels <-chan ssh.NewChannel) {
 type wire struct {
 	net.Conn
 	// quiet is for how long, 0 while another one sets the deadlines.
-	quiet atomic.Int64
+	quiet   atomic.Int64
+	traffic *Traffic
+}
+
+// Write implements net.Conn.
+func (w *wire) Write(p []byte) (int, error) {
+	n, err := w.Conn.Write(p)
+	w.traffic.add(n, 0)
+	return n, err
 }
 
 // Read implements net.Conn.
@@ -147,7 +157,9 @@ func (w *wire) Read(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-	return w.Conn.Read(p)
+	n, err := w.Conn.Read(p)
+	w.traffic.add(0, n)
+	return n, err
 }
 
 // watch sets the limit; 0 removes it. It covers a Read that is already waiting.
