@@ -134,22 +134,25 @@ func (g *guesses) open(cluster, node bundle.Digest) (bundle.Bundle, bool) {
 	return bundle.Bundle{Cluster: c, Node: n}, ok && both
 }
 
-// difference returns what changes on a node that has a bundle. Executables without a digest, of which no payload was given, stay as they
-// are.
+// difference returns what changes on a node that has a bundle. Without a payload, executables and the path of the agent's stay as they are.
 func difference(has bundle.Bundle, to desired.Rendered) bundle.Changes {
 	want := to.Bundle.Bundle
-	want.Cluster.Payload, want.Node.Payload = kept(has, want.Cluster.Payload), kept(has, want.Node.Payload)
+	if !slices.ContainsFunc(want.Payload(), func(p bundle.Payload) bool { return p.Digest != "" }) {
+		want.Cluster.Payload, want.Node.Payload = has.Cluster.Payload, has.Node.Payload
+		want.Cluster.Services = withAgent(want.Cluster.Services, has.Cluster.Services)
+	}
 	return bundle.Diff(has, want)
 }
 
-func kept(has bundle.Bundle, list []bundle.Payload) []bundle.Payload {
-	list = slices.Clone(list)
-	for i, p := range list {
-		same := func(h bundle.Payload) bool { return bundle.FoldPath(h.Path) == bundle.FoldPath(p.Path) }
-		if k := slices.IndexFunc(has.Payload(), same); k >= 0 && p.Digest == "" {
-			list[i] = has.Payload()[k]
-		}
+// withAgent returns services in which the agent's command is that of others: its path has the digest of the executable.
+func withAgent(list, others []bundle.Service) []bundle.Service {
+	is := func(s bundle.Service) bool { return s.Name == bundle.AgentService }
+	i, k := slices.IndexFunc(list, is), slices.IndexFunc(others, is)
+	if i < 0 || k < 0 {
+		return list
 	}
+	list = slices.Clone(list)
+	list[i].Argv, list[i].Reads = others[k].Argv, others[k].Reads
 	return list
 }
 

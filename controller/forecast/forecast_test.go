@@ -42,6 +42,12 @@ type scene struct {
 
 func newScene(t *testing.T, size int) *scene {
 	t.Helper()
+	return newSceneWith(t, size, "")
+}
+
+// newSceneWith returns a scene in which bundles with a payload are published. A forecast knows none.
+func newSceneWith(t *testing.T, size int, payload string) *scene {
+	t.Helper()
 	s := &scene{t: t, dir: t.TempDir()}
 	file, err := os.Open("../../golden/facts/none.json")
 	must(t, err)
@@ -64,7 +70,7 @@ func newScene(t *testing.T, size int) *scene {
 		s.report(i, published.Report{State: published.StateUnpublished, Facts: &f})
 	}
 	s.write()
-	s.publish("a key of the cluster's own")
+	s.publish("a key of the cluster's own", payload)
 	return s
 }
 
@@ -91,10 +97,10 @@ func (s *scene) put(name string, object any) {
 }
 
 // rendered are the hosts of the cluster, with more objects.
-func (s *scene) rendered(key bundle.Key, more ...string) (*desired.Hosts, []desired.Rendered) {
+func (s *scene) rendered(key bundle.Key, payload string, more ...string) (*desired.Hosts, []desired.Rendered) {
 	s.t.Helper()
 	paths := append([]string{filepath.Join(clusters, "common"), filepath.Join(clusters, "none", "infrastructure.yaml"), filepath.Join(clusters, "none", "controllerconfig.yaml"), filepath.Join(clusters, "none", "machineconfigs.yaml"), s.dir}, more...)
-	hosts, err := desired.Read(s.t.Context(), desired.Source{Objects: objects.Paths(paths, nil), Gather: gather.Options{Complete: true}, Key: key})
+	hosts, err := desired.Read(s.t.Context(), desired.Source{Objects: objects.Paths(paths, nil), Gather: gather.Options{Complete: true}, Key: key, Payload: payload})
 	must(s.t, err)
 	list, findings, err := hosts.Render(hosts.Joined())
 	must(s.t, err)
@@ -106,9 +112,9 @@ func (s *scene) rendered(key bundle.Key, more ...string) (*desired.Hosts, []desi
 
 // publish publishes what is rendered, with other digests of secrets than a preview has. All nodes have it, and a restart and a boot
 // behind them.
-func (s *scene) publish(key string) {
+func (s *scene) publish(key, payload string) {
 	s.t.Helper()
-	_, list := s.rendered(bundle.Key(key))
+	_, list := s.rendered(bundle.Key(key), payload)
 	var packer publish.Packer
 	var wanted []publish.Wanted
 	var o publish.Observed
@@ -160,8 +166,8 @@ func (s *scene) file(text string) string {
 // forecast is that of a change, by a reader of Nodes and layers.
 func (s *scene) forecast(reader objects.Reader, more ...string) Forecast {
 	s.t.Helper()
-	_, before := s.rendered(nil)
-	hosts, after := s.rendered(nil, more...)
+	_, before := s.rendered(nil, "")
+	hosts, after := s.rendered(nil, "", more...)
 	f, findings, err := Make(s.t.Context(), reader, Change{
 		Before: before, After: after, Platform: hosts.Cluster.Platform, Settings: hosts.Cluster.Settings.Rollout, Namespace: gather.OperatorNamespace, Now: noon(),
 	})
@@ -190,7 +196,16 @@ func TestNothingChanges(t *testing.T) {
 }
 
 func TestAMirror(t *testing.T) {
-	s := newScene(t, 3)
+	for _, payload := range []string{"", "../../golden/payload"} {
+		t.Run(payload, func(t *testing.T) { testAMirror(t, newSceneWith(t, 3, payload)) })
+	}
+}
+
+func testAMirror(t *testing.T, s *scene) {
+	t.Helper()
+	if f := s.forecast(s.reader()); !f.IsEmpty() {
+		t.Errorf("%s", f.Text())
+	}
 	want := `rollout: 3 nodes change: restart services on 0, drain 0, boot 0 of them; about 10s, by the last turns of nodes in this cluster
   +0s       none     win-0 (canary)
   +5s       none     win-1, win-2
@@ -250,7 +265,7 @@ func TestAChangeBeforeIsOnItsWay(t *testing.T) {
 		old.Annotations[k] = v
 	}
 	must(t, os.WriteFile(filepath.Join(s.dir, "mirror.yaml"), []byte(mirror), 0o600))
-	s.publish("a key of the cluster's own")
+	s.publish("a key of the cluster's own", "")
 	s.nodes[2] = old
 	s.write()
 	want := `rollout: 1 node changes: restart services on 0, drain 0, boot 0 of them; about 5s, by the last turns of nodes in this cluster
@@ -283,7 +298,7 @@ func TestLayersThatCannotBeRead(t *testing.T) {
 // TestAForecastHoldsNoSecret: the layers that it reads hold the credentials of registries and kubeconfigs.
 func TestAForecastHoldsNoSecret(t *testing.T) {
 	s := newScene(t, 1)
-	_, list := s.rendered(nil, s.file(mirror))
+	_, list := s.rendered(nil, "", s.file(mirror))
 	f := s.forecast(s.reader(), s.file(mirror))
 	text, err := json.Marshal(f)
 	must(t, err)
