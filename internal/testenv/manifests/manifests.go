@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
@@ -101,7 +104,7 @@ func (m Manifest) Create(ctx context.Context, c client.Client) error {
 	for _, field := range []string{"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"} {
 		unstructured.RemoveNestedField(sent.Object, "metadata", field)
 	}
-	err := c.Create(ctx, sent)
+	err := retry.OnError(wait.Backoff{Duration: 100 * time.Millisecond, Steps: 600}, isBeingDeleted, func() error { return c.Create(ctx, sent) })
 	if apierrors.IsAlreadyExists(err) && m.GetKind() == kindNamespace {
 		return nil
 	}
@@ -123,6 +126,12 @@ func (m Manifest) Create(ctx context.Context, c client.Client) error {
 		return fmt.Errorf("%s: %w", m, err)
 	}
 	return nil
+}
+
+// isBeingDeleted reports whether an object of that name is about to go, as a definition does until its objects are gone. Only the message
+// of the API server tells it from one that stays.
+func isBeingDeleted(err error) bool {
+	return apierrors.IsAlreadyExists(err) && strings.Contains(err.Error(), "object is being deleted")
 }
 
 // Remove deletes an object without its finalizers, as no controller runs that would remove them. An object that does not exist is no
