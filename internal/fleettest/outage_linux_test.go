@@ -19,10 +19,11 @@ func (f *fleet) checkOutage(t *testing.T) {
 	for _, m := range f.machines {
 		must(t, m.WriteFile(t.Context(), file, bundle.AccessAdmins, []byte("something else")))
 		must(t, m.StopService(t.Context(), service))
-		// The agent starts again without knowing its Node: it compares at once.
+		// The agent starts again without knowing its Node, which may be paused: it waits two minutes for it.
 		must(t, m.StopService(t.Context(), bundle.AgentService))
 		must(t, m.StartService(t.Context(), bundle.AgentService))
 	}
+	eventually(t, "the end of the operator, and of the next one", func() bool { return f.ended.Load() >= ended+2 })
 	eventually(t, "nodes that have restored what differed", func() bool {
 		for _, m := range f.machines {
 			if m.Text(file) != want || m.Status(service) != plan.ServiceRunning {
@@ -31,7 +32,6 @@ func (f *fleet) checkOutage(t *testing.T) {
 		}
 		return true
 	})
-	eventually(t, "the end of the operator, and of the next one", func() bool { return f.ended.Load() >= ended+2 })
 	must(t, f.plane.StartAPIServer())
 	back := time.Now()
 	f.put(t, `{apiVersion: config.openshift.io/v1, kind: ImageDigestMirrorSet, metadata: {name: afterwards},
