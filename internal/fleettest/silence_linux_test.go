@@ -45,6 +45,8 @@ func (f *fleet) checkSilence(t *testing.T) {
 	silent.server.Stop()
 	f.age(t, silent.name, published.SilentAfter+time.Minute)
 	eventually(t, "an event about the host that cannot be reached", func() bool { return len(f.notes(t, join.EventAgentSilent, silent.name)) > 0 })
+	// A change of the Node during the attempt may have caused another one.
+	f.awaitHeartbeats(t, silent.name, 1)
 	asked := hosts.count(silent)
 	f.awaitHeartbeats(t, silent.name, 2)
 	if again := hosts.count(silent); again != asked {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -127,6 +128,7 @@ func TestWinhostAcrossABoot(t *testing.T) {
 			p := New(t)
 			p.WriteFile(t, `C:\k\winhost.test.exe`, program)
 			half(t, p, "before", i)
+			time.Sleep(time.Second) // a boot time has whole seconds, and Wine may boot in less
 			p.Reboot(t)
 			half(t, p, "after", i)
 		})
