@@ -37,7 +37,7 @@ const (
 	lockWait = 10 * time.Second
 	// readWithin is how long drift is left alone after the start while the Node could not be read: it may be paused. Then it is repaired, as the
 	// drift may be what keeps the API server away.
-	readWithin = 2 * time.Minute
+	readWithin = 10 * time.Second
 	// defaultConfirm is how long a node may take to be Ready again.
 	defaultConfirm = 5 * time.Minute
 )

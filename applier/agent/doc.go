@@ -6,5 +6,5 @@
 //
 // It watches its own Node and nothing else, under the node's own identity. It decides nothing about the bundle: what costs more
 // than is allowed is reported and not done. While the API server is away it repairs from what the host keeps;
-// after its start it first waits two minutes for the Node, which may be paused.
+// after its start it first waits ten seconds for the Node, which may be paused.
 package agent

@@ -19,7 +19,7 @@ func (f *fleet) checkOutage(t *testing.T) {
 	for _, m := range f.machines {
 		must(t, m.WriteFile(t.Context(), file, bundle.AccessAdmins, []byte("something else")))
 		must(t, m.StopService(t.Context(), service))
-		// The agent starts again without knowing its Node, which may be paused: it waits two minutes for it.
+		// The agent starts again without knowing its Node, which may be paused: it waits ten seconds for it.
 		must(t, m.StopService(t.Context(), bundle.AgentService))
 		must(t, m.StartService(t.Context(), bundle.AgentService))
 	}
