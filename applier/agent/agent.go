@@ -69,7 +69,7 @@ type Agent struct {
 	unread bool
 	// differs is what the last comparison reported and did not repair, found what this one has found.
 	differs, found []plan.Action
-	// reports is true while a comparison repairs nothing.
+	// reports is true in a comparison that repairs nothing.
 	reports bool
 	// planned is the impact of the last plan.
 	planned bundle.Impact
@@ -160,7 +160,9 @@ func (a *Agent) step(ctx context.Context) error {
 	if known && node.Desired == "" {
 		a.follower.waits()
 	}
-	if known && a.follower.due(node, a.now()) {
+	// What was read during a comparison that waited for the Node is followed after the repair, which is due now. Else the bundle that it wants would
+	// carry the drift, with its impact.
+	if known && !a.unread && a.follower.due(node, a.now()) {
 		if err := a.follow(ctx, node); err != nil {
 			return err
 		}

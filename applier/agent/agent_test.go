@@ -1,17 +1,22 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"wmco/applier"
 	"wmco/applier/hosttest/bundletest"
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
@@ -589,6 +594,46 @@ func TestDriftWaitsForTheNode(t *testing.T) {
 	if err := w.step(t.Context()); err != nil || w.file(mirrors) == "by hand\n" {
 		t.Errorf("while the API server is away: %q, %v", w.file(mirrors), err)
 	}
+}
+
+// TestTheRepairComesFirst: the Node is read while the comparison after the start still waits for it, and it wants another bundle.
+func TestTheRepairComesFirst(t *testing.T) {
+	w := newWorld(t)
+	w.publish(bundle.ImpactRestart)
+	w.turn()
+	w.change(mirrors, "published\n")
+	w.publish(bundle.ImpactNone) // the drift alone needs more
+	w.host.Falsify(kubeletConf, "by hand\n")
+	w.restart()
+	var log strings.Builder
+	w.Log = slog.New(slog.NewTextHandler(&log, nil))
+	w.node, w.known = Node{}, false
+	w.Engine.Host = &watched{Host: w.host, called: func() { w.set(w.cluster.node, w.changed) }}
+	if err := w.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if w.file(mirrors) == "published\n" {
+		t.Error("the bundle was followed before the host was repaired")
+	}
+	if got := w.turn(); got.State != published.StateApplied || w.file(mirrors) != "published\n" || w.file(kubeletConf) == "by hand\n" {
+		t.Errorf("%s: %s", got.State, got.Message)
+	}
+	for _, entry := range []string{kubeletConf, mirrors} {
+		if !strings.Contains(log.String(), "msg=action verb=write entry="+strconv.Quote("file "+entry)) {
+			t.Errorf("%s is not in the log:\n%s", entry, log.String())
+		}
+	}
+}
+
+// watched calls before every reading of files.
+type watched struct {
+	applier.Host
+	called func()
+}
+
+func (w *watched) Stat(ctx context.Context, paths []string) ([]plan.FileInfo, error) {
+	w.called()
+	return w.Host.Stat(ctx, paths)
 }
 
 // TestAChangeThatNeedsADrain is not made with less than that permission, and reboots nothing.

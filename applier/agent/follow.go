@@ -355,6 +355,7 @@ func (a *Agent) apply(ctx context.Context, r archive.Request, o applier.Observat
 	if err != nil {
 		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
 	}
+	a.reports = false
 	permitted := a.follower.desired.MaxImpact
 	options := applier.Options{MaxImpact: permitted, Reboot: permitted == bundle.ImpactReboot, LockWait: lockWait, OnlyChanges: a.follower.desired.Urgent}
 	if confirmer := confirmerOf(o); confirmer != "" {
