@@ -63,8 +63,9 @@ story() {
 	say 'A control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler, with the objects of an example cluster. Five hosts
 behind OpenSSH servers, with the real wmco-node and a stand-in for the kubelet. win-1 to win-3 are Machines, the others are in
 windows-instances. win-5 does not accept the key of the operator. This takes ten seconds or more.'
+	# The cluster network operator does not run here: trusted-ca is as it would have filled it.
 	up --load $clusters/common --load $clusters/none/infrastructure.yaml --load $clusters/none/controllerconfig.yaml \
-		--load $clusters/none/machineconfigs.yaml --load deploy/crd --load deploy/rbac --load $scenes --locked win-5
+		--load $clusters/none/machineconfigs.yaml --load $clusters/traits/trusted-ca --load deploy/crd --load deploy/rbac --load $scenes --locked win-5
 	export KUBECONFIG=$PWD/$out/made/kubeconfig XDG_CONFIG_HOME=$PWD/$out/config
 	show cat $scenes/instances.yaml
 
