@@ -27,12 +27,13 @@ const mark = "\nwmco test program: "
 const (
 	playsWaiter   hosttest.Program = "waiter"   // runs until it is killed
 	playsCrash    hosttest.Program = "crash"    // starts and crashes
+	playsLate     hosttest.Program = "late"     // reports half a second after the request that it stops
 	playsLinger   hosttest.Program = "linger"   // reports that it has stopped, and keeps running
 	playsFunction hosttest.Program = "function" // runs a function with services.Run
 	playsWrap     hosttest.Program = "wrap"     // starts the program in its arguments, which is the service
 )
 
-// functionRan is the file in which the function that runs as a service writes how it ended.
+// functionRan is the file in which a service writes how it ended.
 const functionRan = `C:\wmco-function.txt`
 
 // folderSeen is where a service writes its arguments and environment, in a file with its process id as the name.
@@ -154,6 +155,12 @@ func (h handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 		}
 		if r.Cmd == svc.Stop {
 			break
+		}
+	}
+	if hosttest.Program(h) == playsLate {
+		time.Sleep(500 * time.Millisecond)
+		if err := os.WriteFile(functionRan, []byte("stopped"), 0o644); err != nil {
+			return true, 10
 		}
 	}
 	changes <- svc.Status{State: svc.StopPending}

@@ -198,6 +198,23 @@ func TestDeletingAServiceThatAProgramHasOpen(t *testing.T) {
 	}
 }
 
+// TestAServiceIsAskedToStopOnce: Wine kills a service at the second request, and shows it as running for ever.
+func TestAServiceIsAskedToStopOnce(t *testing.T) {
+	h, config := testService(t, playsLate)
+	if err := h.StartService(t.Context(), config.Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.StopService(t.Context(), config.Name); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := os.ReadFile(functionRan); err != nil || string(data) != "stopped" {
+		t.Errorf("the service did not end by itself: %q, %v", data, err)
+	}
+	if now := serviceNow(t, h, config.Name); now.Status != plan.ServiceStopped {
+		t.Errorf("it is %s", now.Status)
+	}
+}
+
 // TestKubeLogRunner uses the real wrapper of kubelet and kube-proxy.
 func TestKubeLogRunner(t *testing.T) {
 	const runner, inner, logFile = `C:\k\kube-log-runner.exe`, machineFolder + `\inner.exe`, machineFolder + `\inner.log`

@@ -72,22 +72,27 @@ func (s service) end(ctx context.Context, processes *group, limits Limits) error
 
 // askToStop sends the stop and waits until the service reports that it has stopped. A service that is starting accepts no
 // control until it runs (learn.microsoft.com/windows/win32/api/winsvc/nf-winsvc-controlservice).
+//
+// Each process is asked once: package svc of golang.org/x/sys passes controls through a channel that nobody reads once the service
+// has ended, so a program in Go that gets a second stop at that moment never exits.
 func (s service) askToStop(ctx context.Context, limits Limits) error {
 	var last windows.SERVICE_STATUS_PROCESS
+	asked := map[uint32]bool{}
 	err := wait.Until(ctx, limits.Stop, max(limits.Poll, 10*time.Millisecond), func() (bool, error) {
 		status, err := s.status()
 		last = status
 		if err != nil || status.CurrentState == windows.SERVICE_STOPPED {
 			return true, err
 		}
-		if status.CurrentState == windows.SERVICE_STOP_PENDING {
+		if status.CurrentState == windows.SERVICE_STOP_PENDING || asked[status.ProcessId] {
 			return false, nil
 		}
 		var answer windows.SERVICE_STATUS
 		err = windows.ControlService(s.handle, windows.SERVICE_CONTROL_STOP, &answer)
 		if errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) || errors.Is(err, windows.ERROR_SERVICE_CANNOT_ACCEPT_CTRL) {
-			err = nil
+			return false, nil
 		}
+		asked[status.ProcessId] = true
 		return false, err
 	})
 	return explain(err, limits.Stop, last)
