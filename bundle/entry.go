@@ -212,6 +212,9 @@ type Log struct {
 // must-gather and users know.
 const AgentService = "windows-instance-config-daemon"
 
+// LedgerCopy is the name of the file beside the logs of the node agent that says what is managed on the host.
+const LedgerCopy = "ledger.json"
+
 // Service is one Windows service.
 type Service struct {
 	Name        string    `json:"name"`

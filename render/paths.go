@@ -14,6 +14,7 @@ const (
 	dirTLS        = `C:\k\tls`
 	dirTLSCerts   = `C:\k\tls\certs`
 	dirLogs       = `C:\var\log`
+	dirAgentLogs  = dirLogs + `\wicd`
 
 	dirCNIState     = `C:\var\lib\cni`
 	dirKubeletCerts = `C:\var\lib\kubelet\pki`
@@ -44,6 +45,7 @@ const (
 	kubeletClientCert = dirKubeletCerts + `\kubelet-client-current.pem`
 	fileOverlayCert   = dirCNIConfig + `\ovnkube-client-current.pem`
 	cloudClientCert   = dirCloudCerts + `\cloud-node-manager-client-current.pem`
+	fileLedgerCopy    = dirAgentLogs + `\` + bundle.LedgerCopy
 )
 
 // Names of services, as the existing operator's users know them.

@@ -2,6 +2,7 @@ package render
 
 import (
 	"encoding/json"
+	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -254,6 +255,35 @@ func TestImpactAndReadersAgree(t *testing.T) {
 	}
 	if err := b.Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTheCopyOfTheLedgerIsState: it is where the node agent writes it, a cleanup removes it, and no limit of logs does.
+func TestTheCopyOfTheLedgerIsState(t *testing.T) {
+	fleet, findings, err := NewFleet(testCluster(bundle.PlatformAzure), Options{})
+	if err != nil || fleet == nil {
+		t.Fatalf("%v %+v", err, findings)
+	}
+	b, _, err := fleet.Node(testNode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var logs string
+	for _, s := range b.Services() {
+		for _, arg := range s.Argv {
+			if dir, ok := strings.CutPrefix(arg, "--log-dir="); ok && s.Name == bundle.AgentService {
+				logs = dir
+			}
+		}
+		for _, l := range s.Logs {
+			if matches, err := path.Match(l.Pattern, bundle.LedgerCopy); matches || err != nil || l.Path == logs+`\`+bundle.LedgerCopy {
+				t.Errorf("%+v limits the copy, %v", l, err)
+			}
+		}
+	}
+	isCopy := func(s bundle.State) bool { return s.Path == logs+`\`+bundle.LedgerCopy && s.File && s.Pattern == "" }
+	if logs == "" || !slices.ContainsFunc(b.Cluster.State, isCopy) {
+		t.Errorf("logs in %q, state %+v", logs, b.Cluster.State)
 	}
 }
 

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"slices"
+
 	"wmco/bundle"
 )
 
@@ -32,7 +34,8 @@ func (e *emitter) tableEntries() {
 }
 
 func (e *emitter) state(r Row) bundle.State {
-	s := bundle.State{Path: r.Name, File: r.Name == fileKubeconfig || r.Name == fileOverlayCert, Cluster: e.cluster.InfrastructureName}
+	isFile := slices.Contains([]string{fileKubeconfig, fileOverlayCert, fileLedgerCopy}, r.Name)
+	s := bundle.State{Path: r.Name, File: isFile, Cluster: e.cluster.InfrastructureName}
 	if r.Name == dirCNIConfig+`\`+overlayCertPattern {
 		s.Path, s.Pattern, s.Keep = dirCNIConfig, overlayCertPattern, overlayCertsKept
 	}

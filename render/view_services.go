@@ -144,12 +144,11 @@ func (e *emitter) agentEntries() {
 		reads = append(reads, exe)
 	}
 	logs := e.cluster.Settings.Logs
-	dir := dirLogs + `\wicd`
 	var bounds []bundle.Log
 	for _, level := range []string{"ERROR", "INFO", "WARNING"} {
-		bounds = append(bounds, logs.rotate(dir+`\`+svcAgent+`.exe.`+level, bundle.RotationAgent)...)
+		bounds = append(bounds, logs.rotate(dirAgentLogs+`\`+svcAgent+`.exe.`+level, bundle.RotationAgent)...)
 	}
-	flags := map[string]string{"kubeconfig": fileAgentKubeconfig, "log-dir": dir, "service": "true"}
+	flags := map[string]string{"kubeconfig": fileAgentKubeconfig, "log-dir": dirAgentLogs, "service": "true"}
 	if e.cluster.Platform == bundle.PlatformAzure {
 		flags["cloud-certificate"] = cloudClientCert
 	}

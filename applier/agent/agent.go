@@ -24,6 +24,8 @@ type Options struct {
 	Confirm time.Duration
 	// CloudCertificate is the path of the file with the certificate and the key of cloud-node-manager; empty where it does not run.
 	CloudCertificate string
+	// LedgerCopy is where a copy of the ledger without contents is kept, which the kubelet serves with the logs; empty is nowhere.
+	LedgerCopy string
 	// Jitter returns a time that differs from agent to agent and is about d, so that a thousand of them do not act at once.
 	Jitter func(d time.Duration) time.Duration
 }
@@ -75,9 +77,11 @@ type Agent struct {
 	planned bundle.Impact
 	// undone is the bundle whose interrupted run this process rolled back, and why.
 	undone undone
-	// unrepaired is why the last repair could not restore everything.
-	unrepaired string
-	repaired   int
+	// unrepaired is why the last repair could not restore everything, uncopied why the ledger could not be copied.
+	unrepaired, uncopied string
+	// copies is true while the copy of the ledger may be an old one.
+	copies   bool
+	repaired int
 }
 
 // Run works until the context ends. Its only error is ErrRestart.
@@ -171,6 +175,7 @@ func (a *Agent) step(ctx context.Context) error {
 	if acts {
 		a.lookAtServices(ctx) // what it started and stopped has not crashed
 	}
+	a.copyLedger(ctx, acts)
 	if a.reporter.waits() {
 		a.reporter.observe(ctx, a.Engine.Host)
 	}
@@ -180,6 +185,24 @@ func (a *Agent) step(ctx context.Context) error {
 		a.Log.Warn("limiting logs", "error", err)
 	}
 	return nil
+}
+
+// copyLedger keeps the copy of the ledger up to date. What fails is tried again with the next step.
+func (a *Agent) copyLedger(ctx context.Context, acted bool) {
+	a.copies = a.copies || acted
+	if a.Options.LedgerCopy == "" || !a.copies {
+		return
+	}
+	err := a.Engine.CopyLedger(ctx, a.Options.LedgerCopy)
+	var locked *applier.LockedError
+	switch {
+	case err == nil:
+		a.copies, a.uncopied = false, ""
+	case ctx.Err() != nil || errors.As(err, &locked) || err.Error() == a.uncopied:
+	default:
+		a.uncopied = err.Error()
+		a.Log.Warn("copying the ledger", "error", err)
+	}
 }
 
 // now returns the time since the host booted.

@@ -35,5 +35,9 @@ func (f *Flags) Add(flags *pflag.FlagSet) {
 
 // Options are those that the flags set.
 func (f Flags) Options() Options {
-	return Options{ReportOnly: f.ReportOnly, Interval: f.Interval, Full: f.Full, CloudCertificate: f.CloudCertificate}
+	o := Options{ReportOnly: f.ReportOnly, Interval: f.Interval, Full: f.Full, CloudCertificate: f.CloudCertificate}
+	if bundle.CheckPath(f.LogDir) == nil { // logs may be anywhere; the copy of the ledger is only where a bundle has them
+		o.LedgerCopy = f.LogDir + `\` + bundle.LedgerCopy
+	}
+	return o
 }

@@ -25,6 +25,9 @@ import (
 	"wmco/controller/publish"
 )
 
+// ledgerCopy is what the node agent writes beside its logs.
+const ledgerCopy = `C:\var\log\wicd\` + bundle.LedgerCopy
+
 // app is a ReplicaSet on Windows nodes, on one of them if that is named.
 func (w *world) app(name string, replicas int32, on string) {
 	w.t.Helper()
@@ -179,6 +182,7 @@ func TestARemovedEntryLeavesNothing(t *testing.T) {
 		return w.running("app", "instance-a") > 0 && w.running("app", "") == 4 && w.running("guarded", "") == 1 && w.running("daemon", "instance-a") == 1
 	})
 	starts := b.Starts()
+	eventually(t, "the copy of the ledger", func() bool { return strings.Contains(a.Text(ledgerCopy), `C:\\k\\kubelet.conf`) })
 
 	w.removeEntry("192.0.2.61")
 	w.says("InstanceRemovalWaiting", "instance-a", "cordoned", "its entry was removed")

@@ -120,7 +120,7 @@ func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
 	}
 	c.summary.Nodes = len(c.nodes)
 	if len(c.nodes) > 0 {
-		c.miss(`ledger, journal and contents of the nodes (C:\ProgramData\wmco): only the host itself can read them (fix: wmco-node observe over SSH)`)
+		c.miss(`journal and contents of the nodes (C:\ProgramData\wmco): only the host itself can read them (fix: wmco-node observe over SSH)`)
 	}
 	slices.Sort(c.summary.Missing)
 	missing := strings.Join(c.summary.Missing, "\n") + "\n"

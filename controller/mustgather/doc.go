@@ -2,7 +2,8 @@
 //
 //	objects --without secrets--> cluster-scoped-resources/GROUP/RESOURCE/NAME.yaml, namespaces/NAMESPACE/GROUP/RESOURCE/NAME.yaml
 //	layers (Secrets), Nodes ---> nodes/NAME/desired.json, applied.json, report.json, rollout.json: what stands on the Node, readable
-//	kubelet (/logs) -----------> nodes/NAME/logs/...: the log of the node agent
+//	        '-- compared ------> nodes/NAME/plan.json: what is between the two
+//	kubelet (/logs) -----------> nodes/NAME/ledger.json, logs/...: what is managed on the host, the log of the node agent
 //	Pods ----------------------> namespaces/NAMESPACE/pods/...: the logs of the operator
 //	what is not there ---------> missing.txt, with the reason
 //

@@ -95,6 +95,9 @@ func TestAThousandNodes(t *testing.T) {
 	var asked, most atomic.Int64
 	waiting, release := make(chan struct{}, nodes), make(chan struct{})
 	logs := func(_ context.Context, path string, _ map[string]string, limit int64) ([]byte, error) {
+		if strings.HasSuffix(path, "/ledger.json") {
+			return []byte("{}"), nil
+		}
 		asked.Add(limit)
 		most.Store(max(most.Load(), limit))
 		waiting <- struct{}{}
@@ -123,6 +126,44 @@ func TestAThousandNodes(t *testing.T) {
 		if summary.Missing[i-1] > summary.Missing[i] {
 			t.Fatalf("%q before %q", summary.Missing[i-1], summary.Missing[i])
 		}
+	}
+}
+
+// TestTheLedgerOfANodeIsItsCopy: what a node says is masked, and refused if it is no JSON.
+func TestTheLedgerOfANodeIsItsCopy(t *testing.T) {
+	says := map[string]string{
+		"win-good": `{"schema":3,"entries":[{"entry":"file C:\\k\\kubelet.conf"}],"folders":["http://u:pass-ledger@proxy"]}`,
+		"win-bad":  "Only the end of a large file\"}]}",
+	}
+	logs := func(_ context.Context, path string, _ map[string]string, limit int64) ([]byte, error) {
+		for name, text := range says {
+			if path == "/api/v1/nodes/"+name+"/proxy/logs/wicd/ledger.json" && limit == ledgerLimit {
+				return []byte(text), nil
+			}
+		}
+		return nil, errors.New("the server could not find the requested resource")
+	}
+	var text strings.Builder
+	for _, name := range []string{"win-good", "win-bad", "win-old"} {
+		fmt.Fprintf(&text, "---\n{apiVersion: v1, kind: Node, metadata: {name: %s, labels: {kubernetes.io/os: windows}}}\n", name)
+	}
+	dir := t.TempDir()
+	summary, err := Collect(t.Context(), source(t, text.String(), logs), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Replace(says["win-good"], "u:pass-ledger@", "****:****@", 1)
+	if got, err := os.ReadFile(filepath.Join(dir, "nodes", "win-good", "ledger.json")); err != nil || string(got) != want {
+		t.Errorf("%v\n%s", err, got)
+	}
+	missing := strings.Join(summary.Missing, "\n")
+	for _, want := range []string{"nodes/win-bad/ledger.json: it is no JSON", "nodes/win-old/ledger.json: the server could not find"} {
+		if !strings.Contains(missing, want) {
+			t.Errorf("%q is not in\n%s", want, missing)
+		}
+	}
+	if strings.Contains(missing, "win-good/ledger.json") || strings.Contains(whole(t, dir), "Only the end") {
+		t.Errorf("%s", missing)
 	}
 }
 

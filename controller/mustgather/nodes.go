@@ -2,6 +2,8 @@ package mustgather
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -13,8 +15,16 @@ import (
 	"wmco/controller/rollout"
 )
 
-// agentLogs are the logs of the node agent, below C:\var\log, which the kubelet serves (kubelet, enableSystemLogHandler).
-var agentLogs = []string{"wicd/windows-instance-config-daemon.exe.INFO"}
+// What the node agent writes below C:\var\log, which the kubelet serves (kubelet, enableSystemLogHandler).
+const (
+	agentFolder = "wicd/"
+	agentLog    = agentFolder + bundle.AgentService + ".exe.INFO"
+	// ledgerCopy says what is managed on the host.
+	ledgerCopy = agentFolder + bundle.LedgerCopy
+)
+
+// ledgerLimit is the largest copy of a ledger, in bytes: that of a full node is under 32 KiB.
+const ledgerLimit = 256 << 10
 
 // logLines is how much of the end of the log of a container is kept.
 const logLines = "50000"
@@ -31,7 +41,7 @@ func (c *collection) layer(s corev1.Secret) {
 	c.layers[label][s.Name] = s.Data[published.SecretKey]
 }
 
-// open returns a layer without its contents.
+// open returns a layer. Its contents, secrets among them, are not written: no encoding of a layer has them.
 func (c *collection) open(l published.Layer) ofLayer {
 	if l.Parts == 0 && len(l.Inline) == 0 {
 		l.Parts = len(c.layers[l.Label()])
@@ -59,12 +69,16 @@ type manifest struct {
 func (c *collection) node(ctx context.Context, n corev1.Node) error {
 	dir := path.Join("nodes", n.Name)
 	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
+	var desired manifest
 	if err != nil {
 		c.miss("Node %s, desired bundle: %s", n.Name, whyNot(n, published.DesiredAnnotation))
-	} else if err := c.json(path.Join(dir, "desired.json"), manifest{d.Bundle, d.MaxImpact, c.open(d.Cluster), c.open(d.Node)}); err != nil {
-		return err
+	} else {
+		desired = manifest{d.Bundle, d.MaxImpact, c.open(d.Cluster), c.open(d.Node)}
+		if err := c.json(path.Join(dir, "desired.json"), desired); err != nil {
+			return err
+		}
 	}
-	if err := c.report(dir, n, d); err != nil {
+	if err := c.report(dir, n, d, desired); err != nil {
 		return err
 	}
 	if state, err := rollout.DecodeState(n.Annotations[published.RolloutAnnotation]); err == nil && n.Annotations[published.RolloutAnnotation] != "" {
@@ -72,12 +86,28 @@ func (c *collection) node(ctx context.Context, n corev1.Node) error {
 			return err
 		}
 	}
-	for _, name := range agentLogs {
-		if err := c.log(ctx, path.Join(dir, "logs", name), fmt.Sprintf("/api/v1/nodes/%s/proxy/logs/%s", n.Name, name), nil); err != nil {
-			return err
-		}
+	if err := c.ledger(ctx, path.Join(dir, "ledger.json"), n.Name); err != nil {
+		return err
 	}
-	return nil
+	return c.log(ctx, path.Join(dir, "logs", agentLog), served(n.Name, agentLog), nil)
+}
+
+// served is the path at which the API server passes on what the kubelet of a node serves of its logs.
+func served(node, name string) string {
+	return fmt.Sprintf("/api/v1/nodes/%s/proxy/logs/%s", node, name)
+}
+
+// ledger writes the copy of the ledger that the node agent keeps beside its logs.
+func (c *collection) ledger(ctx context.Context, name, node string) error {
+	text, err := c.Logs(ctx, served(node, ledgerCopy), nil, ledgerLimit)
+	if err == nil && !json.Valid(text) {
+		err = errors.New("it is no JSON, or too large")
+	}
+	if err != nil {
+		c.miss("%s: %v", name, err)
+		return nil // it is listed as missing
+	}
+	return c.file(name, []byte(mask(string(text))))
 }
 
 func whyNot(n corev1.Node, annotation string) string {
@@ -87,8 +117,44 @@ func whyNot(n corev1.Node, annotation string) string {
 	return "the annotation " + annotation + " cannot be read"
 }
 
+// planned is what is between the bundle that a node has and the one that it should have.
+type planned struct {
+	Applied bundle.Digest `json:"applied"`
+	Desired bundle.Digest `json:"desired"`
+	// MaxImpact is the highest impact that is allowed for the desired bundle; Impact is that of the changes.
+	MaxImpact bundle.Impact  `json:"maxImpact"`
+	Impact    bundle.Impact  `json:"impact"`
+	Restarts  []string       `json:"restarts,omitempty"`
+	Changes   bundle.Changes `json:"changes"`
+}
+
+// plan writes what the node agent has to do. Drift is not in it: the node agent alone sees that.
+func (c *collection) plan(dir, node string, applied, desired manifest) error {
+	has, known := applied.content()
+	want, both := desired.content()
+	if !known || !both {
+		c.miss("Node %s, plan: a layer of the applied or of the desired bundle is missing", node)
+		return nil
+	}
+	changes := bundle.Diff(has, want)
+	if changes == nil {
+		changes = bundle.Changes{}
+	}
+	return c.json(path.Join(dir, "plan.json"), planned{applied.Bundle, desired.Bundle, desired.MaxImpact, changes.Impact(), changes.Restarts(), changes})
+}
+
+// content returns the bundle with its contents; false if a layer is missing, or if the layers, which a node reports, are those of another
+// bundle.
+func (m manifest) content() (bundle.Bundle, bool) {
+	d, err := bundle.DigestLayers(m.Cluster.Digest, m.Node.Digest)
+	if err != nil || d != m.Bundle || m.Cluster.Layer == nil || m.Node.Layer == nil {
+		return bundle.Bundle{}, false
+	}
+	return bundle.Bundle{Cluster: *m.Cluster.Layer, Node: *m.Node.Layer}, true
+}
+
 // report writes what the node agent says, and the bundle that it has.
-func (c *collection) report(dir string, n corev1.Node, d published.Desired) error {
+func (c *collection) report(dir string, n corev1.Node, d published.Desired, desired manifest) error {
 	r, err := published.DecodeReport(n.Annotations[published.ReportAnnotation])
 	if err != nil {
 		c.miss("Node %s, report and applied bundle: %s", n.Name, whyNot(n, published.ReportAnnotation))
@@ -105,7 +171,10 @@ func (c *collection) report(dir string, n corev1.Node, d published.Desired) erro
 	if d.Node.Digest == r.Layers[1] {
 		applied.Node = c.open(d.Node)
 	}
-	return c.json(path.Join(dir, "applied.json"), applied)
+	if err := c.json(path.Join(dir, "applied.json"), applied); err != nil || desired.Bundle == "" {
+		return err
+	}
+	return c.plan(dir, n.Name, applied, desired)
 }
 
 // podLogs writes the logs of the containers of a Pod, where `oc adm inspect` has them.

@@ -42,7 +42,7 @@ func (f *fleet) checkGather(t *testing.T) {
 	missing, err := os.ReadFile(filepath.Join(dir, "missing.txt"))
 	must(t, err)
 	for _, m := range f.machines {
-		for _, name := range []string{"desired.json", "applied.json", "report.json"} {
+		for _, name := range []string{"desired.json", "applied.json", "plan.json", "report.json"} {
 			text, err := os.ReadFile(filepath.Join(dir, "nodes", m.name, name))
 			if err != nil || strings.Contains(string(text), `"missing": "its Secrets`) {
 				t.Errorf("%s of %s: %v\n%s", name, m.name, err, text)

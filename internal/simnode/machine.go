@@ -35,6 +35,8 @@ type Options struct {
 	Log *slog.Logger
 	// Program is the version of the node agent that it reports.
 	Program string
+	// Serves reports whether its addresses are addresses of this computer: the kubelet serves logs there, and the agent writes one.
+	Serves bool
 }
 
 // Times are how long things take; those of a real machine where they are zero.

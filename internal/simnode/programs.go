@@ -2,8 +2,11 @@ package simnode
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
@@ -19,7 +22,7 @@ import (
 func runKubelet(ctx context.Context, m *Machine, p *process) error {
 	return kubelet.Run(ctx, kubelet.Options{
 		Host: m.Host, Argv: p.argv, Containers: m.containers, Hardware: m.options.Hardware, Times: m.options.Times.Kubelet, Now: m.clock.Now, Log: m.log.With("program", "kubelet"),
-		Healthy: func(targets ...string) { m.says(p, func(l *simulation.Live) { l.Answers = targets }) },
+		Healthy: func(targets ...string) { m.says(p, func(l *simulation.Live) { l.Answers = targets }) }, Serves: m.options.Serves,
 	})
 }
 
@@ -39,6 +42,9 @@ func runAgent(ctx context.Context, m *Machine, p *process) error {
 		return err
 	}
 	log := m.log.With("program", bundle.AgentService)
+	if m.options.Serves && f.LogDir != "" {
+		log = slog.New(slog.NewMultiHandler(log.Handler(), slog.NewTextHandler(&logFile{machine: m, path: f.LogDir + `\` + bundle.AgentService + ".exe.INFO"}, nil)))
+	}
 	options := f.Options()
 	options.Jitter = func(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
 	e := m.engine("run")
@@ -48,6 +54,21 @@ func runAgent(ctx context.Context, m *Machine, p *process) error {
 		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: m.Host.ReadFile, Log: log, Clock: m.clock})
 	}
 	return keeper.Run(ctx)
+}
+
+// logFile is a log on the machine's disk.
+type logFile struct {
+	machine *Machine
+	path    string
+}
+
+// Write appends a line. It is called for one line at a time.
+func (l *logFile) Write(line []byte) (int, error) {
+	text, err := l.machine.ReadFile(l.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	return len(line), l.machine.WriteFile(l.machine.ctx, l.path, bundle.AccessUsers, append(text, line...))
 }
 
 // agentFlags reads the command line of the agent's service.

@@ -127,10 +127,11 @@ func (k *kubelet) writeKubeconfig(ctx context.Context, certificate string) error
 	return k.Host.WriteFile(ctx, k.flags.kubeconfig, bundle.AccessAdmins, data)
 }
 
-// startServingCertificate follows NewKubeletServerCertificateManager. Nothing is requested before the Node has an address.
-func (k *kubelet) startServingCertificate(ctx context.Context) error {
+// startServingCertificate follows NewKubeletServerCertificateManager. Nothing is requested before the Node has an address. Nil is a
+// kubelet that is told not to ask for a certificate.
+func (k *kubelet) startServingCertificate(ctx context.Context) (certificate.Manager, error) {
 	if !k.config.ServerTLSBootstrap || k.config.TLSCertFile != "" {
-		return nil
+		return nil, nil //nolint:nilnil // it has none
 	}
 	manager, err := certificate.NewManager(&certificate.Config{
 		ClientsetFn: func(*tls.Certificate) (kubernetes.Interface, error) {
@@ -140,10 +141,10 @@ func (k *kubelet) startServingCertificate(ctx context.Context) error {
 		CertificateStore: k.store("kubelet-server"), Ctx: &ctx,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	manager.Start()
-	return nil
+	return manager, nil
 }
 
 // servingTemplate is nil before the Node has an IP address.

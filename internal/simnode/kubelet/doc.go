@@ -10,7 +10,8 @@
 //   - It knows the flags that bundles have and a few more; another one is refused, as the real one refuses a flag it does not know.
 //   - Of the real validation it has the rules for numbers, quantities, enumerations, taints and eviction thresholds, and those for
 //     fields that make no sense on Windows. It does not know the feature gates.
-//   - It listens nowhere. The probes of its health are answered by the machine.
+//   - It listens only where its machine has an address of this computer, and serves files below /logs/ alone, to those who have a
+//     certificate of the CA for clients: it asks for no verdict. The probes of its health are answered by the machine.
 //   - No container runs. A pod becomes Ready after a time, runs until it is deleted, and ends within its grace period; Annotations of
 //     the pod change that. Init containers, probes, hooks, volumes and images are not looked at. No pod is refused or evicted.
 //   - The time of a skewed clock is in what it reports, not in how it judges certificates.

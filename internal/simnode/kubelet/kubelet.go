@@ -44,6 +44,8 @@ type Options struct {
 	Log        *slog.Logger
 	// Healthy is called with the targets of probes that succeed from then on.
 	Healthy func(targets ...string)
+	// Serves reports whether it listens, on an address that this computer has.
+	Serves bool
 }
 
 // Hardware is what a machine has.
@@ -133,11 +135,19 @@ func Run(ctx context.Context, o Options) error {
 	if err := k.connect(); err != nil {
 		return err
 	}
-	if err := k.startServingCertificate(ctx); err != nil {
+	serving, err := k.startServingCertificate(ctx)
+	if err != nil {
 		return err
 	}
 	o.Healthy(k.healthz())
 	var parts sync.WaitGroup
+	if o.Serves && serving != nil {
+		parts.Go(func() {
+			if err := k.serve(ctx, serving); err != nil {
+				stop(err)
+			}
+		})
+	}
 	parts.Go(func() {
 		if err := k.watchCertificate(ctx); err != nil {
 			stop(err)

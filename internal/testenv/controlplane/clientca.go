@@ -23,8 +23,8 @@ type clientCA struct {
 	parsed           *x509.Certificate
 	signer           *ecdsa.PrivateKey
 	certificate, key []byte
-	// files are the certificate and the key.
-	files [2]string
+	// files are the certificate and the key; kubelets are those of the client that the API server is for kubelets.
+	files, kubelets [2]string
 }
 
 const validity = 365 * 24 * time.Hour
@@ -70,30 +70,43 @@ func (c *clientCA) sign(template, parent *x509.Certificate, public any) ([]byte,
 // Configure implements envtest.Authn.
 func (c *clientCA) Configure(folder string, args *envtest.Arguments) error {
 	c.files = [2]string{filepath.Join(folder, "clients.crt"), filepath.Join(folder, "clients.key")}
+	c.kubelets = [2]string{filepath.Join(folder, "kubelet-client.crt"), filepath.Join(folder, "kubelet-client.key")}
 	args.Set("client-ca-file", c.files[0])
+	// One CA signs the certificates of clients and of kubelets. The names of nodes are not in the DNS here.
+	args.Set("kubelet-client-certificate", c.kubelets[0]).Set("kubelet-client-key", c.kubelets[1]).Set("kubelet-certificate-authority", c.files[0])
+	args.Set("kubelet-preferred-address-types", "InternalIP")
 	return nil
 }
 
 // Start implements envtest.Authn.
 func (c *clientCA) Start() error {
-	return errors.Join(os.WriteFile(c.files[0], c.certificate, 0o600), os.WriteFile(c.files[1], c.key, 0o600))
+	certificate, key, err := c.user("kube-apiserver")
+	return errors.Join(err,
+		os.WriteFile(c.files[0], c.certificate, 0o600), os.WriteFile(c.files[1], c.key, 0o600),
+		os.WriteFile(c.kubelets[0], certificate, 0o600), os.WriteFile(c.kubelets[1], key, 0o600))
+}
+
+// user returns a certificate of a user and its key.
+func (c *clientCA) user(name string, groups ...string) (certificate, key []byte, err error) {
+	private, key, err := newKey()
+	if err != nil {
+		return nil, nil, err
+	}
+	certificate, err = c.sign(&x509.Certificate{
+		Subject:  pkix.Name{CommonName: name, Organization: groups},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, c.parsed, private.Public())
+	return certificate, key, err
 }
 
 // AddUser implements envtest.Authn.
 func (c *clientCA) AddUser(user envtest.User, base *rest.Config) (*rest.Config, error) {
-	key, keyText, err := newKey()
-	if err != nil {
-		return nil, err
-	}
-	certificate, err := c.sign(&x509.Certificate{
-		Subject:  pkix.Name{CommonName: user.Name, Organization: user.Groups},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, c.parsed, key.Public())
+	certificate, key, err := c.user(user.Name, user.Groups...)
 	if err != nil {
 		return nil, err
 	}
 	config := rest.CopyConfig(base)
-	config.CertData, config.KeyData = certificate, keyText
+	config.CertData, config.KeyData = certificate, key
 	return config, nil
 }
 

@@ -120,7 +120,7 @@ func (r *running) startMachines(ctx context.Context, key ssh.Signer) error {
 		if m.locked {
 			o.Key = nil // a new one
 		}
-		simulated, _, err := simnode.WithSSH(programs, folder, o, simnode.Options{Facts: m.facts(), Times: simnode.FastTimes(), Log: r.log})
+		simulated, _, err := simnode.WithSSH(programs, folder, o, simnode.Options{Facts: m.facts(), Times: simnode.FastTimes(), Log: r.log, Serves: true})
 		if err != nil {
 			return fmt.Errorf("starting %s: %w", m.name, err)
 		}
