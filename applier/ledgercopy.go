@@ -74,8 +74,8 @@ func (e *Engine) uncopied(ctx context.Context, path string) (ledgerCopy, bool, e
 	}
 	want := copyOf(l)
 	var have ledgerCopy
-	err = records.Read(ctx, e.Host, path, "the copy of the ledger", &have)
-	return want, err != nil || !reflect.DeepEqual(have, want), nil
+	unread := records.Read(ctx, e.Host, path, "the copy of the ledger", &have) != nil
+	return want, unread || !reflect.DeepEqual(have, want), nil
 }
 
 func copyOf(l records.Ledger) ledgerCopy {

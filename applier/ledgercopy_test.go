@@ -48,7 +48,7 @@ func TestTheCopyOfTheLedgerNamesEveryEntry(t *testing.T) {
 	if text, _ := m.copyLedger(t); text != "" {
 		t.Errorf("a host without a ledger has a copy of one: %s", text)
 	}
-	route := plan.Setting{Kind: bundle.KindRoute, Name: n.Routes[0].Destination, Present: true, Value: string(n.Routes[0].Via)}
+	route := plan.Setting{Kind: bundle.KindRoute, Name: n.Routes[0].Destination, Present: true, Value: n.Routes[0].Via}
 	if err := m.Set(t.Context(), route); err != nil {
 		t.Fatal(err)
 	}

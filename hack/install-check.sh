@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The commands of the documents that install the operator and remove it, run as they are written there, in a cluster with five simulated
 # hosts: README.md "Install" and "Run the operator outside of the cluster", docs/takeover.md "Removing this operator". Nothing starts Pods
-# there, so the operator is started from the unpacked image as the Deployment says. Then nodes still run, and nothing is left in the cluster
-# but what the documents name.
+# there, so the operator is started from the unpacked image as the Deployment says, and its must-gather collects the nodes
+# (hack/gather-check.sh). Then nodes still run, and nothing is left in the cluster but what the documents name.
 #
 #	hack/install-check.sh RELEASE ROOT     RELEASE has the files of release 0.1.0, ROOT what its image has (root; make image-check calls it)
 set -euo pipefail
@@ -102,7 +102,7 @@ gone() { ! oc get node "$1" >/dev/null 2>&1; }
 # clean NAME: nothing is left on the host but what docs/joining.md and docs/node-program.md say.
 clean() {
 	local left
-	left=$(cd "$out/made/$1/machine/C" && find . -type f -not -path './var/log/*' -not -path './Windows/wmco/*')
+	left=$(cd "$out/made/$1/machine/C" && find . -type f -not -path './var/log/wicd/*.exe.INFO' -not -path './Windows/wmco/*')
 	[ -z "$left" ] || fail "$1 is not clean: $left"
 }
 
@@ -138,6 +138,8 @@ story() {
 	say 'A mirror set reaches all nodes.'
 	show oc apply -f $mirrors
 	until_true 'the mirror set on all nodes' mirrored
+	say 'must-gather collects the nodes, without secrets.'
+	show hack/gather-check.sh "$root" "$out/made" "$out/gather" || fail 'must-gather'
 
 	run docs/takeover.md 'Removing this operator' 1
 	until_true 'the removal of win-5' gone win-5

@@ -100,9 +100,11 @@ func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
 	for _, f := range set.Findings {
 		c.miss("%s (fix: %s)", f.Message, f.Fix)
 	}
-	for _, o := range set.Objects {
-		if err := c.object(o); err != nil {
-			return Summary{}, err
+	for _, read := range []func(objects.Object) error{c.look, c.object} {
+		for _, o := range set.Objects {
+			if err := read(o); err != nil {
+				return Summary{}, err
+			}
 		}
 	}
 	var group errgroup.Group
@@ -157,8 +159,8 @@ func (c *collection) object(o objects.Object) error {
 	if err := json.Unmarshal(o.JSON, &u.Object); err != nil {
 		return fmt.Errorf("reading %s: %w", o.Ref, err)
 	}
-	if err := c.look(o); err != nil || !c.concerns(u) {
-		return err
+	if !c.concerns(u) {
+		return nil
 	}
 	redact(&u)
 	text, err := yaml.Marshal(u.Object)
@@ -193,15 +195,24 @@ func (c *collection) look(o objects.Object) error {
 	return nil
 }
 
-// concerns reports whether an object is about Windows nodes: of the Events about Nodes, those of our agents and operator.
+// concerns reports whether an object is about Windows nodes. Of the Events outside of our namespace, those about them are, whoever sent
+// them, and those that our programs sent about Nodes that are gone.
 func (c *collection) concerns(u unstructured.Unstructured) bool {
 	if u.GetKind() != "Event" || u.GetNamespace() == c.Namespace {
 		return true
 	}
-	kind, _, _ := unstructured.NestedString(u.Object, "involvedObject", "kind")
-	source, _, _ := unstructured.NestedString(u.Object, "reportingComponent")
-	from, _, _ := unstructured.NestedString(u.Object, "source", "component")
-	return kind == "Node" && strings.Contains(cmp.Or(source, from), "windows")
+	text := func(field ...string) string {
+		value, _, _ := unstructured.NestedString(u.Object, field...)
+		return value
+	}
+	if text("involvedObject", "kind") != "Node" {
+		return false
+	}
+	isOurs := slices.ContainsFunc([]string{text("reportingComponent"), text("source", "component")}, func(by string) bool {
+		return strings.Contains(by, "windows") || by == agentProgram
+	})
+	about := text("involvedObject", "name")
+	return isOurs || slices.ContainsFunc(c.nodes, func(n corev1.Node) bool { return n.Name == about })
 }
 
 // pathOf is the path of an object as `oc adm inspect` has it.

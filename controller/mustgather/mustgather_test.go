@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -164,6 +165,47 @@ func TestTheLedgerOfANodeIsItsCopy(t *testing.T) {
 	}
 	if strings.Contains(missing, "win-good/ledger.json") || strings.Contains(whole(t, dir), "Only the end") {
 		t.Errorf("%s", missing)
+	}
+}
+
+// TestEventsAboutWindowsNodes: all Events about them, whoever sent them; about other Nodes only those of our programs, such as for a node
+// that is gone.
+func TestEventsAboutWindowsNodes(t *testing.T) {
+	text := `
+{apiVersion: v1, kind: Event, metadata: {name: agent, namespace: default}, involvedObject: {kind: Node, name: win-a}, source: {component: wmco-node}}
+---
+{apiVersion: v1, kind: Event, metadata: {name: operator, namespace: default}, involvedObject: {kind: Node, name: gone}, reportingComponent: windows-machine-config-operator}
+---
+{apiVersion: v1, kind: Event, metadata: {name: agent-gone, namespace: default}, involvedObject: {kind: Node, name: gone}, source: {component: wmco-node}}
+---
+{apiVersion: v1, kind: Event, metadata: {name: kubelet, namespace: default}, involvedObject: {kind: Node, name: win-a}, source: {component: kubelet}}
+---
+{apiVersion: v1, kind: Event, metadata: {name: linux, namespace: default}, involvedObject: {kind: Node, name: linux-a}, source: {component: kubelet}}
+---
+{apiVersion: v1, kind: Event, metadata: {name: pod, namespace: default}, involvedObject: {kind: Pod, name: win-a}, source: {component: kubelet}}
+---
+{apiVersion: v1, kind: Event, metadata: {name: own, namespace: openshift-windows-machine-config-operator}, involvedObject: {kind: Deployment, name: x}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: win-a, labels: {kubernetes.io/os: windows}}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: linux-a, labels: {kubernetes.io/os: linux}}}
+`
+	dir := t.TempDir()
+	if _, err := Collect(t.Context(), source(t, text, noLogs), dir); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, namespace := range []string{"default", gather.OperatorNamespace} {
+		files, err := os.ReadDir(filepath.Join(dir, "namespaces", namespace, "core", "events"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			got = append(got, f.Name())
+		}
+	}
+	if want := []string{"agent-gone.yaml", "agent.yaml", "kubelet.yaml", "operator.yaml", "own.yaml"}; !slices.Equal(got, want) {
+		t.Errorf("Events %q, want %q", got, want)
 	}
 }
 

@@ -145,6 +145,8 @@ func add(out *tar.Writer, dir, name string) error {
 		if err != nil {
 			return err
 		}
+		// archive/tar rounds to whole seconds: up, a file is from the future, and tar warns about each where it is unpacked at once.
+		header.ModTime = header.ModTime.Truncate(time.Second)
 		if header.Name, err = filepath.Rel(dir, path); err != nil {
 			return err
 		}

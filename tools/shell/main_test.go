@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // TestMain is the program itself where a test starts it by one of its names.
@@ -105,6 +106,10 @@ func TestTar(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	written := time.Unix(1_700_000_000, 900_000_000)
+	if err := os.Chtimes(filepath.Join(dir, "version"), written, written); err != nil {
+		t.Fatal(err)
+	}
 	out, err := command(t, "tar", "-C", dir+"/", "-c", ".").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +128,9 @@ func TestTar(t *testing.T) {
 			t.Fatal(err)
 		}
 		have[header.Name] = string(text)
+		if header.Name == "version" && header.ModTime.After(written) {
+			t.Errorf("a file that was written at %s is of %s", written, header.ModTime)
+		}
 	}
 	want := map[string]string{"./": "", "nodes/": "", "nodes/win-1/": "", "nodes/win-1/agent.log": "log\n", "version": "one\ntwo\n"}
 	if !maps.Equal(have, want) {
