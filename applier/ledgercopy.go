@@ -66,16 +66,20 @@ func (e *Engine) CopyLedger(ctx context.Context, path string) (err error) {
 	return nil
 }
 
-// uncopied returns what the copy should be; false if it is that, or if there is no ledger. One that cannot be read is replaced.
+// uncopied returns what the copy should be; false if it is that, or if there is no ledger.
 func (e *Engine) uncopied(ctx context.Context, path string) (ledgerCopy, bool, error) {
 	l, err := records.ReadLedger(ctx, e.Host)
 	if err != nil || l.Applied() == "" {
 		return ledgerCopy{}, false, err
 	}
 	want := copyOf(l)
+	return want, !e.holds(ctx, path, want), nil
+}
+
+// holds reports whether a copy is this one. One that cannot be read is not.
+func (e *Engine) holds(ctx context.Context, path string, want ledgerCopy) bool {
 	var have ledgerCopy
-	unread := records.Read(ctx, e.Host, path, "the copy of the ledger", &have) != nil
-	return want, unread || !reflect.DeepEqual(have, want), nil
+	return records.Read(ctx, e.Host, path, "the copy of the ledger", &have) == nil && reflect.DeepEqual(have, want)
 }
 
 func copyOf(l records.Ledger) ledgerCopy {
