@@ -49,7 +49,7 @@ func work(t *testing.T) *working {
 			return publish.Changes{}, nil
 		},
 		roll: func(context.Context, executor.Rendered) (executor.Result, error) { return executor.Result{}, nil },
-		tell: func(context.Context, outcome) error { return nil },
+		tell: func(context.Context, outcome) (time.Duration, error) { return 0, nil },
 	}
 	c, err := controller.NewUnmanaged("test", controller.Options{Reconciler: p, SkipNameValidation: new(true)})
 	if err != nil {

@@ -24,11 +24,11 @@ type publisher struct {
 	now    func() time.Time
 	log    logr.Logger
 	// render reads the inputs and renders all nodes, publish makes the cluster have the layers, roll makes the next steps of the
-	// rollout, and tell says how it went where people look.
+	// rollout, and tell says how it went where people look; it returns when it has to say more.
 	render  func(context.Context) (rendering, error)
 	publish func(context.Context, []publish.Wanted) (publish.Changes, error)
 	roll    func(context.Context, executor.Rendered) (executor.Result, error)
-	tell    func(context.Context, outcome) error
+	tell    func(context.Context, outcome) (time.Duration, error)
 	// forget removes from Nodes the confirmations that nothing waits for.
 	forget func(context.Context, []metav1.Object) error
 
@@ -78,13 +78,15 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	if !changes.IsZero() || result.Published > 0 {
 		p.log.Info("published", "nodes", result.Published, "secrets", len(changes.Create), "deleted", len(changes.Delete), "checked", len(changes.Check))
 	}
-	err = errors.Join(err, rollErr, p.tell(ctx, outcome{*p.kept, fresh, err, result, rollErr}))
-	if err != nil {
+	rest, untold := p.tell(ctx, outcome{*p.kept, fresh, err, result, rollErr})
+	if err := errors.Join(err, rollErr, untold); err != nil {
 		return reconcile.Result{}, err
 	}
 	again := max(recheck-p.now().Sub(p.kept.at), 0)
-	if result.Again > 0 {
-		again = min(again, result.Again)
+	for _, sooner := range []time.Duration{result.Again, rest} {
+		if sooner > 0 {
+			again = min(again, sooner)
+		}
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
 }

@@ -46,11 +46,6 @@ func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.
 		renders, _ = again.ExistingCollector.(prometheus.Counter) // an operator ran in this process before
 	}
 	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
-	says := &teller{
-		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: operatorName + "-publish", Now: time.Now},
-		nodes:  m.GetClient(), events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
-		counters: say.counters,
-	}
 	r := &renderer{read: read, nodes: m.GetClient(), now: time.Now, log: log, count: renders}
 	if o.Hosts != nil { // nobody copies executables otherwise
 		r.payload = o.Payload.Digest()
@@ -60,6 +55,11 @@ func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.
 	e, err := addExecutor(m, o, again)
 	if err != nil {
 		return err
+	}
+	says := &teller{
+		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: operatorName + "-publish", Now: time.Now},
+		nodes:  e.Cached, events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
+		counters: say.counters,
 	}
 	p := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), roll: e.Run, forget: forgetConfirmations(m.GetClient(), log), tell: says.tell}
 	c, err := controller.New("publish", m, controller.Options{Reconciler: p})

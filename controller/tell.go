@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,11 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -28,18 +26,25 @@ import (
 // maxNodeEvents is how many refused nodes get an Event from one rendering: a mistake may refuse every node.
 const maxNodeEvents = 20
 
+// statusPause is the least time between two writes of a status whose counts and messages alone differ: while a thousand nodes report, each
+// call has other counts.
+const statusPause = 3 * time.Second
+
 // teller says how publication and rollout go: on the WindowsNodesStatus, and in Events on the operator's Deployment and on Nodes.
 type teller struct {
 	writer *status.Writer
-	nodes  client.Reader
+	// nodes returns the Windows Nodes by name.
+	nodes  func(context.Context) (map[string]corev1.Node, error)
 	events events.EventRecorder
 	log    logr.Logger
 	now    func() time.Time
 	// counters serve what is urgent and held.
 	counters *metrics.Counters
 
-	// said is what the last call wrote, so that only what differs is compared with the cluster before the inputs are rendered again.
-	said *status.Status
+	// said is what was written last, so that only what differs is compared with the cluster before the inputs are rendered again, and wrote
+	// is when.
+	said  *status.Status
+	wrote time.Time
 	// unserved is true after it was said that the cluster does not serve the kind.
 	unserved bool
 }
@@ -59,32 +64,43 @@ func sentence(f bundle.Finding) string {
 	return text
 }
 
-func (t *teller) tell(ctx context.Context, o outcome) error {
+// tell says how it goes. It returns when to call it again to say the rest, 0 if all is said.
+func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 	if o.fresh {
 		t.send(o.rendering)
 	}
 	nodes, err := t.count(ctx, len(o.refused))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	s := status.Status{Conditions: append(conditions(o), inputsPresent(o.rendering), urgentReached(o)), Nodes: nodes}
 	for _, r := range o.refused {
 		s.Refused = append(s.Refused, status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix})
 	}
 	t.counters.Urgent(urgentHeld(o))
-	if !o.fresh && t.said != nil && reflect.DeepEqual(s, *t.said) {
-		return nil
+	if !o.fresh && t.said != nil {
+		if reflect.DeepEqual(s, *t.said) {
+			return 0, nil
+		}
+		if wait := t.wrote.Add(statusPause).Sub(t.now()); wait > 0 && slices.EqualFunc(s.Conditions, t.said.Conditions, sameReason) {
+			return wait, nil
+		}
 	}
 	switch err := t.writer.Write(ctx, s); {
 	case meta.IsNoMatchError(err):
 		t.sayUnserved()
 	case err != nil:
-		return err
+		return 0, err
 	default:
 		t.unserved = false
 	}
-	t.said = &s
-	return nil
+	t.said, t.wrote = &s, t.now()
+	return 0, nil
+}
+
+// sameReason reports whether two conditions say the same, but for details.
+func sameReason(a, b metav1.Condition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
 }
 
 // sayUnserved says once that there is no status.
@@ -210,17 +226,12 @@ func rolledOut(o outcome) metav1.Condition {
 
 // count counts the Windows nodes by their state.
 func (t *teller) count(ctx context.Context, refused int) (*status.Nodes, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := t.nodes.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
+	nodes, err := t.nodes(ctx)
+	if err != nil {
 		return nil, fmt.Errorf("counting Windows nodes: %w", err)
 	}
-	n := &status.Nodes{Total: len(list.Items), Refused: refused}
-	for _, u := range list.Items {
-		var node corev1.Node
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &node); err != nil {
-			return nil, fmt.Errorf("reading Node %s: %w", u.GetName(), err)
-		}
+	n := &status.Nodes{Total: len(nodes), Refused: refused}
+	for _, node := range nodes {
 		*counter(n, fleet.Of(node, t.now()).State)++
 	}
 	return n, nil

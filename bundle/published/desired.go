@@ -88,26 +88,29 @@ func (d Desired) Encode() (string, error) {
 // be used is ErrInvalid.
 func DecodeDesired(text string) (Desired, error) {
 	var d Desired
-	if err := decode(text, "desired bundle", &d); err != nil {
+	if err := decode(text, "desired bundle", &d, &d.Schema); err != nil {
 		return Desired{}, err
 	}
 	return d, d.check()
 }
 
-func decode(text, what string, into any) error {
+// decode reads an annotation; schema is its version in what is read into. The usual one is read once: a thousand nodes have two thousand.
+func decode(text, what string, into any, schema *int) error {
 	if len(text) > maxAnnotation {
 		return fmt.Errorf("%w: the %s has %d bytes, at most %d are allowed", ErrInvalid, what, len(text), maxAnnotation)
 	}
+	wrong := json.Unmarshal([]byte(text), into)
+	if wrong == nil && *schema >= 1 && *schema <= Schema {
+		return nil
+	}
+	// A newer form may have other kinds of values in the same fields.
 	if err := bundle.CheckSchema([]byte(text), what, Schema); err != nil {
 		if newer := (*bundle.SchemaError)(nil); errors.As(err, &newer) {
 			return err
 		}
 		return fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // the error of the library is no contract
 	}
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return fmt.Errorf("%w: the %s is not JSON of the right form: %v", ErrInvalid, what, err) //nolint:errorlint // as above
-	}
-	return nil
+	return fmt.Errorf("%w: the %s is not JSON of the right form: %v", ErrInvalid, what, wrong) //nolint:errorlint // as above
 }
 
 func (d Desired) check() error {

@@ -101,7 +101,7 @@ func (r Report) Encode() (string, error) {
 // DecodeReport reads what Encode wrote; a state that it does not know is ErrInvalid.
 func DecodeReport(text string) (Report, error) {
 	var r Report
-	if err := decode(text, "report", &r); err != nil {
+	if err := decode(text, "report", &r, &r.Schema); err != nil {
 		return Report{}, err
 	}
 	if !slices.Contains(States(), r.State) {

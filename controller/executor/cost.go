@@ -56,10 +56,9 @@ func (c *costs) applied(ctx context.Context, has published.Report, node corev1.N
 	if d, err := bundle.DigestLayers(has.Layers[0], has.Layers[1]); err != nil || d != has.Applied {
 		return bundle.Bundle{}, false // the report of a node is not trusted
 	}
-	desired, _ := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
 	var layers [2]bundle.Layer
 	for i, d := range has.Layers {
-		l, ok := c.layer(ctx, d, desired)
+		l, ok := c.layer(ctx, d, node)
 		if !ok {
 			return bundle.Bundle{}, false
 		}
@@ -69,13 +68,14 @@ func (c *costs) applied(ctx context.Context, has published.Report, node corev1.N
 }
 
 // layer returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold.
-func (c *costs) layer(ctx context.Context, d bundle.Digest, on published.Desired) (bundle.Layer, bool) {
+func (c *costs) layer(ctx context.Context, d bundle.Digest, node corev1.Node) (bundle.Layer, bool) {
 	for _, have := range []map[bundle.Digest]bundle.Layer{c.kept, c.layers} {
 		if l, ok := have[d]; ok {
 			c.kept[d] = l
 			return l, true
 		}
 	}
+	on, _ := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
 	var l bundle.Layer
 	var err error
 	if on.Node.Digest == d && len(on.Node.Inline) > 0 {

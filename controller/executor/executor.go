@@ -99,7 +99,7 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 	if e.written == nil {
 		e.written, e.costs = map[string]corev1.Node{}, costs{read: e.Live, namespace: e.Namespace}
 	}
-	nodes, err := e.cached(ctx)
+	nodes, err := e.Cached(ctx)
 	if err != nil {
 		return Result{}, err
 	}

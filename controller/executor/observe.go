@@ -23,8 +23,8 @@ func windows() client.MatchingLabels { return client.MatchingLabels{corev1.Label
 // decoded are the Nodes of the cache that were decoded last, by name: most do not change from one call to the next.
 type decoded map[string]corev1.Node
 
-// cached returns the Windows Nodes as the cache has them, with what this executor has written since.
-func (e *Executor) cached(ctx context.Context) (map[string]corev1.Node, error) {
+// Cached returns the Windows Nodes as the cache has them, with what this executor has written since. They are only read.
+func (e *Executor) Cached(ctx context.Context) (map[string]corev1.Node, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	if err := e.Nodes.List(ctx, list, windows(), client.UnsafeDisableDeepCopy); err != nil {

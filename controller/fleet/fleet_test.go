@@ -76,9 +76,12 @@ func TestStates(t *testing.T) {
 		{"an old report", &published.Report{State: published.StateApplied, Desired: wanted}, now().Add(-31 * time.Minute), StateSilent, "windows-instance-config-daemon"},
 	} {
 		got := Of(node(t, tt.report, tt.heartbeat), now())
-		if got.State != tt.want || !strings.Contains(got.Fix, tt.fix) || (tt.fix == "") != (got.Fix == "") || got.Desired != wanted || got.Stage != bundle.StageJoined {
+		if got.State != tt.want || !strings.Contains(got.Fix, tt.fix) || (tt.fix == "") != (got.Fix == "") || got.Desired != wanted {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
+	}
+	if got := stageOf(node(t, nil, now())); got != bundle.StageJoined {
+		t.Errorf("the stage is %q", got)
 	}
 	bare := Of(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-b"}}, now())
 	if diff := cmp.Diff(Row{Node: "win-b", State: StateUnpublished}, bare, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || bare.Fix == "" {

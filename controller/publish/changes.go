@@ -77,9 +77,9 @@ func (c Changes) takesAway(o Observed) bool {
 func Make(wanted []Wanted, o Observed) Changes {
 	var c Changes
 	parts := map[string]Secret{}
-	nodes := map[string]Node{}
+	nodes := map[string]told{}
 	for _, n := range o.Nodes {
-		nodes[n.Name] = n
+		nodes[n.Name] = n.told()
 	}
 	for _, w := range wanted {
 		have, exists := nodes[w.Node]
@@ -93,7 +93,7 @@ func Make(wanted []Wanted, o Observed) Changes {
 			c.Check = append(c.Check, w.secrets()...)
 		}
 	}
-	c.layers(parts, needed(wanted, o.Nodes), o)
+	c.layers(parts, needed(wanted, nodes), o)
 	c.readers(o)
 	c.Check = unique(slices.DeleteFunc(c.Check, func(s Secret) bool { return o.Secrets[s.Name] == "" }))
 	return c
@@ -104,14 +104,26 @@ func (w Wanted) Desired(namespace string, permit bundle.Impact) published.Desire
 	return published.Desired{Bundle: w.Bundle, MaxImpact: permit, Namespace: namespace, Cluster: w.Cluster.Layer, Node: w.Own.Layer, Inputs: w.Inputs, Payload: w.Payload}
 }
 
-// failed reports whether the node says that it cannot use this bundle.
-func (n Node) failed(b bundle.Digest) bool {
-	d, err := published.DecodeDesired(n.Desired)
-	if err != nil || d.Bundle != b {
-		return false
+// told is what a node has been told, and what it says. What cannot be read is zero.
+type told struct {
+	desired published.Desired
+	report  published.Report
+}
+
+func (n Node) told() told {
+	var t told
+	if d, err := published.DecodeDesired(n.Desired); err == nil {
+		t.desired = d
 	}
-	r, err := published.DecodeReport(n.Report)
-	return err == nil && r.State == published.StateFailed && r.Desired == b
+	if r, err := published.DecodeReport(n.Report); err == nil {
+		t.report = r
+	}
+	return t
+}
+
+// failed reports whether the node says that it cannot use this bundle.
+func (t told) failed(b bundle.Digest) bool {
+	return t.desired.Bundle == b && t.report.State == published.StateFailed && t.report.Desired == b
 }
 
 // areTold reports whether every node has been told of the bundle that is wanted for it.
@@ -136,7 +148,7 @@ func (w Wanted) secrets() []Secret {
 }
 
 // needed returns the labels of all layers that are wanted, published or applied on some node.
-func needed(wanted []Wanted, nodes []Node) map[string]bool {
+func needed(wanted []Wanted, nodes map[string]told) map[string]bool {
 	labels := map[string]bool{}
 	add := func(d bundle.Digest) { labels[published.Label(d)] = true }
 	for _, w := range wanted {
@@ -144,13 +156,9 @@ func needed(wanted []Wanted, nodes []Node) map[string]bool {
 		add(w.Own.Digest)
 	}
 	for _, n := range nodes {
-		if d, err := published.DecodeDesired(n.Desired); err == nil {
-			add(d.Cluster.Digest)
-			add(d.Node.Digest)
-		}
-		if r, err := published.DecodeReport(n.Report); err == nil {
-			for _, l := range r.Layers {
-				add(l)
+		for _, d := range slices.Concat([]bundle.Digest{n.desired.Cluster.Digest, n.desired.Node.Digest}, n.report.Layers) {
+			if d != "" {
+				add(d)
 			}
 		}
 	}

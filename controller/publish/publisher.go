@@ -89,7 +89,7 @@ func (p *Publisher) observeNodes(ctx context.Context, r client.Reader) ([]Node, 
 	}
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	err := r.List(ctx, list, windows())
+	err := r.List(ctx, list, windows(), client.UnsafeDisableDeepCopy)
 	for i := range list.Items {
 		all = append(all, nodeOf(&list.Items[i]))
 	}

@@ -1,0 +1,73 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"wmco/bundle"
+	"wmco/controller/metrics"
+	"wmco/controller/status"
+)
+
+// TestCountsAreWrittenWithPauses has a node more in each second of a minute. What is not a count or a message is said at once.
+func TestCountsAreWrittenWithPauses(t *testing.T) {
+	writes := 0
+	nodes := map[string]corev1.Node{}
+	cluster := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewNotFound(schema.GroupResource{}, status.Name)
+		},
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return nil
+		},
+		SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+			writes++
+			return nil
+		},
+	})
+	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	says := &teller{
+		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]corev1.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock,
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}),
+	}
+	tell := func(o outcome) (again time.Duration) {
+		t.Helper()
+		again, err := says.tell(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return again
+	}
+	const seconds = 60
+	for i := range seconds {
+		nodes[fmt.Sprint("win-", i)] = corev1.Node{}
+		before := writes
+		// The rest is said when the pause is over.
+		if again, left := tell(outcome{}), statusPause-time.Duration(i)*time.Second%statusPause; writes == before && again != left {
+			t.Errorf("after %d s: again in %s, want %s", i, again, left)
+		}
+		now = now.Add(time.Second)
+	}
+	if want := int(seconds * time.Second / statusPause); writes != want {
+		t.Errorf("%d writes, want %d", writes, want)
+	}
+	tell(outcome{})
+	before := writes
+	refused := outcome{rendering: rendering{blocking: bundle.Findings{{Severity: bundle.SeverityError, Reason: "Wrong", Message: "it is wrong"}}}}
+	if again := tell(refused); again != 0 || writes != before+1 {
+		t.Errorf("%d writes for another reason, again in %s", writes-before, again)
+	}
+}
