@@ -26,7 +26,7 @@ const mark = "\nwmco test program: "
 // Programs beside those of hosttest.
 const (
 	playsWaiter   hosttest.Program = "waiter"   // runs until it is killed
-	playsCrash    hosttest.Program = "crash"    // starts and crashes
+	playsCrash    hosttest.Program = "crash"    // starts, and crashes when there is crashNow
 	playsLate     hosttest.Program = "late"     // reports half a second after the request that it stops
 	playsLinger   hosttest.Program = "linger"   // reports that it has stopped, and keeps running
 	playsFunction hosttest.Program = "function" // runs a function with services.Run
@@ -144,7 +144,7 @@ func (h handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 	case hosttest.ProgramParent:
 		spawn()
 	case playsCrash:
-		time.AfterFunc(300*time.Millisecond, func() { os.Exit(9) })
+		go crash()
 	case hosttest.ProgramGood, hosttest.ProgramHangsStopping:
 	}
 	record()
@@ -168,6 +168,18 @@ func (h handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 		time.Sleep(time.Hour)
 	}
 	return false, 0
+}
+
+// crashNow is the file that lets a service crash.
+const crashNow = `C:\wmco-crash.txt`
+
+func crash() {
+	for {
+		if _, err := os.Stat(crashNow); err == nil {
+			os.Exit(9)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
 }
 
 // spawn starts this program again, as a process that does not end with this one.

@@ -115,9 +115,15 @@ func TestAServiceThatCrashesIsStopped(t *testing.T) {
 		if err := h.StartService(t.Context(), config.Name); err != nil {
 			t.Fatal(err)
 		}
+		if err := os.WriteFile(crashNow, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
 		stopped := func() (bool, error) { return serviceNow(t, h, config.Name).Status == plan.ServiceStopped, nil }
 		if err := wait.Until(t.Context(), time.Minute, h.Limits.Poll, stopped); err != nil {
 			t.Fatalf("%v: %+v", err, serviceNow(t, h, config.Name))
+		}
+		if err := os.Remove(crashNow); err != nil {
+			t.Fatal(err)
 		}
 	}
 }
