@@ -59,6 +59,8 @@ func (p *planner) claimed(m *member) {
 	_, why := p.held(m)
 	begun := !m.State.Claim.IsZero() && why == "" && !m.current
 	switch {
+	case m.unbegun():
+		p.release(m, "the node was paused before its node agent began")
 	case m.working() && !(begun && m.reachable && m.Published != m.Wanted):
 		p.moving(m)
 	case begun && (m.need.Rank() >= bundle.ImpactDrain.Rank() || m.working()) && m.reachable:

@@ -62,6 +62,8 @@ type Node struct {
 	// Published and Permitted are what stands on the Node.
 	Published bundle.Digest
 	Permitted bundle.Impact
+	// PublishedUrgent is true if what is published is for a paused node too.
+	PublishedUrgent bool
 	// Report is what the node agent says, Since when that became Applied or ceased to be (by the clock of the node), and Silent
 	// is true if the agent should report and does not.
 	Report published.Report

@@ -101,6 +101,10 @@ func (m *member) drastic() bool {
 // working reports whether a drastic permission is in use.
 func (m *member) working() bool { return m.drastic() && !m.done }
 
+// unbegun reports whether a drastic permission is not used, because the node was paused before its agent began: it does not begin now. The
+// time of a turn is long enough for one that began at the last moment to say so.
+func (m *member) unbegun() bool { return m.Paused && m.working() && !m.answered && m.late }
+
 // restarting reports whether the node holds one of the places for restarts: until its agent has ended, and until it is Ready
 // again. A turn that takes too long counts as failed, and keeps nobody else.
 func (m *member) restarting(p Policy, now time.Time) bool {

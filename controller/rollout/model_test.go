@@ -19,6 +19,8 @@ type chance interface{ IntN(n int) int }
 type version struct {
 	id     int
 	values [4]int
+	// urgent is the value of what must not wait, and costs nothing.
+	urgent int
 	// bad is true for one that works on no node.
 	bad bool
 }
@@ -36,7 +38,13 @@ func distance(a, b version) bundle.Impact {
 }
 
 func (v version) digest(node string) bundle.Digest {
-	return bundle.Of(fmt.Appendf(nil, "%d of %s", v.id, node))
+	return bundle.Of(fmt.Appendf(nil, "%d, urgent %d of %s", v.id, v.urgent, node))
+}
+
+// soon is a version with what is urgent of another one.
+func (v version) soon(want version) version {
+	v.urgent = want.urgent
+	return v
 }
 
 // machine is a node and its host.
@@ -50,9 +58,10 @@ type machine struct {
 	// applied is what the host has, drift an impact that a repair needs.
 	applied version
 	drift   bundle.Impact
-	// followed and permitted are what the agent has acted on; busy is what it does.
+	// followed, permitted and hurried are what the agent has acted on; busy is what it does.
 	followed  bundle.Digest
 	permitted bundle.Impact
+	hurried   bool
 	busy      bundle.Impact
 	booting   bool
 	// off hosts do nothing, dumb ones have no agent.
@@ -158,8 +167,12 @@ func (w *world) observe(m *machine) Node {
 	}
 	want := w.wanted[n.Group]
 	n.State, n.Drained = state, m.pods == 0
-	n.Wanted, n.Target = want.digest(n.Name), bundle.Of(fmt.Appendf(nil, "%d", want.id))
+	n.Wanted, n.Target = want.digest(n.Name), want.digest("all")
 	w.versions[n.Wanted] = want
+	if has := m.applied; has.id >= 0 && has.urgent != want.urgent {
+		n.Urgent = Urgent{Bundle: has.soon(want).digest(n.Name), Cost: bundle.ImpactNone, Inputs: []UrgentInput{{Text: "the CA"}}}
+		w.versions[n.Urgent.Bundle] = has.soon(want)
+	}
 	if n.Cost = distance(m.applied, want); w.r.IntN(8) == 0 {
 		n.Cost = "" // it is not always known
 	}
@@ -250,7 +263,7 @@ func (w *world) make(m *machine, s Step) {
 		n.ScaleDownDisabled = s.ScaleDown == SwitchOn
 	}
 	if s.Bundle != "" {
-		n.Published, n.Permitted = s.Bundle, s.Permit
+		n.Published, n.Permitted, n.PublishedUrgent = s.Bundle, s.Permit, s.Urgent
 		w.expose(m, s)
 	}
 	if s.Action == ActionDrain && !m.blocked {
@@ -267,7 +280,10 @@ func (w *world) agent(m *machine) {
 		w.finish(m)
 		return
 	}
-	if m.followed == m.api.Published && m.permitted == m.api.Permitted && m.api.Report.State != published.StateFailed {
+	if m.api.Paused && !m.api.PublishedUrgent && !m.api.Joining {
+		return
+	}
+	if m.followed == m.api.Published && m.permitted == m.api.Permitted && m.hurried == m.api.PublishedUrgent && m.api.Report.State != published.StateFailed {
 		return
 	}
 	w.follow(m)
@@ -276,16 +292,22 @@ func (w *world) agent(m *machine) {
 func (w *world) follow(m *machine) {
 	n := &m.api
 	before := n.Report
-	m.followed, m.permitted = n.Published, n.Permitted
+	m.followed, m.permitted, m.hurried = n.Published, n.Permitted, n.PublishedUrgent
 	to := w.versions[n.Published]
 	if before.State == published.StateRolledBack && before.Desired == n.Published {
 		return
 	}
-	need := larger(distance(m.applied, to), m.drift)
+	need := distance(m.applied, to)
+	if !n.PublishedUrgent {
+		need = larger(need, m.drift)
+	}
 	switch {
 	case need.Rank() > n.Permitted.Rank():
 		w.report(m, published.Report{State: published.StateNeedsPermission, Desired: n.Published, Impact: need})
 	case need == bundle.ImpactNone && !to.bad:
+		if n.Paused && to.values != m.applied.values {
+			w.fatalf("%s is paused, and more changes than what is urgent", n.Name)
+		}
 		m.applied = to
 		w.report(m, published.Report{State: published.StateApplied, Desired: n.Published, Applied: n.Published})
 	case need == bundle.ImpactNone:

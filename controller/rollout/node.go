@@ -69,7 +69,7 @@ func (n *Node) readAnnotations(a map[string]string) {
 	newer := (*bundle.SchemaError)(nil)
 	d, err := published.DecodeDesired(a[published.DesiredAnnotation])
 	if err == nil {
-		n.Published, n.Permitted = d.Bundle, d.MaxImpact
+		n.Published, n.Permitted, n.PublishedUrgent = d.Bundle, d.MaxImpact, d.Urgent
 	} else if errors.As(err, &newer) {
 		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.DesiredAnnotation, err)
 	}

@@ -235,8 +235,11 @@ func (p *planner) urgent(m *member, reason Reason, why string) {
 	u := m.Urgent
 	soon := reason == ReasonCanary && m.need == bundle.ImpactNone
 	waits := reason != ReasonUnknown && reason != ReasonLeaving && !soon && (u.Bundle != m.Wanted || p.stopped == "" && m.failed == "")
+	// The same may have been published as not urgent: then the agent of a paused node does not begin, and another one does not where it
+	// has drift to repair that costs more.
+	told := u.Bundle == m.Published && (m.PublishedUrgent || !m.Paused && !m.done || m.answered && m.Report.State == published.StateApplied)
 	// An agent that restarts services may be applying; that of a paused node does not begin.
-	if u.Bundle == "" || u.Bundle == m.Published || u.Cost != bundle.ImpactNone || !waits || m.restarting(p.policy, p.now) && (!m.Paused || m.answered) {
+	if u.Bundle == "" || told || u.Cost != bundle.ImpactNone || !waits || m.restarting(p.policy, p.now) && (!m.Paused || m.answered) {
 		p.wait(m, reason, why)
 		return
 	}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -132,8 +133,12 @@ func (w *world) event() {
 	w.checkWorld()
 }
 
-// change changes what is wanted.
+// change changes what is wanted, or only what is urgent of it.
 func (w *world) change() {
+	if w.r.IntN(4) == 0 {
+		w.renew()
+		return
+	}
 	g := groups[w.r.IntN(len(groups))]
 	w.next++
 	v := w.wanted[g]
@@ -143,6 +148,16 @@ func (w *world) change() {
 		if o == g || w.r.IntN(2) == 0 {
 			w.wanted[o] = v
 		}
+	}
+}
+
+// renew changes what is urgent, for all nodes.
+func (w *world) renew() {
+	w.next++
+	for _, g := range groups {
+		v := w.wanted[g]
+		v.urgent = w.next
+		w.wanted[g] = v
 	}
 }
 
@@ -223,7 +238,9 @@ func (w *world) expose(m *machine, s Step) {
 	w.exposed[k][m.api.Name] = true
 }
 
-func key(v version, g Group) string { return strconv.Itoa(v.id) + " " + g.OSBuild }
+func key(v version, g Group) string {
+	return fmt.Sprintf("%d, urgent %d, %s", v.id, v.urgent, g.OSBuild)
+}
 
 // excuse allows another canary: something was done to this node, which may be one.
 func (w *world) excuse(m *machine) {
@@ -320,6 +337,10 @@ func (w *world) checkPlan(f Fleet, p Plan) {
 			w.fatalf("two steps for %s", s.Node)
 		case begins && (n.Leaving != "" || n.Paused || f.Policy.Paused) && !n.Joining:
 			w.fatalf("%s begins with %s: leaving %q, paused %t, fleet %t", s.Node, s.Action, n.Leaving, n.Paused, f.Policy.Paused)
+		case s.Action == ActionPublish && !s.Urgent && (n.Paused || f.Policy.Paused) && !n.Joining:
+			w.fatalf("%s gets what is not urgent: paused %t, fleet %t", s.Node, n.Paused, f.Policy.Paused)
+		case s.Urgent && (s.Action != ActionPublish || s.Bundle != n.Urgent.Bundle || s.Permit != bundle.ImpactNone || s.Cordon != SwitchKeep || s.ScaleDown != SwitchKeep || s.State.Claim != n.State.Claim):
+			w.fatalf("%s: more is done than what is urgent: %+v", s.Node, s)
 		case s.Why == "" || s.Action == "":
 			w.fatalf("a step without a reason: %+v", s)
 		}
@@ -351,9 +372,10 @@ func (w *world) heal() {
 		m.resource++
 	}
 	w.ops = []*operator{{}}
+	w.hurry()
 	w.next++
 	for _, g := range groups {
-		v := version{id: w.next, values: w.wanted[g].values}
+		v := version{id: w.next, values: w.wanted[g].values, urgent: w.wanted[g].urgent}
 		v.values[w.r.IntN(4)] = w.next
 		w.wanted[g] = v
 	}
@@ -370,6 +392,28 @@ func (w *world) heal() {
 		w.t.Logf("%+v", n)
 	}
 	w.fatalf("not all nodes arrive; exempt %v", exempt)
+}
+
+// hurry pauses the fleet, and expects that what is urgent reaches every node that has anything.
+func (w *world) hurry() {
+	if w.r.IntN(2) == 0 {
+		return
+	}
+	w.policy.Paused = true
+	w.renew()
+	for range 40 {
+		w.round()
+		if !slices.ContainsFunc(w.machines, func(m *machine) bool { return !w.reached(m) }) {
+			w.policy.Paused = false
+			return
+		}
+	}
+	w.fatalf("what is urgent does not reach all nodes of a paused fleet")
+}
+
+// reached reports whether a node has what is urgent; one that has nothing yet cannot get it alone.
+func (w *world) reached(m *machine) bool {
+	return m.applied.id < 0 || m.applied.urgent == w.wanted[m.api.Group].urgent
 }
 
 // handicap leaves one node with a fault.
@@ -420,6 +464,9 @@ func (w *world) view() []Node {
 
 // arrived reports whether every node but one has what is wanted.
 func (w *world) arrived(exempt *machine) bool {
+	if exempt != nil && exempt.api.Paused && !w.reached(exempt) {
+		return false
+	}
 	return !slices.ContainsFunc(w.machines, func(m *machine) bool {
 		n := judge(w.observe(m), w.policy, w.now)
 		return m != exempt && (!n.current || !n.State.Claim.IsZero() || n.cordonedByUs())
