@@ -4,5 +4,6 @@
 //	samples.txt ----------.
 //	deploy/dashboard ------+--Evaluate--> panels with their lines --Draw--> SVG
 //
-// A panel without data is an error. The same files give the same bytes.
+// A panel without data is an error. The same files give the same bytes. Tests hold the labels that rules, panels and samples name to those
+// that are served, as internal/monitoring/testdata records them.
 package prometheus

@@ -271,7 +271,7 @@ func (m *Machine) Boots() int {
 // Pods returns how many pods run on the machine, whether or not its kubelet runs.
 func (m *Machine) Pods() int { return m.containers.Running() }
 
-// Operations returns what the node agent in this process has changed since ForgetOperations, without its own records. Runs over SSH
+// Operations returns what the node agent in this process has changed since ForgetOperations, without its own records and their copy. Runs over SSH
 // are in other processes: their results say what they wrote.
 func (m *Machine) Operations() []simulation.Operation {
 	m.mu.Lock()
@@ -288,7 +288,8 @@ func (m *Machine) ForgetOperations() {
 
 // operated is called after each operation of the node agent in this process.
 func (m *Machine) operated(op simulation.Operation) {
-	if !strings.HasPrefix(bundle.FoldPath(op.Target), bundle.FoldPath(plan.StateFolder)) {
+	isRecord := strings.HasPrefix(bundle.FoldPath(op.Target), bundle.FoldPath(plan.StateFolder)) || bundle.Base(op.Target) == bundle.LedgerCopy
+	if !isRecord {
 		m.mu.Lock()
 		m.done = append(m.done, op)
 		m.mu.Unlock()

@@ -67,6 +67,7 @@ func TestTheAgentAsAService(t *testing.T) {
 		run  func(*testing.T, machine, bundletest.Node)
 	}{
 		{"it repairs drift", repairs},
+		{"it copies its ledger", copiesLedger},
 		{"it limits the size and number of logs", limitsLogs},
 		{"it stops", stops},
 		{"it restarts when its configuration changes", restarts},
@@ -90,6 +91,18 @@ func repairs(t *testing.T, m machine, n bundletest.Node) {
 	})
 	if text := m.logs(t, "WARNING") + m.logs(t, "ERROR"); text != "" {
 		t.Errorf("warnings and errors: %s", text)
+	}
+}
+
+// copiesLedger waits for the copy of the ledger, also after somebody has changed it.
+func copiesLedger(t *testing.T, m machine, _ bundletest.Node) {
+	const path = logsAgent + `\` + bundle.LedgerCopy
+	for _, what := range []string{"the copy of the ledger", "the copy of the ledger after a change"} {
+		eventually(t, what, func() bool {
+			text, err := os.ReadFile(m.Path(path))
+			return err == nil && strings.HasPrefix(string(text), "{") && strings.Contains(string(text), `"entry": "service windows_exporter"`)
+		})
+		m.WriteFile(t, path, []byte("changed"))
 	}
 }
 
