@@ -25,7 +25,34 @@ const logWait = 30 * time.Second
 // gatherFlags are those of `wmco gather`.
 type gatherFlags struct {
 	out, context, namespace string
+	since                   time.Duration
+	sinceTime               string
 	format                  cli.Format
+}
+
+// sinceFlag is a flag that says how far back logs go, and the variable that `oc adm must-gather` sets for its entry point
+// (openshift/enhancements, enhancements/oc/must-gather.md).
+type sinceFlag struct{ flag, variable string }
+
+func sinceFlags() []sinceFlag {
+	return []sinceFlag{{"since", "MUST_GATHER_SINCE"}, {"since-time", "MUST_GATHER_SINCE_TIME"}}
+}
+
+// begin returns the time from which on logs of Pods are wanted, a zero one for all.
+func (f *gatherFlags) begin(now time.Time) (time.Time, error) {
+	switch {
+	case f.since < 0:
+		return time.Time{}, fmt.Errorf("--since %s is negative: give a time such as 2h", f.since)
+	case f.since > 0:
+		return now.Add(-f.since), nil
+	case f.sinceTime == "":
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, f.sinceTime)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("--since-time %q: it is no time such as 2026-01-01T12:00:00Z (RFC 3339)", f.sinceTime)
+	}
+	return at, nil
 }
 
 func gatherCommand(a app) *cobra.Command {
@@ -51,11 +78,18 @@ validate and diff. The cluster is that of KUBECONFIG, of ~/.kube/config, or of t
 	flags.StringVar(&f.out, "out", mustgather.DefaultDir, "folder to write to")
 	flags.StringVar(&f.context, "context", "", "context of the kubeconfig")
 	flags.StringVar(&f.namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
+	flags.DurationVar(&f.since, "since", 0, "of the logs of Pods, only lines that are newer, such as 2h (default: all)")
+	flags.StringVar(&f.sinceTime, "since-time", "", "of the logs of Pods, only lines after this time (RFC 3339)")
+	cmd.MarkFlagsMutuallyExclusive("since", "since-time")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	return cmd
 }
 
 func (f *gatherFlags) run(ctx context.Context, a app) error {
+	begin, err := f.begin(a.now())
+	if err != nil {
+		return err
+	}
 	config, err := gather.Config(f.context)
 	if err != nil {
 		return err
@@ -70,7 +104,7 @@ func (f *gatherFlags) run(ctx context.Context, a app) error {
 		return err
 	}
 	summary, err := mustgather.Collect(ctx, mustgather.Source{
-		Objects: objects.Cluster(c), Logs: logs, Namespace: f.namespace, Version: a.version, Now: a.now(),
+		Objects: objects.Cluster(c), Logs: logs, Namespace: f.namespace, Version: a.version, Now: a.now(), Since: begin,
 	}, f.out)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second Ctrl-C ends the program at once
-	name, before := called(os.Args[0])
+	name, before := called(os.Args[0], os.Getenv)
 	app := app{
 		name:  name,
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, now: time.Now,

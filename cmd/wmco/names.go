@@ -20,13 +20,19 @@ const pluginName = "windows"
 //	kubectl-windows           kubectl windows ...          a plugin of kubectl, which oc finds too
 //	oc-windows                oc windows ...
 //	kubectl_complete-windows  completes kubectl windows    kubectl asks it with the words so far
-//	gather                    wmco gather ...              the entry point of must-gather images
-func called(program string) (name string, before []string) {
+//	gather                    wmco gather --since=...      the entry point of must-gather images, told by variables how far back to go
+func called(program string, variable func(name string) string) (name string, before []string) {
 	base := strings.TrimSuffix(filepath.Base(program), ".exe")
 	host, plugin, found := strings.Cut(base, "-")
 	switch tool, completes := strings.CutSuffix(host, "_complete"); {
 	case base == "gather":
-		return programName, []string{"gather"}
+		before = []string{"gather"}
+		for _, f := range sinceFlags() {
+			if value := variable(f.variable); value != "" {
+				before = append(before, "--"+f.flag+"="+value)
+			}
+		}
+		return programName, before
 	case found && plugin == pluginName && completes:
 		return tool + " " + pluginName, []string{"__complete"}
 	case found && plugin == pluginName:

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestNamesOfTheProgram(t *testing.T) {
@@ -21,8 +22,39 @@ func TestNamesOfTheProgram(t *testing.T) {
 		"/home/me/bin/kubectl_complete-windows": {"kubectl windows", []string{"__complete"}},
 		"/usr/bin/gather":                       {"wmco", []string{"gather"}},
 	} {
-		if name, before := called(program); name != want.name || !slices.Equal(before, want.before) {
+		if name, before := called(program, func(string) string { return "" }); name != want.name || !slices.Equal(before, want.before) {
 			t.Errorf("%s: %q, %q", program, name, before)
+		}
+	}
+}
+
+// TestMustGatherSaysSinceWhen: oc adm must-gather passes --since and --since-time on as variables.
+func TestMustGatherSaysSinceWhen(t *testing.T) {
+	for name, value := range map[string]string{"MUST_GATHER_SINCE": "2h0m0s", "MUST_GATHER_SINCE_TIME": "2026-01-01T10:00:00Z"} {
+		variable := func(asked string) string { return map[string]string{name: value}[asked] }
+		flag := map[string]string{"MUST_GATHER_SINCE": "--since=", "MUST_GATHER_SINCE_TIME": "--since-time="}[name] + value
+		if _, before := called("/usr/bin/gather", variable); !slices.Equal(before, []string{"gather", flag}) {
+			t.Errorf("%s: %q", name, before)
+		}
+		if _, before := called("wmco", variable); len(before) > 0 {
+			t.Errorf("%s changes wmco: %q", name, before)
+		}
+	}
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, tt := range []struct {
+		flags gatherFlags
+		want  time.Time
+		bad   bool
+	}{
+		{gatherFlags{}, time.Time{}, false},
+		{gatherFlags{since: 2 * time.Hour}, noon.Add(-2 * time.Hour), false},
+		{gatherFlags{sinceTime: "2026-01-01T10:00:00Z"}, noon.Add(-2 * time.Hour), false},
+		{gatherFlags{sinceTime: "yesterday"}, time.Time{}, true},
+		{gatherFlags{since: -time.Hour}, time.Time{}, true},
+	} {
+		got, err := tt.flags.begin(noon)
+		if !got.Equal(tt.want) || (err != nil) != tt.bad {
+			t.Errorf("%+v: %s, %v", tt.flags, got, err)
 		}
 	}
 }

@@ -67,6 +67,8 @@ type Source struct {
 	// Namespace is that of the operator; Version is that of this program.
 	Namespace, Version string
 	Now                time.Time
+	// Since is the time of the oldest lines of the logs of Pods; zero is all. Of a node's files, a kubelet serves no part by time.
+	Since time.Time
 }
 
 // Summary is what was collected.

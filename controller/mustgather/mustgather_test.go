@@ -168,6 +168,22 @@ func TestTheLedgerOfANodeIsItsCopy(t *testing.T) {
 	}
 }
 
+// TestLogsOfPodsBeginAtATime where that is asked for.
+func TestLogsOfPodsBeginAtATime(t *testing.T) {
+	pod := `{apiVersion: v1, kind: Pod, metadata: {name: p, namespace: openshift-windows-machine-config-operator}, spec: {containers: [{name: manager}]}}`
+	for want, since := range map[string]time.Time{"": {}, "2026-01-01T10:00:00Z": time.Date(2026, 1, 1, 11, 0, 0, 0, time.FixedZone("", 3600))} {
+		var asked []string
+		s := source(t, pod, func(_ context.Context, _ string, query map[string]string, _ int64) ([]byte, error) {
+			asked = append(asked, query["sinceTime"])
+			return nil, nil
+		})
+		s.Since = since
+		if _, err := Collect(t.Context(), s, t.TempDir()); err != nil || !slices.Equal(asked, []string{want}) {
+			t.Errorf("%q, want %q, %v", asked, want, err)
+		}
+	}
+}
+
 // TestEventsAboutWindowsNodes: all Events about them, whoever sent them; about other Nodes only those of our programs, such as for a node
 // that is gone.
 func TestEventsAboutWindowsNodes(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -190,6 +191,9 @@ func (c *collection) podLogs(ctx context.Context, p corev1.Pod) error {
 			}
 			name := path.Join("namespaces", p.Namespace, "pods", p.Name, container.Name, container.Name, "logs", file)
 			query := map[string]string{"container": container.Name, "previous": fmt.Sprint(previous), "tailLines": logLines}
+			if !c.Since.IsZero() {
+				query["sinceTime"] = c.Since.UTC().Format(time.RFC3339)
+			}
 			if err := c.log(ctx, name, fmt.Sprintf("/api/v1/namespaces/%s/pods/%s/log", p.Namespace, p.Name), query); err != nil {
 				return err
 			}
