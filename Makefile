@@ -111,7 +111,7 @@ $(PLATFORMS:%=cross/%): cross/%: setup
 .PHONY: race
 race: setup testenv-if-possible ## the tests under the race detector
 	@hack/need gcc
-	@$(STEP) "testing under the race detector" env CGO_ENABLED=1 go test -race -timeout $(TEST_TIMEOUT) ./...
+	@$(STEP) "testing under the race detector" env CGO_ENABLED=1 WMCO_SCALE_NODES= go test -race -timeout $(TEST_TIMEOUT) ./...
 
 .PHONY: fuzz
 fuzz: setup ## every fuzz target for FUZZTIME each (default 30s)
@@ -154,6 +154,8 @@ ci-full: export WMCO_JOINS = 50
 ci-full: export WMCO_STORM_MACHINES = 20
 ci-full: export WMCO_OPERATOR_KILLS = 100
 ci-full: export WMCO_JOINS_AND_REMOVALS = 500
+# Nodes that follow a changed mirror set; the race detector gets a hundred.
+ci-full: export WMCO_SCALE_NODES = 1000
 # Nodes whose rollouts are disturbed; 0 kills the operator at every single write.
 ci-full: export WMCO_FLEET = 30
 ci-full: export WMCO_ROLLOUT_KILLS = 0

@@ -331,7 +331,7 @@ func (c costs) check(t testing.TB) {
 	if c.logins > 0 {
 		t.Errorf("%d SSH connections", c.logins)
 	}
-	if c.peak > operatorMemory {
+	if c.peak > operatorMemory && !underRace {
 		t.Errorf("the operator has used %d MiB", c.peak>>20)
 	}
 	if c.rest > operatorRest {

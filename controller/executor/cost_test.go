@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +15,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/publish"
+	"wmco/controller/rollout"
 )
 
 const namespace = "openshift-windows-machine-config-operator"
@@ -107,7 +109,7 @@ func TestAnAnnotationThatLeadsElsewhereIsDamaged(t *testing.T) {
 	}{
 		"the same": {nodeWith(t, w), false}, "another bundle": {nodeWith(t, other), false}, "another namespace": {elsewhere, true}, "nothing": {corev1.Node{}, false},
 	} {
-		if got := isDamaged(tt.node, w, namespace); got != tt.want {
+		if got := isDamaged(tt.node, rollout.Observe(tt.node, time.Now()), w, namespace); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -124,7 +124,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 			if n.Urgent.Bundle != "" {
 				v.urgent[name] = u
 			}
-			if n.State.Claim.IsZero() && isDamaged(node, w, e.Namespace) { // in a turn it waits for the end
+			if n.State.Claim.IsZero() && isDamaged(node, n, w, e.Namespace) { // in a turn it waits for the end
 				n.Published, n.Permitted = "", ""
 			}
 		}
@@ -141,8 +141,15 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 }
 
 // isDamaged reports whether the Node names the wanted bundle, and something else about it than is rendered.
-func isDamaged(node corev1.Node, w Wanted, namespace string) bool {
-	d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
+func isDamaged(node corev1.Node, n rollout.Node, w Wanted, namespace string) bool {
+	if n.Published != w.Bundle {
+		return false
+	}
+	on := node.Annotations[published.DesiredAnnotation]
+	if want, err := w.Desired(namespace, n.Permitted).Encode(); err == nil && on == want {
+		return false // the usual one is not read again
+	}
+	d, err := published.DecodeDesired(on)
 	if err != nil || d.Bundle != w.Bundle {
 		return false
 	}
