@@ -1,6 +1,7 @@
 package fleettest
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -12,7 +13,9 @@ import (
 
 	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/internal/simnode"
+	"wmco/internal/testenv"
 	"wmco/internal/testenv/controlplane"
 )
 
@@ -68,16 +71,19 @@ func (f *fleet) requests(t *testing.T) []controlplane.Request {
 // followed waits until all nodes have another bundle than before, and say so.
 func (f *fleet) followed(t *testing.T, r reading) {
 	t.Helper()
-	eventually(t, "reports of another bundle by all nodes", func() bool {
-		nodes := f.nodes(t)
-		now := f.bundles(t)
+	var left []string
+	if err := testenv.Eventually(t.Context(), "reports of another bundle by all nodes", func() bool {
+		nodes, now := f.nodes(t), f.bundles(t)
+		left = nil
 		for _, n := range nodes {
 			if now[n.Name] == r.bundles[n.Name] || !isCurrent(n) {
-				return false
+				left = append(left, fmt.Sprintf("%s: has another bundle: %t, is Ready: %t, says %s", n.Name, now[n.Name] != r.bundles[n.Name], isReady(n), n.Annotations[published.ReportAnnotation]))
 			}
 		}
-		return len(nodes) == len(f.machines)
-	})
+		return len(left) == 0 && len(nodes) == len(f.machines)
+	}); err != nil {
+		t.Fatalf("%v: %d nodes are left: %q", err, len(left), left[:min(len(left), 1)])
+	}
 }
 
 // check compares what has happened since the reading with what was expected. It returns the number of writes of the operator and of the

@@ -36,6 +36,9 @@ type storm struct {
 	kills int
 }
 
+// fleetVariable is the number of machines.
+const fleetVariable = "WMCO_FLEET"
+
 // everyWrite is a number of kills that no rollout reaches.
 const everyWrite = 100_000
 
@@ -44,7 +47,7 @@ const everyWrite = 100_000
 // each rollout, each after some writes; 0 is one operator for every single write.
 func TestStorm(t *testing.T) {
 	begun := time.Now()
-	s := &storm{fleet: newMemoryFleet(t, number(t, "WMCO_FLEET", 6)), kills: number(t, "WMCO_ROLLOUT_KILLS", 3)}
+	s := &storm{fleet: newMemoryFleet(t, number(t, fleetVariable, 6)), kills: number(t, "WMCO_ROLLOUT_KILLS", 3)}
 	if s.kills == 0 {
 		s.kills = everyWrite
 	}
@@ -58,6 +61,7 @@ func TestStorm(t *testing.T) {
 		name  string
 		check func(*testing.T)
 	}{
+		{"what a mirror set and a proxy cost", s.checkCosts},
 		{"every kind of input changes while another change is under way", s.checkInputs},
 		{"the operator is killed while services restart", s.checkKilledRestarts},
 		{"a bad setting stops at the canary", s.checkBadSetting},
