@@ -161,6 +161,8 @@ ci-full: export WMCO_FLEET = 30
 ci-full: export WMCO_ROLLOUT_KILLS = 0
 # The image that is installed has the real executables, which payload-check has built.
 ci-full: export WMCO_IMAGE_PAYLOAD = bin/payload
+# Node agents of older commits are built, and move to this one.
+ci-full: export WMCO_OLDER = yes
 ci-full: TEST_TIMEOUT = 90m
 ci-full: fmt-check lint generate-check cross test image-check race fuzz ## ci with long fuzzing and the race detector
 	@hack/skipped

@@ -240,6 +240,9 @@ func (r *run) limit() bundle.Impact {
 
 // converge brings the host to a bundle whose contents are in the store.
 func (r *run) converge(ctx context.Context, record records.BundleRecord) error {
+	if err := r.takeOver(ctx, record.Manifest.Digest); err != nil {
+		return err
+	}
 	if r.options.OnlyChanges {
 		r.situation.limitTo(record)
 	}
@@ -270,14 +273,15 @@ func (r *run) converge(ctx context.Context, record records.BundleRecord) error {
 		}
 		return r.reboot(ctx)
 	}
-	if len(p.Steps) == 0 && p.Reboot && r.awaitsBoot(record) {
+	steps, swap := r.withoutSelf(p, observed)
+	if len(steps.Steps) == 0 && p.Reboot && r.awaitsBoot(record) {
 		r.result = ResultReboot
 		return r.reboot(ctx)
 	}
 	if err := r.begin(ctx, record, p, observed, t); err != nil {
 		return err
 	}
-	if err := r.doSteps(ctx, p); err != nil {
+	if err := r.change(ctx, steps, swap, observed); err != nil {
 		return r.undo(ctx, err)
 	}
 	if p.Reboot {
@@ -290,8 +294,21 @@ func (r *run) converge(ctx context.Context, record records.BundleRecord) error {
 		return r.undo(ctx, err)
 	}
 	r.sweepAfter(ctx, p)
-	r.result = ResultApplied
-	return r.record(ctx, record, p, t)
+	if swap == nil {
+		r.result = ResultApplied
+		return r.record(ctx, record, p, t)
+	}
+	return r.handOver(ctx, *swap)
+}
+
+// change does the steps. Before a step that is left out exchanges this program, it keeps the program.
+func (r *run) change(ctx context.Context, steps plan.Plan, swap *plan.Step, observed plan.Observed) error {
+	if swap != nil {
+		if err := r.keepProgram(ctx, observed); err != nil {
+			return err
+		}
+	}
+	return r.doSteps(ctx, steps)
 }
 
 // sweepLeftovers removes what interruptions left behind. A program that still runs stays until another time.

@@ -52,6 +52,9 @@ func (r *run) cleanup(ctx context.Context) error {
 		r.result = ResultPlanned
 		return nil
 	}
+	if err := r.removeGuard(ctx); err != nil { // first: it would restore what is removed
+		return &PartialError{Err: err}
+	}
 	r.result = ResultApplied
 	r.sweepLeftovers(ctx, p) // first, because a folder with one in it is not empty
 	if err := r.cleanupSteps(ctx, p); err != nil {
@@ -110,7 +113,7 @@ func (r *run) allState(ctx context.Context) (plan.Stale, error) {
 
 // removeRecords removes our records, the ledger last but for the folders.
 func (r *run) removeRecords(ctx context.Context) error {
-	for _, path := range []string{records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileStaged, records.FileJournal, records.FileLedger} {
+	for _, path := range []string{records.DirContents, records.DirPrevious, records.FileCache, records.FileConfirm, records.FileStaged, records.FileUndone, records.FileJournal, records.FileLedger} {
 		if err := r.removeTree(ctx, path); err != nil {
 			return fmt.Errorf("removing %s: %w", path, records.Unnamed(err))
 		}

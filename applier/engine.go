@@ -26,6 +26,8 @@ type Engine struct {
 	Self string
 	// Emit receives the events of a run; nil drops them.
 	Emit func(Event)
+	// guards reports whether this is bundle.GuardService.
+	guards bool
 	// Settle limits how long services have to stay healthy, for hosts whose services do not change by themselves. 0 is no
 	// limit.
 	Settle time.Duration
@@ -65,7 +67,7 @@ type Options struct {
 	// Confirmer names whom Confirm asks, for a process that takes up the run after an interruption.
 	Confirmer string
 	// Resume returns the Confirm of an interrupted run with this Confirmer. Without one, what waits for a confirmation goes on to
-	// wait for Engine.Confirm. Only Repair uses it.
+	// wait for Engine.Confirm. Apply uses it only for a run that the program before this one has handed over.
 	Resume func(confirmer string) func(context.Context) error
 }
 

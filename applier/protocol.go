@@ -88,6 +88,9 @@ const (
 	ResultPlanned Result = "planned"
 	// ResultReboot means that the rest waits for the next boot; the first run after it resumes.
 	ResultReboot Result = "reboot"
+	// ResultHandedOver means that the service of this program was exchanged: its new process ends the run, or bundle.GuardService rolls it
+	// back.
+	ResultHandedOver Result = "handed over"
 	// ResultRolledBack means that the bundle did not work and that the host was rolled back.
 	ResultRolledBack Result = "rolled back"
 	// ResultPartial means that the host kept the run from finishing; the next run resumes it.

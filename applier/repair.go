@@ -65,6 +65,8 @@ func (r *run) repair(ctx context.Context) error {
 		return r.converge(ctx, j.Bundle)
 	case records.PhaseConfirming:
 		return r.repairUnconfirmed(ctx)
+	case records.PhaseHandover:
+		return r.converge(ctx, j.Bundle)
 	case records.PhaseApplying, records.PhaseReboot:
 		if j.Bundle.Manifest.Digest == r.situation.Ledger.Applied() {
 			return r.repairEntries(ctx, j.Bundle)

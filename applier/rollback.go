@@ -29,6 +29,13 @@ func (r *run) restore(ctx context.Context, reason string) error {
 	if err := r.enter(ctx, j); err != nil {
 		return err
 	}
+	if r.guards {
+		// Before the agent starts, which asks for it.
+		u := records.Undone{Program: r.Program, Time: r.Clock.Now(), Bundle: j.Bundle.Manifest.Digest, Reason: reason, Guarded: true}
+		if err := records.WriteUndone(ctx, r.Host, u); err != nil {
+			return err
+		}
+	}
 	t := j.Before.Target()
 	o := observer{host: r.Host, cache: r.situation.Cache, full: true, now: r.Clock.Now()}
 	observed, err := o.observe(ctx, &t)
@@ -53,6 +60,15 @@ func (r *run) restore(ctx context.Context, reason string) error {
 		return err
 	}
 	r.sweepAfter(ctx, p)
+	if r.restartSelf && !r.guards {
+		u := records.Undone{Program: r.Program, Time: r.Clock.Now(), Bundle: j.Bundle.Manifest.Digest, Reason: reason}
+		if err := records.WriteUndone(ctx, r.Host, u); err != nil {
+			return err
+		}
+	}
+	if err := r.removeGuard(ctx); err != nil {
+		return err
+	}
 	return r.forget(ctx)
 }
 

@@ -215,6 +215,9 @@ const AgentService = "windows-instance-config-daemon"
 // LedgerCopy is the name of the file beside the logs of the node agent that says what is managed on the host.
 const LedgerCopy = "ledger.json"
 
+// GuardService is the service that restores the node agent if a new one does not work. It exists while the agent is exchanged.
+const GuardService = AgentService + "-guard"
+
 // Service is one Windows service.
 type Service struct {
 	Name        string    `json:"name"`

@@ -26,6 +26,16 @@ func CommandLine(argv []string) string {
 	return strings.Join(quoted, " ")
 }
 
+// Program returns the program of a command line that CommandLine made.
+func Program(command string) string {
+	if quoted, ok := strings.CutPrefix(command, `"`); ok {
+		program, _, _ := strings.Cut(quoted, `"`)
+		return program
+	}
+	program, _, _ := strings.Cut(command, " ")
+	return program
+}
+
 func quoteArg(a string) string {
 	var out strings.Builder
 	out.WriteByte('"')

@@ -75,8 +75,10 @@ type Agent struct {
 	reports bool
 	// planned is the impact of the last plan.
 	planned bundle.Impact
-	// undone is the bundle whose interrupted run this process rolled back, and why.
+	// undone is the bundle whose interrupted run this process rolled back, or another one that could not report it, and why.
 	undone undone
+	// recorded reports whether the host has a record of it.
+	recorded bool
 	// unrepaired is why the last repair could not restore everything, uncopied why the ledger could not be copied.
 	unrepaired, uncopied string
 	// copies is true while the copy of the ledger may be an old one.
@@ -100,6 +102,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		cloud := cloudIdentity{host: a.Engine.Host, cluster: a.Cluster, clock: a.Engine.Clock, log: a.Log, jitter: a.Options.Jitter, path: a.Options.CloudCertificate}
 		watching.Go(func() { cloud.run(ctx) })
 	}
+	a.recallUndone(ctx)
 	for {
 		if err := a.step(ctx); err != nil {
 			return err

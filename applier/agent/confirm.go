@@ -42,6 +42,9 @@ func cutsLink(o applier.Observation) bool {
 		return true
 	}
 	return slices.ContainsFunc(o.Actions, func(x plan.Action) bool {
+		if x.Entry == bundle.KindService.ID(bundle.AgentService) {
+			return true // a new program may be unable to reach the API server
+		}
 		kind, _, _ := strings.Cut(string(x.Entry), " ")
 		switch bundle.EntryKind(kind) { //nolint:exhaustive // the others change nothing between the host and the cluster
 		case bundle.KindTrustedCA, bundle.KindRoute, bundle.KindFirewall, bundle.KindNetwork, bundle.KindHostName:

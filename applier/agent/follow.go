@@ -148,6 +148,10 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 		if why := a.rolledBack(n, desired.Bundle); why != "" && !asked {
 			f.ends(published.StateRolledBack, why)
 			f.report.Cause = cmp.Or(cause, published.CauseInterrupted)
+			if a.undone.unsaid {
+				a.undone.unsaid = false
+				a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %s", desired.Bundle.Short(), why)})
+			}
 			return nil
 		}
 	}
@@ -156,7 +160,13 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was asked to stop
 	}
+	if outcome.Result == applier.ResultHandedOver {
+		return a.restart(outcome)
+	}
 	a.judge(ctx, outcome, err)
+	if err == nil && a.recorded {
+		a.forgetUndone(ctx)
+	}
 	if outcome.Result == applier.ResultApplied {
 		// What was made has facts of its own: kube-proxy needs the address of the endpoint.
 		a.reporter.observe(ctx, a.Engine.Host)
@@ -181,6 +191,31 @@ func (f *follower) recall(text, retry string) bool {
 type undone struct {
 	bundle bundle.Digest
 	why    string
+	// unsaid reports whether nobody has said so.
+	unsaid bool
+}
+
+// recallUndone notes what was rolled back before this process was started, by one that could not report it: bundle.GuardService, or a
+// program whose service was given back to this one.
+func (a *Agent) recallUndone(ctx context.Context) {
+	d, why, err := a.Engine.Undone(ctx)
+	if err != nil {
+		a.Log.Warn("looking for a rollback", "error", err)
+	}
+	if d == "" {
+		return
+	}
+	a.undone, a.recorded = undone{bundle: d, why: why, unsaid: true}, true
+	a.Log.Error("a bundle was rolled back", "bundle", d.Short(), "reason", why)
+}
+
+// forgetUndone removes the record of a rollback after which a bundle was applied.
+func (a *Agent) forgetUndone(ctx context.Context) {
+	if err := a.Engine.ForgetUndone(ctx); err != nil {
+		a.Log.Warn("forgetting a rollback", "error", err)
+		return
+	}
+	a.recorded = false
 }
 
 // rolledBack returns why a bundle was rolled back before it was followed: by an earlier process, whose report says so, or by this
@@ -204,12 +239,16 @@ func (a *Agent) resumed(ctx context.Context, o applier.Outcome, err error) {
 	case errors.As(err, &refused): // the published bundle is applied again as a whole, if that is allowed
 		a.Log.Warn("an interrupted run is not resumed", "bundle", short, "error", err)
 	case errors.As(err, &back):
-		a.undone = undone{o.Bundle, err.Error()}
+		a.undone = undone{bundle: o.Bundle, why: err.Error()}
 		a.Log.Error("an interrupted run was rolled back", "bundle", short, "error", err)
 		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", short, err)})
 	case err != nil:
 		a.Log.Error("resuming an interrupted run", "bundle", short, "error", err)
 	case o.Result == applier.ResultApplied:
+		if a.recorded { // a person asked for another try, and it worked
+			a.undone = undone{}
+			a.forgetUndone(ctx)
+		}
 		a.say(ctx, Event{Reason: EventApplied, Message: fmt.Sprintf("bundle %s: an interrupted run was resumed", short)})
 	}
 }
@@ -357,7 +396,9 @@ func (a *Agent) apply(ctx context.Context, r archive.Request, o applier.Observat
 	}
 	a.reports = false
 	permitted := a.follower.desired.MaxImpact
-	options := applier.Options{MaxImpact: permitted, Reboot: permitted == bundle.ImpactReboot, LockWait: lockWait, OnlyChanges: a.follower.desired.Urgent}
+	options := applier.Options{
+		MaxImpact: permitted, Reboot: permitted == bundle.ImpactReboot, LockWait: lockWait, OnlyChanges: a.follower.desired.Urgent, Resume: a.resume,
+	}
 	if confirmer := confirmerOf(o); confirmer != "" {
 		a.follower.report.State, a.follower.report.Message = published.StateApplying, ""
 		a.sendReport(ctx)

@@ -65,10 +65,7 @@ func (p *planner) unconfigure(s WantedService, have ServiceState) {
 
 // runsFromRoots reports whether the program of a command, as bundle.CommandLine quotes it, is in one of the roots.
 func runsFromRoots(command string) bool {
-	program, _, _ := strings.Cut(command, " ")
-	if quoted, ok := strings.CutPrefix(command, `"`); ok {
-		program, _, _ = strings.Cut(quoted, `"`)
-	}
+	program := bundle.Program(command)
 	return bundle.CheckHostPath(program) == nil && inRoots(program)
 }
 

@@ -29,6 +29,10 @@ func encode(v any) ([]byte, error) {
 // older program then reports a record of a newer one, instead of a damaged one.
 const Schema = 3
 
+// sharedSchema is that of records which programs of several versions work with at the same time. It does not grow: an agent would refuse
+// everything when a newer program has staged executables for it.
+const sharedSchema = 3
+
 // maxRecord bounds a ledger or journal, in bytes, and maxValues what is in it; that of a full node is under 1 MiB and has
 // 10,000 values.
 const (
@@ -91,6 +95,9 @@ const (
 	FileCache   = plan.StateFolder + `\cache.json`
 	FileConfirm = plan.StateFolder + `\confirmed`
 	FileStaged  = plan.StateFolder + `\staged.json`
+	FileUndone  = plan.StateFolder + `\undone.json`
+	// FileGuard is the program of bundle.GuardService.
+	FileGuard   = plan.StateFolder + `\guard.exe`
 	DirContents = plan.StateFolder + `\contents`
 	DirPrevious = plan.StateFolder + `\previous`
 )

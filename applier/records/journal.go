@@ -18,6 +18,9 @@ const (
 	PhaseReboot Phase = "rebooting"
 	// PhaseConfirming means that all services are healthy and the caller has not confirmed.
 	PhaseConfirming Phase = "confirming"
+	// PhaseHandover means that everything is done and confirmed but for the service of the program itself, which is exchanged: the new
+	// process has to confirm. It writes no record before, because a program of an older version may have to read them.
+	PhaseHandover Phase = "handing over"
 	// PhaseRecording means that everything is done and confirmed, and that the ledger is being written. Once the ledger has
 	// the bundle, the run has finished. A run that repairs the bundle of the ledger is not in this phase before it is done.
 	PhaseRecording Phase = "recording"

@@ -58,6 +58,7 @@ func (r *Records) readStaged(ctx context.Context) error {
 
 // WriteStaged replaces the list of staged contents.
 func (r *Records) WriteStaged(ctx context.Context, s Staged) error {
+	s.Schema = sharedSchema
 	if err := Write(ctx, r.host, FileStaged, s); err != nil {
 		return fmt.Errorf("writing the list of staged contents: %w", err)
 	}

@@ -39,4 +39,4 @@ func readLinked(ctx context.Context, host applier.Host, path string) ([]byte, er
 const settleLimit = 10 * time.Millisecond
 
 // asService runs in this process: a simulated service control manager starts no programs, so none waits for an answer.
-func asService(ctx context.Context, run func(context.Context) error) error { return run(ctx) }
+func asService(ctx context.Context, _ string, run func(context.Context) error) error { return run(ctx) }

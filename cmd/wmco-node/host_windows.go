@@ -11,7 +11,6 @@ import (
 	"wmco/applier"
 	"wmco/applier/winhost"
 	"wmco/applier/winhost/services"
-	"wmco/bundle"
 )
 
 // wine is "yes" only in builds for tests under Wine, set by the linker: -X main.wine=yes. The program does not detect Wine,
@@ -42,6 +41,6 @@ func sinceBoot() time.Duration { return windows.DurationSinceBoot() }
 // settleLimit is none: the bundle says how long services have to stay healthy.
 const settleLimit = 0
 
-func asService(_ context.Context, run func(context.Context) error) error {
-	return services.Run(bundle.AgentService, run)
+func asService(_ context.Context, name string, run func(context.Context) error) error {
+	return services.Run(name, run)
 }

@@ -88,7 +88,7 @@ operator call them over SSH, and people can too.`,
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	platformCommands(root, a)
-	root.AddCommand(observeCommand(a), verifyCommand(a), applyCommand(a), stageCommand(a), confirmCommand(a), factsCommand(a), repairCommand(a), cleanupCommand(a), pendingKeyCommand(a), runCommand(a), versionCommand(a))
+	root.AddCommand(observeCommand(a), verifyCommand(a), applyCommand(a), stageCommand(a), confirmCommand(a), factsCommand(a), repairCommand(a), cleanupCommand(a), pendingKeyCommand(a), runCommand(a), guardCommand(a), versionCommand(a))
 	return root
 }
 

@@ -29,7 +29,7 @@ host, resume or roll back an interrupted run, and keep logs within their limits.
 			if !f.Service {
 				return a.keep(cmd.Context(), f)
 			}
-			return asService(cmd.Context(), func(ctx context.Context) error { return a.keep(ctx, f) })
+			return asService(cmd.Context(), bundle.AgentService, func(ctx context.Context) error { return a.keep(ctx, f) })
 		},
 	}
 	f.Add(cmd.Flags())

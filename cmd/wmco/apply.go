@@ -234,7 +234,7 @@ func (f *applyFlags) printEnd(a app, t remote.Target, e applier.Event) {
 		if fix := f.fix(e); fix != "" {
 			cli.Printf(a.stderr, "  fix: %s\n", fix)
 		}
-	case applier.ResultSame, applier.ResultApplied, applier.ResultPlanned, applier.ResultReboot:
+	case applier.ResultSame, applier.ResultApplied, applier.ResultPlanned, applier.ResultReboot, applier.ResultHandedOver:
 	}
 }
 
@@ -265,7 +265,7 @@ func applyStatus(r applier.Result, err error) int {
 		return cli.ExitRolledBack
 	case applier.ResultRefused:
 		return cli.ExitUsage
-	case applier.ResultPartial, applier.ResultReboot:
+	case applier.ResultPartial, applier.ResultReboot, applier.ResultHandedOver:
 		return cli.ExitPartial
 	}
 	return cli.ExitPartial

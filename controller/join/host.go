@@ -171,7 +171,7 @@ func (h host) judge(o hosts.Outcome) Progress {
 	case applier.ResultRolledBack:
 		p.State, p.Reason, p.Message, p.Again = StateFailed, ReasonRolledBack, "the host was rolled back: "+o.Message, againLater
 		p.Fix = `read the log of the service under C:\var\log on the host, and fix the inputs`
-	case applier.ResultPartial, applier.ResultRefused, applier.ResultPlanned:
+	case applier.ResultPartial, applier.ResultRefused, applier.ResultPlanned, applier.ResultHandedOver:
 		p.State, p.Reason, p.Message, p.Fix = StateFailed, ReasonFailed, o.Message, "it is tried again"
 	}
 	return p

@@ -173,7 +173,7 @@ func (n *Nodes) repair(ctx context.Context, name string) (string, error) {
 		return "", fmt.Errorf("nothing differs on the host, and the service %s runs; read its log under C:\\var\\log\\wicd", bundle.AgentService)
 	case applier.ResultApplied:
 		return fmt.Sprintf("%s written, %s started", bundle.Count(event.Written, "file"), bundle.Count(event.Restarted, "service")), nil
-	case applier.ResultPlanned, applier.ResultPartial, applier.ResultRolledBack, applier.ResultRefused, applier.ResultReboot:
+	case applier.ResultPlanned, applier.ResultPartial, applier.ResultRolledBack, applier.ResultRefused, applier.ResultReboot, applier.ResultHandedOver:
 	}
 	return "", fmt.Errorf("%s: %s", event.Result, event.Message)
 }

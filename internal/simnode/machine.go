@@ -318,4 +318,5 @@ var programs = map[string]program{
 	"kubelet":             {run: runKubelet, targets: []string{kubelet.Healthz}},
 	"hybrid-overlay-node": {run: runOverlay},
 	bundle.AgentService:   {run: runAgent},
+	bundle.GuardService:   {run: runGuard},
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"wmco/applier"
 	"wmco/applier/agent"
 	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
@@ -37,6 +38,9 @@ const settle = 10 * time.Millisecond
 
 // runAgent is `wmco-node run`. It ends by itself when its service was reconfigured.
 func runAgent(ctx context.Context, m *Machine, p *process) error {
+	if program, err := m.Host.ReadFile(p.argv[0]); err == nil && string(program) == BrokenAgent {
+		return errors.New("the program ends at once")
+	}
 	f, err := agentFlags(p.argv)
 	if err != nil {
 		return err
@@ -69,6 +73,19 @@ func (l *logFile) Write(line []byte) (int, error) {
 		return 0, err
 	}
 	return len(line), l.machine.WriteFile(l.machine.ctx, l.path, bundle.AccessUsers, append(text, line...))
+}
+
+// BrokenAgent is the content of a node agent that ends at once.
+const BrokenAgent = "a node agent that does not work"
+
+// runGuard is `wmco-node guard`. A machine that is switched off ends it, which is no error.
+func runGuard(ctx context.Context, m *Machine, _ *process) error {
+	var back *applier.RolledBackError
+	if _, err := m.engine("guard").Guard(ctx, bundle.AgentService); err != nil && !errors.As(err, &back) {
+		return err
+	}
+	<-ctx.Done() // a service that has ended is one that has failed, to the simulation
+	return nil
 }
 
 // agentFlags reads the command line of the agent's service.

@@ -1,0 +1,240 @@
+package applier
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"wmco/applier/plan"
+	"wmco/applier/records"
+	"wmco/bundle"
+)
+
+// The program's own service is exchanged last, and by two processes beside the old one: the new one confirms, and a guard, which runs the
+// old program as another service, rolls back if it does not.
+//
+//	old: every other step, healthy, confirmed --> journal: handing over --> guard starts --> own service has the new command, exit
+//	new: asks for the confirmation --> removes the guard --> writes the ledger
+//	guard: waits until the journal is not handing over any longer; after its time: stops the new one, rolls back, starts the old one
+//
+// Windows replaces no running program, so each has a file of its own. The guard's is a second name of the old one, which outlives it. A
+// service and not a child process, because it must outlive a boot as well.
+
+// guardSlack is how much longer than a confirmation may take the guard waits: the new process has to be started, after a pause of the
+// service control manager.
+const guardSlack = 3 * time.Minute
+
+// guardPause is the time between two looks of the guard at the journal.
+const guardPause = 2 * time.Second
+
+// withoutSelf returns a plan without the step that gives the program's own service another command, and that step; nil if there is none.
+func (r *run) withoutSelf(p plan.Plan, observed plan.Observed) (plan.Plan, *plan.Step) {
+	have := observed.Service(r.Self)
+	if r.Self == "" || have.Status == plan.ServiceAbsent {
+		return p, nil
+	}
+	var swap *plan.Step
+	steps := make([]plan.Step, 0, len(p.Steps))
+	for _, s := range p.Steps {
+		if s.Verb == plan.VerbPut && strings.EqualFold(s.Service.Config.Name, r.Self) && s.Service.Config.CommandLine != have.CommandLine {
+			swap = &s
+			continue
+		}
+		steps = append(steps, s)
+	}
+	p.Steps = steps
+	return p, swap
+}
+
+// keepProgram gives the program that the service runs a second name for the guard, before a step moves it aside. A run that is resumed has it.
+func (r *run) keepProgram(ctx context.Context, observed plan.Observed) error {
+	path := bundle.Program(observed.Service(r.Self).CommandLine)
+	infos, err := r.Host.Stat(ctx, []string{path, records.FileGuard})
+	switch {
+	case err != nil:
+		return fmt.Errorf("observing %s: %w", path, err)
+	case infos[0].Kind == plan.FileRegular:
+		if err := r.Host.Link(ctx, path, records.FileGuard); err != nil {
+			return fmt.Errorf("keeping %s: %w", path, err)
+		}
+		return nil
+	case infos[1].Kind == plan.FileRegular:
+		return nil
+	}
+	return fmt.Errorf("the program %s of service %s is gone, so that it could not be restored", path, r.Self)
+}
+
+// handOver gives the program's own service its new command, or rolls back. The caller ends this process then.
+func (r *run) handOver(ctx context.Context, swap plan.Step) error {
+	if err := r.exchange(ctx, swap); err != nil {
+		return r.undo(ctx, err)
+	}
+	r.result, r.applying = ResultHandedOver, false
+	return nil
+}
+
+func (r *run) exchange(ctx context.Context, swap plan.Step) error {
+	j := r.situation.Journal
+	j.Phase = records.PhaseHandover
+	if err := r.enter(ctx, j); err != nil {
+		return err
+	}
+	guard := plan.ServiceConfig{
+		Name: bundle.GuardService, Description: "OpenShift managed " + bundle.GuardService, Start: bundle.StartAuto,
+		CommandLine: bundle.CommandLine([]string{records.FileGuard, "guard", "--service"}),
+		Recovery:    bundle.Recovery{RestartAfterSeconds: []int{10}, ResetSeconds: 300},
+	}
+	if err := r.Host.PutService(ctx, guard); err != nil {
+		return err
+	}
+	if err := r.Host.StartService(ctx, guard.Name); err != nil {
+		return err
+	}
+	if err := named(swap, r.do(ctx, swap)); err != nil {
+		return err
+	}
+	r.done++
+	r.emit(Event{Event: EventAction, Action: &swap.Action, Done: r.done, Total: r.total})
+	return nil
+}
+
+// takeOver confirms the run that the program before this one has begun, if this is the new one. Until then it changes nothing, no record
+// either. A run for another bundle is confirmed too, before it begins.
+func (r *run) takeOver(ctx context.Context, next bundle.Digest) error {
+	j := r.situation.Journal
+	switch {
+	case j.Phase != records.PhaseHandover:
+		return nil
+	case r.Self == "": // from outside, the agent's service is one of many
+		return r.removeGuard(ctx)
+	}
+	observed, p, err := r.observe(ctx, r.situation, r.situation.target(j.Bundle), j.Bundle, false)
+	if err != nil {
+		return err
+	}
+	if _, swap := r.withoutSelf(p, observed); swap != nil {
+		return nil // this is the old one still, which was interrupted
+	}
+	ask := r.options.Confirm
+	if r.options.Resume != nil {
+		ask = r.options.Resume(j.Confirmer)
+	}
+	if ask != nil {
+		if err := r.await(ctx, ask, max(j.Waiting.Limit, leastWait)); err != nil {
+			return &PartialError{Err: fmt.Errorf("the new node agent waits for its confirmation: %w", err)}
+		}
+	}
+	r.agreed = j.Bundle.Manifest.Digest == next
+	return r.removeGuard(ctx)
+}
+
+// removeGuard removes the guard, if there is one. The guard itself does not.
+func (r *run) removeGuard(ctx context.Context) error {
+	if r.guards {
+		return nil
+	}
+	infos, err := r.Host.Stat(ctx, []string{records.FileGuard})
+	if err != nil || infos[0].Kind == plan.FileAbsent {
+		return err
+	}
+	if err := r.Host.StopService(ctx, bundle.GuardService); err != nil {
+		return err
+	}
+	if err := r.Host.DeleteService(ctx, bundle.GuardService); err != nil {
+		return err
+	}
+	if err := r.Host.Remove(ctx, records.FileGuard); err != nil {
+		return fmt.Errorf("removing %s: %w", records.FileGuard, err)
+	}
+	return nil
+}
+
+// Guard waits until the process that took over has confirmed, and rolls back if it does not. Agent is the service that it runs as.
+func (e *Engine) Guard(ctx context.Context, agent string) (Outcome, error) {
+	guard := *e
+	guard.guards, guard.Self = true, ""
+	begun := e.Clock.SinceBoot()
+	for {
+		phase, limit, err := guard.handingOver(ctx)
+		var newer *bundle.SchemaError
+		switch late := e.Clock.SinceBoot()-begun > limit+guardSlack; {
+		case errors.As(err, &newer):
+			return Outcome{}, nil // a newer program writes its records when it is confirmed
+		case err != nil: // another look
+		case phase == records.PhaseHandover && late:
+			if err := e.Host.StopService(ctx, agent); err != nil {
+				return Outcome{}, err
+			}
+			return guard.restoreAgent(ctx, agent, fmt.Errorf("the new node agent did not confirm the bundle within %s", limit+guardSlack))
+		case phase == records.PhaseRollback:
+			return guard.restoreAgent(ctx, agent, errors.New("an earlier rollback was interrupted"))
+		case phase != records.PhaseHandover:
+			return Outcome{}, nil
+		}
+		select {
+		case <-ctx.Done():
+			return Outcome{}, ctx.Err()
+		case <-e.Clock.After(guardPause):
+		}
+	}
+}
+
+// handingOver returns the phase of the run that is under way, and how long its confirmation may take.
+func (e *Engine) handingOver(ctx context.Context) (records.Phase, time.Duration, error) {
+	r, err := records.Open(ctx, e.Host)
+	if err != nil {
+		return "", 0, err
+	}
+	return r.Journal.Phase, r.Journal.Waiting.Limit, nil
+}
+
+// guardLock is how long the guard waits for another run.
+const guardLock = time.Minute
+
+// restoreAgent rolls back, unless somebody else has ended the run meanwhile, and starts the agent.
+func (e *Engine) restoreAgent(ctx context.Context, agent string, why error) (Outcome, error) {
+	r := &run{Engine: e, options: Options{LockWait: guardLock}, repairs: true}
+	release, err := r.lock(ctx)
+	if err != nil {
+		return r.ends("", err)
+	}
+	if err = r.open(ctx); err == nil {
+		switch r.situation.Journal.Phase { //nolint:exhaustive // somebody else has gone on
+		case records.PhaseHandover, records.PhaseRollback:
+			err = r.undo(ctx, why)
+		default:
+			r.result = ResultSame
+			err = e.Host.StartService(ctx, agent)
+		}
+	}
+	r.unlock(release)
+	return r.ends("", err)
+}
+
+// Undone returns which bundle was rolled back by a process that could not report it, and why; zero if none was. It removes the guard that
+// did it.
+func (e *Engine) Undone(ctx context.Context) (bundle.Digest, string, error) {
+	u, err := records.ReadUndone(ctx, e.Host)
+	if err != nil || !u.Guarded {
+		return u.Bundle, u.Reason, err
+	}
+	r := &run{Engine: e, options: Options{LockWait: guardLock}}
+	release, err := r.lock(ctx) // until the guard has ended its run
+	if err != nil {
+		return u.Bundle, u.Reason, err
+	}
+	err = r.removeGuard(ctx)
+	if err == nil {
+		u.Guarded = false
+		err = records.WriteUndone(ctx, e.Host, u)
+	}
+	r.unlock(release)
+	return u.Bundle, u.Reason, err
+}
+
+// ForgetUndone is for a bundle that was applied since.
+func (e *Engine) ForgetUndone(ctx context.Context) error {
+	return e.Host.Remove(ctx, records.FileUndone)
+}
