@@ -1,9 +1,11 @@
 package applier
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,23 +31,27 @@ const guardSlack = 3 * time.Minute
 // guardPause is the time between two looks of the guard at the journal.
 const guardPause = 2 * time.Second
 
-// withoutSelf returns a plan without the step that gives the program's own service another command, and that step; nil if there is none.
+// withoutSelf returns a plan without the step that gives the program's own service another command, and that step; nil if there is none. The
+// program that the service runs stays as well: whoever is interrupted before the exchange starts with it again. The new one removes it.
 func (r *run) withoutSelf(p plan.Plan, observed plan.Observed) (plan.Plan, *plan.Step) {
 	have := observed.Service(r.Self)
-	if r.Self == "" || have.Status == plan.ServiceAbsent {
+	i := slices.IndexFunc(p.Steps, func(s plan.Step) bool {
+		return s.Verb == plan.VerbPut && strings.EqualFold(s.Service.Config.Name, r.Self) && s.Service.Config.CommandLine != have.CommandLine
+	})
+	if r.Self == "" || have.Status == plan.ServiceAbsent || i < 0 {
 		return p, nil
 	}
-	var swap *plan.Step
-	steps := make([]plan.Step, 0, len(p.Steps))
-	for _, s := range p.Steps {
-		if s.Verb == plan.VerbPut && strings.EqualFold(s.Service.Config.Name, r.Self) && s.Service.Config.CommandLine != have.CommandLine {
-			swap = &s
+	swap, program := p.Steps[i], bundle.FoldPath(bundle.Program(have.CommandLine))
+	steps := p.Steps
+	p.Steps = nil
+	for j, s := range steps {
+		path := bundle.FoldPath(s.File.Path)
+		if j == i || s.Verb == plan.VerbRemove && (path == program || strings.HasPrefix(program, path+`\`)) {
 			continue
 		}
-		steps = append(steps, s)
+		p.Steps = append(p.Steps, s)
 	}
-	p.Steps = steps
-	return p, swap
+	return p, &swap
 }
 
 // keepProgram gives the program that the service runs a second name for the guard, before a step moves it aside. A run that is resumed has it.
@@ -158,16 +164,19 @@ func (e *Engine) Guard(ctx context.Context, agent string) (Outcome, error) {
 	begun := e.Clock.SinceBoot()
 	for {
 		phase, limit, err := guard.handingOver(ctx)
+		limit = cmp.Or(e.GuardWait, limit+guardSlack)
 		var newer *bundle.SchemaError
-		switch late := e.Clock.SinceBoot()-begun > limit+guardSlack; {
+		switch late := e.Clock.SinceBoot()-begun > limit; {
 		case errors.As(err, &newer):
 			return Outcome{}, nil // a newer program writes its records when it is confirmed
 		case err != nil: // another look
 		case phase == records.PhaseHandover && late:
+			// From here on to the end: the new agent may confirm at this moment, and stop the guard that stops it. Neither would start it again.
+			ctx := context.WithoutCancel(ctx)
 			if err := e.Host.StopService(ctx, agent); err != nil {
 				return Outcome{}, err
 			}
-			return guard.restoreAgent(ctx, agent, fmt.Errorf("the new node agent did not confirm the bundle within %s", limit+guardSlack))
+			return guard.restoreAgent(ctx, agent, fmt.Errorf("the new node agent did not confirm the bundle within %s", limit))
 		case phase == records.PhaseRollback:
 			return guard.restoreAgent(ctx, agent, errors.New("an earlier rollback was interrupted"))
 		case phase != records.PhaseHandover:

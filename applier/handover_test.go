@@ -232,6 +232,9 @@ func TestAnExchangeOfTheAgentCanBeCutAnywhere(t *testing.T) {
 				cuts++
 				m.Revive()
 				m.boot() // everything that starts with the host runs
+				if _, there := m.Contents(bundle.Program(m.Snapshot().Services[bundle.AgentService].CommandLine)); !there {
+					t.Fatalf("cut at %d: the program of the agent's service is gone", step)
+				}
 				for _, works := range []bool{true, false} {
 					m := m.copy()
 					name := fmt.Sprintf("cut at %d, the second agent works: %t", step, works)

@@ -1,6 +1,7 @@
 package join_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/fleet"
@@ -21,11 +23,13 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/controller/join"
 	"wmco/controller/rollout"
+	"wmco/internal/simnode"
+	"wmco/payload"
 	"wmco/payload/store"
 )
 
-// newerPayload returns a folder with the executables of golden/payload and another csi-proxy.
-func newerPayload(t *testing.T, text string) string {
+// newerPayload returns a folder with the executables of golden/payload, and others for those that are named.
+func newerPayload(t *testing.T, others map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "golden", "payload"))))
@@ -36,8 +40,12 @@ func newerPayload(t *testing.T, text string) string {
 	encoder, err := zstd.NewWriter(nil)
 	must(t, err)
 	for i, e := range list.Executables {
-		if e.Name != "csi-proxy" {
+		text, other := others[e.Name]
+		if !other {
 			continue
+		}
+		if e.Name == payload.Agent {
+			list.Executables[i].Path = payload.AgentPath(bundle.Of([]byte(text)))
 		}
 		stored := encoder.EncodeAll([]byte(text), nil)
 		list.Executables[i].Raw = store.Blob{Digest: bundle.Of([]byte(text)), Size: int64(len(text))}
@@ -64,23 +72,30 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 		}
 	}
 	stop()
+	old := m.agentProgram()
 	const text = "csi-proxy of the next release"
 	next := w.settings()
-	next.Version, next.Payload = "next", newerPayload(t, text)
-	payload, err := store.Open(next.Payload)
+	next.Version, next.Payload = "next", newerPayload(t, map[string]string{"csi-proxy": text, payload.Agent: "node agent of the next release"})
+	executables, err := store.Open(next.Payload)
 	must(t, err)
 	before, kept, had := w.desiredOf("instance-v").Payload, away.Text(`C:\k\csi-proxy.exe`), w.desiredOf("instance-v").Bundle
 	must(t, w.at.put("192.0.2.62", nowhere))
 	w.operateAs(next)
 	eventually(t, "the new version", func() bool { return w.isOf("instance-u", "next") })
-	if d := w.desiredOf("instance-u"); d.Payload != payload.Set().Digest() {
-		t.Errorf("the bundle is made with %s, the operator ships %s", d.Payload.Short(), payload.Set().Digest().Short())
+	if d := w.desiredOf("instance-u"); d.Payload != executables.Set().Digest() {
+		t.Errorf("the bundle is made with %s, the operator ships %s", d.Payload.Short(), executables.Set().Digest().Short())
 	}
 	for _, event := range []struct{ reason, node string }{{join.EventPayloadCopied, "instance-u"}, {join.EventPayloadNotCopied, "instance-v"}} {
 		eventually(t, "event "+event.reason, func() bool { return len(w.events(event.reason, event.node)) > 0 })
 	}
 	if got := m.Text(`C:\k\csi-proxy.exe`); got != text {
 		t.Errorf("the executable on the host is %q", got)
+	}
+	if got := m.Text(m.agentProgram()); got != "node agent of the next release" {
+		t.Errorf("the agent is %q", got)
+	}
+	if guard := m.Status(bundle.GuardService); m.Text(old) != "" || guard != plan.ServiceAbsent {
+		t.Errorf("the agent from before stays: program %q, guard %s", m.Text(old), guard)
 	}
 
 	if d := w.desiredOf("instance-v"); d.Bundle != had || d.Payload != before {
@@ -113,9 +128,64 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 		must(t, w.Patch(t.Context(), w.node("instance-v"), client.RawPatch(types.MergePatchType, now)))
 		return w.isOf("instance-v", "next")
 	})
-	if got := away.Text(`C:\k\csi-proxy.exe`); got != text || w.desiredOf("instance-v").Payload != payload.Set().Digest() {
+	if got := away.Text(`C:\k\csi-proxy.exe`); got != text || w.desiredOf("instance-v").Payload != executables.Set().Digest() {
 		t.Errorf("the executable on the host is %q", got)
 	}
+}
+
+// TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore: its node has everything as before, says so, and is tried again only with other
+// executables. What these bring it gets then.
+func TestANewAgentThatDoesNotWorkIsExchangedForTheOneBefore(t *testing.T) {
+	w := newWorld(t)
+	w.guard = 15 * time.Second
+	m := w.machine("instance-w", "192.0.2.63")
+	w.instances("192.0.2.63")
+	stop := w.operate()
+	eventually(t, "the node", func() bool { return w.joined("instance-w") })
+	stop()
+	before, proxy := m.agentProgram(), m.Text(`C:\k\csi-proxy.exe`)
+	broken := w.settings()
+	broken.Version, broken.Payload = "broken", newerPayload(t, map[string]string{"csi-proxy": "csi-proxy beside a broken agent", payload.Agent: simnode.BrokenAgent})
+	stop = w.operateAs(broken)
+	report := func() published.Report {
+		r, err := published.DecodeReport(w.node("instance-w").Annotations[published.ReportAnnotation])
+		must(t, err)
+		return r
+	}
+	eventually(t, "the agent that was restored says so", func() bool { return report().State == published.StateRolledBack })
+	if r := report(); r.Desired != w.desiredOf("instance-w").Bundle || !strings.Contains(r.Message, "did not confirm") {
+		t.Errorf("%+v", r)
+	}
+	if got := m.agentProgram(); got != before {
+		t.Errorf("the service runs %s, before %s", got, before)
+	}
+	if got := m.Text(`C:\k\csi-proxy.exe`); got != proxy {
+		t.Errorf("csi-proxy is %q", got)
+	}
+	if w.isOf("instance-w", "broken") {
+		t.Error("the node is of the version that was rolled back")
+	}
+	stop()
+
+	next := w.settings()
+	next.Version, next.Payload = "next", newerPayload(t, map[string]string{payload.Agent: "a node agent that works"})
+	w.operateAs(next)
+	eventually(t, "the next version", func() bool { return w.isOf("instance-w", "next") })
+	if got := m.Text(m.agentProgram()); got != "a node agent that works" {
+		t.Errorf("the agent is %q", got)
+	}
+	if got := m.Status(bundle.GuardService); got != plan.ServiceAbsent {
+		t.Errorf("the guard is %s", got)
+	}
+}
+
+// agentProgram is the path of the program that the agent's service runs.
+func (m *machine) agentProgram() string {
+	all, err := m.Services(context.Background(), []string{bundle.AgentService})
+	if err != nil || len(all) != 1 {
+		return fmt.Sprint(all, err)
+	}
+	return bundle.Program(all[0].CommandLine)
 }
 
 // desiredOf returns what is published for a node.

@@ -88,6 +88,8 @@ type world struct {
 	log *journal
 	// asked is how many requests of the audit log are not looked at.
 	asked int
+	// guard is how long machines that are started from now on wait for a new node agent.
+	guard time.Duration
 	// machines are those that were started, by their names.
 	machines map[string]*machine
 }
@@ -251,7 +253,9 @@ func (w *world) machineWith(name, address string, o sshd.Options) *machine {
 		Schema: bundle.FactsSchema, HostName: name, Addresses: []string{address}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},
 		DefaultRoute: bundle.DefaultRoute{Address: address, Gateway: "192.0.2.254"},
 	}
-	m, s, err := simnode.WithSSH(programs.Programs, folder, o, simnode.Options{Facts: facts, Times: simnode.FastTimes(), Log: machineLog()})
+	times := simnode.FastTimes()
+	times.Guard = w.guard
+	m, s, err := simnode.WithSSH(programs.Programs, folder, o, simnode.Options{Facts: facts, Times: times, Log: machineLog()})
 	must(w.t, err)
 	w.t.Cleanup(func() {
 		must(w.t, m.Close())

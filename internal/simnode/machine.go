@@ -48,6 +48,8 @@ type Times struct {
 	// Engine divides the time limits and pauses of the node agent in this process; zero is 1. A machine in a folder has 1: runs over
 	// SSH share what the engine writes about time.
 	Engine int
+	// Guard is how long the guard waits for a new node agent.
+	Guard time.Duration
 	// Look is the time between two looks at a host in a folder, which other processes change.
 	Look time.Duration
 	// Network is how long hybrid-overlay-node waits for its certificate.

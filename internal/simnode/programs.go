@@ -80,8 +80,10 @@ const BrokenAgent = "a node agent that does not work"
 
 // runGuard is `wmco-node guard`. A machine that is switched off ends it, which is no error.
 func runGuard(ctx context.Context, m *Machine, _ *process) error {
+	e := m.engine("guard")
+	e.GuardWait = m.options.Times.Guard
 	var back *applier.RolledBackError
-	if _, err := m.engine("guard").Guard(ctx, bundle.AgentService); err != nil && !errors.As(err, &back) {
+	if _, err := e.Guard(ctx, bundle.AgentService); err != nil && !errors.As(err, &back) {
 		return err
 	}
 	<-ctx.Done() // a service that has ended is one that has failed, to the simulation
