@@ -43,6 +43,11 @@ func (e *Engine) Repair(ctx context.Context, o Options) (Outcome, error) {
 }
 
 func (r *run) repair(ctx context.Context) error {
+	if !r.situation.Interrupted && !r.options.DryRun {
+		if err := r.removeGuard(ctx); err != nil { // of an exchange that another program has ended, or that was given up before it began
+			return err
+		}
+	}
 	if !r.situation.Interrupted && r.situation.Ledger.Applied() == "" {
 		r.result = ResultSame
 		if !r.options.DryRun {

@@ -233,6 +233,12 @@ func (a *Agent) repair(ctx context.Context) error {
 	}
 	a.found, a.planned = nil, bundle.ImpactNone
 	outcome, err := a.Engine.Repair(ctx, o)
+	if outcome.Resumed && !o.DryRun {
+		for _, x := range a.found { // of a run that was resumed although drift is left alone
+			a.Log.Info("action", "verb", x.Verb, "entry", x.Entry, "reason", x.Reason)
+		}
+		a.found = nil
+	}
 	a.reportDrift()
 	var locked *applier.LockedError
 	switch {

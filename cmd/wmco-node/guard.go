@@ -27,6 +27,9 @@ The node agent runs this command of the program before it, as the service ` + bu
 			if err != nil {
 				return err
 			}
+			if e.GuardWait, err = guardLimit(); err != nil {
+				return err
+			}
 			guard := func(ctx context.Context) error {
 				_, err := e.Guard(ctx, bundle.AgentService)
 				return err

@@ -38,5 +38,8 @@ func readLinked(ctx context.Context, host applier.Host, path string) ([]byte, er
 // settleLimit is short, because the services of a simulated host do not change by themselves.
 const settleLimit = 10 * time.Millisecond
 
+// guardLimit is that of the engine.
+func guardLimit() (time.Duration, error) { return 0, nil }
+
 // asService runs in this process: a simulated service control manager starts no programs, so none waits for an answer.
 func asService(ctx context.Context, _ string, run func(context.Context) error) error { return run(ctx) }

@@ -18,6 +18,16 @@ import (
 // reports that it keeps access control lists (FILE_PERSISTENT_ACLS), and returns others than it was given.
 var wine string //nolint:gochecknoglobals // the linker sets it
 
+// guardWait is how long the guard waits, such as 40s, only in builds for tests: -X main.guardWait=40s. Others wait for minutes.
+var guardWait string //nolint:gochecknoglobals // the linker sets it
+
+func guardLimit() (time.Duration, error) {
+	if guardWait == "" {
+		return 0, nil
+	}
+	return time.ParseDuration(guardWait)
+}
+
 // platformCommands adds nothing: the host is the one that the program runs on.
 func platformCommands(*cobra.Command, *app) {}
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -69,6 +70,10 @@ type puller struct {
 	// identity is that of the node, with its first certificate.
 	identity *rest.Config
 	sets     int
+	// second is another build of the node agent.
+	second []byte
+	// stop ends the operator.
+	stop func()
 }
 
 // TestTheAgentPulls runs the node agent under the service manager of Wine, as the rendered bundle installs it, and the operator
@@ -91,6 +96,9 @@ func TestTheAgentPulls(t *testing.T) {
 		{"it goes on with a new certificate", (*puller).takesCertificate},
 		{"it stops while the API server does not answer, and starts again", (*puller).stopsAndStarts},
 		{"it follows after a reboot", (*puller).reboots},
+		{"it exchanges itself", (*puller).exchanges},
+		{"a program that Windows cannot start is exchanged for the one before", (*puller).restores},
+		{"a program that hangs is exchanged for the one before", (*puller).endsHanging},
 	} {
 		if !t.Run(c.name, func(t *testing.T) { c.run(p, t) }) {
 			t.Fatalf("the log of the agent:\n%s", m.logs(t, "INFO"))
@@ -109,15 +117,26 @@ func newPuller(t *testing.T, m machine) *puller {
 	p.line = sshtest.NewLineFrom(t, m.Listen(t, pullServer), address.Host, sshtest.LineOptions{})
 	clusters := filepath.Join(module, "golden", "clusters")
 	server.Load(t, filepath.Join(clusters, "common"), filepath.Join(clusters, "none"), p.reachable(t, clusters, admin.CAData), filepath.Join(module, "deploy", "rbac"))
-	b := build(t)
-	if err := stubpayload.Write(p.payload, stubpayload.Programs{Service: b.service, Runner: b.runner, Agent: b.node, Version: "test"}); err != nil {
-		t.Fatal(err)
-	}
-	if p.set, err = store.Read(t.Context(), p.payload); err != nil {
-		t.Fatal(err)
-	}
+	p.ships(t, build(t).node)
 	p.operator(t)
+	t.Cleanup(func() {
+		p.stop()
+		_ = p.DeleteAllOf(context.Background(), &corev1.Secret{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{published.LayerLabel})
+	})
 	return p
+}
+
+// ships makes the payload have this node agent.
+func (p *puller) ships(t *testing.T, agent []byte) {
+	t.Helper()
+	b := build(t)
+	err := stubpayload.Write(p.payload, stubpayload.Programs{Service: b.service, Runner: b.runner, Agent: agent, Version: "test"})
+	if err == nil {
+		p.set, err = store.Read(t.Context(), p.payload)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // reachable returns a folder with the objects that say where the API server is, and who signs its certificate.
@@ -143,23 +162,22 @@ func (p *puller) reachable(t *testing.T, clusters string, ca []byte) string {
 	return folder
 }
 
-// operator runs until the end of the test.
+// operator runs until p.stop.
 func (p *puller) operator(t *testing.T) {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	config := rest.CopyConfig(server.Config(t))
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	log.SetLogger(logr.Discard())
 	go func() {
-		ended <- controller.Run(ctx, controller.Options{Config: config, Payload: p.set, HealthAddress: "0", MetricsAddress: "0", Log: testr.NewWithOptions(t, testr.Options{Verbosity: -1})})
+		ended <- controller.Run(ctx, controller.Options{Config: config, Payload: p.set, HealthAddress: "0", MetricsAddress: "0", Log: testr.NewWithOptions(t, testr.Options{Verbosity: -1}), SkipNameValidation: true})
 	}()
-	t.Cleanup(func() {
+	p.stop = sync.OnceFunc(func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		_ = p.DeleteAllOf(context.Background(), &corev1.Secret{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{published.LayerLabel})
 	})
 }
 
