@@ -1,10 +1,13 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,7 +15,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
+	"wmco/applier/hosttest"
 	"wmco/applier/hosttest/bundletest"
+	"wmco/applier/plan"
+	"wmco/applier/records"
+	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/internal/cli"
 )
 
@@ -25,8 +33,8 @@ var older = []string{
 // olderVariable lets the test build older agents, which takes a minute.
 const olderVariable = "WMCO_OLDER"
 
-// olderProgram builds the node agent of a commit from a worktree.
-func olderProgram(t *testing.T, commit string) string {
+// olderTree is a worktree of a commit.
+func olderTree(t *testing.T, commit string) string {
 	t.Helper()
 	if os.Getenv(olderVariable) == "" {
 		t.Skipf("older node agents are not built: %s is not set", olderVariable)
@@ -42,13 +50,215 @@ func olderProgram(t *testing.T, commit string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = exec.Command("git", "worktree", "remove", "--force", tree).Run() }) //nolint:gosec // as above; the context of the test has ended
+	return tree
+}
+
+// olderProgram builds the node agent of a commit from a worktree.
+func olderProgram(t *testing.T, commit string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "wmco-node-"+commit)
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./cmd/wmco-node")
-	build.Dir = tree
+	build.Dir = olderTree(t, commit)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the node agent of %s: %v\n%s", commit, err, out)
 	}
 	return path
+}
+
+// olderData are the manifest, the annotations of a Node and the records of a host as a commit wrote them.
+func olderData(commit string) string { return filepath.Join("testdata", "older", commit[:8]) }
+
+// inOlderTree runs a test of testdata/older/record_test.go with the packages of a commit.
+func inOlderTree(t *testing.T, commit, test, variable string) string {
+	t.Helper()
+	tree := olderTree(t, commit)
+	source, err := os.ReadFile(filepath.Join("testdata", "older", "record_test.go"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(tree, "cmd", "wmco-node", "record_test.go"), source, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "go", "test", "./cmd/wmco-node", "-run", "^"+test+"$", "-v", "-count=1") //nolint:gosec // the arguments are of this test
+	cmd.Dir, cmd.Env = tree, append(os.Environ(), variable)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+// TestWhatOlderVersionsWrote is what the data files are made from: -update writes them again.
+func TestWhatOlderVersionsWrote(t *testing.T) {
+	for _, commit := range older {
+		t.Run(commit[:8], func(t *testing.T) {
+			if !*update {
+				t.Skip("the data files are written again only with -update")
+			}
+			folder, err := filepath.Abs(olderData(commit))
+			if err == nil {
+				err = os.MkdirAll(folder, 0o755)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			inOlderTree(t, commit, "TestRecord", "OLDER_OUT="+folder)
+			t.Fatal("rewritten")
+		})
+	}
+}
+
+// TestThisVersionReadsWhatOlderOnesWrote: the annotations of a Node, and the records of a host in each phase in which an agent was cut.
+func TestThisVersionReadsWhatOlderOnesWrote(t *testing.T) {
+	for _, commit := range older {
+		t.Run(commit[:8], func(t *testing.T) {
+			read := func(name string) []byte {
+				data, err := os.ReadFile(filepath.Join(olderData(commit), name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				return data
+			}
+			m, err := bundle.DecodeManifest(read("manifest.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d, err := published.DecodeDesired(string(read("desired.json")))
+			if err != nil || d.Bundle != m.Digest || d.MaxImpact != bundle.ImpactRestart {
+				t.Errorf("%+v, %v", d, err)
+			}
+			if l, err := d.Node.Open(nil); err != nil || l.Kind != bundle.LayerNode { // it is inline
+				t.Errorf("the node layer: %+v, %v", l, err)
+			}
+			for _, state := range published.States() {
+				r, err := published.DecodeReport(string(read("report-" + string(state) + ".json")))
+				if err != nil || r.State != state || r.Desired != m.Digest || r.Program != "older" || r.Retry != "again" || (state == published.StateApplied) != (r.Applied == m.Digest) {
+					t.Errorf("%s: %+v, %v", state, r, err)
+				}
+			}
+			journals, err := filepath.Glob(filepath.Join(olderData(commit), "journal-*.json"))
+			if err != nil || len(journals) < 4 {
+				t.Fatalf("%q, %v", journals, err)
+			}
+			for _, journal := range append(journals, "") {
+				r := opened(t, olderData(commit), journal)
+				if len(r.Notes) > 0 || r.Damaged || r.Ledger.Applied() != m.Digest {
+					t.Errorf("%s: %q, applied %s", journal, r.Notes, r.Ledger.Applied().Short())
+				}
+				phase := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(journal), "journal-"), ".json")
+				switch {
+				case journal == "" && r.Interrupted, journal != "" && !r.Interrupted && !r.Finished:
+					t.Errorf("%s: interrupted %t", journal, r.Interrupted)
+				case r.Interrupted && (strings.ReplaceAll(string(r.Journal.Phase), " ", "-") != phase || r.Journal.Bundle.Manifest.Digest == ""):
+					t.Errorf("%s: %+v", journal, r.Journal)
+				}
+			}
+		})
+	}
+}
+
+// opened are the records of a host which has these files.
+func opened(t *testing.T, folder, journal string) *records.Records {
+	t.Helper()
+	host := hosttest.NewMemory(bundle.Facts{Schema: bundle.FactsSchema, HostName: "a"}, clock{})
+	for _, d := range []struct {
+		path   string
+		access bundle.Access
+	}{{bundle.Dir(plan.StateFolder), bundle.AccessUsers}, {plan.StateFolder, bundle.AccessAdmins}} {
+		if err := host.MakeDirectory(t.Context(), d.path, d.access); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, file := range map[string]string{
+		records.FileLedger: filepath.Join(folder, "ledger.json"), records.FileStaged: filepath.Join(folder, "staged.json"),
+		records.FileJournal: journal,
+	} {
+		data, err := os.ReadFile(file) //nolint:gosec // a file of this test
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			err = host.WriteFile(t.Context(), path, bundle.AccessAdmins, data)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := records.Open(t.Context(), host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestOlderAgentsReadWhatThisVersionPublishes: all of it; and what a later version publishes in another form they refuse, with the reason.
+func TestOlderAgentsReadWhatThisVersionPublishes(t *testing.T) {
+	for _, commit := range older {
+		t.Run(commit[:8], func(t *testing.T) {
+			folder := t.TempDir()
+			write := func(name string, data []byte, err error) {
+				if err == nil {
+					err = os.WriteFile(filepath.Join(folder, name), data, 0o600)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			b := bundletest.New().Bundle(t)
+			m, err := b.Manifest()
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := m.Encode()
+			write("manifest.json", text, err)
+			write("manifest-next.json", []byte(nextSchema(t, string(text), bundle.Schema)), nil)
+			d := published.Desired{
+				Bundle: m.Digest, MaxImpact: bundle.ImpactRestart, Namespace: pulledNamespace, Inputs: []published.Input{published.InputMirrors}, Urgent: true, Payload: bundle.Of([]byte("x")),
+			}
+			for name, l := range map[string]bundle.Layer{"cluster": b.Cluster, "node": b.Node} {
+				packed, err := published.Pack(l)
+				if err != nil {
+					t.Fatal(err)
+				}
+				*map[string]*published.Layer{"cluster": &d.Cluster, "node": &d.Node}[name] = packed.Layer
+				for i, part := range packed.Secrets {
+					write(fmt.Sprintf("%s-%d", name, i), part.Data, nil)
+				}
+			}
+			desired, err := d.Encode()
+			write("desired.json", []byte(desired), err)
+			write("desired-next.json", []byte(nextSchema(t, desired, published.Schema)), nil)
+			var verdicts []string
+			for line := range strings.Lines(inOlderTree(t, commit, "TestRead", "OLDER_IN="+folder)) {
+				if _, verdict, ok := strings.Cut(line, "VERDICT "); ok {
+					verdicts = append(verdicts, strings.TrimSpace(verdict))
+				}
+			}
+			slices.Sort(verdicts)
+			newer := func(what string, schema int) string {
+				return fmt.Sprintf("%s has schema %d, this program reads up to %d: use a newer wmco", what, schema+1, schema)
+			}
+			want := []string{
+				"cluster understood", "desired of the next schema refused as newer: " + newer("desired bundle", published.Schema), "desired understood",
+				"manifest of the next schema refused as newer: " + newer("manifest", bundle.Schema), "manifest understood", "node understood",
+			}
+			if diff := cmp.Diff(want, verdicts); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// nextSchema is a text as a later version writes it.
+func nextSchema(t *testing.T, text string, schema int) string {
+	t.Helper()
+	for _, form := range []string{`"schema":%d`, `"schema": %d`} {
+		if changed := strings.Replace(text, fmt.Sprintf(form, schema), fmt.Sprintf(form, schema+1), 1); changed != text {
+			return changed
+		}
+	}
+	t.Fatal("no schema in it")
+	return ""
 }
 
 // TestAgentsOfOlderVersionsMoveToThisOne: what this version brings to a host, the agent of an older one applies, killed at any moment, and
