@@ -40,11 +40,11 @@ type pulling struct {
 	kubeconfig string
 }
 
-func newPulling(t *testing.T, server *testenv.Environment) *pulling {
+func newPulling(t *testing.T, server *testenv.Environment, program string) *pulling {
 	t.Helper()
 	admin := server.Client(t)
 	p := &pulling{
-		simulated: newSimulated(t, program(t)), admin: admin,
+		simulated: newSimulated(t, program), admin: admin,
 		publisher:  publish.Publisher{Nodes: admin, Layers: admin, Live: admin, Client: admin, Namespace: pulledNamespace},
 		kubeconfig: nodeKubeconfig(t, server.Node(t, pulledNode)),
 	}
@@ -143,7 +143,7 @@ func TestAnAgentConvergesAfterKills(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	p := newPulling(t, &server)
+	p := newPulling(t, &server, program(t))
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0)) //nolint:gosec // no secret
 	first := bundletest.New()
 	bundles := []bundletest.Node{

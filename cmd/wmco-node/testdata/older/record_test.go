@@ -13,7 +13,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// This file is copied to the worktree of an older commit, and compiled and run there: see ../../older_test.go.
+// This file is copied to the worktree of an older commit, and compiled and run there: see ../../older_linux_test.go.
 
 // TestRecord writes what an operator and an agent of this commit write.
 func TestRecord(t *testing.T) {

@@ -33,12 +33,17 @@ var older = []string{
 // olderVariable lets the test build older agents, which takes a minute.
 const olderVariable = "WMCO_OLDER"
 
-// olderTree is a worktree of a commit.
-func olderTree(t *testing.T, commit string) string {
+func needsOlder(t testing.TB) {
 	t.Helper()
 	if os.Getenv(olderVariable) == "" {
 		t.Skipf("older node agents are not built: %s is not set", olderVariable)
 	}
+}
+
+// olderTree is a worktree of a commit.
+func olderTree(t testing.TB, commit string) string {
+	t.Helper()
+	needsOlder(t)
 	git := func(args ...string) error {
 		return exec.CommandContext(t.Context(), "git", args...).Run() //nolint:gosec // the arguments are of this test
 	}
@@ -54,7 +59,7 @@ func olderTree(t *testing.T, commit string) string {
 }
 
 // olderProgram builds the node agent of a commit from a worktree.
-func olderProgram(t *testing.T, commit string) string {
+func olderProgram(t testing.TB, commit string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "wmco-node-"+commit)
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, "./cmd/wmco-node")
