@@ -164,6 +164,53 @@ func TestAnAgentThatDoesNotConfirmIsExchangedForTheOneBefore(t *testing.T) {
 	}
 }
 
+// The new agent stops the guard when it is confirmed. A guard that is stopping the new agent then must not leave the host without either.
+func TestAGuardThatIsStoppedWhileItRestoresFinishes(t *testing.T) {
+	t.Parallel()
+	m := handedOver(t)
+	ctx, stop := context.WithCancel(t.Context())
+	before := m.End
+	m.End = func(op simulation.Operation) error {
+		if op.Verb == simulation.VerbStop && op.Target == bundle.AgentService {
+			stop()
+		}
+		if before != nil {
+			return before(op)
+		}
+		return nil
+	}
+	var back *applier.RolledBackError
+	if _, err := m.engine().Guard(ctx, bundle.AgentService); !errors.As(err, &back) || ctx.Err() == nil {
+		t.Fatalf("%v, stopped %v", err, ctx.Err())
+	}
+	checkRestored(t, m)
+}
+
+// An older program ends the run that was handed over to it as any other, and knows no guard.
+func TestAGuardThatIsLeftOverIsRemoved(t *testing.T) {
+	t.Parallel()
+	m := handedOver(t)
+	if err := m.ends(t, confirming(nil)); err != nil {
+		t.Fatal(err)
+	}
+	err := m.WriteFile(t.Context(), records.FileGuard, bundle.AccessAdmins, []byte("MZ"))
+	if err == nil {
+		err = m.PutService(t.Context(), plan.ServiceConfig{Name: bundle.GuardService, Start: bundle.StartAuto, CommandLine: records.FileGuard})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := m.agent().Repair(t.Context(), confirming(nil)); err != nil || o.Result != applier.ResultSame {
+		t.Errorf("%v, %+v", err, o)
+	}
+	if _, there := m.Contents(records.FileGuard); there {
+		t.Error("its program stays")
+	}
+	if s := m.Snapshot().Services[bundle.GuardService]; s.Name != "" {
+		t.Errorf("it stays: %+v", s)
+	}
+}
+
 // checkRestored checks that the machine is as before the second agent came, and that the first one learns of it.
 func checkRestored(t *testing.T, m *machine) {
 	t.Helper()
