@@ -52,6 +52,9 @@ func withAgent(version string) bundletest.Node {
 	})
 }
 
+// killsOfARound is how often agents are killed on the way from one bundle to the other.
+const killsOfARound = 10
+
 // exchange lets the agents of the host follow from one bundle to the other. The second one has the program that is built as now.
 func exchange(t *testing.T, p *pulling, now string) {
 	t.Helper()
@@ -69,7 +72,7 @@ func exchange(t *testing.T, p *pulling, now string) {
 			got, err := published.DecodeReport(p.reported(t))
 			return err == nil && got.State == published.StateApplied && got.Applied == digest
 		}
-		left := kills(t) / 5
+		left := killsOfARound
 		if err := testenv.Eventually(t.Context(), "the report", func() bool {
 			host, patience := p.simulated, time.Minute
 			if p.isSecond(t) {
