@@ -22,6 +22,8 @@ DOWNLOADS ?= $(if $(SOURCE),$(SOURCE:.git=)/releases/download/$(VERSION),https:/
 SOURCE_TREE ?= $(if $(SOURCE),$(SOURCE:.git=)/blob/$(VERSION))
 # Where the image will be pushed: manifests name it by digest.
 IMAGE_REPOSITORY ?= localhost/windows-machine-config-operator
+# Where the image of the OLM bundle will be pushed: the catalog names it by digest, as mirrors of disconnected clusters need it.
+BUNDLE_REPOSITORY ?= $(IMAGE_REPOSITORY)-bundle
 
 IMAGE_PLATFORMS := linux-amd64 linux-arm64
 CLI_PLATFORMS := $(IMAGE_PLATFORMS) darwin-amd64 darwin-arm64 windows-amd64 windows-arm64
@@ -60,6 +62,9 @@ image-payload:
 image: setup image-payload $(RELEASER) $(IMAGE_PLATFORMS:%=program/%) $(IMAGE_PLATFORMS:%=shell/%) ## bin/image: the operator's image (VERSION= PAYLOAD_DIR= ALLOW_MISSING=1)
 	@$(STEP) "making the image" $(RELEASER) image $(RELEASE_FLAGS) --out $(IMAGE_LAYOUT)
 
+# $(call olm-image,bundle) makes the image of dist/olm-bundle, or of the catalog, and prints its digest.
+olm-image = $(RELEASER) $(1) $(RELEASE_FLAGS) --content dist/olm-$(1) --image bin/$(1)-image --out dist/$(OPERATOR_FILES)-$(1)-image.tar
+
 .PHONY: release
 release: image $(CLI_PLATFORMS:%=program/%) ## dist: everything that an administrator installs, with checksums (VERSION=x.y.z)
 	@rm -rf dist
@@ -67,9 +72,11 @@ release: image $(CLI_PLATFORMS:%=program/%) ## dist: everything that an administ
 		$(call platform-flags,program,$(CLI_PLATFORMS)) --before '$(BEFORE)' --downloads '$(DOWNLOADS)' --out dist
 	@image="$(IMAGE_REPOSITORY)@$$(cat dist/$(OPERATOR_FILES)-image.digest.txt)"; \
 		$(MAKE) olm-bundle VERSION='$(VERSION)' IMAGE="$$image"; \
+		bundle=$$($(call olm-image,bundle)); \
+		echo "$$bundle"; \
+		$(MAKE) olm-bundle VERSION='$(VERSION)' IMAGE="$$image" BUNDLE_IMAGE="$(BUNDLE_REPOSITORY)@$$bundle"; \
+		$(call olm-image,catalog); \
 		go run ./deploy/kustomize/cmd/manifests deploy "$$image" '$(SOURCE_TREE)' >dist/$(OPERATOR_FILES)-install.yaml
-	@for content in bundle catalog; do $(RELEASER) $$content $(RELEASE_FLAGS) --content dist/olm-$$content --image bin/$$content-image \
-		--out dist/$(OPERATOR_FILES)-$$content-image.tar; done
 	@$(RELEASER) sums dist
 
 # Two builds have one digest, skopeo copies the image, and the commands of README.md install it: its operator starts, and hosts join with
