@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/klauspost/compress/zstd"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -72,12 +74,15 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 		}
 	}
 	stop()
+	w.app("web", 2, "instance-u")
+	eventually(t, "pods on the node", func() bool { return w.running("web", "instance-u") == 2 })
 	old := m.agentProgram()
 	const text = "csi-proxy of the next release"
 	next := w.settings()
-	next.Version, next.Payload = "next", newerPayload(t, map[string]string{"csi-proxy": text, payload.Agent: "node agent of the next release"})
+	next.Version, next.Payload = "next", newerPayload(t, map[string]string{"csi-proxy": text, payload.Kubelet: "kubelet of the next release", payload.Agent: "node agent of the next release"})
 	executables, err := store.Open(next.Payload)
 	must(t, err)
+	drained := w.drained("instance-u", "web")
 	before, kept, had := w.desiredOf("instance-v").Payload, away.Text(`C:\k\csi-proxy.exe`), w.desiredOf("instance-v").Bundle
 	must(t, w.at.put("192.0.2.62", nowhere))
 	w.operateAs(next)
@@ -90,6 +95,14 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 	}
 	if got := m.Text(`C:\k\csi-proxy.exe`); got != text {
 		t.Errorf("the executable on the host is %q", got)
+	}
+	drained()
+	eventually(t, "the end of the turn, and pods again", func() bool {
+		n := w.node("instance-u")
+		return !n.Spec.Unschedulable && n.Annotations[published.CordonAnnotation] == "" && w.desiredOf("instance-u").MaxImpact == bundle.ImpactRestart && w.running("web", "instance-u") == 2
+	})
+	if got := m.Text(`C:\k\kubelet.exe`); got != "kubelet of the next release" {
+		t.Errorf("the kubelet is %q", got)
 	}
 	if got := m.Text(m.agentProgram()); got != "node agent of the next release" {
 		t.Errorf("the agent is %q", got)
@@ -130,6 +143,48 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 	})
 	if got := away.Text(`C:\k\csi-proxy.exe`); got != text || w.desiredOf("instance-v").Payload != executables.Set().Digest() {
 		t.Errorf("the executable on the host is %q", got)
+	}
+}
+
+// drained watches a node from now on. What it returns ends that, and checks that a drain was permitted, and never before the node was
+// cordoned and the pods of the app were gone.
+func (w *world) drained(name, app string) (check func()) {
+	w.t.Helper()
+	c, err := client.NewWithWatch(server.ControlPlane(w.t).Config, client.Options{})
+	must(w.t, err)
+	events, err := c.Watch(w.t.Context(), &corev1.NodeList{}, client.MatchingFields{"metadata.name": name})
+	must(w.t, err)
+	permitted := 0
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for e := range events.ResultChan() {
+			n, ok := e.Object.(*corev1.Node)
+			if !ok {
+				w.t.Errorf("watching Node %s: %v", name, e.Object)
+				return
+			}
+			d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
+			if err != nil || d.MaxImpact != bundle.ImpactDrain {
+				continue
+			}
+			permitted++
+			if !n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != published.CordonedForRollout {
+				w.t.Errorf("a drain is permitted on a node that is not cordoned: %v", n.Annotations)
+			}
+			var pods corev1.PodList
+			if err := c.List(w.t.Context(), &pods, client.InNamespace(metav1.NamespaceDefault), client.MatchingLabels{"app": app}, client.MatchingFields{"spec.nodeName": name}); err != nil || len(pods.Items) > 0 {
+				w.t.Errorf("a drain is permitted while %d pods are on the node, %v", len(pods.Items), err)
+			}
+		}
+	}()
+	return func() {
+		w.t.Helper()
+		events.Stop()
+		<-done
+		if permitted == 0 {
+			w.t.Error("no drain was permitted")
+		}
 	}
 }
 
