@@ -41,7 +41,7 @@ func (f *fleet) checkLight(t *testing.T) {
 	f.quiet(t)
 	before, since := f.bundles(t), len(f.requests(t))
 	f.put(t, `{apiVersion: config.openshift.io/v1, kind: ImageDigestMirrorSet, metadata: {name: light},
-  spec: {imageDigestMirrors: [{source: quay.io/light, mirrors: ["mirror.example.com:5000/light"]}]}}`)
+  spec: {imageDigestMirrors: [{source: light.example.com/app, mirrors: ["mirror.example.com:5000/app"]}]}}`)
 	eventually(t, "the changed mirror set on the light node and on a whole one", func() bool {
 		now := f.bundles(t)
 		return now[name] != before[name] && now[whole.name] != before[whole.name] && settled()
