@@ -2,6 +2,7 @@ package join_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -136,9 +138,14 @@ func (w *world) annotateAs(note string) {
 	if m == nil {
 		w.t.Fatalf("no command in %q", note)
 	}
-	n := w.node(m[1])
-	n.Annotations[m[2]] = m[3]
-	must(w.t, w.Update(w.t.Context(), n))
+	w.annotate(m[1], m[2], m[3])
+}
+
+// annotate gives a Node an annotation, also while others write it.
+func (w *world) annotate(node, key, value string) {
+	w.t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	must(w.t, w.Patch(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}, client.RawPatch(types.MergePatchType, patch)))
 }
 
 // isEmpty checks that nothing of the operator is left on a host but its node agent. Features of Windows stay, too.
@@ -266,9 +273,7 @@ func TestAnEmptyListRemovesNothing(t *testing.T) {
 		t.Error("instances were changed because their list is empty")
 	}
 	// One is confirmed, for the other one the list comes back.
-	n := w.node("instance-a")
-	n.Annotations[join.RemoveAnnotation] = "true"
-	must(t, w.Update(t.Context(), n))
+	w.annotate("instance-a", join.RemoveAnnotation, "true")
 	eventually(t, "the end of the confirmed Node", func() bool { return w.node("instance-a") == nil })
 	a.isEmpty(t)
 	delete(entries, "192.0.2.66")
@@ -277,9 +282,7 @@ func TestAnEmptyListRemovesNothing(t *testing.T) {
 		t.Error("the instance that nobody removed was changed")
 	}
 	// A confirmation that comes now, or is left from before, is not kept for the next mistake.
-	n = w.node("instance-b")
-	n.Annotations[join.RemoveAnnotation] = "true"
-	must(t, w.Update(t.Context(), n))
+	w.annotate("instance-b", join.RemoveAnnotation, "true")
 	eventually(t, "the annotation is taken back", func() bool {
 		n := w.node("instance-b")
 		return n != nil && n.Annotations[join.RemoveAnnotation] == ""

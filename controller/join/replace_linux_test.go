@@ -129,10 +129,11 @@ func (w *world) machineSet(name string) *machinev1beta1.MachineSet {
 func (w *world) owned(set *machinev1beta1.MachineSet, name, address string) *machinev1beta1.Machine {
 	w.t.Helper()
 	m := w.machineObject(name, address, "machine.machine.openshift.io")
+	before := m.DeepCopy()
 	m.OwnerReferences = []metav1.OwnerReference{{
 		APIVersion: machinev1beta1.GroupVersion.String(), Kind: "MachineSet", Name: set.Name, UID: set.UID, Controller: new(true),
 	}}
-	must(w.t, w.Update(w.t.Context(), m))
+	must(w.t, w.Patch(w.t.Context(), m, client.MergeFrom(before)))
 	return m
 }
 

@@ -64,10 +64,10 @@ func (w *world) replaceDeployment() {
 		}
 	}
 	must(w.t, w.Get(w.t.Context(), client.ObjectKeyFromObject(&ours), &have))
-	uid := have.UID
+	before := have.DeepCopy()
 	have.Spec, have.Labels = ours.Spec, ours.Labels
-	must(w.t, w.Update(w.t.Context(), &have))
-	if have.UID != uid || have.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
+	must(w.t, w.Patch(w.t.Context(), &have, client.MergeFrom(before)))
+	if have.UID != before.UID || have.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		w.t.Errorf("the Deployment is %+v", have.Spec.Strategy)
 	}
 }

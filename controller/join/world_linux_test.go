@@ -159,7 +159,9 @@ func (w *world) explain() {
 		return
 	}
 	for line := range strings.Lines(w.log.String()) {
-		w.t.Log(strings.TrimSpace(line))
+		if strings.Contains(line, " logger=") || !strings.Contains(line, "level=INFO") { // not what controller-runtime starts and stops
+			w.t.Log(strings.TrimSpace(line))
+		}
 	}
 	var list eventsv1.EventList
 	if err := w.List(context.Background(), &list); err != nil {
