@@ -301,16 +301,6 @@ func (r *run) converge(ctx context.Context, record records.BundleRecord) error {
 	return r.handOver(ctx, *swap)
 }
 
-// change does the steps. Before a step that is left out exchanges this program, it keeps the program.
-func (r *run) change(ctx context.Context, steps plan.Plan, swap *plan.Step, observed plan.Observed) error {
-	if swap != nil {
-		if err := r.keepProgram(ctx, observed); err != nil {
-			return err
-		}
-	}
-	return r.doSteps(ctx, steps)
-}
-
 // sweepLeftovers removes what interruptions left behind. A program that still runs stays until another time.
 func (r *run) sweepLeftovers(ctx context.Context, p plan.Plan) {
 	for _, path := range p.Leftovers {

@@ -54,6 +54,16 @@ func (r *run) withoutSelf(p plan.Plan, observed plan.Observed) (plan.Plan, *plan
 	return p, &swap
 }
 
+// change does the steps. Before a step that is left out exchanges this program, it keeps the program.
+func (r *run) change(ctx context.Context, steps plan.Plan, swap *plan.Step, observed plan.Observed) error {
+	if swap != nil {
+		if err := r.keepProgram(ctx, observed); err != nil {
+			return err
+		}
+	}
+	return r.doSteps(ctx, steps)
+}
+
 // keepProgram gives the program that the service runs a second name for the guard, before a step moves it aside. A run that is resumed has it.
 func (r *run) keepProgram(ctx context.Context, observed plan.Observed) error {
 	path := bundle.Program(observed.Service(r.Self).CommandLine)

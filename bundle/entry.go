@@ -212,6 +212,9 @@ type Log struct {
 // must-gather and users know.
 const AgentService = "windows-instance-config-daemon"
 
+// AgentProgram is how the node agent calls itself: in its requests, and as the source of its Events.
+const AgentProgram = "wmco-node"
+
 // LedgerCopy is the name of the file beside the logs of the node agent that says what is managed on the host.
 const LedgerCopy = "ledger.json"
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"wmco/bundle"
 	"wmco/bundle/published"
 )
 
@@ -195,7 +196,7 @@ func (s *APIServer) Event(ctx context.Context, e Event) error {
 		ObjectMeta:     metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, GenerateName: l.node + "."},
 		InvolvedObject: corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: l.node, UID: types.UID(l.node)},
 		Type:           kind, Reason: e.Reason, Message: published.Shorten(e.Message), FirstTimestamp: at, LastTimestamp: at, Count: 1,
-		Source: corev1.EventSource{Component: "wmco-node", Host: l.node},
+		Source: corev1.EventSource{Component: bundle.AgentProgram, Host: l.node},
 	}
 	body, err := json.Marshal(event)
 	if err != nil {

@@ -187,72 +187,6 @@ func (f *follower) recall(text, retry string) bool {
 	return before.Retry != retry
 }
 
-// undone is a bundle that was rolled back.
-type undone struct {
-	bundle bundle.Digest
-	why    string
-	// unsaid reports whether nobody has said so.
-	unsaid bool
-}
-
-// recallUndone notes what was rolled back before this process was started, by one that could not report it: bundle.GuardService, or a
-// program whose service was given back to this one.
-func (a *Agent) recallUndone(ctx context.Context) {
-	d, why, err := a.Engine.Undone(ctx)
-	if err != nil {
-		a.Log.Warn("looking for a rollback", "error", err)
-	}
-	if d == "" {
-		return
-	}
-	a.undone, a.recorded = undone{bundle: d, why: why, unsaid: true}, true
-	a.Log.Error("a bundle was rolled back", "bundle", d.Short(), "reason", why)
-}
-
-// forgetUndone removes the record of a rollback after which a bundle was applied.
-func (a *Agent) forgetUndone(ctx context.Context) {
-	if err := a.Engine.ForgetUndone(ctx); err != nil {
-		a.Log.Warn("forgetting a rollback", "error", err)
-		return
-	}
-	a.recorded = false
-}
-
-// rolledBack returns why a bundle was rolled back before it was followed: by an earlier process, whose report says so, or by this
-// one when it resumed what an earlier one had begun. It is not tried again until it changes or a person asks.
-func (a *Agent) rolledBack(n Node, desired bundle.Digest) string {
-	if a.undone.bundle == desired {
-		return a.undone.why
-	}
-	if before, err := published.DecodeReport(n.Report); err == nil && before.State == published.StateRolledBack && before.Desired == desired {
-		return before.Message
-	}
-	return ""
-}
-
-// resumed notes how a run ended that another process of the agent had begun.
-func (a *Agent) resumed(ctx context.Context, o applier.Outcome, err error) {
-	var back *applier.RolledBackError
-	var refused *applier.RefusedError
-	short := o.Bundle.Short()
-	switch {
-	case errors.As(err, &refused): // the published bundle is applied again as a whole, if that is allowed
-		a.Log.Warn("an interrupted run is not resumed", "bundle", short, "error", err)
-	case errors.As(err, &back):
-		a.undone = undone{bundle: o.Bundle, why: err.Error()}
-		a.Log.Error("an interrupted run was rolled back", "bundle", short, "error", err)
-		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", short, err)})
-	case err != nil:
-		a.Log.Error("resuming an interrupted run", "bundle", short, "error", err)
-	case o.Result == applier.ResultApplied:
-		if a.recorded { // a person asked for another try, and it worked
-			a.undone = undone{}
-			a.forgetUndone(ctx)
-		}
-		a.say(ctx, Event{Reason: EventApplied, Message: fmt.Sprintf("bundle %s: an interrupted run was resumed", short)})
-	}
-}
-
 // needsError means that the plan needs something that the operator has to do first.
 type needsError struct {
 	state   published.State
@@ -439,18 +373,6 @@ func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 	default:
 		a.failed(ctx, err)
 	}
-}
-
-// causeOf returns why a run was rolled back.
-func causeOf(err *applier.RolledBackError) published.Cause {
-	var service *applier.ServiceError
-	switch {
-	case errors.As(err, &service):
-		return published.CauseService
-	case errors.Is(err, errNotReady), errors.Is(err, errSilent), errors.Is(err, errAway):
-		return published.CauseConfirmation
-	}
-	return published.CauseStep
 }
 
 // failed is for what is tried again. What may be right in a moment is not reported at once.

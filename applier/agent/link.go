@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"wmco/applier"
+	"wmco/bundle"
 )
 
 // link is the connection to the API server by one certificate.
@@ -42,7 +43,7 @@ func newLink(config *rest.Config, clock applier.Clock) (*link, error) {
 	config = rest.CopyConfig(config)
 	// The API server's internal address is reached directly. The service has the cluster's proxy in its environment, for others.
 	config.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
-	config.UserAgent = "wmco-node"
+	config.UserAgent = bundle.AgentProgram
 	l.http, err = rest.HTTPClientFor(config)
 	if err == nil {
 		l.base, _, err = rest.DefaultServerUrlFor(config) // with a path, if the API server is behind one

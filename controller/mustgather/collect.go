@@ -211,7 +211,7 @@ func (c *collection) concerns(u unstructured.Unstructured) bool {
 		return false
 	}
 	isOurs := slices.ContainsFunc([]string{text("reportingComponent"), text("source", "component")}, func(by string) bool {
-		return strings.Contains(by, "windows") || by == agentProgram
+		return strings.Contains(by, "windows") || by == bundle.AgentProgram
 	})
 	about := text("involvedObject", "name")
 	return isOurs || slices.ContainsFunc(c.nodes, func(n corev1.Node) bool { return n.Name == about })

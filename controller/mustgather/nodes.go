@@ -24,9 +24,6 @@ const (
 	ledgerCopy = agentFolder + bundle.LedgerCopy
 )
 
-// agentProgram is the source of the node agent's Events.
-const agentProgram = "wmco-node"
-
 // ledgerLimit is the largest copy of a ledger, in bytes: that of a full node is under 32 KiB.
 const ledgerLimit = 256 << 10
 
