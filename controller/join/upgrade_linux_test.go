@@ -157,13 +157,17 @@ func (w *world) drained(name, app string) (check func()) {
 	events, err := c.Watch(w.t.Context(), &corev1.NodeList{}, client.MatchingFields{"metadata.name": name})
 	must(w.t, err)
 	permitted := 0
-	done := make(chan struct{})
+	stopping, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
 		for e := range events.ResultChan() {
 			n, ok := e.Object.(*corev1.Node)
 			if !ok {
-				w.t.Errorf("watching Node %s: %v", name, e.Object)
+				select {
+				case <-stopping: // a watch that is stopped while it reads may say that its connection is closed
+				default:
+					w.t.Errorf("watching Node %s: %v", name, e.Object)
+				}
 				return
 			}
 			d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
@@ -184,6 +188,7 @@ func (w *world) drained(name, app string) (check func()) {
 	}()
 	return func() {
 		w.t.Helper()
+		close(stopping)
 		events.Stop()
 		<-done
 		if permitted == 0 {
