@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,7 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/controller/publish"
 	"wmco/controller/status"
+	simcluster "wmco/internal/simnode/cluster"
 	"wmco/internal/testenv"
 	"wmco/internal/testenv/controlplane"
 )
@@ -79,6 +81,7 @@ func startWith(t *testing.T, change func(*Options)) *running {
 		}
 	}
 	ctx, stop := context.WithCancel(t.Context())
+	go func() { _ = simcluster.Record(ctx, cluster.Config(t), slog.New(slog.DiscardHandler)) }() // it ends with the context
 	ended := make(chan error, 1)
 	config := rest.CopyConfig(cluster.Config(t))
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":" + operatorName, Groups: []string{"system:serviceaccounts", "system:authenticated"}}

@@ -39,6 +39,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/join"
 	"wmco/controller/keys"
+	"wmco/controller/record"
 	"wmco/controller/status"
 )
 
@@ -65,11 +66,11 @@ type joining struct {
 }
 
 // addJoining adds what is done over SSH: hosts become nodes, and silent node agents are repaired.
-func addJoining(m manager.Manager, o Options, read join.Inputs, say said) error {
+func addJoining(m manager.Manager, o Options, read join.Inputs, records *hosts.Records, say said) error {
 	if o.Hosts == nil {
 		return nil
 	}
-	login := &hosts.Login{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
+	login := &hosts.Login{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Records: records}
 	discovered, err := discovery.NewDiscoveryClientForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {
 		return err
@@ -86,7 +87,7 @@ func addJoining(m manager.Manager, o Options, read join.Inputs, say said) error 
 		Reader: m.GetClient(), Client: m.GetClient(), Inputs: read, Hosts: o.Hosts(login), Login: login, Version: o.Version,
 		Log: o.Log.WithName("join"), Now: time.Now, Random: rand.Read, Unjoined: say.unjoined, Counters: say.counters,
 	}}
-	for _, add := range []func() error{j.addNodes, j.addMachines, j.addInstances, j.addApprover, j.addUserData, j.addCluster, j.addPins} {
+	for _, add := range []func() error{j.addNodes, j.addMachines, j.addInstances, j.addApprover, j.addUserData, j.addCluster, j.addCollector} {
 		if err := add(); err != nil {
 			return err
 		}
@@ -187,17 +188,27 @@ func unjoined() predicate.TypedPredicate[object] {
 	return p
 }
 
-// machinesOf returns the Machines with an address of the Node.
+// recordOf returns the record of the host that is, or was, a Node of this name; zero where there is none.
+func (j joining) recordOf(ctx context.Context, node object) record.Record {
+	records, _, err := j.joiner.Login.Records.Cached(ctx)
+	if err != nil {
+		return record.Record{}
+	}
+	r, _ := records.Named(node.GetName())
+	return r
+}
+
+// machinesOf returns the Machine of the Node, and those with an address that it reports: one of them may be its own, and has to be asked.
 func (j joining) machinesOf(ctx context.Context, node object) []reconcile.Request {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
 	if err := j.GetClient().List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return nil
 	}
-	names := addressesOf(node)
+	names, own := addressesOf(node), j.recordOf(ctx, node).Machine
 	var requests []reconcile.Request
 	for _, m := range list.Items {
-		if slices.ContainsFunc(addressesOf(&m), func(a string) bool { return slices.Contains(names, a) }) {
+		if own != "" && m.GetUID() == own || slices.ContainsFunc(addressesOf(&m), func(a string) bool { return slices.Contains(names, a) }) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&m)})
 		}
 	}
@@ -245,14 +256,14 @@ func requestsFor(names []string) []reconcile.Request {
 	return list
 }
 
-// instancesOf returns the entries with an address of the Node.
+// instancesOf returns the entry of the Node, and those with an address that it reports.
 func (j joining) instancesOf(ctx context.Context, node object) []reconcile.Request {
 	u := of(kindConfig())
 	if err := j.GetClient().Get(ctx, client.ObjectKey{Namespace: j.options.Namespace, Name: join.InstancesName}, u); err != nil {
 		return nil
 	}
 	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
-	names := append(addressesOf(node), node.GetAnnotations()[join.InstanceAnnotation])
+	names := append(addressesOf(node), j.recordOf(ctx, node).Entry)
 	return requestsFor(slices.DeleteFunc(slices.Sorted(maps.Keys(data)), func(entry string) bool { return !slices.Contains(names, strings.ToLower(entry)) }))
 }
 
@@ -270,9 +281,9 @@ func (j joining) addApprover() error {
 	return c.Watch(source.Kind(j.GetCache(), csr, &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
 }
 
-// addPins forgets the host keys of hosts that are gone: whenever something is, and at the start.
-func (j joining) addPins() error {
-	c, err := j.controller("pins", &join.Pins{Reader: j.GetClient(), Login: j.joiner.Login, Namespace: j.options.Namespace, Log: j.options.Log.WithName("pins")})
+// addCollector forgets hosts that are gone: whenever something is, and at the start.
+func (j joining) addCollector() error {
+	c, err := j.controller("collector", &join.Collector{Live: j.GetAPIReader(), Login: j.joiner.Login, Namespace: j.options.Namespace, Log: j.options.Log.WithName("collector")})
 	if err != nil {
 		return err
 	}

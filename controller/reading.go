@@ -9,12 +9,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/bundle"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
+	"wmco/controller/hosts"
 	"wmco/controller/join"
+	"wmco/render/reason"
 )
 
 // reading reads the inputs, with what the resolver says about instances that are given by name.
@@ -24,6 +28,8 @@ type reading struct {
 	namespace string
 	resolver  join.Resolver
 	now       func() time.Time
+	records   *hosts.Records
+	log       logr.Logger
 
 	// mu guards answers, by name.
 	mu      sync.Mutex
@@ -45,15 +51,28 @@ const (
 
 // read implements join.Inputs.
 func (r *reading) read(ctx context.Context) (*desired.Hosts, error) {
+	records, damaged, err := r.records.Cached(ctx)
+	if err != nil {
+		return nil, err
+	}
 	names, err := r.names(ctx)
 	if err != nil {
 		return nil, err
 	}
 	s := r.source
+	s.Gather.Records = &records
 	if len(names) > 0 {
 		s.Gather.Lookups = r.lookUp(ctx, names)
 	}
-	return desired.Read(ctx, s)
+	inputs, err := desired.Read(ctx, s)
+	if err == nil && damaged != nil {
+		inputs.Findings = append(inputs.Findings, bundle.Finding{
+			Severity: bundle.SeverityWarning, Reason: reason.HostRecordDamaged, Object: bundle.Ref{Kind: "ConfigMap", Namespace: r.namespace},
+			Message: damaged.Error(), Fix: "remove the record as the message says; the host is reached again as at its first contact",
+		})
+		r.log.Info("records of hosts that cannot be read", "error", damaged)
+	}
+	return inputs, err
 }
 
 // names returns the instances that are not given by address.

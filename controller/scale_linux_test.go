@@ -28,6 +28,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
+	simcluster "wmco/internal/simnode/cluster"
 	"wmco/internal/simnode/light"
 	"wmco/internal/testenv/controlplane"
 )
@@ -117,6 +118,7 @@ func newScaled(t testing.TB, n int) *scaled {
 	ctx, cancel := context.WithCancel(context.Background())
 	f.seen = watchReports(ctx, t, n)
 	facts := f.createNodes()
+	f.must(simcluster.RecordNodes(t.Context(), cluster.Config(t)))
 	f.operator = startOperatorProcess(t)
 	var agents sync.WaitGroup
 	f.stop = sync.OnceFunc(func() {

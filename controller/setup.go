@@ -115,13 +115,14 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
-	from := &reading{reader: m.GetClient(), namespace: o.Namespace, resolver: o.Resolver, now: time.Now, source: desired.Source{
+	records := &hosts.Records{Live: m.GetAPIReader(), Client: m.GetClient(), Cache: m.GetClient(), Namespace: o.Namespace}
+	from := &reading{records: records, log: o.Log.WithName("inputs"), reader: m.GetClient(), namespace: o.Namespace, resolver: o.Resolver, now: time.Now, source: desired.Source{
 		Objects: objects.Cluster(m.GetClient()), Set: o.Payload, Key: key,
 		Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 	}}
 	says := newSaid(o)
 	read := (&sharing{read: from.read}).get
-	if err := errors.Join(addPublisher(m, o, wants, read, says), addJoining(m, o, read, says), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
+	if err := errors.Join(addPublisher(m, o, wants, read, says), addJoining(m, o, read, records, says), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
 	return m, nil

@@ -121,16 +121,25 @@ type Node struct {
 	Backing Backing
 	// Address is where the host is reached: the Machine's internal IPv4 address, or the entry of windows-instances.
 	Address string
-	// MachineName is that of the Machine; empty for instances.
-	MachineName string
+	// MachineName and MachineUID are those of the Machine; empty for instances.
+	MachineName, MachineUID string
 	// Username is the account of an instance, as the user gave it.
 	Username string
-	// Addresses and HostNames are those in the objects, in their order.
+	// Addresses and HostNames are those of the Machine or the instance, in their order. Without records (gather.Options), those that its Node
+	// reports are added.
 	Addresses []string
 	HostNames []string
+	// Reported are the addresses that the Node reports. They say nothing about another host.
+	Reported []string
 	// Subnet is the CIDR of the pod subnet that OVN gave the node.
 	Subnet string
 	Facts  bundle.Facts
+	// Unconfirmed is true for a Node of which the operator does not know the host: nothing is published for it.
+	Unconfirmed bool
+	// ClaimedBy is the Node without a known host that reports an address of this host, which is not known to be a Node. It is no evidence.
+	ClaimedBy string
+	// RemovedEntry is the entry of windows-instances by which the host joined, where it is not there any longer.
+	RemovedEntry string
 	// Origins are the Node, Machine and instances objects, for provenance.
 	Origins Origins
 }

@@ -44,8 +44,8 @@ func operatorCommand(a app) *cobra.Command {
 		Long: `Watch the objects of the cluster, render the bundle of every joined Windows node when they change, and publish it: layers as Secrets
 of the operator's namespace, the desired digest on the Node. The node agents fetch and apply it.
 
-With --payload or --node-program, hosts are reached over SSH, with the key of Secret cloud-private-key and host keys pinned in ConfigMap
-windows-ssh-host-keys: Windows Machines and entries of ConfigMap windows-instances become nodes, instances that were removed are
+With --payload or --node-program, hosts are reached over SSH, with the key of Secret cloud-private-key and the host keys that are pinned in the
+operator's records (ConfigMaps windows-hosts-0 to -f): Windows Machines and entries of ConfigMap windows-instances become nodes, instances that were removed are
 cleaned up, and an agent that has not reported for half an hour is repaired.
 
 Metrics are for those who may get /metrics, with a bearer token. Their TLS follows the TLS profile of the cluster.

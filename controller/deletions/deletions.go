@@ -8,7 +8,6 @@
 package deletions
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -42,16 +41,13 @@ type Found struct {
 	Waiting map[published.Input][]string
 	// Used are the nodes with a confirmation that nothing waits for any longer, so that it counts for one deletion.
 	Used []metav1.Object
-	// nodes are the Windows nodes, by name.
-	nodes map[string]metav1.Object
 }
 
 // Find compares the inputs with what is published on the Windows nodes.
 func Find(hosts *desired.Hosts, nodes []metav1.Object) Found {
-	f := Found{Waiting: map[published.Input][]string{}, nodes: map[string]metav1.Object{}}
-	has := Inputs(hosts.Cluster)
+	f := Found{Waiting: map[published.Input][]string{}}
+	has, instances := Inputs(hosts.Cluster), removedInstances(hosts)
 	for _, n := range nodes {
-		f.nodes[n.GetName()] = n
 		confirmed, used := confirmations(n), true
 		for _, input := range madeFrom(n) {
 			if slices.Contains(has, input) {
@@ -63,7 +59,7 @@ func Find(hosts *desired.Hosts, nodes []metav1.Object) Found {
 			}
 			f.Waiting[input] = append(f.Waiting[input], n.GetName())
 		}
-		if len(hosts.Instances) == 0 && isInstance(n) && n.GetAnnotations()[published.RemoveAnnotation] == "" {
+		if len(hosts.Instances) == 0 && instances[n.GetName()] && n.GetAnnotations()[published.RemoveAnnotation] == "" {
 			f.Waiting[published.InputInstances] = append(f.Waiting[published.InputInstances], n.GetName())
 		}
 		if len(confirmed) > 0 && used {
@@ -91,8 +87,15 @@ func confirmations(n metav1.Object) []string {
 	return strings.FieldsFunc(n.GetAnnotations()[published.ConfirmAnnotation], func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-func isInstance(n metav1.Object) bool {
-	return n.GetLabels()[published.InstanceLabel] == "true" && n.GetAnnotations()[published.InstanceAnnotation] != ""
+// removedInstances are the nodes that joined by an entry of windows-instances which is not there any longer.
+func removedInstances(hosts *desired.Hosts) map[string]bool {
+	all := map[string]bool{}
+	for _, h := range hosts.All {
+		if h.RemovedEntry != "" {
+			all[h.Name] = true
+		}
+	}
+	return all
 }
 
 // Keeps reports whether the node keeps what is published for it.
@@ -106,12 +109,9 @@ func (f Found) Inputs() []published.Input { return slices.Sorted(maps.Keys(f.Wai
 // AsJoined returns the host as its bundle is rendered: the node of an instance stays one when its entry is gone. Otherwise its kubelet
 // would restart with another address, only to be removed, or to be as before when the entry is back.
 func (f Found) AsJoined(h render.Node) render.Node {
-	n, ok := f.nodes[h.Name]
-	if !ok || h.Backing != render.BackingNode || n.GetLabels()[published.InstanceLabel] != "true" {
-		return h
+	if h.Backing == render.BackingNode && h.RemovedEntry != "" {
+		h.Backing, h.Address = render.BackingInstance, h.RemovedEntry
 	}
-	// The existing operator does not note the entry.
-	h.Backing, h.Address = render.BackingInstance, cmp.Or(n.GetAnnotations()[published.InstanceAnnotation], h.Address)
 	return h
 }
 

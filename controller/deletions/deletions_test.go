@@ -43,11 +43,6 @@ func with(n *corev1.Node, key, value string) *corev1.Node {
 	return n
 }
 
-func instance(n *corev1.Node) *corev1.Node {
-	n.Labels[published.InstanceLabel] = "true"
-	return with(n, published.InstanceAnnotation, "10.0.0.1")
-}
-
 func TestDeletions(t *testing.T) {
 	const both = string(published.InputMirrors) + "," + string(published.InputSettings)
 	sets := []mirrors.Set{{Source: "a.example.com", Mirrors: []string{"b.example.com"}}}
@@ -60,10 +55,12 @@ func TestDeletions(t *testing.T) {
 		mirrors   []mirrors.Set
 		origins   render.Origins
 		instances []gather.Instance
-		node      func(*testing.T) *corev1.Node
-		waiting   waiting
-		keeps     bool
-		used      int
+		// removed is the entry by which the node joined, where it is gone.
+		removed string
+		node    func(*testing.T) *corev1.Node
+		waiting waiting
+		keeps   bool
+		used    int
 	}{
 		"everything is there":                   {mirrors: sets, origins: settings, node: all},
 		"the mirror sets are gone":              {origins: settings, node: all, waiting: waiting{published.InputMirrors: {"win-a"}}, keeps: true},
@@ -81,14 +78,19 @@ func TestDeletions(t *testing.T) {
 		"a confirmation of another input": {node: func(t *testing.T) *corev1.Node {
 			return with(madeOf(t, "win-a", published.InputMirrors), published.ConfirmAnnotation, "settings")
 		}, waiting: waiting{published.InputMirrors: {"win-a"}}, keeps: true, used: 1},
-		"the instances are gone":      {node: func(t *testing.T) *corev1.Node { return instance(madeOf(t, "win-a")) }, waiting: waiting{published.InputInstances: {"win-a"}}},
-		"one instance of two is gone": {instances: []gather.Instance{{Address: "10.0.0.2"}}, node: func(t *testing.T) *corev1.Node { return instance(madeOf(t, "win-a")) }},
-		"the removal of the instance is confirmed": {node: func(t *testing.T) *corev1.Node {
-			return with(instance(madeOf(t, "win-a")), published.RemoveAnnotation, "true")
+		"the instances are gone":      {node: func(t *testing.T) *corev1.Node { return madeOf(t, "win-a") }, removed: "10.0.0.1", waiting: waiting{published.InputInstances: {"win-a"}}},
+		"one instance of two is gone": {instances: []gather.Instance{{Address: "10.0.0.2"}}, removed: "10.0.0.1", node: func(t *testing.T) *corev1.Node { return madeOf(t, "win-a") }},
+		"the removal of the instance is confirmed": {removed: "10.0.0.1", node: func(t *testing.T) *corev1.Node {
+			return with(madeOf(t, "win-a"), published.RemoveAnnotation, "true")
+		}},
+		"a Node that says by itself that it is an instance": {node: func(t *testing.T) *corev1.Node {
+			n := with(madeOf(t, "win-a"), published.InstanceAnnotation, "10.0.0.1")
+			n.Labels[published.InstanceLabel] = "true"
+			return n
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hosts := &desired.Hosts{Instances: tt.instances, Cluster: render.Cluster{Mirrors: mirrors.Inputs{Sets: tt.mirrors}, Origins: tt.origins}}
+			hosts := &desired.Hosts{All: []render.Node{{Name: "win-a", Backing: render.BackingNode, RemovedEntry: tt.removed}}, Instances: tt.instances, Cluster: render.Cluster{Mirrors: mirrors.Inputs{Sets: tt.mirrors}, Origins: tt.origins}}
 			got := Find(hosts, []metav1.Object{tt.node(t)})
 			if tt.waiting == nil {
 				tt.waiting = waiting{}
@@ -107,15 +109,11 @@ func TestDeletions(t *testing.T) {
 
 // TestTheNodeOfAnInstanceStaysOne: the bundle of a node does not change because its entry is gone.
 func TestTheNodeOfAnInstanceStaysOne(t *testing.T) {
-	adopted := madeOf(t, "win-b")
-	adopted.Labels[published.InstanceLabel] = "true"
-	f := Find(&desired.Hosts{}, []metav1.Object{instance(madeOf(t, "win-a")), adopted, madeOf(t, "win-c")})
-	for _, tt := range []struct{ name, backing, address string }{
-		{"win-a", "Instance", "10.0.0.1"}, {"win-b", "Instance", "10.0.0.9"}, {"win-c", "Node", "10.0.0.9"}, {"win-d", "Node", "10.0.0.9"},
-	} {
-		got := f.AsJoined(render.Node{Name: tt.name, Backing: render.BackingNode, Address: "10.0.0.9"})
+	var f Found
+	for _, tt := range []struct{ entry, backing, address string }{{"10.0.0.1", "Instance", "10.0.0.1"}, {"", "Node", "10.0.0.9"}} {
+		got := f.AsJoined(render.Node{Name: "win-a", Backing: render.BackingNode, Address: "10.0.0.9", RemovedEntry: tt.entry})
 		if string(got.Backing) != tt.backing || got.Address != tt.address {
-			t.Errorf("%s: %s at %s", tt.name, got.Backing, got.Address)
+			t.Errorf("%q: %s at %s", tt.entry, got.Backing, got.Address)
 		}
 	}
 	machine := render.Node{Name: "win-a", Backing: render.BackingMachine, Address: "10.0.0.9"}

@@ -32,9 +32,9 @@ func (h *Hosts) Every() ([]render.Node, error) {
 	return h.All, nil
 }
 
-// Joined returns the hosts that have a Node and whose facts are known: those for which the operator publishes a bundle.
+// Joined returns the hosts that are known to have a Node and whose facts are known: those for which the operator publishes a bundle.
 func (h *Hosts) Joined() []render.Node {
-	return slices.DeleteFunc(slices.Clone(h.All), func(n render.Node) bool { return n.Name == "" || n.Facts.IsZero() })
+	return slices.DeleteFunc(slices.Clone(h.All), func(n render.Node) bool { return n.Name == "" || n.Unconfirmed || n.Facts.IsZero() })
 }
 
 // Only returns the one host of the inputs; ErrSeveral where there are more. Errors are as for Every.

@@ -14,6 +14,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
+	"wmco/controller/record"
 	"wmco/payload"
 	"wmco/payload/store"
 	"wmco/render"
@@ -43,6 +44,8 @@ type Hosts struct {
 	Cluster   render.Cluster
 	// Findings are those of the objects, the payload and the cluster. Those of a single host come from Render.
 	Findings bundle.Findings
+	// Records say which host each Node is; none for those who only look.
+	Records record.Set
 	// fleet is nil where the findings refuse the cluster.
 	fleet *render.Fleet
 }
@@ -72,8 +75,13 @@ func Read(ctx context.Context, s Source) (*Hosts, error) {
 	if err != nil {
 		return nil, err
 	}
+	var records record.Set
+	if s.Gather.Records != nil {
+		records = *s.Gather.Records
+	}
 	return &Hosts{
-		All: gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
+		Records: records,
+		All:     gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
 	}, nil
 }
 

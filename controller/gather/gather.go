@@ -12,6 +12,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/gather/objects"
+	"wmco/controller/record"
 	"wmco/render"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	// Lookups are what the resolver of a running operator says about the names in windows-instances, by name. It makes one
 	// host of an entry by name and another by address. Names that were not looked up are not judged.
 	Lookups map[string]Lookup
+	// Records say which host each Node is. Nil is for those who only look: Nodes are matched to hosts by the addresses that they report.
+	Records *record.Set
 }
 
 // Result is the result of Gather.

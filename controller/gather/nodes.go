@@ -20,7 +20,12 @@ import (
 // nodes combines Machines, windows-instances, Nodes and facts into one list of Windows hosts.
 func (g *gatherer) nodes() []render.Node {
 	g.readInstances()
-	list := g.addNodes(g.addInstances(g.machines()))
+	list := g.addInstances(g.machines())
+	if g.options.Records != nil {
+		list = g.addRecordedNodes(list, *g.options.Records)
+	} else {
+		list = g.addNodes(list)
+	}
 	used := make([]bool, len(g.options.Facts))
 	for i := range list {
 		for k, f := range g.options.Facts {
@@ -59,7 +64,9 @@ func unnamed(n render.Node) int {
 	return 0
 }
 
-func allAddresses(n render.Node) []string { return append([]string{n.Address}, n.Addresses...) }
+func allAddresses(n render.Node) []string {
+	return slices.Concat([]string{n.Address}, n.Addresses, n.Reported)
+}
 
 func (g *gatherer) machines() []render.Node {
 	var list []render.Node
@@ -68,7 +75,7 @@ func (g *gatherer) machines() []render.Node {
 		if !g.decode(o, &m) || m.Labels[labelIgnore] == "true" || !g.checkName(m.Name, o.Ref) {
 			continue
 		}
-		n := render.Node{Backing: render.BackingMachine, MachineName: m.Name, Origins: render.Origins{render.FromMachine: o.Ref}}
+		n := render.Node{Backing: render.BackingMachine, MachineName: m.Name, MachineUID: string(m.UID), Origins: render.Origins{render.FromMachine: o.Ref}}
 		for _, a := range m.Status.Addresses {
 			n = withAddress(n, a)
 		}
@@ -152,6 +159,16 @@ func answers(n render.Node, address string) bool {
 		slices.ContainsFunc(n.HostNames, func(h string) bool { return strings.EqualFold(h, address) })
 }
 
+// describe returns what a Node reports about its host.
+func describe(node corev1.Node) render.Node {
+	var described render.Node
+	for _, a := range node.Status.Addresses {
+		described = withAddress(described, a)
+	}
+	described.HostNames = append(described.HostNames, node.Name)
+	return described
+}
+
 // addNodes matches Nodes to Machines and instances by address. A Node that matches none becomes an entry of its own.
 func (g *gatherer) addNodes(list []render.Node) []render.Node {
 	for _, o := range g.all("", "Node") {
@@ -159,16 +176,12 @@ func (g *gatherer) addNodes(list []render.Node) []render.Node {
 		if !g.decode(o, &node) || !g.checkName(node.Name, o.Ref) {
 			continue
 		}
-		var described render.Node
-		for _, a := range node.Status.Addresses {
-			described = withAddress(described, a)
-		}
-		described.HostNames = append(described.HostNames, node.Name)
+		described := describe(node)
 		// The operator notes the entry here when it has asked the host: an entry that is a DNS name may be none of the node's.
 		described.Address = node.Annotations[annotationInstance]
 		matches := matching(list, described)
 		if len(matches) == 0 {
-			list = append(list, render.Node{Backing: render.BackingNode, Address: firstIPv4(described.Addresses), Origins: render.Origins{}})
+			list = append(list, render.Node{Backing: render.BackingNode, Address: firstIPv4(described.Addresses), RemovedEntry: entryOf(node), Origins: render.Origins{}})
 			matches = []int{len(list) - 1}
 		}
 		n := &list[matches[0]]
@@ -179,6 +192,14 @@ func (g *gatherer) addNodes(list []render.Node) []render.Node {
 		list = g.dropRepeats(list, matches, node.Name)
 	}
 	return list
+}
+
+// entryOf returns the entry of windows-instances that a Node says it joined by.
+func entryOf(node corev1.Node) string {
+	if node.Labels[published.InstanceLabel] != "true" {
+		return ""
+	}
+	return cmp.Or(node.Annotations[annotationInstance], firstIPv4(describe(node).Addresses)) // the existing operator does not note the entry
 }
 
 // reportedFacts returns the facts that the host's agent reports on its Node, zero where there are none. The node writes them

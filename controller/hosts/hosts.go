@@ -13,6 +13,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/controller/desired"
+	"wmco/controller/record"
 	"wmco/render"
 )
 
@@ -55,12 +56,14 @@ func New(o Options) *Hosts {
 // ErrBusy says that somebody else of this process works on the host.
 var ErrBusy = errors.New("the host is being worked on")
 
-// Target is the address of a host with the account there.
-func (h *Hosts) Target(account, address string) (remote.Target, error) {
+// Target is the address of a host with the account there. ID is that of its record, which has its pinned key.
+func (h *Hosts) Target(id record.ID, account, address string) (remote.Target, error) {
 	if h.port != "" {
 		address += ":" + h.port
 	}
-	return remote.ParseTarget(account + "@" + address)
+	t, err := remote.ParseTarget(account + "@" + address)
+	t.ID = string(id)
+	return t, err
 }
 
 // lock takes a host. Release gives it back.
@@ -92,13 +95,17 @@ type Wish struct {
 	Node   render.Node
 	// Inputs render its bundle.
 	Inputs *desired.Hosts
-	// Check, if set, refuses a host by its facts, before anything is changed there.
-	Check func(bundle.Facts) error
+	// Check refuses a host by the facts that it reports under its pinned key, before anything is changed there: it must be the host that is
+	// meant.
+	Check Check
 	// MaxImpact refuses a plan with a higher impact.
 	MaxImpact bundle.Impact
 	// Reboot reboots the host where the plan needs it.
 	Reboot bool
 }
+
+// Check refuses a host by its facts.
+type Check func(bundle.Facts) error
 
 // Outcome is how it ended.
 type Outcome struct {
@@ -133,14 +140,9 @@ func (h *Hosts) Bring(ctx context.Context, w Wish) (Outcome, error) {
 	}
 	defer release()
 	agent := h.client.Agent(w.Target)
-	facts, err := h.facts(ctx, agent)
+	facts, err := h.checked(ctx, agent, w.Check)
 	if err != nil {
-		return Outcome{}, err
-	}
-	if w.Check != nil {
-		if err := w.Check(facts); err != nil {
-			return Outcome{Facts: facts}, err
-		}
+		return Outcome{Facts: facts}, err
 	}
 	request, err := h.request(w, facts)
 	if err != nil {
@@ -158,14 +160,18 @@ func (h *Hosts) Bring(ctx context.Context, w Wish) (Outcome, error) {
 }
 
 // TakeUp confirms what a run on a host waits with that an operator has begun which has ended: the host would be rolled back otherwise,
-// only to be brought there again. Wish.Node has the facts of the host.
+// only to be brought there again.
 func (h *Hosts) TakeUp(ctx context.Context, w Wish) error {
 	release, err := h.lock(w.Target.Host())
 	if err != nil {
 		return err
 	}
 	defer release()
-	request, err := h.request(w, w.Node.Facts)
+	facts, err := h.checked(ctx, h.client.Agent(w.Target), w.Check)
+	if err != nil {
+		return err
+	}
+	request, err := h.request(w, facts)
 	if err != nil {
 		return err
 	}
@@ -192,6 +198,15 @@ func (h *Hosts) facts(ctx context.Context, agent *remote.Agent) (bundle.Facts, e
 	defer h.mu.Unlock()
 	h.seen[agent.Target().Host()] = facts
 	return facts, nil
+}
+
+// checked asks a host for its facts, and refuses it if it is not the one that is meant.
+func (h *Hosts) checked(ctx context.Context, agent *remote.Agent, check Check) (bundle.Facts, error) {
+	facts, err := h.facts(ctx, agent)
+	if err == nil {
+		err = check(facts)
+	}
+	return facts, err
 }
 
 // LastFacts returns what a host reported when it was last reached by this process, zero if it was not. They only say whom to ask: a
@@ -266,7 +281,7 @@ func (h *Hosts) Stage(ctx context.Context, w Wish) (applier.Event, error) {
 	}
 	defer release()
 	agent := h.client.Agent(w.Target)
-	facts, err := h.facts(ctx, agent)
+	facts, err := h.checked(ctx, agent, w.Check)
 	if err != nil {
 		return applier.Event{}, err
 	}
@@ -277,24 +292,33 @@ func (h *Hosts) Stage(ctx context.Context, w Wish) (applier.Event, error) {
 	return agent.Stage(ctx, request, runWait)
 }
 
-// Repair restores on a host what was applied last, from what the host keeps. That starts a node agent that does not run.
-func (h *Hosts) Repair(ctx context.Context, t remote.Target, limit bundle.Impact) (applier.Event, error) {
-	release, err := h.lock(t.Host())
+// Repair restores on a host what was applied last, from what the host keeps. That starts a node agent that does not run. Wish.MaxImpact is
+// the highest impact of it.
+func (h *Hosts) Repair(ctx context.Context, w Wish) (applier.Event, error) {
+	release, err := h.lock(w.Target.Host())
 	if err != nil {
 		return applier.Event{}, err
 	}
 	defer release()
-	return h.client.Agent(t).Repair(ctx, limit, runWait)
+	agent := h.client.Agent(w.Target)
+	if _, err := h.checked(ctx, agent, w.Check); err != nil {
+		return applier.Event{}, err
+	}
+	return agent.Repair(ctx, w.MaxImpact, runWait)
 }
 
 // Cleanup removes everything managed from a host.
-func (h *Hosts) Cleanup(ctx context.Context, t remote.Target) (applier.Event, error) {
+func (h *Hosts) Cleanup(ctx context.Context, t remote.Target, check Check) (applier.Event, error) {
 	release, err := h.lock(t.Host())
 	if err != nil {
 		return applier.Event{}, err
 	}
 	defer release()
-	return h.client.Agent(t).Cleanup(ctx, runWait)
+	agent := h.client.Agent(t)
+	if _, err := h.checked(ctx, agent, check); err != nil {
+		return applier.Event{}, err
+	}
+	return agent.Cleanup(ctx, runWait)
 }
 
 // Pending asks a host what it is and for which key its kubelet waits. It changes nothing there.

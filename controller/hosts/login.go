@@ -6,30 +6,28 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"net"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/controller/keys"
+	"wmco/controller/record"
 )
 
 // Names and keys that the existing operator uses.
 const (
-	// PinsConfigMap has the host key of each address: the wire form (RFC 4253, 6.6) in base64.
+	// PinsConfigMap has the host key of each address: the wire form (RFC 4253, 6.6) in base64. It is what a person, the existing operator or
+	// an older version of this one has pinned. A key moves from there to the record of its host when that is known.
 	PinsConfigMap = "windows-ssh-host-keys"
-	// PinAnnotation and PinTypeAnnotation of a Node are a copy.
+	// PinAnnotation and PinTypeAnnotation of a Node are a copy for the existing operator.
 	PinAnnotation     = "windowsmachineconfig.openshift.io/ssh-host-key"
 	PinTypeAnnotation = "windowsmachineconfig.openshift.io/ssh-host-key-type"
 )
@@ -37,15 +35,17 @@ const (
 // requestLimit is for one question to the API server about a host key: a handshake waits for it.
 const requestLimit = 15 * time.Second
 
-// Login is what a connection needs. It keeps nothing: every connection reads the Secret and the ConfigMap.
+// Login is what a connection needs. It keeps nothing: every connection reads the Secret and the record of the host.
 type Login struct {
-	// Live reads without a cache: a pin that was just written must be seen, and no Secret is kept in memory.
+	// Live reads without a cache: a key that was just pinned must be seen, and no Secret is kept in memory.
 	Live   client.Reader
 	Client client.Client
 	// Namespace is that of the operator.
 	Namespace string
+	// Records are those of the hosts.
+	Records *Records
 
-	// pinning is held while the pins are changed: those of many new hosts are in one ConfigMap, and each change is of what was read.
+	// pinning is held while PinsConfigMap is changed.
 	pinning sync.Mutex
 }
 
@@ -71,42 +71,48 @@ func (l *Login) Key(ctx context.Context) (keys.Key, bundle.Findings, error) {
 	return key, findings, nil
 }
 
-// Pinned returns the pinned key of a host, none before the first contact. The copy on the Node never counts: a node may write its own
-// annotations.
-func (l *Login) Pinned(address string) ([]ssh.PublicKey, error) {
+// errNoHost is a defect: the operator reaches no host without saying which.
+var errNoHost = errors.New("the target does not say which host it is")
+
+// Pinned returns the pinned key of a host: that of its record, or of its address where the record has none yet. There is none before the
+// first contact. The copy on the Node never counts: a node may write its own annotations.
+func (l *Login) Pinned(t remote.Target) ([]ssh.PublicKey, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
 	defer cancel()
-	pins, err := l.pins(ctx)
-	if err != nil {
+	text, known, err := l.pinOf(ctx, t)
+	if err != nil || !known {
 		return nil, err
-	}
-	text, ok := pins.Data[hostOf(address)]
-	if !ok {
-		return nil, nil
 	}
 	key, err := decodeKey(text)
 	if err != nil {
-		return nil, fmt.Errorf("reading the host key of %s: %w", hostOf(address), err)
+		return nil, fmt.Errorf("reading the host key of %s: %w", t.Host(), err)
 	}
 	return []ssh.PublicKey{key}, nil
 }
 
+func (l *Login) pinOf(ctx context.Context, t remote.Target) (text string, known bool, err error) {
+	if t.ID == "" {
+		return "", false, errNoHost
+	}
+	r, _, err := l.Records.Get(ctx, record.ID(t.ID))
+	if err != nil || r.HostKey != "" {
+		return r.HostKey, err == nil, err
+	}
+	pins, err := l.pins(ctx)
+	if err != nil {
+		return "", false, err
+	}
+	text, known = pins.Data[t.Host()]
+	return text, known, nil
+}
+
 // PinOf returns the pinned key of a host, nil where there is none or it cannot be read.
-func (l *Login) PinOf(address string) ssh.PublicKey {
-	list, err := l.Pinned(address)
+func (l *Login) PinOf(t remote.Target) ssh.PublicKey {
+	list, err := l.Pinned(t)
 	if err != nil || len(list) == 0 {
 		return nil
 	}
 	return list[0]
-}
-
-// PinnedHosts are the addresses with a pinned key, sorted.
-func (l *Login) PinnedHosts(ctx context.Context) ([]string, error) {
-	cm, err := l.pins(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Sorted(maps.Keys(cm.Data)), nil
 }
 
 // pins returns the ConfigMap, empty if it does not exist.
@@ -130,76 +136,84 @@ func decodeKey(text string) (ssh.PublicKey, error) {
 // EncodeKey returns the form in which a key is pinned.
 func EncodeKey(key ssh.PublicKey) string { return base64.StdEncoding.EncodeToString(key.Marshal()) }
 
-// ErrPinnedMeanwhile says that somebody else pinned a key for the host after this connection began.
+// ErrPinnedMeanwhile says that another key was pinned for the host after this connection began.
 var ErrPinnedMeanwhile = errors.New("another key was pinned for this host at the same time")
 
-// Pin stores the key of a host on first contact. Of two that pin different keys for one host at the same time, one gets an error.
-func (l *Login) Pin(address string, key ssh.PublicKey) error {
-	return l.change(context.Background(), func(ctx context.Context) error { return l.pin(ctx, address, key) })
+// Pin stores the key of a host in its record on first contact. Of two that pin different keys for one host at the same time, one gets an
+// error.
+func (l *Login) Pin(t remote.Target, key ssh.PublicKey) error {
+	if t.ID == "" {
+		return errNoHost
+	}
+	return l.Records.Change(context.Background(), record.ID(t.ID), func(r record.Record) (record.Record, error) {
+		return withKey(r, EncodeKey(key), t)
+	})
 }
 
-// change changes the pins, again and again while somebody else does: a person, or an operator that is the leader no longer.
-func (l *Login) change(ctx context.Context, do func(context.Context) error) error {
-	l.pinning.Lock()
-	defer l.pinning.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
-	defer cancel()
-	pauses := wait.Backoff{Steps: 20, Duration: 10 * time.Millisecond, Factor: 1.3, Jitter: 1} // 7 s in all
-	return retry.OnError(pauses, func(err error) bool { return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) }, func() error { return do(ctx) })
+// withKey returns the record with a pinned key. Another one is never replaced.
+func withKey(r record.Record, key string, t remote.Target) (record.Record, error) {
+	if r.HostKey != "" && r.HostKey != key {
+		return r, fmt.Errorf("%w: %s", ErrPinnedMeanwhile, t.Host())
+	}
+	r.HostKey, r.Address = key, t.Host()
+	return r, nil
 }
 
-func (l *Login) pin(ctx context.Context, address string, key ssh.PublicKey) error {
-	cm, err := l.pins(ctx)
+// Bind notes what is known of a host that was reached under its pinned key: its address, its account and, where it is one, its Node. The key
+// that was pinned for its address moves to the record.
+func (l *Login) Bind(ctx context.Context, t remote.Target, know func(record.Record) (record.Record, error)) error {
+	pinned, known, err := l.pinOf(ctx, t)
 	if err != nil {
 		return err
 	}
-	host, text := hostOf(address), EncodeKey(key)
-	switch pinned, ok := cm.Data[host]; {
-	case ok && pinned == text:
-		return nil
-	case ok:
-		return fmt.Errorf("%w: %s", ErrPinnedMeanwhile, host)
-	case cm.UID == "":
-		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: l.Namespace, Name: PinsConfigMap}, Data: map[string]string{host: text}}
-		return l.Client.Create(ctx, cm)
+	err = l.Records.Change(ctx, record.ID(t.ID), func(r record.Record) (record.Record, error) {
+		if known {
+			var err error
+			if r, err = withKey(r, pinned, t); err != nil {
+				return r, err
+			}
+		}
+		return know(r)
+	})
+	if err != nil {
+		return err
 	}
-	return l.patchPins(ctx, cm, map[string]any{host: text})
+	return l.ForgetPins(ctx, func(address string, key string) bool { return address == t.Host() && key == pinned })
 }
 
-// Forget removes the pinned key of a host that is a host of this cluster no longer.
-func (l *Login) Forget(ctx context.Context, address string) error {
-	return l.change(ctx, func(ctx context.Context) error {
+// ForgetPins removes the keys of PinsConfigMap that a condition is true of. It writes nothing if there are none.
+func (l *Login) ForgetPins(ctx context.Context, forget func(address, key string) bool) error {
+	l.pinning.Lock()
+	defer l.pinning.Unlock()
+	return retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		cm, err := l.pins(ctx)
 		if err != nil {
 			return err
 		}
-		if _, ok := cm.Data[hostOf(address)]; !ok {
+		remove := map[string]any{}
+		for address, key := range cm.Data {
+			if forget(address, key) {
+				remove[address] = nil
+			}
+		}
+		if len(remove) == 0 {
 			return nil
 		}
-		return l.patchPins(ctx, cm, map[string]any{hostOf(address): nil})
+		// The resourceVersion makes the API server refuse the patch if it was changed since.
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion}, "data": remove})
+		if err != nil {
+			return err
+		}
+		return l.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, patch))
 	})
 }
 
-// patchPins changes what was read: the resourceVersion makes the API server refuse the patch if somebody changed it since.
-func (l *Login) patchPins(ctx context.Context, cm *corev1.ConfigMap, data map[string]any) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion}, "data": data})
-	if err != nil {
-		return err
-	}
-	return l.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, patch))
-}
-
 // Unpin returns the command with which a person removes the pinned key of a host.
-func (l *Login) Unpin(address string) string {
-	return fmt.Sprintf(`oc -n %s patch configmap %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`, l.Namespace, PinsConfigMap, hostOf(address))
-}
-
-// hostOf returns the name or address without the port. ConfigMaps have no keys with a colon; the operator reaches every host at the same
-// port.
-func hostOf(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
+func (l *Login) Unpin(t remote.Target) string {
+	ctx, cancel := context.WithTimeout(context.Background(), requestLimit)
+	defer cancel()
+	if r, _, err := l.Records.Get(ctx, record.ID(t.ID)); err == nil && r.HostKey == "" {
+		return fmt.Sprintf(`oc -n %s patch configmap %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`, l.Namespace, PinsConfigMap, t.Host())
 	}
-	return host
+	return l.Records.Remove(record.ID(t.ID))
 }

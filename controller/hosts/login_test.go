@@ -18,7 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/applier/remote"
 	"wmco/controller/keys"
+	"wmco/controller/record"
 	"wmco/internal/testenv"
 )
 
@@ -44,7 +46,21 @@ func newLogin(t *testing.T) *Login {
 			t.Fatal(err)
 		}
 	}
-	return &Login{Live: c, Client: c, Namespace: namespace}
+	if err := c.DeleteAllOf(t.Context(), &corev1.ConfigMap{}, client.InNamespace(namespace), client.HasLabels{RecordsLabel}); err != nil {
+		t.Fatal(err)
+	}
+	return loginTo(c)
+}
+
+func loginTo(c client.Client) *Login {
+	return &Login{Live: c, Client: c, Namespace: namespace, Records: &Records{Live: c, Client: c, Cache: c, Namespace: namespace}}
+}
+
+// entryAt is the host of an entry of windows-instances.
+func entryAt(address string) remote.Target {
+	t := remote.Target{User: "Administrator", Address: address}
+	t.ID = string(record.OfEntry(t.Host()))
+	return t
 }
 
 // hostKey returns one of 256 keys.
@@ -61,7 +77,7 @@ func hostKey(t *testing.T, number byte) ssh.PublicKey {
 
 func pinned(t *testing.T, l *Login, address string) string {
 	t.Helper()
-	keys, err := l.Pinned(address)
+	keys, err := l.Pinned(entryAt(address))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,18 +94,18 @@ func TestHostKeysArePinnedForTheLifeOfTheHost(t *testing.T) {
 			t.Errorf("%s: %s before the first contact", address, got)
 		}
 		for range 2 { // again is no change
-			if err := l.Pin(address, hostKey(t, 1)); err != nil {
+			if err := l.Pin(entryAt(address), hostKey(t, 1)); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if got := pinned(t, l, address); got != EncodeKey(hostKey(t, 1)) {
 			t.Errorf("%s: %q is pinned", address, got)
 		}
-		if err := l.Pin(address, hostKey(t, 2)); !errors.Is(err, ErrPinnedMeanwhile) {
+		if err := l.Pin(entryAt(address), hostKey(t, 2)); !errors.Is(err, ErrPinnedMeanwhile) {
 			t.Errorf("%s: another key: %v", address, err)
 		}
 	}
-	if err := l.Forget(t.Context(), "10.0.0.1"); err != nil {
+	if err := l.Records.Forget(t.Context(), "10.0.0.1"); err != nil {
 		t.Fatal(err)
 	}
 	if got := pinned(t, l, "10.0.0.1:22"); got != "" {
@@ -106,7 +122,7 @@ func TestOneOfManyFirstContactsPins(t *testing.T) {
 	var all sync.WaitGroup
 	errs := make([]error, 8)
 	for i := range errs {
-		all.Go(func() { errs[i] = l.Pin("10.0.0.1:22", hostKey(t, byte(i))) })
+		all.Go(func() { errs[i] = l.Pin(entryAt("10.0.0.1:22"), hostKey(t, byte(i))) })
 	}
 	all.Wait()
 	accepted := -1
@@ -126,7 +142,7 @@ func TestOneOfManyFirstContactsPins(t *testing.T) {
 // TestManyHostsArePinnedAndForgottenAtOnce: in one ConfigMap, also by two operators for a moment.
 func TestManyHostsArePinnedAndForgottenAtOnce(t *testing.T) {
 	l := newLogin(t)
-	both := []*Login{l, {Live: l.Live, Client: l.Client, Namespace: namespace}}
+	both := []*Login{l, loginTo(l.Client)}
 	at := func(i int) string { return fmt.Sprintf("10.0.0.%d:22", i) }
 	const hosts = 50
 	together := func(do func(l *Login, i int) error) {
@@ -140,13 +156,13 @@ func TestManyHostsArePinnedAndForgottenAtOnce(t *testing.T) {
 		}
 		all.Wait()
 	}
-	together(func(l *Login, i int) error { return l.Pin(at(i), hostKey(t, byte(i))) })
+	together(func(l *Login, i int) error { return l.Pin(entryAt(at(i)), hostKey(t, byte(i))) })
 	for i := range hosts {
 		if got := pinned(t, l, at(i)); got != EncodeKey(hostKey(t, byte(i))) {
 			t.Errorf("%s: %q is pinned", at(i), got)
 		}
 	}
-	together(func(l *Login, i int) error { return l.Forget(t.Context(), at(i)) })
+	together(func(l *Login, i int) error { return l.Records.Forget(t.Context(), record.ID(entryAt(at(i)).ID)) })
 	for i := range hosts {
 		if got := pinned(t, l, at(i)); got != "" {
 			t.Errorf("%s: %q is still pinned", at(i), got)
@@ -154,22 +170,66 @@ func TestManyHostsArePinnedAndForgottenAtOnce(t *testing.T) {
 	}
 }
 
-// TestUnpinIsACommandThatWorks runs its patch.
+// TestUnpinIsACommandThatWorks runs its patch: for a key in the record of the host, and for one that is pinned for its address.
 func TestUnpinIsACommandThatWorks(t *testing.T) {
 	l := newLogin(t)
-	if err := l.Pin("10.0.0.1:22", hostKey(t, 1)); err != nil {
+	target := entryAt("10.0.0.1:22")
+	byAddress := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PinsConfigMap}, Data: map[string]string{"10.0.0.1": EncodeKey(hostKey(t, 2))}}
+	for where, pin := range map[string]func() error{
+		"windows-ssh-host-keys": func() error { return l.Client.Create(t.Context(), byAddress) },
+		record.Name("10.0.0.1"): func() error { return l.Pin(target, hostKey(t, 1)) },
+	} {
+		if err := pin(); err != nil {
+			t.Fatal(err)
+		}
+		m := regexp.MustCompile(`^oc -n operator patch configmap (\S+) --type=json -p '(.*)'$`).FindStringSubmatch(l.Unpin(target))
+		if m == nil || m[1] != where {
+			t.Fatalf("%s: %s", where, l.Unpin(target))
+		}
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: m[1]}}
+		if err := l.Client.Patch(t.Context(), cm, client.RawPatch(types.JSONPatchType, []byte(m[2]))); err != nil {
+			t.Fatal(err)
+		}
+		if got := pinned(t, l, "10.0.0.1:22"); got != "" {
+			t.Errorf("%s: still pinned: %s", where, got)
+		}
+	}
+}
+
+// TestAPinOfAnAddressMovesToTheRecordOfItsHost: the next host with the address is another one.
+func TestAPinOfAnAddressMovesToTheRecordOfItsHost(t *testing.T) {
+	l := newLogin(t)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PinsConfigMap}, Data: map[string]string{"10.0.0.1": EncodeKey(hostKey(t, 1)), "10.0.0.2": EncodeKey(hostKey(t, 2))}}
+	if err := l.Client.Create(t.Context(), cm); err != nil {
 		t.Fatal(err)
 	}
-	m := regexp.MustCompile(`^oc -n operator patch configmap windows-ssh-host-keys --type=json -p '(.*)'$`).FindStringSubmatch(l.Unpin("10.0.0.1:22"))
-	if m == nil {
-		t.Fatal(l.Unpin("10.0.0.1:22"))
+	first, second := entryAt("10.0.0.1:22"), entryAt("10.0.0.1:22")
+	first.ID, second.ID = string(record.OfMachine("a")), string(record.OfMachine("b"))
+	if err := l.Pin(first, hostKey(t, 2)); err != nil {
+		t.Fatal(err) // whoever pins has not asked what is pinned
 	}
-	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PinsConfigMap}}
-	if err := l.Client.Patch(t.Context(), cm, client.RawPatch(types.JSONPatchType, []byte(m[1]))); err != nil {
+	if err := l.Records.Forget(t.Context(), record.OfMachine("a")); err != nil {
 		t.Fatal(err)
 	}
-	if got := pinned(t, l, "10.0.0.1:22"); got != "" {
-		t.Errorf("still pinned: %s", got)
+	err := l.Bind(t.Context(), first, func(r record.Record) (record.Record, error) {
+		r.Node, r.NodeUID = "win-a", "uid"
+		return r, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, ok, err := l.Records.Get(t.Context(), record.OfMachine("a"))
+	if err != nil || !ok || r.HostKey != EncodeKey(hostKey(t, 1)) || r.Address != "10.0.0.1" || !r.IsNode("win-a", "uid") {
+		t.Errorf("%+v, %t, %v", r, ok, err)
+	}
+	if keys, err := l.Pinned(second); err != nil || len(keys) > 0 {
+		t.Errorf("another host with the address: %v, %v", keys, err)
+	}
+	if err := l.Client.Get(t.Context(), client.ObjectKeyFromObject(cm), cm); err != nil || len(cm.Data) != 1 {
+		t.Errorf("left: %v, %v", cm.Data, err)
+	}
+	if _, err := l.Pinned(remote.Target{Address: "10.0.0.1:22"}); err == nil {
+		t.Error("a target that does not say which host it is has a pin")
 	}
 }
 
@@ -180,7 +240,7 @@ func TestDamagedPinsAreErrors(t *testing.T) {
 		if err := l.Client.Create(t.Context(), cm); err != nil {
 			t.Fatal(err)
 		}
-		if keys, err := l.Pinned("10.0.0.1:22"); err == nil {
+		if keys, err := l.Pinned(entryAt("10.0.0.1:22")); err == nil {
 			t.Errorf("%q is %v", text, keys)
 		}
 		if err := l.Client.Delete(t.Context(), cm); err != nil {

@@ -17,13 +17,14 @@ import (
 	"wmco/controller/certificates"
 	"wmco/controller/checks"
 	"wmco/controller/fleet"
+	"wmco/controller/record"
 )
 
 // NodesAdopted is the type of the condition that no node of another operator waits for adoption.
 const NodesAdopted = "NodesAdopted"
 
 // adoption says which nodes wait for adoption. Nothing is done to them but that their certificates are approved.
-func adoption(ctx context.Context, r client.Reader) (metav1.Condition, error) {
+func adoption(ctx context.Context, r client.Reader, records record.Set) (metav1.Condition, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
 	if err := r.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
@@ -31,7 +32,7 @@ func adoption(ctx context.Context, r client.Reader) (metav1.Condition, error) {
 	}
 	var names []string
 	for _, n := range list.Items {
-		if published.WaitsForAdoption(n.GetAnnotations()) {
+		if _, known := records.Named(n.GetName()); !known && published.WaitsForAdoption(n.GetAnnotations()) {
 			names = append(names, n.GetName())
 		}
 	}
@@ -48,7 +49,10 @@ func adoption(ctx context.Context, r client.Reader) (metav1.Condition, error) {
 // vouched returns what is known, with what the resolver says of a host whose Node waits for adoption in the place of facts: such a host is not
 // reached. It reports whether the resolver gives the entry the name of the Node, without which nothing connects the two but what the Node
 // reports.
-func (a *Approver) vouched(ctx context.Context, h certificates.Host, k certificates.Known) (certificates.Known, bool, error) {
+func (a *Approver) vouched(ctx context.Context, h certificates.Host, k certificates.Known, records record.Set) (certificates.Known, bool, error) {
+	if _, known := records.Named(h.Name); known {
+		return k, false, nil // whatever its Node says now
+	}
 	var node corev1.Node
 	if err := a.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
 		return k, false, client.IgnoreNotFound(err)

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -21,6 +22,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/certificates"
 	"wmco/controller/desired"
+	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/deploy/admission"
 	"wmco/render"
@@ -77,7 +79,7 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	v := certificates.Decide(&csr, known)
 	if v.Decision == certificates.Ask {
-		if by, ok, err := a.vouched(ctx, v.Host, known); err != nil {
+		if by, ok, err := a.vouched(ctx, v.Host, known, inputs.Records); err != nil {
 			return reconcile.Result{}, err
 		} else if ok {
 			if judged := certificates.Decide(&csr, by); judged.Decision == certificates.Approve {
@@ -118,13 +120,15 @@ func (a *Approver) unknown(k certificates.Known, csr certificatesv1.CertificateS
 func (a *Approver) hosts(inputs *desired.Hosts) []certificates.Host {
 	var list []certificates.Host
 	for _, n := range inputs.All {
-		h := certificates.Host{Name: n.Name}
+		// A name that a host has had stays its own while its Node is away.
+		r, _ := inputs.Records.Get(gather.HostID(n))
+		h := certificates.Host{Name: cmp.Or(n.Name, r.Node)}
 		switch n.Backing {
 		case render.BackingInstance:
 			h.Address = n.Address
 			if h.Name == "" {
 				n.Facts = a.Hosts.LastFacts(n.Address)
-				h.Name = n.KubernetesName(inputs.Cluster.Platform)
+				h.Name = cmp.Or(n.KubernetesName(inputs.Cluster.Platform), n.ClaimedBy)
 			}
 		case render.BackingMachine:
 			h.Machine = n.MachineName
@@ -169,7 +173,7 @@ func (a *Approver) ask(ctx context.Context, inputs *desired.Hosts, h certificate
 		return fmt.Errorf("%s is not in the inputs", h.ID())
 	}
 	node := inputs.All[i]
-	target, err := a.Hosts.Target(Account(node, inputs.Cluster.Platform), node.Address)
+	target, err := a.Hosts.Target(gather.HostID(node), Account(node, inputs.Cluster.Platform), node.Address)
 	if err != nil {
 		return err
 	}

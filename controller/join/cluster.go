@@ -66,7 +66,7 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	if inputs.Cluster.Platform == bundle.PlatformAzure {
 		conditions = append(conditions, c.bindCloudIdentities(ctx))
 	}
-	adopted, err := adoption(ctx, c.Client)
+	adopted, err := adoption(ctx, c.Client, inputs.Records)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -23,6 +23,9 @@ import (
 
 // complete is for a host that has a Node.
 func (h host) complete(ctx context.Context, node *corev1.Node) (Progress, error) {
+	if err := h.keepRecord(ctx); err != nil {
+		return Progress{}, err
+	}
 	if IsJoined(node.Annotations) {
 		return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
 	}
@@ -91,7 +94,11 @@ func (h host) mark(ctx context.Context, node *corev1.Node) (bool, error) {
 		return false, err
 	}
 	m.annotations[keys.HashAnnotation] = key.Hash()
-	if pin := h.Login.PinOf(h.Address); pin != nil {
+	w, err := h.wish()
+	if err != nil {
+		return false, err
+	}
+	if pin := h.Login.PinOf(w.Target); pin != nil {
 		m.annotations[hosts.PinAnnotation], m.annotations[hosts.PinTypeAnnotation] = hosts.EncodeKey(pin), pin.Type()
 	}
 	if h.Backing == render.BackingInstance {

@@ -14,8 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/records"
+	"wmco/applier/remote"
 	"wmco/controller/gather"
-	"wmco/controller/hosts"
+	"wmco/controller/record"
 	"wmco/internal/sshtest/sshd"
 )
 
@@ -73,7 +74,7 @@ func TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody(t *testing.T) {
 	w.says(fails, about, "192.0.2.27", "Unreachable", "fix: ")
 	w.says(fails, about, "192.0.2.23", "LoginRefused", "fix: add the public key")
 	w.says(fails, about, "192.0.2.25", "NodeNameTaken", "192.0.2.125", "fix: ")
-	w.says(notApproved, about, "192.0.2.26", "a Node of this name exists", "fix: ")
+	w.says(fails, about, "192.0.2.26", "NodeNameTaken", "a Node of linux", "fix: ")
 	w.says(fails, about, "twin.example.com", "InstanceTaken", "192.0.2.22", "fix: remove the entry")
 	w.says(fails, about, "192.0.2.28", "username=<name>")
 	w.says(fails, about, "nobody.example.com", "cannot be resolved", "fix: ")
@@ -98,8 +99,8 @@ func TestWhatIsWrongWithAHostIsSaidAndHoldsUpNobody(t *testing.T) {
 // pin notes a host key, as if the host had been reached before.
 func (w *world) pin(address string, key ssh.PublicKey) {
 	w.t.Helper()
-	login := hosts.Login{Live: w.Client, Client: w.Client, Namespace: gather.OperatorNamespace}
-	must(w.t, login.Pin(address+":22", key))
+	target := remote.Target{User: remote.DefaultUser, Address: address + ":22", ID: string(record.OfEntry(address))}
+	must(w.t, w.login().Pin(target, key))
 }
 
 // unpinAs does what an event about a changed host key says.

@@ -1,14 +1,13 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier"
@@ -74,6 +73,9 @@ func (j *Joiner) join(ctx context.Context, ref Ref) (Progress, error) {
 		return Progress{State: StateGone}, nil
 	}
 	h := host{Joiner: j, inputs: inputs, Node: inputs.All[i]}
+	if waits, err := h.waitsForAdoption(ctx); waits || err != nil {
+		return Progress{State: StateJoined, Reason: ReasonJoined, Node: h.ClaimedBy}, err
+	}
 	if h.Name == "" {
 		result, _, err := j.Checks.Of(ctx, inputs)
 		if err != nil {
@@ -108,50 +110,45 @@ type host struct {
 	inputs *desired.Hosts
 }
 
-// bring applies the bundle of the host over SSH, where it differs.
+// bring applies the bundle of the host over SSH, where it differs. A host whose Node exists and is not recorded yet is recorded first.
 func (h host) bring(ctx context.Context) Progress {
-	target, err := h.Hosts.Target(Account(h.Node, h.inputs.Cluster.Platform), h.Address)
+	w, err := h.wish()
 	if err != nil {
-		return failed(err)
+		return h.failed(err)
 	}
-	outcome, err := h.Hosts.Bring(ctx, hosts.Wish{Target: target, Node: h.Node, Inputs: h.inputs, Check: h.check, MaxImpact: bundle.ImpactReboot, Reboot: true})
+	w.MaxImpact, w.Reboot = bundle.ImpactReboot, true
+	if h.Name == "" {
+		w.Check = func(facts bundle.Facts) error { return h.identify(ctx, w.Target, facts) }
+	}
+	outcome, err := h.Hosts.Bring(ctx, w)
 	if err != nil {
-		return failed(err)
-	}
-	if err := h.claim(ctx, outcome.Facts); err != nil {
-		return failed(err)
+		return h.failed(err)
 	}
 	return h.judge(outcome)
 }
 
+// wish is what the host should be, if it is the one that its record says.
+func (h host) wish() (hosts.Wish, error) {
+	target, err := h.Hosts.Target(gather.HostID(h.Node), Account(h.Node, h.inputs.Cluster.Platform), h.Address)
+	return hosts.Wish{Target: target, Node: h.Node, Inputs: h.inputs, Check: h.check}, err
+}
+
+// failed says what an error means for the host.
+func (h host) failed(err error) Progress {
+	p := failed(err)
+	p.Node = cmp.Or(p.Node, h.Name, h.ClaimedBy)
+	return p
+}
+
 // takeUp helps a host on whose agent a run is in the way that another operator has begun, before it was killed.
 func (h host) takeUp(ctx context.Context) {
-	target, err := h.Hosts.Target(Account(h.Node, h.inputs.Cluster.Platform), h.Address)
+	w, err := h.wish()
 	if err == nil {
-		err = h.Hosts.TakeUp(ctx, hosts.Wish{Target: target, Node: h.Node, Inputs: h.inputs})
+		err = h.Hosts.TakeUp(ctx, w)
 	}
 	if err != nil {
 		h.Log.V(1).Info("looking for an interrupted run", "host", h.ID(), "error", err)
 	}
-}
-
-// claim notes on a Node that it is for this entry, where the addresses of the Node do not say so: the entry is a DNS name, and the host
-// itself has said which Node is its own.
-func (h host) claim(ctx context.Context, facts bundle.Facts) error {
-	if h.Name != "" || h.Backing != render.BackingInstance {
-		return nil
-	}
-	node, err := readNode(ctx, h.Reader, nameOf(h.Node, facts, h.inputs.Cluster.Platform))
-	if err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	for _, a := range node.Status.Addresses {
-		if a.Type == corev1.NodeInternalIP && !facts.HasAddress(a.Address) {
-			return nil // another host's
-		}
-	}
-	_, err = h.write(ctx, node, marks{annotations: map[string]string{InstanceAnnotation: h.Address}})
-	return err
 }
 
 // judge says what an outcome means for a host that is not complete.
@@ -175,38 +172,4 @@ func (h host) judge(o hosts.Outcome) Progress {
 		p.State, p.Reason, p.Message, p.Fix = StateFailed, ReasonFailed, o.Message, "it is tried again"
 	}
 	return p
-}
-
-// check refuses a host that is another one's already. It is called with the facts of the host, before anything is changed.
-func (h host) check(facts bundle.Facts) error {
-	for _, other := range h.inputs.All {
-		if other.ID() == h.ID() && other.Address == h.Address {
-			continue
-		}
-		if other.Name == "" && other.Address < h.Address && gathers(facts, other) {
-			return &refusal{ReasonSameHost, fmt.Sprintf("%s is the same host as %s, which is in the inputs too", h.Address, other.Address), "remove one of the two entries of windows-instances"}
-		}
-	}
-	if h.Name != "" {
-		return nil
-	}
-	name := nameOf(h.Node, facts, h.inputs.Cluster.Platform)
-	if i := slices.IndexFunc(h.inputs.All, func(n render.Node) bool { return n.Name == name && !isHost(n, facts) }); i >= 0 {
-		return &refusal{ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which exists and has other addresses (%s)", name, strings.Join(h.inputs.All[i].Addresses, ", ")),
-			"rename the computer; if the Node is what is left of this host, delete the Node"}
-	}
-	return nil
-}
-
-// isHost reports whether all addresses of a Node are the host's.
-func isHost(n render.Node, facts bundle.Facts) bool {
-	return !slices.ContainsFunc(n.Addresses, func(a string) bool { return !facts.HasAddress(a) })
-}
-
-// gathers reports whether the facts have the address or the name of a host.
-func gathers(f bundle.Facts, n render.Node) bool {
-	if f.HasAddress(n.Address) {
-		return true
-	}
-	return slices.ContainsFunc([]string{f.HostName, f.HostName + "." + f.DNSSuffix}, func(name string) bool { return name != "" && strings.EqualFold(name, n.Address) })
 }

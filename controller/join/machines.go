@@ -1,8 +1,10 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -17,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/controller/record"
 )
 
 // Reasons of events, those of the existing operator.
@@ -105,18 +109,37 @@ func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: p.Again}, nil
 }
 
-// join does the next steps for the host of a Machine. One whose Node has joined, which machine-api names, needs no inputs.
+// join does the next steps for the host of a Machine. One that is recorded as a Node which has joined needs no inputs. A Machine that
+// machine-api has found a Node for is never replaced, although nobody knows for sure that it is its own.
 func (m *Machines) join(ctx context.Context, machine *machinev1beta1.Machine) (Progress, error) {
-	if ref := machine.Status.NodeRef; ref != nil {
-		node, err := readNode(ctx, m.Joiner.Reader, ref.Name)
-		if err == nil && IsJoined(node.Annotations) {
+	records, _, err := m.Joiner.Login.Records.Cached(ctx)
+	if err != nil {
+		return Progress{}, err
+	}
+	if r, ok := records.Get(record.OfMachine(machine.UID)); ok && r.Node != "" && r.Address == firstIPv4(machine) {
+		node, err := readNode(ctx, m.Joiner.Reader, r.Node)
+		if err == nil && r.IsNode(node.Name, node.UID) && IsJoined(node.Annotations) {
 			return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
 		}
 		if client.IgnoreNotFound(err) != nil {
 			return Progress{}, err
 		}
 	}
-	return m.Joiner.Join(ctx, Ref{Machine: machine.Name})
+	p, err := m.Joiner.Join(ctx, Ref{Machine: machine.Name})
+	if ref := machine.Status.NodeRef; ref != nil {
+		p.Node = cmp.Or(p.Node, ref.Name)
+	}
+	return p, err
+}
+
+// firstIPv4 returns the address at which the host of a Machine is reached.
+func firstIPv4(machine *machinev1beta1.Machine) string {
+	for _, a := range machine.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP && ip.Is4() {
+			return a.Address
+		}
+	}
+	return ""
 }
 
 func (m *Machines) read(ctx context.Context, name string) (*machinev1beta1.Machine, error) {

@@ -22,7 +22,9 @@ import (
 	"wmco/controller/drain"
 	"wmco/controller/fleet"
 	"wmco/controller/hosts"
+	"wmco/controller/record"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // Reasons of events on Nodes.
@@ -62,17 +64,24 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		n.Joiner.Unjoined.Note(lostName(req.Name), Progress{State: StateGone})
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if published.WaitsForAdoption(node.Annotations) {
-		return reconcile.Result{}, nil // no executables, no repair, and no second first certificate
+	records, _, err := n.Joiner.Login.Records.Cached(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
-	removed, why, err := n.isRemoved(ctx, n.Reader, node)
+	// What a Node says about itself is not asked: it cannot leave the record, and nothing is done about one that is not in it.
+	r, known := records.OfNode(node.Name, node.UID)
+	if !known {
+		return reconcile.Result{}, nil
+	}
+	n.sayClaims(node, r, records)
+	removed, why, err := n.isRemoved(ctx, n.Reader, node, r)
 	switch {
 	case err != nil:
 		return reconcile.Result{}, err
 	case why != "":
 		n.tell(node, corev1.EventTypeWarning, reasonNotConfirmed, actionRemove, why)
 	case removed:
-		p, err := n.remove(ctx, node)
+		p, err := n.remove(ctx, node, r)
 		switch {
 		case p.Finished:
 			n.tell(node, corev1.EventTypeNormal, eventTeardown, actionRemove, p.Text())
@@ -81,7 +90,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		}
 		return reconcile.Result{RequeueAfter: p.Again}, err
 	}
-	if err := n.forgetRemoval(ctx, node); err != nil {
+	if err := n.forgetRemoval(ctx, node, r); err != nil {
 		return reconcile.Result{}, err
 	}
 	if since, lost := lostSince(node); lost {
@@ -98,6 +107,15 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		result.RequeueAfter = later.RequeueAfter
 	}
 	return result, nil
+}
+
+// sayClaims says that a Node reports the address of another host.
+func (n *Nodes) sayClaims(node *corev1.Node, r record.Record, records record.Set) {
+	for _, a := range internalAddresses(node) {
+		if other, ok := records.At(a); ok && other.ID() != r.ID() {
+			n.tell(node, corev1.EventTypeWarning, reason.AddressClaimed, actionJoin, fmt.Sprintf("the Node reports the address %s, which is that of %s (node %s); it is ignored; fix: look at the host of this Node: its kubelet, or whoever has the kubelet's certificate, has written that", a, other, other.Node))
+		}
+	}
 }
 
 // tell says something on a Node. Events with the same reason and action are one for client-go, which keeps the first message.
@@ -149,12 +167,11 @@ func (n *Nodes) wish(ctx context.Context, name string) (hosts.Wish, error) {
 	if i < 0 {
 		return hosts.Wish{}, errNotListed
 	}
-	account := Account(inputs.All[i], inputs.Cluster.Platform)
-	if account == "" {
+	h := host{Joiner: n.Joiner, Node: inputs.All[i], inputs: inputs}
+	if Account(h.Node, inputs.Cluster.Platform) == "" {
 		return hosts.Wish{}, errNotListed
 	}
-	target, err := n.Hosts.Target(account, inputs.All[i].Address)
-	return hosts.Wish{Target: target, Node: inputs.All[i], Inputs: inputs}, err
+	return h.wish()
 }
 
 // repair restores what was applied last, from what the host keeps: what is published may need a permission that it does not have. It
@@ -164,7 +181,8 @@ func (n *Nodes) repair(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	event, err := n.Hosts.Repair(ctx, w.Target, bundle.ImpactRestart)
+	w.MaxImpact = bundle.ImpactRestart
+	event, err := n.Hosts.Repair(ctx, w)
 	if err != nil {
 		return "", err
 	}

@@ -329,7 +329,8 @@ type asMe struct {
 }
 
 func (a asMe) to(t remote.Target) remote.Target {
-	return remote.Target{User: a.user, Address: t.Address}
+	t.User = a.user
+	return t
 }
 
 func (a asMe) Connect(ctx context.Context, t remote.Target) error {

@@ -55,18 +55,21 @@ const (
 	ReasonCompleting   = "Completing"
 	ReasonSameHost     = "SameHost"
 	ReasonNameTaken    = "NodeNameTaken"
+	ReasonNotTheHost   = "NotTheHost"
 	ReasonFailed       = "JoinFailed"
 )
 
 // FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are besides.
 func FailureReasons() []string {
-	return []string{ReasonUnreachable, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonExpired, ReasonFailed}
+	return []string{ReasonUnreachable, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonExpired, ReasonFailed}
 }
 
 // Pauses between two calls.
 const (
 	// againSoon is for what another program does meanwhile: a kubelet registers, a machine boots.
 	againSoon = 15 * time.Second
+	// againRecorded is for the caches, which have to learn what was just written.
+	againRecorded = time.Second
 	// againDrain is for pods that end.
 	againDrain = 5 * time.Second
 	// againLater is for what a person has to do.
@@ -98,6 +101,8 @@ func failed(err error) Progress {
 	switch {
 	case apierrors.IsConflict(err):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node has changed meanwhile", Again: againSoon}
+	case errors.Is(err, errRecorded):
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againRecorded}
 	case errors.Is(err, hosts.ErrBusy):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againSoon}
 	case errors.As(err, &own):

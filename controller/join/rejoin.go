@@ -142,16 +142,16 @@ func (n *Nodes) machineOf(ctx context.Context, h host) (host, runtime.Object, er
 // expired asks a host over SSH, with its pinned host key, when the certificate of its kubelet has expired; zero if it has not. By the clock
 // of the operator: that of a host that was off for long may be wrong.
 func (n *Nodes) expired(ctx context.Context, h host) (time.Time, error) {
-	target, err := n.Hosts.Target(Account(h.Node, h.inputs.Cluster.Platform), h.Address)
+	w, err := h.wish()
 	if err != nil {
 		return time.Time{}, err
 	}
-	facts, key, err := n.Hosts.Pending(ctx, target)
+	facts, key, err := n.Hosts.Pending(ctx, w.Target)
 	if err != nil {
 		return time.Time{}, err
 	}
-	if name := nameOf(h.Node, facts, h.inputs.Cluster.Platform); name != h.Name {
-		return time.Time{}, fmt.Errorf("the host at %s is %s, not %s", h.Address, name, h.Name)
+	if err := h.check(facts); err != nil {
+		return time.Time{}, err
 	}
 	if key.NotAfter.IsZero() || n.Now().Before(key.NotAfter) {
 		return time.Time{}, nil

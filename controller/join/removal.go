@@ -11,8 +11,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier"
+	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/keys/username"
+	"wmco/controller/gather"
+	"wmco/controller/record"
+	"wmco/render"
 )
 
 // RemoveAnnotation of a Node removes an instance although the ConfigMap is gone, or its host cannot be cleaned up.
@@ -32,10 +35,10 @@ const (
 	eventForgotten = "RemovalForgotten"
 )
 
-// isRemoved reports whether an instance was removed from windows-instances. A ConfigMap that is gone or empty removes nothing by itself: that
-// is more often a mistake.
-func (n *Nodes) isRemoved(ctx context.Context, from client.Reader, node *corev1.Node) (removed bool, why string, err error) {
-	if node.Labels[InstanceLabel] != valueTrue || node.Annotations[InstanceAnnotation] == "" {
+// isRemoved reports whether the instance of a record was removed from windows-instances. A ConfigMap that is gone or empty removes nothing
+// by itself: that is more often a mistake.
+func (n *Nodes) isRemoved(ctx context.Context, from client.Reader, node *corev1.Node, r record.Record) (removed bool, why string, err error) {
+	if r.Entry == "" {
 		return false, "", nil
 	}
 	u := &unstructured.Unstructured{}
@@ -45,21 +48,38 @@ func (n *Nodes) isRemoved(ctx context.Context, from client.Reader, node *corev1.
 	}
 	entries, _, _ := unstructured.NestedStringMap(u.Object, "data")
 	for entry := range entries {
-		if isEntryOf(node, entry) {
+		if isEntryOf(r, entry) {
 			return false, "", nil
 		}
 	}
 	if len(entries) == 0 && node.Annotations[RemoveAnnotation] == "" {
 		return false, "ConfigMap " + InstancesName + " is gone or has no entry; fix: restore it, or remove this node with oc annotate node " + node.Name + " " + RemoveAnnotation + "=true", nil
 	}
-	return true, "", nil
+	replaced, err := n.isReplaced(ctx, r)
+	return !replaced, "", err
+}
+
+// isEntryOf reports whether an entry, valid or not, is that of a record.
+func isEntryOf(r record.Record, entry string) bool {
+	entry = strings.TrimSpace(entry)
+	return record.OfEntry(entry) == r.ID() || strings.EqualFold(entry, r.Address)
+}
+
+// isReplaced reports whether an entry is a name that the operator's resolver gives the address of the host: the record follows when the host
+// was asked.
+func (n *Nodes) isReplaced(ctx context.Context, r record.Record) (bool, error) {
+	inputs, err := n.Inputs(ctx)
+	if err != nil {
+		return false, fmt.Errorf("reading the inputs: %w", err)
+	}
+	return slices.ContainsFunc(inputs.Instances, func(i gather.Instance) bool { return slices.Contains(i.Addresses, r.Address) }), nil
 }
 
 // forgetRemoval takes RemoveAnnotation from the Node of an instance that has an entry: it was for another time, and must not confirm the next
 // mistake.
-func (n *Nodes) forgetRemoval(ctx context.Context, node *corev1.Node) error {
+func (n *Nodes) forgetRemoval(ctx context.Context, node *corev1.Node, r record.Record) error {
 	value := node.Annotations[RemoveAnnotation]
-	if value == "" || node.Labels[InstanceLabel] != valueTrue || node.Annotations[InstanceAnnotation] == "" {
+	if value == "" || r.Entry == "" {
 		return nil
 	}
 	h := host{Joiner: n.Joiner}
@@ -71,16 +91,9 @@ func (n *Nodes) forgetRemoval(ctx context.Context, node *corev1.Node) error {
 	return nil
 }
 
-// isEntryOf reports whether an entry, valid or not, names the node.
-func isEntryOf(node *corev1.Node, entry string) bool {
-	entry = strings.TrimSpace(entry)
-	return strings.EqualFold(entry, node.Annotations[InstanceAnnotation]) ||
-		slices.ContainsFunc(node.Status.Addresses, func(a corev1.NodeAddress) bool { return strings.EqualFold(a.Address, entry) })
-}
-
-// remove does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can be repeated.
-func (n *Nodes) remove(ctx context.Context, node *corev1.Node) (Progress, error) {
-	address := node.Annotations[InstanceAnnotation]
+// remove does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can be repeated. Whom to reach is in
+// the record alone: the Node may say anything.
+func (n *Nodes) remove(ctx context.Context, node *corev1.Node, r record.Record) (Progress, error) {
 	if !node.Spec.Unschedulable {
 		h := host{Joiner: n.Joiner}
 		_, err := h.write(ctx, node, marks{annotations: map[string]string{JoiningAnnotation: valueTrue}, cordon: new(true)})
@@ -97,49 +110,47 @@ func (n *Nodes) remove(ctx context.Context, node *corev1.Node) (Progress, error)
 		}
 	}
 	// What cannot be undone is not decided by a cache.
-	if removed, _, err := n.isRemoved(ctx, n.Joiner.Login.Live, node); err != nil || !removed {
+	still, known, err := n.Joiner.Login.Records.Get(ctx, r.ID())
+	if err != nil || !known || !still.IsNode(node.Name, node.UID) {
 		return Progress{State: StateWaiting, Again: againSoon}, err
 	}
-	if err := n.cleanUp(ctx, node, address); err != nil {
+	if removed, _, err := n.isRemoved(ctx, n.Joiner.Login.Live, node, still); err != nil || !removed {
+		return Progress{State: StateWaiting, Again: againSoon}, err
+	}
+	if err := n.cleanUp(ctx, node, still); err != nil {
 		if node.Annotations[RemoveAnnotation] != removeForce {
 			p := failed(err)
 			p.Message = "removing the instance: " + p.Message
 			p.Fix = strings.TrimPrefix(p.Fix+"; or, if the host is gone, oc annotate --overwrite node "+node.Name+" "+RemoveAnnotation+"="+removeForce, "; ")
 			return p, nil
 		}
-		n.Log.Info("removing an instance that cannot be cleaned up", "node", node.Name, "address", address, "error", err)
+		n.Log.Info("removing an instance that cannot be cleaned up", "node", node.Name, "address", still.Address, "error", err)
 	}
 	uid := node.UID
 	if err := n.Client.Delete(ctx, node, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
 		return Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
 	}
-	n.Hosts.Forget(address)
-	return Progress{State: StateGone, Finished: true, Message: "the instance was cleaned up, and its Node deleted"}, n.Joiner.Login.Forget(ctx, address)
+	n.Hosts.Forget(still.Address)
+	return Progress{State: StateGone, Finished: true, Message: "the instance was cleaned up, and its Node deleted"}, n.Joiner.Login.Records.Forget(ctx, still.ID())
 }
 
-// cleanUp removes from a host everything that is managed there.
-func (n *Nodes) cleanUp(ctx context.Context, node *corev1.Node, address string) error {
-	key, findings, err := n.Joiner.Login.Key(ctx)
+// cleanUp removes from a host everything that is managed there, if it says that it is the Node of its record.
+func (n *Nodes) cleanUp(ctx context.Context, node *corev1.Node, r record.Record) error {
+	inputs, err := n.Inputs(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the inputs: %w", err)
+	}
+	target, err := n.Hosts.Target(r.ID(), r.Account, r.Address)
 	if err != nil {
 		return err
 	}
-	if findings.Refused() {
-		return fmt.Errorf("%s", findings.Sorted()[0].Message)
-	}
-	account, err := username.Decrypt(node.Annotations[UsernameAnnotation], key.Text())
-	if err != nil {
-		return fmt.Errorf("reading the account of %s from its Node: %w", address, err)
-	}
-	target, err := n.Hosts.Target(account, address)
-	if err != nil {
-		return err
-	}
-	event, err := n.Hosts.Cleanup(ctx, target)
+	instance := render.Node{Backing: render.BackingInstance, Address: r.Entry}
+	event, err := n.Hosts.Cleanup(ctx, target, func(facts bundle.Facts) error { return isStill(instance, node.Name, facts, inputs.Cluster.Platform) })
 	if err != nil {
 		return err
 	}
 	if event.Result != applier.ResultApplied && event.Result != applier.ResultSame {
-		return fmt.Errorf("cleaning up %s: %s: %s", address, event.Result, event.Message)
+		return fmt.Errorf("cleaning up %s: %s: %s", r.Address, event.Result, event.Message)
 	}
 	return nil
 }

@@ -25,6 +25,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/join"
 	"wmco/controller/publish"
+	"wmco/controller/record"
 )
 
 // ledgerCopy is what the node agent writes beside its logs.
@@ -104,12 +105,18 @@ func (w *world) readers() []string {
 	return names
 }
 
-// pinned reports whether the host key of an address is pinned.
+// login reads and writes what operators know of hosts.
+func (w *world) login() *hosts.Login {
+	records := &hosts.Records{Live: w.Client, Client: w.Client, Namespace: gather.OperatorNamespace}
+	return &hosts.Login{Live: w.Client, Client: w.Client, Namespace: gather.OperatorNamespace, Records: records}
+}
+
+// pinned reports whether the host key of an entry is pinned.
 func (w *world) pinned(address string) bool {
 	w.t.Helper()
-	var cm corev1.ConfigMap
-	must(w.t, client.IgnoreNotFound(w.Get(w.t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: hosts.PinsConfigMap}, &cm)))
-	return cm.Data[address] != ""
+	r, _, err := w.login().Records.Get(w.t.Context(), record.OfEntry(address))
+	must(w.t, err)
+	return r.HostKey != ""
 }
 
 // removeEntry removes an entry of windows-instances, and addEntry adds one.

@@ -29,6 +29,7 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
 	"wmco/controller/join"
+	"wmco/controller/record"
 	"wmco/payload"
 	"wmco/payload/store"
 )
@@ -89,13 +90,21 @@ func (w *world) reconciler(fault func(remote.Target) error) *reconciler {
 	source := desired.Source{
 		Objects: objects.Cluster(w.Client), Set: files.Set(), Key: bundle.Key(strings.Repeat("k", 32)), Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true},
 	}
-	login := &hosts.Login{Live: own, Client: own, Namespace: gather.OperatorNamespace}
+	records := &hosts.Records{Live: own, Client: own, Cache: w.Client, Namespace: gather.OperatorNamespace}
+	login := &hosts.Login{Live: own, Client: own, Namespace: gather.OperatorNamespace, Records: records}
 	versions := func(context.Context) ([]string, error) {
 		return []string{"v" + strings.TrimPrefix(payload.KubernetesVersion, "v")}, nil
 	}
 	r.Machines = &join.Machines{
 		Joiner: &join.Joiner{
-			Reader: w.Client, Client: own, Inputs: func(ctx context.Context) (*desired.Hosts, error) { return desired.Read(ctx, source) },
+			Reader: w.Client, Client: own, Inputs: func(ctx context.Context) (*desired.Hosts, error) {
+				all, _, err := records.Cached(ctx)
+				source.Gather.Records = &all
+				if err != nil {
+					return nil, err
+				}
+				return desired.Read(ctx, source)
+			},
 			Hosts: hosts.New(hosts.Options{Transports: hosts.Transports{Kept: broken{fault}, Fresh: broken{fault}}, Program: program}), Login: login,
 			Checks: &join.Checks{Live: own, Login: login, Versions: versions, Now: now}, Version: "test", Log: logr.Discard(), Now: now, Random: rand.Read, Unjoined: &join.Unjoined{},
 		},
@@ -259,4 +268,32 @@ func (w *world) replaced(set string) string {
 	var cm corev1.ConfigMap
 	must(w.t, client.IgnoreNotFound(w.Get(w.t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-machine-replacements"}, &cm)))
 	return cm.Data[set]
+}
+
+// TestAMachineWithANodeIsNeverReplaced: after an upgrade of the operator, or with another private key, a Machine whose node works may refuse
+// the login for good. A Node that is another host by the record proves nothing.
+func TestAMachineWithANodeIsNeverReplaced(t *testing.T) {
+	w := newWorld(t)
+	r := w.reconciler(refusesLogin)
+	set, other := w.machineSet("set"), w.machineSet("other-set")
+	w.owned(set, "works", "192.0.2.46")
+	w.owned(other, "dead", "192.0.2.47")
+	for name, address := range map[string]string{"works-node": "192.0.2.46", "liar": "192.0.2.47"} {
+		w.otherNode(name, "windows", address)
+		t.Cleanup(func() {
+			must(t, client.IgnoreNotFound(w.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})))
+		})
+	}
+	liar := w.node("liar")
+	must(t, w.login().Records.Change(t.Context(), record.OfEntry("192.0.2.99"), func(r record.Record) (record.Record, error) {
+		r.Node, r.NodeUID = liar.Name, liar.UID
+		return r, nil
+	}))
+	r.late = 31 * time.Minute
+	if got := r.reconcile("works"); w.isDeleting("works") || !contains(got, "MachineSetupFailure", "LoginRefused") {
+		t.Errorf("a Machine whose node works: deleted %t, %q", w.isDeleting("works"), got)
+	}
+	if got := r.reconcile("dead"); !w.isDeleting("dead") {
+		t.Errorf("a Machine whose address a Node of another host reports: %q", got)
+	}
 }

@@ -188,6 +188,7 @@ func (w *world) forget() {
 		must(w.t, w.DeleteAllOf(w.t.Context(), &eventsv1.Event{}, client.InNamespace(namespace)))
 	}
 	must(w.t, w.DeleteAllOf(w.t.Context(), &certificatesv1.CertificateSigningRequest{}))
+	must(w.t, w.DeleteAllOf(w.t.Context(), &corev1.ConfigMap{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{hosts.RecordsLabel}))
 	for _, name := range []string{hosts.PinsConfigMap, "windows-machine-replacements"} {
 		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: name}}
 		must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), cm)))

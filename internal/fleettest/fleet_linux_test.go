@@ -91,6 +91,7 @@ func prepare(t *testing.T) *fleet {
 	f.settings(t, `{rollout: {settle: 0s}}`)
 	background(t, func(ctx context.Context) error { return cluster.Approve(ctx, f.plane.Config, logs(), nil) })
 	background(t, func(ctx context.Context) error { return cluster.Network(ctx, f.plane.Config, logs()) })
+	background(t, func(ctx context.Context) error { return cluster.Record(ctx, f.plane.Config, logs()) })
 	t.Cleanup(func() { f.stop() })
 	return f
 }

@@ -82,7 +82,9 @@ func (r *reached) target(t remote.Target) remote.Target {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked[t.Host()]++
-	return r.at[t.Host()]
+	at := r.at[t.Host()]
+	at.ID = t.ID
+	return at
 }
 
 // hosts is for controller.Options.

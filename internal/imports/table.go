@@ -153,13 +153,18 @@ var table = []rule{
 		never:   join(rendering, remote),
 	},
 	{
+		pkg:     "controller/record",
+		imports: []string{"bundle"},
+		never:   join(rendering, cluster, remote, windows, []string{"applier/..."}),
+	},
+	{
 		pkg:     "controller/gather",
-		imports: []string{"render", "bundle", "bundle/published", "render/machines", "render/mirrors", "render/reason"},
+		imports: []string{"controller/record", "render", "bundle", "bundle/published", "render/machines", "render/mirrors", "render/reason"},
 		never:   []string{"applier/..."},
 	},
 	{
 		pkg:     "controller/desired",
-		imports: []string{"controller/gather", "controller/gather/objects", "render", "render/reason", "bundle", "bundle/archive", "payload", "payload/store"},
+		imports: []string{"controller/gather", "controller/gather/objects", "controller/record", "render", "render/reason", "bundle", "bundle/archive", "payload", "payload/store"},
 		never:   []string{"applier/..."},
 	},
 	{
@@ -210,7 +215,7 @@ var table = []rule{
 	{
 		// It parses keys, and dials nothing.
 		pkg:     "controller/hosts",
-		imports: []string{"controller/desired", "controller/keys", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
+		imports: []string{"controller/desired", "controller/keys", "controller/record", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -219,7 +224,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/join",
-		imports: []string{"controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/hosts", "controller/keys", "controller/keys/username", "controller/metrics", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
+		imports: []string{"controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/hosts", "controller/keys", "controller/keys/username", "controller/metrics", "controller/record", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -247,7 +252,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/metrics", "controller/publish", "controller/rollout", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
+			"applier", "applier/plan", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/metrics", "controller/publish", "controller/record", "controller/rollout", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
+	"log/slog"
 	"net/netip"
 	"net/url"
 	"os"
@@ -37,6 +38,7 @@ import (
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
+	simcluster "wmco/internal/simnode/cluster"
 	"wmco/internal/sshtest"
 	"wmco/internal/testenv"
 	"wmco/internal/winnode/stubpayload"
@@ -167,6 +169,7 @@ func (p *puller) operator(t *testing.T) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
+	go func() { _ = simcluster.Record(ctx, server.Config(t), slog.New(slog.DiscardHandler)) }() // it ends with the context
 	config := rest.CopyConfig(server.Config(t))
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator", Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	log.SetLogger(logr.Discard())

@@ -13,6 +13,8 @@ const (
 	NodeNameMismatch      = "NodeNameMismatch"
 	InstanceInvalid       = "InstanceInvalid"
 	InstanceTaken         = "InstanceTaken"
+	AddressClaimed        = "AddressClaimed"
+	HostRecordDamaged     = "HostRecordDamaged"
 	InstanceUnresolvable  = "InstanceUnresolvable"
 	InstanceAmbiguous     = "InstanceAmbiguous"
 	BundleTooLarge        = "BundleTooLarge"
@@ -30,6 +32,8 @@ func nodes() []Entry {
 		{MachineNameTooLong, isError, "The name of a Machine is too long for a Windows computer name.", "Give the MachineSet a name of at most 9 characters."},
 		{NodeNameMismatch, isWarning, "The host would now register under another name than its Node has. The node keeps its name.", "Nothing. If the host was renamed on purpose, remove the node and let it join again."},
 		{InstanceInvalid, isWarning, "An entry of windows-instances is not valid. It is skipped; the others are not affected.", "Write the entry as `<IPv4 address or DNS name>: username=<name>`."},
+		{AddressClaimed, isWarning, "A Node reports an address of a Machine or an entry that is another host by the operator's record. The address is ignored, and the other host is not affected.", "Remove the entry if it is the same host. Otherwise look at the host of the Node that reports it: its kubelet, or whoever has the kubelet's certificate, has written that."},
+		{HostRecordDamaged, isWarning, "The operator's record of a host cannot be read. The host is not reached, and its node gets nothing new.", "Remove the record with the command in the message; the host is then reached as at its first contact."},
 		{InstanceTaken, isWarning, "An entry of windows-instances is a host that a Machine or another entry already stands for. It is skipped.", "Remove the entry."},
 		{InstanceUnresolvable, isWarning, "The name of an entry of windows-instances has no IPv4 address in the cluster's DNS, so the operator cannot reach the host. A host that has joined stays. Only the operator reports this.", "Correct the name or its DNS record, or write the IPv4 address in its place."},
 		{InstanceAmbiguous, isWarning, "The name of an entry of windows-instances has several IPv4 addresses. Only the operator reports this.", "Nothing if they are of one host. Otherwise write the address of each host in place of the name."},

@@ -19,14 +19,14 @@ import (
 	"wmco/applier/remote"
 )
 
-// Pins store the host keys of hosts. Addresses are host:port.
+// Pins store the host keys of hosts, by their address or by Target.ID.
 type Pins interface {
 	// Pinned returns the pinned keys of a host, none before the first contact.
-	Pinned(address string) ([]ssh.PublicKey, error)
+	Pinned(t remote.Target) ([]ssh.PublicKey, error)
 	// Pin stores the key of a host on first contact. A revoked key is an error.
-	Pin(address string, key ssh.PublicKey) error
+	Pin(t remote.Target, key ssh.PublicKey) error
 	// Unpin returns the command line with which a person removes the pinned keys of a host.
-	Unpin(address string) string
+	Unpin(t remote.Target) string
 }
 
 // hostKeyCheck is the check of one connection.
@@ -42,7 +42,7 @@ type hostKeyCheck struct {
 }
 
 func newHostKeyCheck(t remote.Target, pins Pins) (*hostKeyCheck, error) {
-	pinned, err := pins.Pinned(t.Address)
+	pinned, err := pins.Pinned(t)
 	if err != nil {
 		return nil, fmt.Errorf("reading the pinned host keys of %s: %w", t, err)
 	}
@@ -52,7 +52,7 @@ func newHostKeyCheck(t remote.Target, pins Pins) (*hostKeyCheck, error) {
 // check is called with the key that the host has proved to hold.
 func (c *hostKeyCheck) check(key ssh.PublicKey) error {
 	if len(c.pinned) == 0 {
-		if err := c.pins.Pin(c.target.Address, key); err != nil {
+		if err := c.pins.Pin(c.target, key); err != nil {
 			c.err = fmt.Errorf("pinning the host key of %s: %w", c.target, err)
 			return c.err
 		}
@@ -66,7 +66,7 @@ func (c *hostKeyCheck) check(key ssh.PublicKey) error {
 }
 
 func (c *hostKeyCheck) changed(offered ssh.PublicKey) error {
-	e := &remote.HostKeyError{Target: c.target, Offered: describe(offered), Unpin: c.pins.Unpin(c.target.Address)}
+	e := &remote.HostKeyError{Target: c.target, Offered: describe(offered), Unpin: c.pins.Unpin(c.target)}
 	for _, key := range c.pinned {
 		e.Pinned = append(e.Pinned, describe(key))
 	}
@@ -113,7 +113,10 @@ type KnownHosts struct {
 func NewKnownHosts(path string) *KnownHosts { return &KnownHosts{path: path} }
 
 // Pinned implements Pins.
-func (k *KnownHosts) Pinned(address string) ([]ssh.PublicKey, error) {
+func (k *KnownHosts) Pinned(t remote.Target) ([]ssh.PublicKey, error) { return k.pinned(t.Address) }
+
+// pinned returns the keys of an address, host:port.
+func (k *KnownHosts) pinned(address string) ([]ssh.PublicKey, error) {
 	check, err := knownhosts.New(k.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -141,7 +144,8 @@ func (k *KnownHosts) Pinned(address string) ([]ssh.PublicKey, error) {
 }
 
 // Pin implements Pins. It appends one line in one write, so that several programs can at once.
-func (k *KnownHosts) Pin(address string, key ssh.PublicKey) error {
+func (k *KnownHosts) Pin(t remote.Target, key ssh.PublicKey) error {
+	address := t.Address
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err := k.checkRevoked(address, key); err != nil {
@@ -197,12 +201,12 @@ func appendTo(path, line string) error {
 }
 
 // Unpin implements Pins.
-func (k *KnownHosts) Unpin(address string) string {
+func (k *KnownHosts) Unpin(t remote.Target) string {
 	path := k.path
 	if strings.ContainsAny(path, ` '"`) {
 		path = "'" + path + "'"
 	}
-	return fmt.Sprintf("ssh-keygen -f %s -R '%s'", path, knownhosts.Normalize(address))
+	return fmt.Sprintf("ssh-keygen -f %s -R '%s'", path, knownhosts.Normalize(t.Address))
 }
 
 // KnownHostsLine returns the line of a known_hosts file that pins the key of the host at address (host:port). It may be written before

@@ -1,0 +1,122 @@
+package gather
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"wmco/bundle"
+	"wmco/controller/record"
+	"wmco/render"
+	"wmco/render/reason"
+)
+
+// addRecordedNodes adds the Nodes to the hosts that they are by the operator's own records. What a Node reports about itself makes it no
+// host of a Machine or an instance, and keeps no other host from becoming a node.
+func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []render.Node {
+	byID := map[record.ID]int{}
+	for i, n := range list {
+		byID[HostID(n)] = i
+	}
+	for _, o := range g.all("", "Node") {
+		var node corev1.Node
+		if !g.decode(o, &node) || !g.checkName(node.Name, o.Ref) {
+			continue
+		}
+		described := describe(node)
+		r, known := records.OfNode(node.Name, node.UID)
+		i, listed := byID[r.ID()]
+		if !known || !listed {
+			list = append(list, withoutHost(described, r))
+			i = len(list) - 1
+		}
+		n := &list[i]
+		n.Name, n.Subnet, n.Reported = node.Name, node.Annotations[annotationSubnet], described.Addresses
+		n.Origins[render.FromNode] = o.Ref
+		if !n.Unconfirmed {
+			n.Facts = g.reportedFacts(node, *n, o.Ref)
+		}
+	}
+	g.judgeClaims(list)
+	return list
+}
+
+// withoutHost returns the host of a Node that no Machine and no entry is for: the operator has no record of it, or the Machine or entry was
+// deleted.
+func withoutHost(described render.Node, r record.Record) render.Node {
+	n := render.Node{Backing: render.BackingNode, Address: firstIPv4(described.Addresses), Origins: render.Origins{}}
+	if n.Unconfirmed = r.Node == ""; n.Unconfirmed {
+		return n
+	}
+	n.Address, n.Username, n.RemovedEntry = r.Address, r.Account, r.Entry
+	return n
+}
+
+// HostID returns the ID of a host's record, empty for a Node that no Machine and no entry is for.
+func HostID(n render.Node) record.ID {
+	switch n.Backing {
+	case render.BackingMachine:
+		return record.OfMachine(types.UID(n.MachineUID))
+	case render.BackingInstance:
+		return record.OfEntry(n.Address)
+	case render.BackingNode:
+	}
+	if n.RemovedEntry != "" {
+		return record.OfEntry(n.RemovedEntry)
+	}
+	return ""
+}
+
+// byAddress returns the positions of the hosts of Machines and instances, by their addresses.
+func byAddress(list []render.Node) map[string]int {
+	all := map[string]int{}
+	for i, n := range list {
+		if n.Backing == render.BackingNode {
+			continue
+		}
+		for _, a := range append([]string{strings.ToLower(n.Address)}, n.Addresses...) {
+			all[a] = i
+		}
+	}
+	return all
+}
+
+// judgeClaims looks at the addresses that Nodes report. One without a host may be the Node of a host that has none; that is noted there. One
+// that has a host and reports an address of another one changes nothing for that, and is a finding.
+func (g *gatherer) judgeClaims(list []render.Node) {
+	hosts := byAddress(list)
+	for _, n := range list {
+		for _, a := range n.Reported {
+			i, ok := hosts[a]
+			if !ok || n.Name == "" || HostID(list[i]) == HostID(n) {
+				continue
+			}
+			if !n.Unconfirmed {
+				g.addressClaimed(n, list[i])
+			} else if list[i].Name == "" && list[i].ClaimedBy == "" {
+				list[i].ClaimedBy = n.Name
+			}
+		}
+	}
+}
+
+func (g *gatherer) addressClaimed(n, other render.Node) {
+	fix := "look at the host of node " + n.Name + ": its kubelet, or whoever has the kubelet's certificate, has written that"
+	if other.Backing == render.BackingInstance {
+		fix = "remove the entry if it is the same host; if not, " + fix
+	}
+	g.add(bundle.SeverityWarning, reason.AddressClaimed, bundle.Finding{
+		Object: n.Origins[render.FromNode], Field: "status.addresses", Node: n.Name, Fix: fix,
+		Message: fmt.Sprintf("the Node reports an address of %s, which is another host; the address is ignored", hostText(other)),
+	})
+}
+
+// hostText names a host by the object that asks for it.
+func hostText(n render.Node) string {
+	if n.Backing == render.BackingMachine {
+		return "Machine " + n.MachineName
+	}
+	return "the entry " + n.Address + " of " + instancesName
+}

@@ -1,0 +1,123 @@
+package gather
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/gather/objects"
+	"wmco/controller/record"
+	"wmco/render"
+)
+
+func machineAt(name, uid, address string) objects.Object {
+	return object(groupMachine, "Machine", namespaceMachines, name, fmt.Sprintf(`{"metadata":{"name":%q,"uid":%q},"status":{"addresses":[{"type":"InternalIP","address":%q}]}}`, name, uid, address))
+}
+
+// nodeSaying is a Node that reports addresses and facts.
+func nodeSaying(t *testing.T, name, uid string, addresses ...string) objects.Object {
+	t.Helper()
+	report, err := published.Report{State: published.StateApplied, Facts: &bundle.Facts{Schema: bundle.FactsSchema, HostName: name, Addresses: addresses}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []string
+	for _, a := range addresses {
+		list = append(list, fmt.Sprintf(`{"type":"InternalIP","address":%q}`, a))
+	}
+	return object("", "Node", "", name, fmt.Sprintf(`{"metadata":{"name":%q,"uid":%q,"labels":{"windowsmachineconfig.openshift.io/byoh":"true"},"annotations":{%q:"192.0.2.9",%q:%q}},"status":{"addresses":[%s]}}`,
+		name, uid, annotationInstance, published.ReportAnnotation, report, strings.Join(list, ",")))
+}
+
+// TestRecordsSayWhichHostANodeIs: what a Node says about itself does not.
+func TestRecordsSayWhichHostANodeIs(t *testing.T) {
+	entries := object("", "ConfigMap", OperatorNamespace, instancesName, `{"data":{"192.0.2.2":"username=u","Win.example.com":"username=u"}}`)
+	of := func(id record.ID, node, uid string) record.Record {
+		r := record.New(id)
+		r.Node, r.NodeUID, r.Address, r.Account = node, types.UID("uid-"+uid), "192.0.2.200", "kept"
+		return r
+	}
+	for name, tt := range map[string]struct {
+		objects []objects.Object
+		records []record.Record
+		want    []string
+	}{
+		"nothing is recorded": {
+			[]objects.Object{machineAt("m-a", "m1", "192.0.2.1"), entries, nodeSaying(t, "win-a", "uid-1", "192.0.2.1")}, nil,
+			[]string{"win-a Node 192.0.2.1 unconfirmed", "192.0.2.1 Machine 192.0.2.1 claimed by win-a", "192.0.2.2 Instance 192.0.2.2", "Win.example.com Instance Win.example.com"},
+		},
+		"all are recorded": {
+			[]objects.Object{machineAt("m-a", "m1", "192.0.2.1"), entries, nodeSaying(t, "win-a", "uid-1", "192.0.2.1"), nodeSaying(t, "win-b", "uid-2", "10.9.9.9"), nodeSaying(t, "win-c", "uid-3", "192.0.2.2")},
+			[]record.Record{of("machine_m1", "win-a", "1"), of("win.example.com", "win-b", "2"), of("192.0.2.2", "win-c", "3")},
+			[]string{"win-a Machine 192.0.2.1 facts", "win-b Instance Win.example.com facts", "win-c Instance 192.0.2.2 facts"},
+		},
+		"a node that takes the addresses of others": {
+			[]objects.Object{machineAt("m-a", "m1", "192.0.2.1"), entries, nodeSaying(t, "aaa", "uid-9", "192.0.2.1", "192.0.2.2"), nodeSaying(t, "win-a", "uid-1", "192.0.2.1")},
+			[]record.Record{of("machine_m1", "win-a", "1"), of("win.example.com", "aaa", "9")},
+			[]string{"aaa Instance Win.example.com facts", "win-a Machine 192.0.2.1 facts", "192.0.2.2 Instance 192.0.2.2", "finding aaa: Machine m-a", "finding aaa: the entry 192.0.2.2 of windows-instances"},
+		},
+		"a Node that was made anew": {
+			[]objects.Object{machineAt("m-a", "m1", "192.0.2.1"), nodeSaying(t, "win-a", "uid-new", "192.0.2.1")},
+			[]record.Record{of("machine_m1", "win-a", "1")},
+			[]string{"win-a Node 192.0.2.1 unconfirmed", "192.0.2.1 Machine 192.0.2.1 claimed by win-a"},
+		},
+		"a Machine that was made anew": {
+			[]objects.Object{machineAt("m-a", "m2", "192.0.2.1"), nodeSaying(t, "win-a", "uid-1", "192.0.2.1")},
+			[]record.Record{of("machine_m1", "win-a", "1")},
+			[]string{"win-a Node 192.0.2.200 facts", "192.0.2.1 Machine 192.0.2.1", "finding win-a: Machine m-a"},
+		},
+		"an entry that was removed": {
+			[]objects.Object{entries, nodeSaying(t, "win-a", "uid-1", "192.0.2.7")},
+			[]record.Record{of("192.0.2.7", "win-a", "1")},
+			[]string{"win-a Node 192.0.2.200 facts removed 192.0.2.7", "192.0.2.2 Instance 192.0.2.2", "Win.example.com Instance Win.example.com"},
+		},
+		"two hosts that are one Node": {
+			[]objects.Object{entries, nodeSaying(t, "win-a", "uid-1", "192.0.2.2")},
+			[]record.Record{of("192.0.2.2", "win-a", "1"), of("win.example.com", "win-a", "1")},
+			[]string{"win-a Node 192.0.2.2 unconfirmed", "192.0.2.2 Instance 192.0.2.2 claimed by win-a", "Win.example.com Instance Win.example.com"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := record.NewSet(tt.records...)
+			r := gatherFrom(t, Options{Records: &set}, tt.objects...)
+			var got []string
+			for _, n := range r.Nodes {
+				got = append(got, describeHost(n))
+			}
+			for _, f := range r.Findings {
+				if f.Reason == "AddressClaimed" {
+					whose, _, _ := strings.Cut(strings.TrimPrefix(f.Message, "the Node reports an address of "), ",")
+					got = append(got, "finding "+f.Node+": "+whose)
+				}
+			}
+			for i := range got {
+				got[i] = strings.TrimSpace(got[i])
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func describeHost(n render.Node) string {
+	text := fmt.Sprintf("%s %s %s", n.ID(), n.Backing, n.Address)
+	if !n.Facts.IsZero() {
+		text += " facts"
+	}
+	if n.Unconfirmed {
+		text += " unconfirmed"
+	}
+	if n.ClaimedBy != "" {
+		text += " claimed by " + n.ClaimedBy
+	}
+	if n.RemovedEntry != "" {
+		text += " removed " + n.RemovedEntry
+	}
+	return text
+}

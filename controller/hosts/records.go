@@ -1,0 +1,255 @@
+package hosts
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/record"
+)
+
+const (
+	// RecordsLabel marks the ConfigMaps of records.
+	RecordsLabel = "windowsmachineconfig.openshift.io/hosts"
+	// recordsOwner is the field manager that creates them.
+	recordsOwner = "windows-machine-config-operator-hosts"
+)
+
+// Records keeps the records of hosts in ConfigMaps of the operator's namespace. Its methods may be called by many goroutines at once.
+type Records struct {
+	// Live reads without a cache: what decides about a host must be current.
+	Live   client.Reader
+	Client client.Client
+	// Cache reads from a cache of the namespace's ConfigMaps, unstructured; nil has none.
+	Cache     client.Reader
+	Namespace string
+
+	// changing is held while records are changed: each change is of what was read.
+	changing sync.Mutex
+
+	// mu guards decoded: the records of each ConfigMap that was read from the cache last.
+	mu      sync.Mutex
+	decoded map[string]decodedRecords
+	set     record.Set
+}
+
+// decodedRecords are the records of one ConfigMap.
+type decodedRecords struct {
+	uid     types.UID
+	version string
+	records []record.Record
+	damaged error
+}
+
+// Get returns the record of a host as the API server has it now.
+func (r *Records) Get(ctx context.Context, id record.ID) (record.Record, bool, error) {
+	cm, err := r.read(ctx, record.Name(id))
+	if err != nil {
+		return record.Record{}, false, err
+	}
+	return r.recordIn(cm, id)
+}
+
+// recordIn returns the record of a host in its ConfigMap. One that cannot be read is an error: the host could be taken for another one.
+func (r *Records) recordIn(cm *corev1.ConfigMap, id record.ID) (record.Record, bool, error) {
+	text, ok := cm.Data[string(id)]
+	if !ok {
+		return record.Record{}, false, nil
+	}
+	have, err := record.Decode(id, text)
+	if err != nil {
+		return record.Record{}, false, fmt.Errorf("reading ConfigMap %s/%s: %w (fix: %s)", r.Namespace, cm.Name, err, r.Remove(id))
+	}
+	return have, true, nil
+}
+
+// Remove returns the command with which a person removes the record of a host. Its next contact is a first one.
+func (r *Records) Remove(id record.ID) string {
+	return fmt.Sprintf(`oc -n %s patch configmap %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`, r.Namespace, record.Name(id), id)
+}
+
+func (r *Records) read(ctx context.Context, name string) (*corev1.ConfigMap, error) {
+	cm := &corev1.ConfigMap{}
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, cm)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", name, err)
+	}
+	cm.Name = name
+	return cm, nil
+}
+
+// All returns all records as the API server has them now. One that cannot be read is an error.
+func (r *Records) All(ctx context.Context) (record.Set, error) {
+	var list corev1.ConfigMapList
+	if err := r.Live.List(ctx, &list, client.InNamespace(r.Namespace), client.HasLabels{RecordsLabel}); err != nil {
+		return record.Set{}, fmt.Errorf("listing the records of hosts: %w", err)
+	}
+	var all []record.Record
+	for _, cm := range list.Items {
+		d := r.decode(cm.Name, cm.Data)
+		if d.damaged != nil {
+			return record.Set{}, d.damaged
+		}
+		all = append(all, d.records...)
+	}
+	return record.NewSet(all...), nil
+}
+
+// Cached returns all records as the cache has them. Those that cannot be read are left out, and said in damaged: their hosts are known to be
+// no Nodes.
+func (r *Records) Cached(ctx context.Context) (all record.Set, damaged, err error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	if err := r.Cache.List(ctx, list, client.InNamespace(r.Namespace), client.HasLabels{RecordsLabel}, client.UnsafeDisableDeepCopy); err != nil {
+		return record.Set{}, nil, fmt.Errorf("listing the records of hosts: %w", err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, same := map[string]decodedRecords{}, len(list.Items) == len(r.decoded)
+	for _, u := range list.Items {
+		d, ok := r.decoded[u.GetName()]
+		if !ok || d.uid != u.GetUID() || d.version != u.GetResourceVersion() {
+			data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+			d, same = r.decode(u.GetName(), data), false
+			d.uid, d.version = u.GetUID(), u.GetResourceVersion()
+		}
+		now[u.GetName()] = d
+	}
+	var wrong []error
+	for _, name := range slices.Sorted(maps.Keys(now)) {
+		wrong = append(wrong, now[name].damaged)
+	}
+	if !same {
+		var list []record.Record
+		for _, d := range now {
+			list = append(list, d.records...)
+		}
+		r.set = record.NewSet(list...)
+	}
+	r.decoded = now
+	return r.set, errors.Join(wrong...), nil
+}
+
+// decode reads the records of a ConfigMap.
+func (r *Records) decode(name string, data map[string]string) decodedRecords {
+	var d decodedRecords
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: data}
+	var damaged []error
+	for key := range data {
+		id := record.ID(key)
+		if record.Name(id) != name {
+			continue // the record of an ID is in one ConfigMap alone
+		}
+		have, _, err := r.recordIn(cm, id)
+		if err != nil {
+			damaged = append(damaged, err)
+			continue
+		}
+		d.records = append(d.records, have)
+	}
+	d.damaged = errors.Join(damaged...)
+	return d
+}
+
+// Change changes the record of a host, which is empty where there is none. The change may be called again with a newer record, while
+// others change records too: a person, or an operator that is the leader no longer.
+func (r *Records) Change(ctx context.Context, id record.ID, change func(record.Record) (record.Record, error)) error {
+	return r.update(ctx, func(ctx context.Context) error {
+		cm, err := r.read(ctx, record.Name(id))
+		if err != nil {
+			return err
+		}
+		before, known, err := r.recordIn(cm, id)
+		if err != nil {
+			return err
+		}
+		if !known {
+			before = record.New(id)
+		}
+		after, err := change(before)
+		if err != nil || after == before {
+			return err
+		}
+		text, err := after.Encode()
+		if err != nil {
+			return err
+		}
+		return r.put(ctx, cm, map[string]any{string(id): text})
+	})
+}
+
+// Forget removes the record of a host, and its pinned key with it.
+func (r *Records) Forget(ctx context.Context, id record.ID) error {
+	return r.update(ctx, func(ctx context.Context) error {
+		cm, err := r.read(ctx, record.Name(id))
+		if err != nil {
+			return err
+		}
+		if _, ok := cm.Data[string(id)]; !ok {
+			return nil
+		}
+		return r.put(ctx, cm, map[string]any{string(id): nil})
+	})
+}
+
+// update makes a change of a ConfigMap, again and again while others change it.
+func (r *Records) update(ctx context.Context, do func(context.Context) error) error {
+	r.changing.Lock()
+	defer r.changing.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	pauses := wait.Backoff{Steps: 20, Duration: 10 * time.Millisecond, Factor: 1.3, Jitter: 1} // 7 s in all
+	return retry.OnError(pauses, apierrors.IsConflict, func() error { return do(ctx) })
+}
+
+// put changes a ConfigMap as it was read: the resourceVersion makes the API server refuse the patch if it has changed since. One that does
+// not exist is applied first: so the permission to create it is one for its name alone.
+func (r *Records) put(ctx context.Context, cm *corev1.ConfigMap, data map[string]any) error {
+	if cm.UID == "" {
+		if err := r.create(ctx, cm.Name); err != nil {
+			return err
+		}
+		created, err := r.read(ctx, cm.Name)
+		if err != nil {
+			return err
+		}
+		if len(created.Data) > 0 {
+			return apierrors.NewConflict(corev1.Resource("configmaps"), cm.Name, errors.New("it was created at the same time"))
+		}
+		cm = created
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion}, "data": data})
+	if err != nil {
+		return err
+	}
+	if err := r.Client.Patch(ctx, cm, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		if apierrors.IsConflict(err) {
+			return err
+		}
+		return fmt.Errorf("writing ConfigMap %s: %w", cm.Name, err)
+	}
+	return nil
+}
+
+func (r *Records) create(ctx context.Context, name string) error {
+	empty := corev1apply.ConfigMap(name, r.Namespace).WithLabels(map[string]string{RecordsLabel: "true"})
+	if err := r.Client.Apply(ctx, empty, client.FieldOwner(recordsOwner), client.ForceOwnership); err != nil {
+		return fmt.Errorf("creating ConfigMap %s: %w", name, err)
+	}
+	return nil
+}

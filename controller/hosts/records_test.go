@@ -1,0 +1,106 @@
+package hosts
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/record"
+)
+
+// know writes that a host is a Node.
+func know(t *testing.T, r *Records, id record.ID, node string) {
+	t.Helper()
+	err := r.Change(t.Context(), id, func(h record.Record) (record.Record, error) {
+		h.Node, h.NodeUID = node, "uid"
+		return h, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRecordsAreKeptAndRead(t *testing.T) {
+	r := newLogin(t).Records
+	for id, node := range map[record.ID]string{"192.0.2.1": "win-a", "192.0.2.2": "win-b", record.OfMachine("m"): "win-c"} {
+		know(t, r, id, node)
+	}
+	for name, read := range map[string]func() (record.Set, error){
+		"live":   func() (record.Set, error) { return r.All(t.Context()) },
+		"cached": func() (record.Set, error) { all, _, err := r.Cached(t.Context()); return all, err },
+	} {
+		all, err := read()
+		if err != nil || len(all.IDs()) != 3 {
+			t.Fatalf("%s: %v, %v", name, all.IDs(), err)
+		}
+		if h, ok := all.OfNode("win-c", "uid"); !ok || h.Machine != "m" {
+			t.Errorf("%s: %+v", name, h)
+		}
+	}
+	if err := r.Forget(t.Context(), "192.0.2.1"); err != nil {
+		t.Fatal(err)
+	}
+	know(t, r, "192.0.2.2", "win-d")
+	all, _, err := r.Cached(t.Context())
+	if _, gone := all.Named("win-a"); err != nil || gone {
+		t.Errorf("a record that was removed is read again: %v", err)
+	}
+	if _, ok := all.Named("win-d"); !ok {
+		t.Errorf("a change was not read: %v", all.IDs())
+	}
+}
+
+// TestARecordThatIsDamagedIsNoFirstContact: its host could be taken for another one. The others are read.
+func TestARecordThatIsDamagedIsNoFirstContact(t *testing.T) {
+	l := newLogin(t)
+	r := l.Records
+	target := entryAt("192.0.2.1:22")
+	if err := l.Pin(target, hostKey(t, 1)); err != nil {
+		t.Fatal(err)
+	}
+	know(t, r, "192.0.2.2", "win-b")
+	var cm corev1.ConfigMap
+	at := client.ObjectKey{Namespace: namespace, Name: record.Name("192.0.2.1")}
+	if err := r.Live.Get(t.Context(), at, &cm); err != nil {
+		t.Fatal(err)
+	}
+	cm.Data["192.0.2.1"] = "{"
+	if err := r.Client.Update(t.Context(), &cm); err != nil {
+		t.Fatal(err)
+	}
+	if keys, err := l.Pinned(target); err == nil {
+		t.Errorf("the key of a host with a damaged record is %v", keys)
+	}
+	if err := l.Pin(target, hostKey(t, 2)); err == nil {
+		t.Error("another key was pinned")
+	}
+	all, damaged, err := r.Cached(t.Context())
+	if _, ok := all.Named("win-b"); err != nil || !ok || damaged == nil || !strings.Contains(damaged.Error(), r.Remove("192.0.2.1")) {
+		t.Errorf("%v, damaged %v, %v", all.IDs(), damaged, err)
+	}
+	if _, err := r.All(t.Context()); err == nil {
+		t.Error("all records were read")
+	}
+}
+
+// TestARecordCountsWhereItBelongs: a second ConfigMap, or another key, gives a host no other identity.
+func TestARecordCountsWhereItBelongs(t *testing.T) {
+	r := newLogin(t).Records
+	know(t, r, "192.0.2.1", "win-a")
+	text, err := record.Record{Entry: "192.0.2.9", Node: "win-x"}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := "windows-hosts-x"
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: other, Labels: map[string]string{RecordsLabel: "true"}}, Data: map[string]string{"192.0.2.9": text}}
+	if err := r.Client.Create(t.Context(), cm); err != nil {
+		t.Fatal(err)
+	}
+	all, _, err := r.Cached(t.Context())
+	if err != nil || len(all.IDs()) != 1 {
+		t.Errorf("%v, %v", all.IDs(), err)
+	}
+}

@@ -1,0 +1,104 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/go-logr/logr"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/controller/hosts"
+	"wmco/controller/record"
+)
+
+// Collector removes the records of hosts that are gone, with their host keys: another host may get the address, as it does on most clouds.
+type Collector struct {
+	// Live reads without a cache: what is removed cannot be found out again.
+	Live      client.Reader
+	Login     *hosts.Login
+	Namespace string
+	Log       logr.Logger
+}
+
+// Reconcile looks at all records. One whose Machine exists, whose entry is in windows-instances, or whose Node exists is kept: a Node whose
+// host is away is still the same host, and is removed step by step (Nodes).
+func (c *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	// Read first: a host that is recorded later is not missing in what is read next.
+	records, err := c.Login.Records.All(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	is, err := c.observe(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	for _, id := range records.IDs() {
+		r, _ := records.Get(id)
+		if is.has(r) {
+			continue
+		}
+		if err := c.Login.Records.Forget(ctx, id); err != nil {
+			return reconcile.Result{}, fmt.Errorf("forgetting %s: %w", r, err)
+		}
+		c.Log.Info("forgot a host that is gone", "host", r.String(), "address", r.Address, "node", r.Node)
+	}
+	return reconcile.Result{}, c.Login.ForgetPins(ctx, func(address, _ string) bool { return !is.addresses[strings.ToLower(address)] })
+}
+
+// existing is what the cluster has.
+type existing struct {
+	// machines are the UIDs of Machines, nodes the UIDs of Windows Nodes by their names, entries those of windows-instances.
+	machines map[types.UID]bool
+	nodes    map[string]types.UID
+	entries  map[record.ID]bool
+	// addresses are those of Machines and entries.
+	addresses map[string]bool
+}
+
+// has reports whether the host of a record is still one of the cluster. Without any entry that of an instance is: the ConfigMap may be gone by
+// mistake.
+func (e existing) has(r record.Record) bool {
+	if r.Machine != "" {
+		return e.machines[r.Machine]
+	}
+	uid, ok := e.nodes[r.Node]
+	return len(e.entries) == 0 || e.entries[r.ID()] || ok && uid == r.NodeUID
+}
+
+func (c *Collector) observe(ctx context.Context) (existing, error) {
+	is := existing{map[types.UID]bool{}, map[string]types.UID{}, map[record.ID]bool{}, map[string]bool{}}
+	var machines machinev1beta1.MachineList
+	if err := c.Live.List(ctx, &machines, client.InNamespace(machinesNamespace)); err != nil && !meta.IsNoMatchError(err) && !runtime.IsNotRegisteredError(err) {
+		return existing{}, fmt.Errorf("listing Machines: %w", err)
+	}
+	for _, m := range machines.Items {
+		is.machines[m.UID] = true
+		for _, a := range m.Status.Addresses {
+			is.addresses[strings.ToLower(a.Address)] = true
+		}
+	}
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := c.Live.List(ctx, nodes); err != nil {
+		return existing{}, fmt.Errorf("listing Nodes: %w", err)
+	}
+	for _, n := range nodes.Items {
+		is.nodes[n.Name] = n.UID
+	}
+	var instances corev1.ConfigMap
+	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: InstancesName}, &instances); client.IgnoreNotFound(err) != nil {
+		return existing{}, fmt.Errorf("reading ConfigMap %s: %w", InstancesName, err)
+	}
+	for entry := range instances.Data {
+		is.entries[record.OfEntry(entry)], is.addresses[strings.ToLower(strings.TrimSpace(entry))] = true, true
+	}
+	return is, nil
+}

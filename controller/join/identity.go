@@ -1,0 +1,204 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier/remote"
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/fleet"
+	"wmco/controller/gather"
+	"wmco/controller/hosts"
+	"wmco/controller/record"
+	"wmco/render"
+)
+
+// Which host a Node is stands in the operator's own record (controller/record). A host comes to be a Node there only when both say so and
+// no third one does:
+//
+//	the host, over SSH under its pinned key: its kubelet registers under the name of the Node
+//	the Node:                                all its addresses are the host's
+//	the records and the inputs:              no other host is this Node, and none has one of these addresses
+//
+// A Node that reports another host's addresses does not get that host, and a host that takes another one's name does not get that Node.
+
+// check refuses a host that does not say that it is the Node of its record. It is called with the facts of the host, before anything is
+// changed there.
+func (h host) check(facts bundle.Facts) error {
+	return isStill(h.Node, h.Name, facts, h.inputs.Cluster.Platform)
+}
+
+// isStill refuses a host that has become another Node than the one that its record names.
+func isStill(n render.Node, node string, facts bundle.Facts, p bundle.Platform) error {
+	name := nameOf(n, facts, p)
+	if name == node {
+		return nil
+	}
+	return &refusal{
+		ReasonNotTheHost, fmt.Sprintf("the host at %s says that it is node %q, and the operator knows it as node %s; nothing was changed on it", n.Address, name, node),
+		"check which host has the address " + n.Address + "; if the computer was renamed, give it its name back",
+	}
+}
+
+// errRecorded ends an attempt in which the host turned out to be a Node that exists: the next one knows it.
+var errRecorded = errors.New("the host is recorded as a Node")
+
+// identify is for a host that is not known to be a Node. It refuses one that is another host already, and records the Node that the host is.
+func (h host) identify(ctx context.Context, t remote.Target, facts bundle.Facts) error {
+	if other, ok := h.twin(facts); ok {
+		return &refusal{ReasonSameHost, fmt.Sprintf("%s is the same host as %s, which is in the inputs too", h.Address, other.Address), "remove one of the two entries of windows-instances"}
+	}
+	name := nameOf(h.Node, facts, h.inputs.Cluster.Platform)
+	if err := h.yieldRecords(ctx, t, name, facts); err != nil {
+		return err
+	}
+	var node corev1.Node
+	if err := h.Login.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if err := h.mayBe(&node, facts); err != nil {
+		return err
+	}
+	if published.WaitsForAdoption(node.Annotations) {
+		return &refusal{fleet.ReasonWaitingForAdoption, fmt.Sprintf("the host is node %s of another operator, which waits for adoption", name), "adopt it with wmco apply --host, see docs/takeover.md"}
+	}
+	err := h.Login.Bind(ctx, t, func(r record.Record) (record.Record, error) {
+		r.Node, r.NodeUID, r.Account, r.MachineName = node.Name, node.UID, t.User, h.MachineName
+		if r.Origin == "" {
+			r.Origin = originOf(&node)
+		}
+		return r, nil
+	})
+	if err != nil {
+		return fmt.Errorf("recording which host Node %s is: %w", node.Name, err)
+	}
+	h.Log.Info("recorded which host a Node is", "node", node.Name, "host", gather.HostID(h.Node))
+	return errRecorded
+}
+
+// originOf returns how a host came to be the Node: one that was complete before it was recorded was joined by somebody else.
+func originOf(node *corev1.Node) record.Origin {
+	if IsJoined(node.Annotations) || node.Annotations[published.ReportAnnotation] != "" {
+		return record.OriginAdopted
+	}
+	return record.OriginJoined
+}
+
+// twin returns another host of the inputs without a Node that is the same host by its facts. Of the two, the one whose address sorts first
+// goes on.
+func (h host) twin(facts bundle.Facts) (render.Node, bool) {
+	i := slices.IndexFunc(h.inputs.All, func(other render.Node) bool {
+		return gather.HostID(other) != gather.HostID(h.Node) && other.Backing != render.BackingNode && other.Name == "" && other.Address < h.Address && gathers(facts, other)
+	})
+	if i < 0 {
+		return render.Node{}, false
+	}
+	return h.inputs.All[i], true
+}
+
+// yieldRecords refuses the host if another one is, or was, the Node of this name. The record of an entry that was replaced by this one, for
+// the same host under the same key, is removed.
+func (h host) yieldRecords(ctx context.Context, t remote.Target, name string, facts bundle.Facts) error {
+	all, err := h.Login.Records.All(ctx)
+	if err != nil {
+		return err
+	}
+	for _, other := range all.Others(name, gather.HostID(h.Node)) {
+		key := h.Login.PinOf(t)
+		listed := slices.ContainsFunc(h.inputs.Instances, func(i gather.Instance) bool { return record.OfEntry(i.Address) == other.ID() })
+		switch {
+		case other.Entry != "" && !listed && len(h.inputs.Instances) > 0 && key != nil && hosts.EncodeKey(key) == other.HostKey:
+			if err := h.Login.Records.Forget(ctx, other.ID()); err != nil {
+				return err
+			}
+			h.Log.Info("an entry of windows-instances was replaced by another one for the same host", "node", name, "before", other.Entry, "now", h.Address)
+		case facts.HasAddress(other.Address):
+			return &refusal{ReasonSameHost, fmt.Sprintf("%s is the same host as %s, which is node %s", h.Address, other, name), "remove the one of the two that should not be there; if that is the node's, its node is drained and removed first"}
+		default:
+			return &refusal{
+				ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which is %s (%s)", name, other, other.Address),
+				"rename the computer of this host",
+			}
+		}
+	}
+	return nil
+}
+
+// mayBe refuses a host whose name is that of a Node which is not its own by the Node's addresses.
+func (h host) mayBe(node *corev1.Node, facts bundle.Facts) error {
+	taken := func(why string) error {
+		return &refusal{ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which exists and %s", node.Name, why), "rename the computer; if the Node is what is left of this host, delete the Node"}
+	}
+	if os := node.Labels[corev1.LabelOSStable]; os != "" && os != "windows" {
+		return taken("is a Node of " + os)
+	}
+	addresses := internalAddresses(node)
+	if slices.ContainsFunc(addresses, func(a string) bool { return !facts.HasAddress(a) }) {
+		return taken("has other addresses (" + strings.Join(addresses, ", ") + ")")
+	}
+	for _, other := range h.inputs.All {
+		if other.Backing == render.BackingNode || gather.HostID(other) == gather.HostID(h.Node) {
+			continue
+		}
+		if slices.ContainsFunc(addresses, func(a string) bool { return a == other.Address || slices.Contains(other.Addresses, a) }) {
+			return taken("has the address of " + record.New(gather.HostID(other)).String() + " (" + other.Address + ")")
+		}
+	}
+	return nil
+}
+
+// internalAddresses returns the addresses that a Node reports.
+func internalAddresses(node *corev1.Node) []string {
+	var list []string
+	for _, a := range node.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			list = append(list, a.Address)
+		}
+	}
+	return list
+}
+
+// gathers reports whether the facts have the address or the name of a host.
+func gathers(f bundle.Facts, n render.Node) bool {
+	if f.HasAddress(n.Address) {
+		return true
+	}
+	return slices.ContainsFunc([]string{f.HostName, f.HostName + "." + f.DNSSuffix}, func(name string) bool { return name != "" && strings.EqualFold(name, n.Address) })
+}
+
+// waitsForAdoption reports whether a Node of another operator reports the address of the host. Such a host is not reached before it is
+// adopted. A Node that this operator knows says nothing about another host.
+func (h host) waitsForAdoption(ctx context.Context) (bool, error) {
+	if h.Name != "" || h.ClaimedBy == "" {
+		return false, nil
+	}
+	node, err := readNode(ctx, h.Reader, h.ClaimedBy)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return published.WaitsForAdoption(node.Annotations), nil
+}
+
+// keepRecord notes a new account or address of a host that is known.
+func (h host) keepRecord(ctx context.Context) error {
+	id := gather.HostID(h.Node)
+	r, ok := h.inputs.Records.Get(id)
+	account := Account(h.Node, h.inputs.Cluster.Platform)
+	if !ok || r.Account == account && r.MachineName == h.MachineName && r.Address == h.Address {
+		return nil
+	}
+	return h.Login.Records.Change(ctx, id, func(r record.Record) (record.Record, error) {
+		if r.Node == "" { // it was removed
+			return r, nil
+		}
+		r.Account, r.MachineName, r.Address = account, h.MachineName, h.Address
+		return r, nil
+	})
+}
