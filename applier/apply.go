@@ -20,7 +20,7 @@ import (
 // The outcome's event is sent as well.
 func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outcome, error) {
 	run := &run{Engine: e, options: o}
-	if err := acceptable(r.Manifest); err != nil {
+	if err := e.acceptable(r.Manifest); err != nil {
 		return run.ends(r.Manifest.Digest, err)
 	}
 	if o.DryRun {
@@ -39,11 +39,23 @@ func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outco
 }
 
 // acceptable returns why no host can have a manifest, as a *RefusedError.
-func acceptable(m bundle.Manifest) error {
+func (e *Engine) acceptable(m bundle.Manifest) error {
 	if masked(m) {
 		return &RefusedError{Why: "the manifest is a preview: its secrets are masked"}
 	}
-	if err := plan.CheckRoots(records.BundleRecord{Manifest: m}.Bundle()); err != nil {
+	b := records.BundleRecord{Manifest: m}.Bundle()
+	if err := plan.CheckRoots(b); err != nil {
+		return &RefusedError{Why: err.Error()}
+	}
+	return e.permitted(b)
+}
+
+// permitted returns why the program installs no such bundle, as a *RefusedError.
+func (e *Engine) permitted(b bundle.Bundle) error {
+	if e.Permits == nil {
+		return &RefusedError{Why: "this program has no table of what a bundle may name"}
+	}
+	if err := e.Permits(b); err != nil {
 		return &RefusedError{Why: err.Error()}
 	}
 	return nil

@@ -17,6 +17,9 @@ import (
 type Engine struct {
 	Host  Host
 	Clock Clock
+	// Permits returns why no bundle may have something that this one has, such as a foreign service; cmd/wmco-node has layout.Check. An
+	// engine without it refuses every bundle. What records name is removed and restored without it.
+	Permits func(bundle.Bundle) error
 	// Program is the version of the program that runs the engine.
 	Program string
 	// Owner is what others read who find the host locked.
@@ -226,7 +229,7 @@ func (e *Engine) ObserveChanges(ctx context.Context, r *archive.Reader) (Observa
 }
 
 func (e *Engine) compare(ctx context.Context, r *archive.Reader, o Options) (Observation, error) {
-	if err := acceptable(r.Manifest); err != nil {
+	if err := e.acceptable(r.Manifest); err != nil {
 		return Observation{}, err
 	}
 	s, err := e.load(ctx)

@@ -51,7 +51,7 @@ func (m *machine) copy() *machine {
 }
 
 func (m *machine) engine() *applier.Engine {
-	return &applier.Engine{Host: m.Memory, Clock: m.clock, Program: "test", Owner: "the test", Emit: func(e applier.Event) { m.events = append(m.events, e) }}
+	return &applier.Engine{Host: m.Memory, Clock: m.clock, Permits: bundletest.Permit, Program: "test", Owner: "the test", Emit: func(e applier.Event) { m.events = append(m.events, e) }}
 }
 
 // edit changes the machine without the applier.

@@ -44,7 +44,7 @@ func folderMachine(b *testing.B) (*applier.Engine, string) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = host.Close() })
-	return &applier.Engine{Host: host, Clock: systemClock{}, Program: "bench", Owner: "bench", Settle: time.Millisecond}, root
+	return &applier.Engine{Host: host, Clock: systemClock{}, Permits: bundletest.Permit, Program: "bench", Owner: "bench", Settle: time.Millisecond}, root
 }
 
 type systemClock struct{}

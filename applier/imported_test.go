@@ -17,6 +17,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/hosttest"
+	"wmco/applier/hosttest/bundletest"
 	"wmco/applier/hosttest/folderhost"
 	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
@@ -253,7 +254,7 @@ func TestImportedCAsOnAFolderHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &applier.Engine{Host: host, Clock: systemClock{}, Program: "test", Owner: "the test"}
+	e := &applier.Engine{Host: host, Clock: systemClock{}, Permits: bundletest.Permit, Program: "test", Owner: "the test"}
 	seen, err := e.Observe(ctx, reader(t, newNode(), nil), false)
 	if err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ import (
 // missing, which it names.
 func (e *Engine) Stage(ctx context.Context, a *archive.Reader, wait time.Duration) (Outcome, error) {
 	r := &run{Engine: e, options: Options{LockWait: wait}}
-	if err := acceptable(a.Manifest); err != nil {
+	if err := e.acceptable(a.Manifest); err != nil {
 		return r.ends(a.Manifest.Digest, err)
 	}
 	release, err := r.lock(ctx)

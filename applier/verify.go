@@ -196,7 +196,7 @@ var errUnconfirmed = errors.New("not confirmed in time")
 
 // Verify is Observe with every file read and every service probed. It writes nothing but the cache.
 func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, error) {
-	if err := acceptable(a.Manifest); err != nil {
+	if err := e.acceptable(a.Manifest); err != nil {
 		return Observation{}, err
 	}
 	s, err := e.load(ctx)

@@ -18,6 +18,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/internal/golden"
+	"wmco/layout"
 )
 
 // hostCase is golden.yaml of a folder below hosts: a bundle, and the host that it is applied to.
@@ -140,7 +141,7 @@ func (h *host) facts(t testing.TB, file string) bundle.Facts {
 }
 
 func (h *host) engine(emit func(applier.Event)) *applier.Engine {
-	return &applier.Engine{Host: h.Memory, Clock: h.clock, Program: "golden", Owner: "the goldens", Emit: emit}
+	return &applier.Engine{Host: h.Memory, Clock: h.clock, Permits: layout.Check, Program: "golden", Owner: "the goldens", Emit: emit}
 }
 
 func reader(t testing.TB, s shipment, missing []plan.Missing) *archive.Reader {

@@ -13,7 +13,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
-	"wmco/render"
+	"wmco/layout"
 	"wmco/render/machines"
 )
 
@@ -174,7 +174,7 @@ func TestUserDataOpensThePortsOfEveryBundle(t *testing.T) {
 	for name, b := range bundles(t, readAll(t, filepath.Join("cases", "aws"))) {
 		byName := cmpopts.SortSlices(func(a, b bundle.FirewallRule) bool { return a.Name < b.Name })
 		noImpact := cmpopts.IgnoreFields(bundle.FirewallRule{}, "Impact")
-		if diff := cmp.Diff(b.Bundle.Cluster.Firewall, render.Firewall(), byName, noImpact); diff != "" {
+		if diff := cmp.Diff(b.Bundle.Cluster.Firewall, layout.Firewall(), byName, noImpact); diff != "" {
 			t.Errorf("%s (-bundle +user data):\n%s", name, diff)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/layout"
 	"wmco/payload"
 )
 
@@ -156,7 +157,7 @@ func stateRows() []Row {
 		state(dirAgentCerts, "client certificates of the existing operator's agent; those of another cluster are removed"),
 		cloudCerts,
 		state(fileKubeconfig, "the kubelet's kubeconfig, written by itself; that of another cluster is removed"),
-		state(dirCNIConfig+`\`+overlayCertPattern, "client certificates of hybrid-overlay-node; the newest are kept"),
+		state(dirCNIConfig+`\`+layout.OverlayCertPattern, "client certificates of hybrid-overlay-node; the newest are kept"),
 		state(fileOverlayCert, "link to the client certificate that hybrid-overlay-node uses; that of another cluster is removed"),
 		state(fileLedgerCopy, "what is managed on the node, without contents, as must-gather reads it; written by the node agent"),
 		network(baseNetwork, "the HNS network below the overlay, created by hybrid-overlay-node; that of another cluster is removed"),
@@ -246,13 +247,13 @@ func hostRows() []Row {
 		portable(row(rowEnvironment, bundle.KindEnvironment, proxyEnvironment, bundle.ImpactRestart, "the proxy for the services, in the Environment value of each", FromProxy, FromOperator)),
 		portable(row(rowRootCA, bundle.KindTrustedCA, "<fingerprint>", bundle.ImpactNone, "a trusted CA in LocalMachine\\Root", FromTrustedCA, FromControllers)),
 		route,
-		row(rowContainers, bundle.KindFeature, "Containers", bundle.ImpactReboot, "Windows containers"),
+		row(rowContainers, bundle.KindFeature, layout.FeatureContainers, bundle.ImpactReboot, "Windows containers"),
 	}
-	for _, p := range openPorts() {
-		rows = append(rows, row(firewallRow(p.Name), bundle.KindFirewall, p.Name, p.Impact, p.doc))
+	for _, r := range layout.Firewall() {
+		rows = append(rows, row(firewallRow(r.Name), bundle.KindFirewall, r.Name, r.Impact, portDoc(r.Name)))
 	}
 	return append(rows,
-		row(rowExclusion, bundle.KindExclusion, payload.Find(payload.Containerd).Path, bundle.ImpactNone, "Defender, where it runs, does not scan containerd"),
+		row(rowExclusion, bundle.KindExclusion, layout.Exclusion(), bundle.ImpactNone, "Defender, where it runs, does not scan containerd"),
 		endpoint,
 		host,
 	)

@@ -6,6 +6,7 @@ import (
 	"text/template"
 
 	"wmco/bundle"
+	"wmco/layout"
 )
 
 // emitter collects the entries of one layer. A view passes an entry with the row that it belongs to. The row says whether
@@ -135,5 +136,8 @@ func (e *emitter) finish() error {
 		return err
 	}
 	e.layer.Normalize()
-	return e.layer.Check()
+	if err := e.layer.Check(); err != nil {
+		return err
+	}
+	return layout.CheckLayer(e.layer)
 }

@@ -1,25 +1,25 @@
 package render
 
-import "wmco/bundle"
+import "wmco/layout"
 
 // The paths on a node. C:\k and C:\var\log cannot change: users' scripts, documentation and must-gather rely on them.
 const (
 	dirRoot       = `C:\k`
 	dirAgent      = `C:\k\agent`
 	dirContainerd = `C:\k\containerd`
-	dirRegistries = `C:\k\containerd\registries`
+	dirRegistries = layout.DirRegistries
 	dirCNI        = `C:\k\cni`
-	dirCNIConfig  = `C:\k\cni\config`
+	dirCNIConfig  = layout.DirCNIConfig
 	dirManifests  = `C:\k\etc\kubernetes\manifests`
 	dirTLS        = `C:\k\tls`
 	dirTLSCerts   = `C:\k\tls\certs`
-	dirLogs       = `C:\var\log`
-	dirAgentLogs  = dirLogs + `\wicd`
+	dirLogs       = layout.DirLogs
+	dirAgentLogs  = layout.DirAgentLogs
 
-	dirCNIState     = `C:\var\lib\cni`
-	dirKubeletCerts = `C:\var\lib\kubelet\pki`
-	dirAgentCerts   = `C:\k\wicd-certs`
-	dirCloudCerts   = `C:\k\cloud-node-manager-certs`
+	dirCNIState     = layout.DirCNIState
+	dirKubeletCerts = layout.DirKubeletCerts
+	dirAgentCerts   = layout.DirAgentCerts
+	dirCloudCerts   = layout.DirCloudCerts
 
 	dirContainerdRoot  = `C:\ProgramData\containerd\root`
 	dirContainerdState = `C:\ProgramData\containerd\state`
@@ -28,7 +28,7 @@ const (
 	fileKubeletCA           = `C:\k\kubelet-ca.crt`
 	fileBootstrapCA         = `C:\k\bootstrap-ca.crt`
 	fileBootstrapKubeconfig = `C:\k\bootstrap-kubeconfig`
-	fileKubeconfig          = `C:\k\kubeconfig`
+	fileKubeconfig          = layout.FileKubeconfig
 	fileAgentKubeconfig     = `C:\k\wicd-kubeconfig`
 	fileCloudKubeconfig     = `C:\k\cloud-node-manager-kubeconfig`
 	fileCredentialProvider  = `C:\k\credential-provider-config.yaml`
@@ -43,28 +43,28 @@ const (
 	// kubeletClientCert is the file of the kubelet's current client certificate (k8s.io/client-go
 	// util/certificate, FileStore).
 	kubeletClientCert = dirKubeletCerts + `\kubelet-client-current.pem`
-	fileOverlayCert   = dirCNIConfig + `\ovnkube-client-current.pem`
+	fileOverlayCert   = layout.FileOverlayCert
 	cloudClientCert   = dirCloudCerts + `\cloud-node-manager-client-current.pem`
-	fileLedgerCopy    = dirAgentLogs + `\` + bundle.LedgerCopy
+	fileLedgerCopy    = layout.FileLedgerCopy
 )
 
-// Names of services, as the existing operator's users know them.
+// Names of services.
 const (
-	svcContainerd    = "containerd"
-	svcKubelet       = "kubelet"
-	svcExporter      = "windows_exporter"
-	svcCSIProxy      = "csi-proxy"
-	svcHybridOverlay = "hybrid-overlay-node"
-	svcKubeProxy     = "kube-proxy"
-	svcCloudManager  = "cloud-node-manager"
-	svcAgent         = bundle.AgentService
+	svcContainerd    = layout.Containerd
+	svcKubelet       = layout.Kubelet
+	svcExporter      = layout.Exporter
+	svcCSIProxy      = layout.CSIProxy
+	svcHybridOverlay = layout.HybridOverlay
+	svcKubeProxy     = layout.KubeProxy
+	svcCloudManager  = layout.CloudManager
+	svcAgent         = layout.Agent
 )
 
 // Names in the Host Networking Service.
 const (
-	baseNetwork    = "BaseOVNKubernetesHybridOverlayNetwork"
-	overlayNetwork = "OVNKubernetesHybridOverlayNetwork"
-	vipEndpoint    = "VIPEndpoint"
+	baseNetwork    = layout.BaseNetwork
+	overlayNetwork = layout.OverlayNetwork
+	vipEndpoint    = layout.VIPEndpoint
 )
 
 // containerdPipe is where containerd listens, with the slashes of a URL for the kubelet.
@@ -74,40 +74,26 @@ const (
 )
 
 // proxyEnvironment is the environment of every service.
-const proxyEnvironment = "proxy"
+const proxyEnvironment = layout.ProxyEnvironment
 
 // portExporter is the port of windows_exporter.
-const portExporter = 9182
+const portExporter = layout.PortExporter
 
-// openPort is a port that the firewall of a node opens, and what for.
-type openPort struct {
-	bundle.FirewallRule
-	doc string
-}
-
-func openPorts() []openPort {
-	tcp := func(name string, port int, doc string) openPort {
-		return openPort{bundle.FirewallRule{Name: name, Protocol: "TCP", Port: port, Impact: bundle.ImpactNone}, doc}
+// portDoc says what a port of the firewall is for.
+func portDoc(rule string) string {
+	switch rule {
+	case layout.RuleSSH:
+		return "first contact, port 22"
+	case layout.RuleExporter:
+		return "metrics, port 9182"
+	case layout.RuleKubelet:
+		return "logs, exec and kubelet metrics, port 10250"
 	}
-	return []openPort{
-		tcp("wmco-ssh", 22, "first contact, port 22"),
-		tcp("wmco-windows-exporter", portExporter, "metrics, port 9182"),
-		tcp("wmco-kubelet", 10250, "logs, exec and kubelet metrics, port 10250"),
-	}
-}
-
-// Firewall returns the firewall rules of every bundle. User data opens the same ports by the same names before the first
-// contact.
-func Firewall() []bundle.FirewallRule {
-	var rules []bundle.FirewallRule
-	for _, p := range openPorts() {
-		rules = append(rules, p.FirewallRule)
-	}
-	return rules
+	return ""
 }
 
 // metadataRoute is the link-local address of the instance metadata service.
-const metadataRoute = "169.254.169.254/32"
+const metadataRoute = layout.MetadataRoute
 
 // The taint, label and description that mark Windows nodes and their services.
 const (

@@ -4,10 +4,8 @@ import (
 	"slices"
 
 	"wmco/bundle"
+	"wmco/layout"
 )
-
-// hostCompartment is the network compartment of the host itself.
-const hostCompartment = 1
 
 // tableEntries adds the entries that the catalog alone defines: folders, state and executables.
 func (e *emitter) tableEntries() {
@@ -36,8 +34,8 @@ func (e *emitter) tableEntries() {
 func (e *emitter) state(r Row) bundle.State {
 	isFile := slices.Contains([]string{fileKubeconfig, fileOverlayCert, fileLedgerCopy}, r.Name)
 	s := bundle.State{Path: r.Name, File: isFile, Cluster: e.cluster.InfrastructureName}
-	if r.Name == dirCNIConfig+`\`+overlayCertPattern {
-		s.Path, s.Pattern, s.Keep = dirCNIConfig, overlayCertPattern, overlayCertsKept
+	if r.Name == dirCNIConfig+`\`+layout.OverlayCertPattern {
+		s.Path, s.Pattern, s.Keep = dirCNIConfig, layout.OverlayCertPattern, overlayCertsKept
 	}
 	return s
 }
@@ -50,13 +48,13 @@ func (e *emitter) hostEntries() {
 	if r, ok := e.wanted(rowContainers); ok {
 		e.layer.Features = append(e.layer.Features, bundle.Feature{Name: r.Name, Impact: r.Impact})
 	}
-	for _, rule := range Firewall() {
+	for _, rule := range layout.Firewall() {
 		if _, ok := e.wanted(firewallRow(rule.Name)); ok {
 			e.layer.Firewall = append(e.layer.Firewall, rule)
 		}
 	}
 	if r, ok := e.wanted(rowEndpoint); ok {
-		e.layer.Endpoints = append(e.layer.Endpoints, bundle.Endpoint{Name: r.Name, Network: overlayNetwork, Compartment: hostCompartment, Impact: r.Impact})
+		e.layer.Endpoints = append(e.layer.Endpoints, bundle.Endpoint{Name: r.Name, Network: overlayNetwork, Compartment: layout.HostCompartment, Impact: r.Impact})
 	}
 	if r, ok := e.wanted(rowHostName); ok {
 		if name := e.node.renamed(e.cluster.Platform); name != "" {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"wmco/bundle"
+	"wmco/layout"
 	"wmco/payload"
 )
 
@@ -49,13 +50,13 @@ func (l LogSettings) rotate(path string, kind bundle.RotationKind) []bundle.Log 
 func (l LogSettings) logRunner(log string, command []string) []string {
 	argv := []string{payload.Find(payload.KubeLogRunner).Path, "-log-file=" + log}
 	if size, err := l.sizeBytes(); err == nil && size > 0 {
-		argv = append(argv, "-log-file-size="+strconv.FormatInt(size, 10))
+		argv = append(argv, layout.FlagLogFileSize+"="+strconv.FormatInt(size, 10))
 		if age, err := l.age(); err == nil && age > 0 {
-			argv = append(argv, "-log-file-age="+age.String())
+			argv = append(argv, layout.FlagLogFileAge+"="+age.String())
 		}
 	}
 	if d, err := time.ParseDuration(l.FlushInterval); err == nil && d > 0 {
-		argv = append(argv, "-flush-interval="+d.String())
+		argv = append(argv, layout.FlagFlushInterval+"="+d.String())
 	}
 	return append(argv, command...)
 }

@@ -12,12 +12,8 @@ import (
 	"wmco/payload"
 )
 
-// overlayCertPattern matches the client certificates of hybrid-overlay-node, one per renewal (k8s.io/client-go
-// util/certificate names them by time).
-const (
-	overlayCertPattern = "ovnkube-client-2*.pem"
-	overlayCertsKept   = 2
-)
+// overlayCertsKept is how many client certificates of hybrid-overlay-node stay.
+const overlayCertsKept = 2
 
 // defaultVXLANPort needs no flag.
 const defaultVXLANPort = 4789

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"wmco/bundle"
+	"wmco/layout"
 	"wmco/render/reason"
 )
 
@@ -23,9 +24,9 @@ func (p Proxy) variables() []proxyVariable {
 	noProxy := normalizeNoProxy(p.NoProxy)
 	var vars []proxyVariable
 	for _, v := range []proxyVariable{
-		{"HTTP_PROXY", p.HTTP.Reveal(), maskURL(p.HTTP).Reveal()},
-		{"HTTPS_PROXY", p.HTTPS.Reveal(), maskURL(p.HTTPS).Reveal()},
-		{"NO_PROXY", noProxy, noProxy},
+		{layout.VariableHTTP, p.HTTP.Reveal(), maskURL(p.HTTP).Reveal()},
+		{layout.VariableHTTPS, p.HTTPS.Reveal(), maskURL(p.HTTPS).Reveal()},
+		{layout.VariableNoProxy, noProxy, noProxy},
 	} {
 		if v.value != "" {
 			vars = append(vars, v)

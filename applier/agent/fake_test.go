@@ -156,7 +156,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) engine() *applier.Engine {
-	return &applier.Engine{Host: w.host, Clock: w.waits, Program: "test", Owner: "the test", Self: bundle.AgentService}
+	return &applier.Engine{Host: w.host, Clock: w.waits, Permits: bundletest.Permit, Program: "test", Owner: "the test", Self: bundle.AgentService}
 }
 
 // restart starts another process of the agent.

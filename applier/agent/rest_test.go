@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"wmco/applier"
+	"wmco/applier/hosttest/bundletest"
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
@@ -147,7 +148,7 @@ func rest24(t *testing.T) rested {
 	before := heap()
 	clock := realClock{time.Now()}
 	a := &Agent{
-		Engine:  &applier.Engine{Host: w.host, Clock: clock, Program: "test", Owner: "the test", Self: bundle.AgentService},
+		Engine:  &applier.Engine{Host: w.host, Clock: clock, Permits: bundletest.Permit, Program: "test", Owner: "the test", Self: bundle.AgentService},
 		Cluster: quietServer(t, q, clock), Log: slog.New(slog.DiscardHandler),
 		Options: Options{Interval: 5 * time.Minute, Full: 6 * time.Hour},
 	}

@@ -14,16 +14,17 @@ import (
 	"wmco/applier/hosttest/bundletest"
 	"wmco/applier/plan"
 	"wmco/bundle/archive"
+	"wmco/payload"
 )
 
 // BenchmarkApplyProcess applies 420 MB of executables in a process of its own, and reports the memory of the process.
 func BenchmarkApplyProcess(b *testing.B) {
 	n := bundletest.New()
 	random := rand.NewChaCha8([32]byte{1})
-	for i := range 13 {
+	for i, x := range payload.Table()[:13] {
 		data := make([]byte, 32<<20+i)
 		_, _ = random.Read(data[:len(data)*3/10]) // as compressible as executables are
-		n.Programs[fmt.Sprintf(`C:\k\program%d.exe`, i)] = string(data)
+		n.Programs[x.Path] = string(data)
 	}
 	m, err := n.Bundle(b).Manifest()
 	if err != nil {

@@ -145,15 +145,15 @@ func docBundle(configuration string) (bundle.Bundle, archive.Source, error) {
 			Content: bundle.Content{Data: []byte(text)},
 		}
 	}
-	conf, exe := file(`C:\k\example.conf`, configuration), file(`C:\k\example.exe`, program)
+	conf, exe := file(`C:\k\csi-proxy.conf`, configuration), file(`C:\k\csi-proxy.exe`, program)
 	b := bundle.Bundle{
 		Cluster: bundle.Layer{
 			Schema: bundle.Schema, Kind: bundle.LayerCluster, Stage: bundle.StageJoined,
 			Directories: []bundle.Directory{{Path: `C:\k`, Access: bundle.AccessUsers}},
 			Files:       []bundle.File{conf},
-			Payload:     []bundle.Payload{{Path: exe.Path, Component: "example", Version: "v1.0.0", Digest: exe.Digest, Size: exe.Size, Impact: bundle.ImpactRestart}},
+			Payload:     []bundle.Payload{{Path: exe.Path, Component: "csi-proxy", Version: "v1.0.0", Digest: exe.Digest, Size: exe.Size, Impact: bundle.ImpactRestart}},
 			Services: []bundle.Service{{
-				Name: "example", Description: "OpenShift managed example", Start: bundle.StartAuto, Argv: []string{exe.Path, "--config", conf.Path},
+				Name: "csi-proxy", Description: "OpenShift managed csi-proxy", Start: bundle.StartAuto, Argv: []string{exe.Path, "--config", conf.Path},
 				Reads: []string{conf.Path, exe.Path}, Recovery: bundle.Recovery{RestartAfterSeconds: []int{10}, ResetSeconds: 300},
 				Probe: bundle.Probe{Kind: bundle.ProbeTCP, Target: "127.0.0.1:9182", DeadlineSeconds: 60}, Impact: bundle.ImpactRestart,
 			}},

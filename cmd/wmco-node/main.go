@@ -19,6 +19,7 @@ import (
 
 	"wmco/applier"
 	"wmco/internal/cli"
+	"wmco/layout"
 )
 
 // version is set by the Makefile.
@@ -99,7 +100,7 @@ func (a *app) engine(doing string) (*applier.Engine, error) {
 		return nil, &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
 	owner := fmt.Sprintf("wmco-node %s, process %d, since %s", doing, os.Getpid(), a.clock.Now().UTC().Format(time.RFC3339))
-	return &applier.Engine{Host: host, Clock: a.clock, Program: a.version, Owner: owner, Settle: settleLimit}, nil
+	return &applier.Engine{Host: host, Clock: a.clock, Permits: layout.Check, Program: a.version, Owner: owner, Settle: settleLimit}, nil
 }
 
 // print writes one JSON value.

@@ -38,7 +38,7 @@ func TestAStalledUploadGivesUpTheLock(t *testing.T) {
 	}
 	n.Programs[`C:\k\large.exe`] = string(noise)
 	whole := n.Archive(t, nil)
-	e := &applier.Engine{Host: host, Clock: clock, Program: "test", Owner: "a run that stalls"}
+	e := &applier.Engine{Host: host, Clock: clock, Permits: bundletest.Permit, Program: "test", Owner: "a run that stalls"}
 	r, err := archive.NewReader(bytes.NewReader(whole))
 	if err != nil {
 		t.Fatal(err)

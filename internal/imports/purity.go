@@ -17,7 +17,7 @@ import (
 var (
 	// pure are the folders of pure code, with the packages that each must not use besides impure.
 	pure = map[string][]string{
-		"bundle": nil, "render": nil, "templates": nil,
+		"bundle": nil, "layout": nil, "render": nil, "templates": nil,
 		"applier/plan":       {"bufio", "context", "io/..."}, // values in, values out: it neither waits nor reads
 		"controller/rollout": {"context", "io/...", "sync/..."},
 	}

@@ -62,6 +62,11 @@ var table = []rule{
 		never:   join(cluster, remote),
 	},
 	{
+		pkg:     "layout",
+		imports: []string{"bundle", "payload"},
+		only:    []string{"github.com/opencontainers/go-digest"},
+	},
+	{
 		pkg:     "payload/store",
 		imports: []string{"payload", "bundle", "bundle/archive"},
 		only:    []string{"github.com/opencontainers/go-digest", "github.com/klauspost/compress/..."},
@@ -72,7 +77,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "render",
-		imports: []string{"bundle", "render/mirrors", "render/reason", "payload", "templates"},
+		imports: []string{"bundle", "layout", "render/mirrors", "render/reason", "payload", "templates"},
 		never:   join(cluster, remote),
 	},
 	{
@@ -87,7 +92,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "render/machines",
-		imports: []string{"bundle", "render", "render/reason", "templates"},
+		imports: []string{"bundle", "layout", "render", "render/reason", "templates"},
 		never:   join(cluster, remote),
 	},
 	{
@@ -112,7 +117,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "applier/hosttest/bundletest",
-		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive", "layout"},
 		never:   join(rendering, cluster, remote, windows),
 	},
 	{
@@ -149,7 +154,7 @@ var table = []rule{
 	{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
-		imports: []string{"applier", "applier/plan", "applier/agent", "bundle/published", "applier/hosttest/folderhost", "applier/hosttest/simulation", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive", "internal/cli"},
+		imports: []string{"applier", "applier/plan", "applier/agent", "bundle/published", "applier/hosttest/folderhost", "applier/hosttest/simulation", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive", "internal/cli", "layout"},
 		never:   join(rendering, remote),
 	},
 	{

@@ -8,6 +8,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/hosttest/simulation"
 	"wmco/bundle/archive"
+	"wmco/layout"
 )
 
 // Apply applies a bundle as `wmco-node apply` does, with the real engine in this process.
@@ -25,7 +26,7 @@ func (m *Machine) Apply(ctx context.Context, r archive.Request, o applier.Option
 
 // engine returns the applier for this machine. Doing is shown to other runs that find the host locked.
 func (m *Machine) engine(doing string) *applier.Engine {
-	return &applier.Engine{Host: m.Applier(), Clock: m.clock, Program: m.options.Program, Owner: "wmco-node " + doing + " of a simulated machine", Settle: settle, Emit: m.emit}
+	return &applier.Engine{Host: m.Applier(), Clock: m.clock, Permits: layout.Check, Program: m.options.Program, Owner: "wmco-node " + doing + " of a simulated machine", Settle: settle, Emit: m.emit}
 }
 
 func (m *Machine) emit(e applier.Event) {

@@ -34,7 +34,8 @@ const (
 func newNode(t *testing.T) bundletest.Node {
 	t.Helper()
 	n := bundletest.New()
-	n.Routes = nil // Wine cannot change them
+	n.Routes = nil                     // Wine cannot change them
+	n.Files[logsKubelet+`\.keep`] = "" // kube-log-runner makes no folder
 	n.CAs = []string{authority(t, "first"), authority(t, "second")}
 	n.Programs = map[string]string{
 		pathContainerd: stand(t, stub.Behaviour{Pipes: []string{pipeContainerd}, Config: `C:\k\containerd\containerd_conf.toml`}),
@@ -43,7 +44,7 @@ func newNode(t *testing.T) bundletest.Node {
 		pathExporter:   stand(t, stub.Behaviour{TCP: []string{addressMetrics}}),
 		pathCSIProxy:   stand(t, stub.Behaviour{Pipes: []string{pipeCSIProxy}}),
 	}
-	wrapped := []string{pathRunner, `-log-file=C:\k\kubelet.log`, pathKubelet, "--config", pathConfig, "--label=a b", `--quoted="x"`}
+	wrapped := []string{pathRunner, `-log-file=` + logsKubelet + `\kubelet.log`, pathKubelet, "--config", pathConfig, "--label=a b", `--quoted="x"`}
 	n.Services = []bundle.Service{
 		service("containerd", bundle.ProbePipe, pipeContainerd, []string{pathContainerd, "--run-service"}, pathContainerd, `C:\k\containerd\containerd_conf.toml`),
 		service("kubelet", bundle.ProbeHTTP, "http://"+addressKubelet+"/healthz", wrapped, pathConfig, pathKubelet, pathRunner),

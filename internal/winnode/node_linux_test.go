@@ -177,7 +177,7 @@ func (m machine) argvs(t *testing.T) map[string][]string {
 }
 
 // unmanaged are the folders and files of Windows, of these tests and of logs.
-var unmanaged = []string{"windows", "Program Files", "Program Files (x86)", "users", "ProgramData/Microsoft", "seen", "tool.exe", "wmco-node.exe", "tripwire.exe", "tripwire.reg", "k/kubelet.log"}
+var unmanaged = []string{"windows", "Program Files", "Program Files (x86)", "users", "ProgramData/Microsoft", "seen", "tool.exe", "wmco-node.exe", "tripwire.exe", "tripwire.reg", "var"}
 
 // disk returns all other folders and files, with the description of each.
 func (m machine) disk(t *testing.T, describe func(path string, info fs.FileInfo) string) map[string]string {

@@ -7,7 +7,7 @@ import (
 	"text/template"
 
 	"wmco/bundle"
-	"wmco/render"
+	"wmco/layout"
 	"wmco/templates"
 )
 
@@ -54,7 +54,7 @@ func UserData(p bundle.Platform, publicKey string) (string, error) {
 		return "", err
 	}
 	view := userData{
-		Tags: p != bundle.PlatformGCP, PublicKey: key, Firewall: render.Firewall(), Administrator: administrator,
+		Tags: p != bundle.PlatformGCP, PublicKey: key, Firewall: layout.Firewall(), Administrator: administrator,
 		MetadataRoutes: p == bundle.PlatformAWS, LaunchVersion: launchVersion, LaunchInstaller: launchInstaller,
 	}
 	if p == bundle.PlatformAzure {

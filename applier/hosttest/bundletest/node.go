@@ -14,13 +14,17 @@ import (
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/layout"
 )
 
 // key is the key of the digests of secrets in tests.
 func key() bundle.Key { return bundle.Key("0123456789abcdef0123456789abcdef") }
 
 // Network is the HNS network that programs of a node make.
-const Network = "TestOverlay"
+const Network = layout.OverlayNetwork
+
+// Permit accepts every bundle (applier.Engine.Permits): tests of the engine have services of their own.
+func Permit(bundle.Bundle) error { return nil }
 
 // Node is a small bundle with every kind of entry, in a form that tests can change.
 type Node struct {

@@ -123,7 +123,7 @@ func large(t testing.TB, size int) remote.Request {
 	}
 	l := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerCluster, Stage: bundle.StageJoin}
 	l.Directories = []bundle.Directory{{Path: `C:\k`, Access: bundle.AccessUsers}}
-	l.Files = []bundle.File{file(`C:\k\large.exe`, data)}
+	l.Files = []bundle.File{file(`C:\k\large.toml`, data)}
 	return request(t, l)
 }
 

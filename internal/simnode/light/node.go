@@ -16,6 +16,7 @@ import (
 	"wmco/applier/agent"
 	"wmco/applier/hosttest"
 	"wmco/bundle"
+	"wmco/layout"
 	"wmco/payload"
 )
 
@@ -53,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	for {
-		engine := &applier.Engine{Host: host, Clock: clock, Program: "light", Owner: "wmco-node run of a light node", Self: bundle.AgentService, Settle: settle}
+		engine := &applier.Engine{Host: host, Clock: clock, Permits: layout.Check, Program: "light", Owner: "wmco-node run of a light node", Self: bundle.AgentService, Settle: settle}
 		server := agent.NewAPIServer(agent.Connection{
 			Kubeconfig: "kubeconfig", ReadFile: func(string) ([]byte, error) { return kubeconfig, nil }, Log: o.Log, Clock: clock,
 		})
