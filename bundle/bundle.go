@@ -140,6 +140,9 @@ func (b Bundle) Check() error {
 	if err := b.checkPaths(); err != nil {
 		return err
 	}
+	if err := b.checkState(); err != nil {
+		return err
+	}
 	if err := b.checkServices(); err != nil {
 		return err
 	}

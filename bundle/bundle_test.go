@@ -18,11 +18,11 @@ func example() Bundle {
 				{Path: `C:\k\A.txt`, Digest: Key("key").Of([]byte("a")), Secret: true, Access: AccessAdmins, Impact: ImpactRestart},
 			},
 			Environments: []Environment{{Name: "proxy", Variables: []Variable{{Name: "HTTP_PROXY", Value: "http://p", Impact: ImpactRestart}}}},
-			Services:     []Service{{Name: "containerd", Argv: []string{`C:\k\c.exe`}, Environment: "proxy"}},
+			Services:     []Service{{Name: "containerd", Start: StartAuto, Argv: []string{`C:\k\c.exe`}, Environment: "proxy", Probe: Probe{Kind: ProbeRunning}}},
 		},
 		Node: Layer{
 			Schema: Schema, Kind: LayerNode, Stage: StageJoined,
-			Services: []Service{{Name: "kubelet", Argv: []string{`C:\k\k.exe`}, Dependencies: []string{"containerd"}}},
+			Services: []Service{{Name: "kubelet", Start: StartAuto, Probe: Probe{Kind: ProbeRunning}, Argv: []string{`C:\k\k.exe`}, Dependencies: []string{"containerd"}}},
 		},
 	}
 }
@@ -161,7 +161,7 @@ func TestOnlyASCIIFolds(t *testing.T) {
 }
 
 func TestOtherPathsOfAHostAreAllowedToHosts(t *testing.T) {
-	for _, path := range []string{`C:\k\größe`, `C:\k\x.wmco-new`, "C:\\\u212a\\x"} {
+	for _, path := range []string{`C:\k\größe`, `C:\k\x.wmco-new`, "C:\\\u212a\\x", "C:\\k\\a\x7fb", `C:\k\KUBELE~1.CON`} {
 		if err := CheckHostPath(path); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
@@ -169,7 +169,7 @@ func TestOtherPathsOfAHostAreAllowedToHosts(t *testing.T) {
 }
 
 func TestNonCanonicalPathsAreRefused(t *testing.T) {
-	for _, good := range []string{`C:\k`, `C:\k\kubelet.conf`, `D:\a b\c.d`, `C:\k\nullable.txt`, `C:\k\com.txt`, `C:\k\com10`, `C:\ProgramData\x`} {
+	for _, good := range []string{`C:\k`, `C:\k\kubelet.conf`, `D:\a b\c.d`, `C:\k\nullable.txt`, `C:\k\com.txt`, `C:\k\com10`, `C:\ProgramData\x`, `C:\k\clock`, `C:\k\clock$s`, `C:\k\a~b`, `C:\k\~`, `C:\k\kubelet~1.conf`, `C:\k\x~1.toml`, `C:\k\kubele~1x.con`, `C:\k\a~1.b.c`} {
 		if err := CheckPath(good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
@@ -178,6 +178,8 @@ func TestNonCanonicalPathsAreRefused(t *testing.T) {
 		``, `C:`, `C:\`, `c:\k`, `\k`, `C:/k`, `C:k`, `\\server\share`, `\\?\C:\k`, `C:\k\`, `C:\k\\x`, `C:\k\..\x`, `C:\k\.`, `C:\k\x.`, `C:\k\x `,
 		`C:\k\a:b`, `C:\k\con`, `C:\k\NUL.txt`, `C:\k\Com1`, `C:\k\lpt9.log`, `C:\k\aux .txt`, `C:\k\CONIN$`, `C:\k\COM¹`, `C:\k\a*`, `C:\k\a?`, "C:\\k\\a\x00b",
 		"C:\\\u212a\\x", "C:\\k\\\u0130", `C:\k\größe`, `C:\k\x.wmco-new`, `C:\k\x.WMCO-OLD-3`,
+		`C:\k\CLOCK$`, `C:\k\clock$.txt`, `C:\k\conout$`, `C:\k\CONOUT$.log`, `C:\k\com².x`, `C:\k\LPT³`, `C:\k\com0`, `C:\k\aux\x`, "C:\\k\\a\x7fb", "C:\\k\\\x7f",
+		`C:\k\KUBELE~1.CON`, `C:\k\kubele~1.con`, `C:\PROGRA~1\x`, `C:\k\CONTAI~2\x.toml`, `C:\k\KU4F2A~1.CON`, `C:\k\A~1`, `C:\k\~1.TXT`, `C:\k\KUBE~123.C`, `C:\k\K~123456.CON`,
 		`C:\k\a|b`, `C:\k\a"b`, `C:\k\a<b`, "C:\\k\\\xff", `C:\` + strings.Repeat("a", 260),
 	}
 	for _, path := range bad {

@@ -224,6 +224,9 @@ func checkVariable(v Variable) error {
 	if !isASCII(v.Name) {
 		return fmt.Errorf("the name of a variable has letters other than ASCII")
 	}
+	if strings.Contains(v.Value, "\x00") {
+		return fmt.Errorf("the value of variable %s holds NUL", v.Name)
+	}
 	if !v.Secret() {
 		return nil
 	}
@@ -243,37 +246,6 @@ func checkEnvironment(e Environment) error {
 			return fmt.Errorf("variable %s is listed twice", v.Name)
 		}
 		seen[FoldPath(v.Name)] = true
-	}
-	return nil
-}
-
-func checkService(s Service) error {
-	if err := CheckServiceName(s.Name); err != nil {
-		return err
-	}
-	if len(s.Argv) == 0 {
-		return fmt.Errorf("a service without a command")
-	}
-	if err := CheckPath(s.Argv[0]); err != nil {
-		return err
-	}
-	for _, a := range s.Argv {
-		if strings.Count(a, "%") > 1 {
-			return fmt.Errorf("argument %q: Windows expands %%NAME%% in the command of a service, and there is no escape", a)
-		}
-	}
-	if s.Probe.DeadlineSeconds < 0 || s.Probe.SettleSeconds < 0 {
-		return fmt.Errorf("a probe with a negative time")
-	}
-	for _, path := range s.Reads {
-		if err := CheckPath(path); err != nil {
-			return err
-		}
-	}
-	for _, l := range s.Logs {
-		if err := CheckPath(l.Path); err != nil {
-			return err
-		}
 	}
 	return nil
 }

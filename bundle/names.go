@@ -14,7 +14,7 @@ const maxServiceName = 256
 // CheckServiceName returns an error unless name can be that of a service in a bundle. Slashes are not allowed by Windows,
 // and other letters than ASCII are not for the reason that CheckPath has.
 func CheckServiceName(name string) error {
-	if name == "" || len(name) > maxServiceName || strings.ContainsAny(name, `/\`) || !isASCII(name) || strings.ContainsFunc(name, isControl) {
+	if name == "" || len(name) > maxServiceName || strings.ContainsAny(name, `/\`) || !isASCII(name) || strings.ContainsFunc(name, isControl) || strings.Contains(name, deleteCharacter) {
 		return fmt.Errorf("%q is no name of a service", name)
 	}
 	return nil

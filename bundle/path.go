@@ -20,6 +20,26 @@ const MaxPath = 259
 // extension (learn.microsoft.com/windows/win32/fileio/naming-a-file). The superscript digits are reserved as well.
 var deviceName = regexp.MustCompile(`(?i)^(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³]|conin\$|conout\$)( *\..*)?$`)
 
+// clockName matches the device name of the clock of DOS, which is no longer reserved: others may have a file of that name.
+var clockName = regexp.MustCompile(`(?i)^clock\$( *\..*)?$`)
+
+// deleteCharacter is DEL. Windows allows it in names; terminals and logs show nothing for it.
+const deleteCharacter = "\x7f"
+
+// isShortName reports whether a name has the form of the 8.3 names that a volume gives to files with long names: up to eight characters
+// that end in a tilde and digits, and an extension of up to three (learn.microsoft.com/windows/win32/fileio/naming-a-file, "Short vs.
+// Long Names"). `KUBELE~1.CON` is another path of kubelet.conf, which no comparison of paths shows.
+func isShortName(name string) bool {
+	const maxBase, maxExtension = 8, 3
+	base, extension, _ := strings.Cut(name, ".")
+	tilde := strings.LastIndexByte(base, '~')
+	if tilde < 0 || len(base) > maxBase || len(extension) > maxExtension || strings.Contains(extension, ".") {
+		return false
+	}
+	number := base[tilde+1:]
+	return number != "" && strings.Trim(number, "0123456789") == ""
+}
+
 // MaxFile is the longest path of a file in a bundle: the marks of the names under which a host writes it and moves it aside
 // have to fit behind it.
 const MaxFile = MaxPath - len(AsideMark) - maxSerial
@@ -46,6 +66,17 @@ func CheckPath(path string) error {
 	}
 	if !isASCII(path) {
 		return fmt.Errorf("%w: %q has letters other than ASCII", ErrPath, path)
+	}
+	if strings.Contains(path, deleteCharacter) {
+		return fmt.Errorf("%w: %q has the control character DEL", ErrPath, path)
+	}
+	for name := range strings.SplitSeq(path[3:], `\`) {
+		if isShortName(name) {
+			return fmt.Errorf("%w: in %q, %q can be the short name of another file: write the long name", ErrPath, path, name)
+		}
+		if clockName.MatchString(name) {
+			return fmt.Errorf("%w: in %q, %q is the name of a device", ErrPath, path, name)
+		}
 	}
 	if Temporary(path) {
 		return fmt.Errorf("%w: %q has a mark of temporary files, %s or %s", ErrPath, path, NewMark, AsideMark)
