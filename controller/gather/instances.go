@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -92,8 +90,8 @@ func (g *gatherer) aboutInstance(address, why, message, fix string) bundle.Findi
 	return g.findings[len(g.findings)-1]
 }
 
-// parseInstance checks one entry and returns its user. It ignores blanks and CRLF around the text. Which names are accounts is
-// for the host to say: there are local ones, those of a domain (DOMAIN\user, user@domain) and names with blanks.
+// parseInstance checks one entry and returns its user. It ignores blanks and CRLF around the text. Which of the possible names are
+// accounts is for the host to say: there are local ones, those of a domain (DOMAIN\user, user@domain) and names with blanks.
 func parseInstance(address, text string) (string, error) {
 	if err := checkAddress(address); err != nil {
 		return "", err
@@ -112,8 +110,8 @@ func parseInstance(address, text string) (string, error) {
 		if username == "" {
 			return "", errors.New("the user name is empty")
 		}
-		if !utf8.ValidString(username) || strings.ContainsFunc(username, unicode.IsControl) {
-			return "", errors.New("the user name has a control character")
+		if err := checkAccount(username); err != nil {
+			return "", err
 		}
 	}
 	if username == "" {
@@ -161,15 +159,32 @@ func checkIP(a netip.Addr) error {
 	return nil
 }
 
-// looksNumeric reports whether an address has only digits and dots, as no name of a host has: resolvers take it for an IPv4
-// address, and some of them complete it.
+// looksNumeric reports whether programs could take an address for an IPv4 address: its last part is a number. They accept fewer than four
+// numbers, octal and hexadecimal ones (inet_aton), and the last part of a name in DNS is alphabetic (RFC 1123, section 2.1).
 func looksNumeric(address string) bool {
-	return address != "" && strings.Trim(address, "0123456789.") == ""
+	parts := strings.Split(strings.TrimSuffix(address, "."), ".")
+	return isNumber(parts[len(parts)-1])
 }
 
-// checkNumbers says why digits and dots are not an IPv4 address.
+// isNumber reports whether a part is decimal, octal or hexadecimal. inet_aton reads a 0x without digits as 0.
+func isNumber(part string) bool {
+	return part != "" && strings.Trim(part, "0123456789") == "" || isHexadecimal(part)
+}
+
+func isHexadecimal(part string) bool {
+	digits, ok := strings.CutPrefix(strings.ToLower(part), "0x")
+	return ok && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+// checkNumbers says why an address that looks numeric is not an IPv4 address.
 func checkNumbers(address string) error {
 	numbers := strings.Split(address, ".")
+	if slices.ContainsFunc(numbers, func(n string) bool { return n != "" && !isNumber(n) }) {
+		return fmt.Errorf("%q ends in a number, which some programs read as the end of an IPv4 address", address)
+	}
+	if i := slices.IndexFunc(numbers, isHexadecimal); i >= 0 {
+		return fmt.Errorf("%q is not an IPv4 address: %s is a number that some programs read as hexadecimal", address, numbers[i])
+	}
 	if len(numbers) != 4 {
 		return fmt.Errorf("%q is not an IPv4 address: it has %s, not 4", address, bundle.Count(len(numbers), "number"))
 	}
