@@ -85,9 +85,13 @@ func (f Findings) Refused() bool {
 	return slices.ContainsFunc(f, func(x Finding) bool { return x.Severity == SeverityError })
 }
 
-// Sorted returns the findings without exact repeats, the most severe first, then by node, object, field and reason.
+// Sorted returns the findings without exact repeats, the most severe first, then by node, object, field and reason. Texts that quote too
+// much of an input are clipped.
 func (f Findings) Sorted() Findings {
 	out := slices.Clone(f)
+	for i := range out {
+		out[i] = out[i].clipped()
+	}
 	slices.SortStableFunc(out, compareFindings)
 	return slices.Compact(out)
 }

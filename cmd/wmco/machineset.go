@@ -114,7 +114,7 @@ func (f *machineSetFlags) answer(a app, manifest machines.Manifest, findings bun
 		manifest = machines.Manifest{}
 	}
 	if f.format == cli.JSON {
-		if err := cli.WriteJSON(a.stdout, machineSetAnswer{MachineSet: manifest.Object, Findings: append(bundle.Findings{}, findings...)}); err != nil {
+		if err := cli.WriteJSON(a.stdout, machineSetAnswer{MachineSet: manifest.Object, Findings: findingsAnswer(findings)}); err != nil {
 			return err
 		}
 	} else {

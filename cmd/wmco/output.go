@@ -7,6 +7,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/internal/cli"
+	"wmco/render/reason"
 )
 
 // palette colours words; the zero value does not.
@@ -41,7 +42,7 @@ func (p palette) severity(s bundle.Severity) cli.Ready {
 //	         block 2 is a KEY, not a CERTIFICATE; the other certificates are used
 //	         fix: remove or correct the block
 func printFindings(w io.Writer, p palette, findings bundle.Findings) {
-	for _, f := range findings {
+	for _, f := range findings.AtMost(bundle.MostShown, reason.MoreFindings) {
 		where := strings.TrimSpace(f.Object.String() + " " + f.Field)
 		if f.Node != "" && f.Node != f.Object.Name {
 			where = strings.TrimSpace(f.Node + "  " + where)
@@ -63,6 +64,11 @@ func place(r bundle.Ref) string {
 		return "(" + r.Source + ")"
 	}
 	return fmt.Sprintf("(%s:%d)", r.Source, r.Line)
+}
+
+// findingsAnswer returns the findings for JSON: a list, also where there are none.
+func findingsAnswer(findings bundle.Findings) bundle.Findings {
+	return append(bundle.Findings{}, findings.AtMost(bundle.MostAnswers, reason.MoreFindings)...)
 }
 
 // counts returns how many findings of each severity there are.

@@ -163,7 +163,7 @@ type bundleJSON struct {
 }
 
 func renderAnswer(bundles []desired.Rendered, findings bundle.Findings) renderJSON {
-	answer := renderJSON{Bundles: []bundleJSON{}, Findings: append(bundle.Findings{}, findings...)}
+	answer := renderJSON{Bundles: []bundleJSON{}, Findings: findingsAnswer(findings)}
 	for _, r := range bundles {
 		b := r.Bundle
 		answer.Bundles = append(answer.Bundles, bundleJSON{

@@ -55,11 +55,11 @@ func validate(ctx context.Context, a app, inputs inputFlags, f cli.Format) error
 		return err
 	}
 	findings = append(findings, hosts.Cluster.Expiring(a.now())...).Sorted()
-	answer := validateJSON{Nodes: []string{}, Findings: append(bundle.Findings{}, findings...), Images: hosts.Cluster.NodeImages()}
+	answer := validateJSON{Nodes: []string{}, Findings: findingsAnswer(findings), Images: hosts.Cluster.NodeImages()}
 	for _, n := range nodes {
 		answer.Nodes = append(answer.Nodes, n.ID())
 	}
-	if err := printValidation(a, f, answer); err != nil {
+	if err := printValidation(a, f, answer, findings); err != nil {
 		return err
 	}
 	if findings.Refused() {
@@ -68,11 +68,11 @@ func validate(ctx context.Context, a app, inputs inputFlags, f cli.Format) error
 	return nil
 }
 
-func printValidation(a app, f cli.Format, answer validateJSON) error {
+func printValidation(a app, f cli.Format, answer validateJSON, findings bundle.Findings) error {
 	if f == cli.JSON {
 		return cli.WriteJSON(a.stdout, answer)
 	}
-	printFindings(a.stdout, palette{a.color}, answer.Findings)
+	printFindings(a.stdout, palette{a.color}, findings)
 	for _, i := range answer.Images {
 		places := i.Mirrors
 		if i.Source {
@@ -80,5 +80,5 @@ func printValidation(a app, f cli.Format, answer validateJSON) error {
 		}
 		cli.Printf(a.stdout, "%s image %s is pulled by %s from %s\n", i.Purpose, i.Image, i.By, cmp.Or(strings.Join(places, ", "), "nowhere"))
 	}
-	return cli.PrintText(a.stdout, fmt.Sprintf("%s: %s\n", bundle.Count(len(answer.Nodes), "Windows host"), counts(answer.Findings)))
+	return cli.PrintText(a.stdout, fmt.Sprintf("%s: %s\n", bundle.Count(len(answer.Nodes), "Windows host"), counts(findings)))
 }

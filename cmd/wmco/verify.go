@@ -100,7 +100,7 @@ func (o *hosts) printCompared(a app, format cli.Format, seen map[remote.Target]a
 func (o *hosts) comparedAnswer(seen map[remote.Target]applier.Observation) []comparedJSON {
 	answer := []comparedJSON{}
 	for _, h := range o.all {
-		c := comparedJSON{Host: h.target.String(), Node: h.node.ID(), Findings: append(bundle.Findings{}, slices.Concat(o.inputs.Findings, h.findings).Sorted()...)}
+		c := comparedJSON{Host: h.target.String(), Node: h.node.ID(), Findings: findingsAnswer(slices.Concat(o.inputs.Findings, h.findings).Sorted())}
 		if h.err != nil {
 			c.Error, c.Fix = h.err.Error(), remote.Fix(h.err)
 		} else {

@@ -82,7 +82,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "render/preview",
-		imports: []string{"render", "bundle"},
+		imports: []string{"render", "render/reason", "bundle"},
 		never:   join(cluster, remote),
 	},
 	{

@@ -12,6 +12,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // Names of the files beside the node's own.
@@ -85,7 +86,7 @@ func documents(b render.Bundle, findings bundle.Findings, o Options) map[string]
 		EnvironmentFile: environment(b.Cluster, o),
 		HostFile:        host(b),
 		PayloadFile:     payloadDocument{Payload: b.Bundle.Payload()},
-		FindingsFile:    findings,
+		FindingsFile:    findings.AtMost(bundle.MostAnswers, reason.MoreFindings),
 		ProvenanceFile:  b.Provenance,
 	}
 }

@@ -1,0 +1,77 @@
+package bundle
+
+import (
+	"fmt"
+	"slices"
+	"unicode/utf8"
+)
+
+// The longest texts of a finding, in characters. An input may be as large as the API server stores (1 MiB), and messages quote it.
+const (
+	maxFindingMessage = 1000
+	maxFindingFix     = 500
+	maxFindingField   = 250
+)
+
+// clipped returns the finding with texts that fit into a condition, an Event and a terminal.
+func (f Finding) clipped() Finding {
+	f.Field, f.Message, f.Fix = clip(f.Field, maxFindingField), clip(f.Message, maxFindingMessage), clip(f.Fix, maxFindingFix)
+	return f
+}
+
+// clip returns the beginning of a text, and how much more there is.
+func clip(text string, most int) string {
+	if len(text) <= most { // in bytes, which are at least as many
+		return text
+	}
+	count := 0
+	for i := range text {
+		if count == most {
+			return fmt.Sprintf("%s... (%d more characters)", text[:i], utf8.RuneCountInString(text[i:]))
+		}
+		count++
+	}
+	return text
+}
+
+// Answers show so many findings about one object: people read the first ones, and programs get more.
+const (
+	MostShown   = 20
+	MostAnswers = 200
+)
+
+// AtMost returns the first findings about each object. In place of the others there is one with the given reason, which says how many
+// they are; its severity is the highest of theirs, so that what refused the inputs still does.
+func (f Findings) AtMost(most int, reason string) Findings {
+	total, kept, rest := map[Ref]int{}, map[Ref]int{}, map[Ref]int{}
+	for _, x := range f {
+		total[x.about()]++
+	}
+	out := slices.Clone(f[:0])
+	for _, x := range f {
+		object := x.about()
+		// One that is left out alone takes as much space as the one that says so.
+		if kept[object] < most || total[object] == most+1 {
+			kept[object]++
+			out = append(out, x)
+			continue
+		}
+		i, ok := rest[object]
+		if !ok {
+			rest[object], i = len(out), len(out)
+			n := total[object] - most
+			out = append(out, Finding{Severity: x.Severity, Reason: reason, Object: object, Message: "and " + Count(n, "more finding") + " about this object", Fix: "fix those that are shown, and look again"})
+		}
+		if x.Severity.rank() < out[i].Severity.rank() {
+			out[i].Severity = x.Severity
+		}
+	}
+	return out
+}
+
+// about is the object of a finding, without the line in its file.
+func (f Finding) about() Ref {
+	r := f.Object
+	r.Line, r.Digest = 0, ""
+	return r
+}
