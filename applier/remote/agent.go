@@ -21,8 +21,6 @@ type Agent struct {
 	client *Client
 	target Target
 	host   *knownHost
-	// progress is called when the host has got further.
-	progress func()
 }
 
 // Request is what a host should be.
@@ -84,7 +82,7 @@ func (a *Agent) compare(ctx context.Context, r Request, word string) (applier.Ob
 		return err
 	}
 	var out answer
-	failed := a.run(ctx, ask{words: []string{word}, stdin: send, stdout: &out, limit: a.client.limits.Compare})
+	failed := a.run(ctx, ask{words: []string{word}, works: true, stdin: send, stdout: &out, limit: a.client.limits.Compare})
 	if len(out.data) == 0 && failed != nil {
 		return applier.Observation{}, failed
 	}
@@ -202,10 +200,10 @@ func (a *Agent) stage(ctx context.Context, r Request, missing []plan.Missing, wa
 // result runs the agent and returns its last event. Tell gets all of them as they come.
 func (a *Agent) result(ctx context.Context, q ask, tell func(applier.Event)) (applier.Event, error) {
 	out := events{tell: func(e applier.Event) {
-		a.progress()
+		progress(ctx)
 		tell(e)
 	}}
-	q.stdout = &out
+	q.stdout, q.works = &out, true
 	failed := a.run(ctx, q)
 	switch {
 	case out.result.Event != "":

@@ -46,23 +46,26 @@ type Limits struct {
 	Upload time.Duration
 	// Apply is for a run of apply, beside the time that it may wait for another run and for its confirmation.
 	Apply time.Duration
-	// Idle is how long a host keeps its place in Each without progress: an answer, an event, another mebibyte.
-	Idle time.Duration
-	// Turn is how long it keeps its place at most.
-	Turn time.Duration
+	// Idle and Turn are those of PlaceLimits.
+	Idle, Turn time.Duration
 }
 
 // DefaultLimits are for hosts anywhere in the world: an upload of 30 MB may take half an hour.
 func DefaultLimits() Limits {
 	return Limits{
-		Question: 5 * time.Minute, Compare: 30 * time.Minute, Upload: 30 * time.Minute, Apply: 2 * time.Hour,
+		Question: 2 * time.Minute, Compare: 30 * time.Minute, Upload: 30 * time.Minute, Apply: 2 * time.Hour,
 		Idle: 30 * time.Second, Turn: 10 * time.Minute,
 	}
 }
 
-// within limits the time of what is done with the context. The cause of its end names it.
+// LimitError says that something took longer than it may.
+type LimitError struct{ Text string }
+
+func (e *LimitError) Error() string { return e.Text }
+
+// within limits the time of what is done with the context. The cause of its end is a *LimitError.
 func within(ctx context.Context, limit time.Duration, what string) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s took longer than %s", what, limit))
+	return context.WithTimeoutCause(ctx, limit, &LimitError{fmt.Sprintf("%s took longer than %s", what, limit)})
 }
 
 // Client asks node agents. It may be used by many goroutines at once.
@@ -83,10 +86,14 @@ type knownHosts struct {
 
 // knownHost is what a client knows of one host.
 type knownHost struct {
-	// reading is held while the agent on the host is read back; it has room for one.
-	reading chan struct{}
-	// placed reports whether the agent on the host was read back, or uploaded, and is the client's program.
-	placed atomic.Bool
+	// placing is held while the agent on the host is read back or uploaded; it has room for one.
+	placing chan struct{}
+	// placed counts how often that ended well.
+	placed atomic.Int64
+	// proven reports whether the agent on the host has answered this client, and so found its own file right.
+	proven atomic.Bool
+	// doubtful reports whether the agent on the host did not come to an end before it was proven.
+	doubtful atomic.Bool
 	// text reports whether the host needs stdin as text.
 	text atomic.Bool
 }
@@ -95,7 +102,7 @@ func (k *knownHosts) of(t Target) *knownHost {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.all[t] == nil {
-		k.all[t] = &knownHost{reading: make(chan struct{}, 1)}
+		k.all[t] = &knownHost{placing: make(chan struct{}, 1)}
 	}
 	return k.all[t]
 }
@@ -122,69 +129,34 @@ func NewObserver(t Transport, p Program, l Limits) *Client {
 
 // Agent returns the agent of a host, without connecting to it.
 func (c *Client) Agent(t Target) *Agent {
-	return &Agent{client: c, target: t, host: c.hosts.of(t), progress: func() {}}
+	return &Agent{client: c, target: t, host: c.hosts.of(t)}
 }
 
 // Close closes the transport.
 func (c *Client) Close() error { return c.transport.Close() }
 
-// More hosts are connected to at once than are worked on, so that one that does not answer delays no other.
-const (
-	connectFactor = 4
-	minConnects   = 64
-)
-
-// Each works on every host, on so many at once. A host that makes no progress, or takes long, goes on without its place, and the
-// next one begins (Limits.Idle, Limits.Turn). The errors are in the order of the targets; one host's error does not stop the others.
+// Each works on every host, on so many at once (Places). The errors are in the order of the targets; one host's error does not stop the
+// others.
 func (c *Client) Each(ctx context.Context, targets []Target, parallel int, work func(context.Context, *Agent) error) []error {
-	parallel = max(parallel, 1)
-	connects := make(chan struct{}, max(connectFactor*parallel, minConnects))
-	works := make(chan struct{}, parallel)
+	places := NewPlaces(c.limits.Places(parallel))
 	errs := make([]error, len(targets))
 	var all sync.WaitGroup
 	for i, t := range targets {
-		all.Go(func() { errs[i] = c.inTurn(ctx, t, turn{connects, works}, work) })
+		all.Go(func() { errs[i] = c.inTurn(ctx, t, places, work) })
 	}
 	all.Wait()
 	return errs
 }
 
-// turn are the places of hosts that are connected, and of those that are worked on.
-type turn struct{ connects, works chan struct{} }
-
-// inTurn works on one host when there are places.
-func (c *Client) inTurn(ctx context.Context, t Target, places turn, work func(context.Context, *Agent) error) error {
-	connecting, err := take(ctx, places.connects)
-	if err != nil {
+// inTurn works on one host when it may.
+func (c *Client) inTurn(ctx context.Context, t Target, places *Places, work func(context.Context, *Agent) error) error {
+	ctx, turn := places.Turn(ctx, "", nil)
+	defer turn.End()
+	if err := begin(ctx); err != nil {
 		return err
 	}
-	defer connecting()
 	if err := c.transport.Connect(ctx, t); err != nil {
 		return err
 	}
-	working, err := take(ctx, places.works)
-	if err != nil {
-		return err
-	}
-	defer working()
-	give := func() {
-		working()
-		connecting()
-	}
-	idle, over := time.AfterFunc(c.limits.Idle, give), time.AfterFunc(c.limits.Turn, give)
-	defer idle.Stop()
-	defer over.Stop()
-	a := c.Agent(t)
-	a.progress = func() { idle.Reset(c.limits.Idle) }
-	return work(ctx, a)
-}
-
-// take waits for a place. The returned function gives it up; a second call does nothing.
-func take(ctx context.Context, places chan struct{}) (give func(), err error) {
-	select {
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	case places <- struct{}{}:
-		return sync.OnceFunc(func() { <-places }), nil
-	}
+	return work(ctx, c.Agent(t))
 }

@@ -17,7 +17,9 @@ import (
 
 // ask is one run of the agent.
 type ask struct {
-	words  []string
+	words []string
+	// works reports whether the host has something to do: then it needs a place.
+	works  bool
 	stdin  func(context.Context, io.Writer) error
 	stdout output
 	// limit is how long it may take; waits is how much of it may be silence.
@@ -33,69 +35,113 @@ type output interface {
 }
 
 // Exit statuses without output that are the agent's own. Any other is from a shell that does not find the program or cannot
-// start it: PowerShell and cmd /c exit with 1, cmd with 9009, sh with 126 or 127.
+// start it, or from an agent that finds its own file damaged: PowerShell and cmd /c exit with 1, cmd with 9009 or the error of CreateProcess
+// (193 and 216 for what is no program), sh with 126 or 127, the agent with 125, a crash with its NTSTATUS.
 var ownStatuses = []int{NoStatus, 0, 2, 4, 5, 130}
 
 // powerShellStatus is what PowerShell makes of every status but 0.
 const powerShellStatus = 1
 
-// run runs the agent, once the one on the host has been read back. If it is gone since, run uploads it again,
-// unless the client only observes. If the agent is there
-// and cannot read its stdin, run sends text from then on.
+// run runs the agent that is on the host. It checks its own file before it does anything (internal/ownfile), so nothing is read back first.
+// Where it gives no answer, run reads it back, and uploads it again if it is missing or differs, unless the client only observes. If the
+// agent is right and cannot read its stdin, run sends text from then on.
 func (a *Agent) run(ctx context.Context, q ask) error {
-	now, err := a.ready(ctx)
-	if err != nil {
+	if err := begin(ctx); err != nil {
 		return err
 	}
-	if err = a.start(ctx, q); !unanswered(q, err) {
-		return err
-	}
-	if !now {
-		uploaded, failed := a.place(ctx)
-		if failed != nil {
-			return failed
-		}
-		if uploaded {
-			if err = a.start(ctx, q); !unanswered(q, err) {
-				return err
-			}
+	if q.works {
+		if err := enter(ctx); err != nil {
+			return err
 		}
 	}
-	if q.stdin == nil || a.host.text.Load() || statusOf(err) != powerShellStatus {
+	if a.host.doubtful.Load() {
+		if _, err := a.placeOnce(ctx, a.host.placed.Load()); err != nil {
+			return err
+		}
+	}
+	placed := a.host.placed.Load()
+	err := a.start(ctx, q)
+	if !a.unanswered(q, err) {
 		return err
 	}
-	a.host.text.Store(true)
-	return a.start(ctx, q)
+	// What has answered before is there, as far as is known: a shell that damages stdin is likelier.
+	if a.host.proven.Load() && a.needsText(q, err) {
+		if again := a.startText(ctx, q); !a.unanswered(q, again) {
+			return again
+		}
+	}
+	uploaded, failed := a.placeOnce(ctx, placed)
+	if failed != nil {
+		return failed
+	}
+	if uploaded {
+		if err = a.start(ctx, q); !a.unanswered(q, err) {
+			return err
+		}
+	}
+	if a.needsText(q, err) {
+		return a.startText(ctx, q)
+	}
+	return err
 }
 
-// ready reads the agent on the host back, or uploads it, before the first run of the client there. It reports whether it did now.
-func (a *Agent) ready(ctx context.Context) (now bool, err error) {
+// needsText reports whether the shell of the host may have damaged stdin.
+func (a *Agent) needsText(q ask, err error) bool {
+	return q.stdin != nil && !a.host.text.Load() && statusOf(err) == powerShellStatus
+}
+
+// startText runs the agent with stdin as text. That stays so if it answers.
+func (a *Agent) startText(ctx context.Context, q ask) error {
+	a.host.text.Store(true)
+	err := a.start(ctx, q)
+	if a.unanswered(q, err) {
+		a.host.text.Store(false)
+	}
+	return err
+}
+
+// placeOnce makes sure that the host has the program, once for all callers that found the same. It reports whether the program was
+// uploaded since.
+func (a *Agent) placeOnce(ctx context.Context, before int64) (uploaded bool, err error) {
 	select {
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
-	case a.host.reading <- struct{}{}:
+	case a.host.placing <- struct{}{}:
 	}
-	defer func() { <-a.host.reading }()
-	if a.host.placed.Load() {
-		return false, nil
+	defer func() { <-a.host.placing }()
+	if a.host.placed.Load() != before {
+		return true, nil
 	}
-	if _, err := a.place(ctx); err != nil {
+	if uploaded, err = a.place(ctx); err != nil {
 		return false, err
 	}
-	a.host.placed.Store(true)
-	return true, nil
+	a.host.doubtful.Store(false)
+	a.host.proven.Store(true)
+	if uploaded {
+		a.host.placed.Add(1)
+	}
+	return uploaded, nil
 }
 
 // start runs the agent that is on the host.
 func (a *Agent) start(ctx context.Context, q ask) error {
-	c, err := a.command(q)
+	c, err := a.command(ctx, q)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := within(ctx, q.limit, "the command")
+	limited, cancel := within(ctx, q.limit, "the command")
 	defer cancel()
-	err = a.client.transport.Run(ctx, a.target, c)
-	a.progress()
+	err = a.client.transport.Run(limited, a.target, c)
+	answered := err == nil || q.stdout.answered()
+	switch {
+	case answered:
+		a.host.proven.Store(true)
+	case errors.As(err, new(*LimitError)) && !a.host.proven.Load():
+		a.host.doubtful.Store(true)
+	}
+	if answered || errors.As(err, new(*CommandError)) {
+		progress(ctx)
+	}
 	if errors.Is(err, errTooMuch) {
 		return a.badAnswer(c.Name, nil, err)
 	}
@@ -103,8 +149,8 @@ func (a *Agent) start(ctx context.Context, q ask) error {
 }
 
 // command returns the command that asks.
-func (a *Agent) command(q ask) (Command, error) {
-	stdin := reportProgress(q.stdin, a.progress)
+func (a *Agent) command(ctx context.Context, q ask) (Command, error) {
+	stdin := reportProgress(q.stdin, func() { progress(ctx) })
 	c := Command{Name: strings.Join(q.words, " "), Stdin: stdin, Stdout: q.stdout.read, Waits: q.waits}
 	words := q.words
 	// A shell may damage other input than text.
@@ -116,8 +162,14 @@ func (a *Agent) command(q ask) (Command, error) {
 	return c, err
 }
 
-func unanswered(q ask, err error) bool {
-	return err != nil && !q.stdout.answered() && !slices.Contains(ownStatuses, statusOf(err))
+// unanswered reports whether a command ended without an answer of the agent, so that it may be missing or damaged. The statuses of the
+// agent count only if it was proven: a damaged program may end with any.
+func (a *Agent) unanswered(q ask, err error) bool {
+	var ended *CommandError
+	if !errors.As(err, &ended) || q.stdout.answered() {
+		return false
+	}
+	return !a.host.proven.Load() || !slices.Contains(ownStatuses, ended.Status)
 }
 
 // statusOf returns the exit status of a failed command, NoStatus for any other error.

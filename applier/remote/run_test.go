@@ -18,7 +18,7 @@ import (
 
 const programPath = `C:\Windows\wmco\wmco-node-0123456789ab.exe`
 
-// agentText stands for the agent. Its host runs no other program.
+// agentText stands for the agent.
 const agentText = "agent"
 
 // fakeHost is a Transport to one host. Its agent answers with its facts.
@@ -30,9 +30,10 @@ type fakeHost struct {
 	text    bool
 	noFiles bool
 	digest  bundle.Digest
-	// fails is the status of the agent; goes is set if it is deleted before it is run a second time.
-	fails int
-	goes  bool
+	// fails is the status of the agent; goes is set if it is deleted before it is run a second time. Damaged is the status of what is not
+	// the agent: its own, or that of a shell which cannot start it.
+	fails, damaged int
+	goes           bool
 	// asked are the commands, without the path of the program.
 	asked []string
 }
@@ -46,12 +47,15 @@ func (h *fakeHost) Run(ctx context.Context, t Target, c Command) error {
 	h.asked = append(h.asked, words)
 	failed := &CommandError{Target: t, Command: c.Name, Status: h.status}
 	program := h.files[strings.TrimPrefix(sftpPath(programPath), "/")]
-	if program == nil || h.goes && len(h.asked) == 3 {
-		clear(h.files)
+	if program == nil || h.goes && len(h.asked) == 2 {
+		if program != nil {
+			clear(h.files)
+		}
 		return errors.Join(failed, c.Stdout(strings.NewReader("Welcome!\r\n")))
 	}
 	if string(program.Data) != agentText {
-		h.t.Errorf("%q is run", program.Data)
+		failed.Status = h.damaged
+		return failed
 	}
 	if h.fails != 0 {
 		failed.Status = h.fails
@@ -110,7 +114,7 @@ func (f fakeFiles) Write(path string, from io.Reader, at, _ int64) error {
 		data = append(slices.Clip(f[strings.TrimPrefix(path, "/")].Data[:at]), data...)
 	}
 	if f["damages"] != nil {
-		data[0] = 0
+		data = data[1:]
 	}
 	f[strings.TrimPrefix(path, "/")] = &fstest.MapFile{Data: data}
 	return err
@@ -136,27 +140,32 @@ func theAgent() Program {
 	}}
 }
 
-func TestNothingButTheAgentIsRunAndItGetsTextWhereItMust(t *testing.T) {
+func TestADamagedAgentIsUploadedAgainAndItGetsTextWhereItMust(t *testing.T) {
 	digest := theAgent().Digest
-	uploads := []string{"sftp", "version", "facts", "facts"}
+	uploads := []string{"facts", "sftp", "version", "facts", "facts"}
 	for _, tt := range []struct {
 		what string
 		host fakeHost
 		want []string
 		err  string
 	}{
-		{"the agent is there", fakeHost{files: having(programPath, agentText)}, []string{"sftp", "facts", "facts"}, ""},
-		{"it is missing", fakeHost{digest: digest}, uploads, ""},
-		{"another program of its size", fakeHost{files: having(programPath, "planT"), digest: digest}, uploads, ""},
-		{"zeros of its size", fakeHost{files: having(programPath, "\x00\x00\x00\x00\x00"), digest: digest}, uploads, ""},
-		{"half of it", fakeHost{files: having(programPath, "age"), digest: digest}, uploads, ""},
-		{"it goes, and cmd does not find it", fakeHost{files: having(programPath, agentText), goes: true, status: 1, digest: digest}, []string{"sftp", "facts", "facts", "sftp", "version", "facts"}, ""},
-		{"it goes, and sh does not find it", fakeHost{files: having(programPath, agentText), goes: true, status: 127, digest: digest}, []string{"sftp", "facts", "facts", "sftp", "version", "facts"}, ""},
-		{"the agent's own status", fakeHost{files: having(programPath, agentText), fails: 2}, []string{"sftp", "facts"}, "exit status 2"},
-		{"the disk damages what is written", fakeHost{files: having(`C:\damages`, "")}, []string{"sftp"}, "other bytes than were written"},
-		{"it does not work there", fakeHost{digest: bundle.Of(nil)}, []string{"sftp", "version"}, "it reports the digest"},
-		{"no file transfer", fakeHost{noFiles: true}, nil, ErrNoSFTP.Error()},
-		{"PowerShell", fakeHost{status: 1, text: true, digest: digest}, []string{"sftp", "version", "facts", "facts --text", "facts --text"}, ""},
+		{"the agent is there", fakeHost{files: having(programPath, agentText)}, []string{"facts", "facts"}, ""},
+		{"it is missing, says cmd", fakeHost{status: 1, digest: digest}, uploads, ""},
+		{"it is missing, says sh", fakeHost{status: 127, digest: digest}, uploads, ""},
+		{"it finds itself damaged", fakeHost{files: having(programPath, "agenT"), damaged: 125, digest: digest}, uploads, ""},
+		{"it finds itself damaged, and PowerShell says 1", fakeHost{files: having(programPath, "agenT"), damaged: 1, digest: digest}, uploads, ""},
+		{"zeros, which Windows does not start", fakeHost{files: having(programPath, "\x00\x00\x00\x00\x00"), damaged: 216, digest: digest}, uploads, ""},
+		{"half of it, which Windows does not start", fakeHost{files: having(programPath, "age"), damaged: 193, digest: digest}, uploads, ""},
+		{"it crashes before it checks itself", fakeHost{files: having(programPath, "agenT"), damaged: 2, digest: digest}, uploads, ""},
+		{"it is killed before it checks itself", fakeHost{files: having(programPath, "agenT"), damaged: NoStatus, digest: digest}, uploads, ""},
+		{"it ends before it checks itself", fakeHost{files: having(programPath, "agenT"), damaged: 130, digest: digest}, uploads, ""},
+		{"it goes, and cmd does not find it", fakeHost{files: having(programPath, agentText), goes: true, status: 1, digest: digest}, []string{"facts", "facts", "sftp", "version", "facts"}, ""},
+		{"it goes, and sh does not find it", fakeHost{files: having(programPath, agentText), goes: true, status: 127, digest: digest}, []string{"facts", "facts", "sftp", "version", "facts"}, ""},
+		{"the agent's own status, of one that was not proven", fakeHost{files: having(programPath, agentText), fails: 2}, []string{"facts", "sftp"}, "exit status 2"},
+		{"the disk loses what is written", fakeHost{status: 1, files: having(`C:\damages`, "")}, []string{"facts", "sftp"}, "another size than was written"},
+		{"it does not work there", fakeHost{status: 1, digest: bundle.Of(nil)}, []string{"facts", "sftp", "version"}, "it reports the digest"},
+		{"no file transfer", fakeHost{status: 1, noFiles: true}, []string{"facts"}, ErrNoSFTP.Error()},
+		{"PowerShell", fakeHost{status: 1, text: true, digest: digest}, []string{"facts", "sftp", "version", "facts", "facts --text", "facts --text"}, ""},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
 			tt.host.t = t
@@ -185,14 +194,16 @@ func TestNothingButTheAgentIsRunAndItGetsTextWhereItMust(t *testing.T) {
 	}
 }
 
-func TestAClientOverAnotherTransportReadsNothingBackAgain(t *testing.T) {
-	first, second := &fakeHost{t: t, files: having(programPath, agentText)}, &fakeHost{t: t, files: having(programPath, agentText)}
+func TestAClientOverAnotherTransportKnowsWhatTheFirstOneLearned(t *testing.T) {
+	// A status of the agent's own from a host that was not proven is followed by reading back.
+	first, second := &fakeHost{t: t, files: having(programPath, agentText)}, &fakeHost{t: t, files: having(programPath, agentText), fails: 2}
 	c := NewClient(first, theAgent(), DefaultLimits())
 	to := Target{User: DefaultUser, Address: "h:22"}
-	for _, c := range []*Client{c, c.Over(second)} {
-		if _, err := c.Agent(to).Facts(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := c.Agent(to).Facts(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Over(second).Agent(to).Facts(t.Context()); err == nil {
+		t.Error("a failure is none")
 	}
 	if diff := cmp.Diff([]string{"facts"}, second.asked); diff != "" {
 		t.Errorf("asked (-want +got):\n%s", diff)
@@ -207,9 +218,9 @@ func TestAnObserverUploadsNothing(t *testing.T) {
 		want string
 	}{
 		{"the agent is there", &fakeHost{files: having(programPath, agentText)}, ""},
-		{"there is none", &fakeHost{}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there"},
-		{"another file has its name", &fakeHost{files: having(programPath, agentText+"x")}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there: another file has its name"},
-		{"no file transfer", &fakeHost{noFiles: true}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there: " + ErrNoSFTP.Error()},
+		{"there is none", &fakeHost{status: 1}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there"},
+		{"another file has its name", &fakeHost{files: having(programPath, agentText+"x"), damaged: 125}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there: another file has its name"},
+		{"no file transfer", &fakeHost{status: 1, noFiles: true}, "the node agent " + programPath + " is not on Administrator@h, and nothing was copied there: " + ErrNoSFTP.Error()},
 	} {
 		tt.host.t = t
 		before := len(tt.host.files)

@@ -91,7 +91,7 @@ func (a *Agent) look(ctx context.Context) error {
 	lacks := &NotInstalledError{Target: a.target, Path: program.Path}
 	err := a.client.transport.Transfer(ctx, a.target, func(files Files) error {
 		sum := sha256.New()
-		err := files.Read(sftpPath(program.Path), &progressWriter{Writer: sum, progress: a.progress}, program.Size+1)
+		err := files.Read(sftpPath(program.Path), &progressWriter{Writer: sum, progress: func() { progress(ctx) }}, program.Size+1)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return lacks
@@ -111,17 +111,38 @@ func (a *Agent) look(ctx context.Context) error {
 }
 
 // place makes sure that the host has the program, byte for byte, and reports whether it was uploaded. A program that was uploaded has
-// told its version. A failed upload is a *ProgramError. A
-// client that only observes uploads nothing.
+// compared itself with the whole digest. A failed upload is a *ProgramError. A client that only observes uploads nothing.
 func (a *Agent) place(ctx context.Context) (uploaded bool, err error) {
+	if err := enter(ctx); err != nil {
+		return false, err
+	}
 	ctx, cancel := within(ctx, a.client.limits.Upload, "the upload of the node agent")
 	defer cancel()
 	if a.client.leaves {
 		return false, a.look(ctx)
 	}
+	uploaded, resumed, err := a.upload(ctx, false)
+	if err == nil && uploaded {
+		err = a.check(ctx)
+	}
+	// An interrupted upload may have left something else.
+	if resumed && err != nil && !errors.As(err, new(*InterruptedError)) {
+		if uploaded, _, err = a.upload(ctx, true); err == nil {
+			err = a.check(ctx)
+		}
+	}
+	return uploaded && err == nil, err
+}
+
+// upload uploads the program if the host lacks it; anew in any case, with nothing of an upload before.
+func (a *Agent) upload(ctx context.Context, anew bool) (uploaded, resumed bool, err error) { //nolint:revive // a second attempt
 	err = a.client.transport.Transfer(ctx, a.target, func(files Files) error {
-		u := upload{Files: files, program: a.client.program, target: sftpPath(a.client.program.Path), progress: a.progress}
-		if uploaded, err = u.run(); err != nil {
+		u := upload{Files: files, program: a.client.program, target: sftpPath(a.client.program.Path), progress: func() { progress(ctx) }}
+		do := u.run
+		if anew {
+			do = u.anew
+		}
+		if uploaded, resumed, err = do(); err != nil {
 			return a.programError(err, uploadFix(err))
 		}
 		return nil
@@ -129,10 +150,7 @@ func (a *Agent) place(ctx context.Context) (uploaded bool, err error) {
 	if errors.Is(err, ErrNoSFTP) {
 		err = a.programError(err, `check that C:\ProgramData\ssh\sshd_config on the host has the line "Subsystem sftp sftp-server.exe", and restart the service sshd`)
 	}
-	if err == nil && uploaded {
-		err = a.check(ctx)
-	}
-	return uploaded && err == nil, err
+	return uploaded, resumed, err
 }
 
 func (a *Agent) programError(err error, fix string) error {
@@ -159,31 +177,36 @@ type upload struct {
 }
 
 // run reads the program back from the host. Where it is missing or differs, run writes it beside its target, and renames it when it is
-// complete. So whatever has the right name and another content is never run.
-func (u upload) run() (done bool, err error) {
+// complete and flushed. It is not read back then: it compares itself with the whole digest (Agent.check).
+func (u upload) run() (done, resumed bool, err error) {
 	entries, right, err := u.look()
 	if right || err != nil {
-		return false, err
+		return false, false, err
 	}
 	if name, at := u.interrupted(entries); name != "" {
 		if err := u.finish(name, at); err == nil {
-			return true, nil
+			return true, true, nil
 		}
-		// It has something else in it, another process holds it, or another upload has completed it.
+		// Another process holds it, or another upload has completed it.
 		_ = u.Remove(name)
 		if _, right, err := u.look(); right || err != nil {
-			return false, err
+			return false, false, err
 		}
 	}
+	return u.anew()
+}
+
+// anew writes the program to a new file.
+func (u upload) anew() (done, resumed bool, err error) {
 	name, err := temporaryName(u.target)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	if err := u.finish(name, 0); err != nil {
 		_ = u.Remove(name) // where this fails, the next upload goes on with it
-		return false, err
+		return false, false, err
 	}
-	return true, nil
+	return true, false, nil
 }
 
 // look returns the files of the folder, and whether the program is there.
@@ -253,7 +276,7 @@ func temporaryName(target string) (string, error) {
 	return plan.NewName(target + "." + hex.EncodeToString(serial[:])), nil
 }
 
-// write writes the program from an offset on, and reads all of it back. It returns the files that are in the folder then.
+// write writes the program from an offset on, and flushes it. It returns the files that are in the folder then.
 func (u upload) write(name string, at int64) ([]fs.FileInfo, error) {
 	from, err := u.program.Open()
 	if err != nil {
@@ -270,11 +293,10 @@ func (u upload) write(name string, at int64) ([]fs.FileInfo, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listing folder %s: %w", path.Dir(name), err)
 	}
-	right, err := u.check(entries, name)
-	if err == nil && !right {
-		err = fmt.Errorf("writing %s: the file is not there, or has other bytes than were written", name)
+	if f := find(entries, name); f == nil || f.Size() != u.program.Size {
+		return nil, fmt.Errorf("writing %s: the file is not there, or has another size than was written", name)
 	}
-	return entries, err
+	return entries, nil
 }
 
 // tidy deletes older programs and leftovers of interrupted uploads. The newest older program stays, for callers of another version;

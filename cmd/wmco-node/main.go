@@ -12,6 +12,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 
 	"wmco/applier"
 	"wmco/internal/cli"
+	"wmco/internal/ownfile"
 	"wmco/layout"
 )
 
@@ -26,11 +28,24 @@ import (
 var version = "devel"
 
 func main() {
+	if err := checkSelf(os.Args[1:]); err != nil {
+		cli.Printf(os.Stderr, "wmco-node: %v\n", err)
+		os.Exit(cli.ExitDamaged)
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	cobra.MousetrapHelpText = "" // it is not started from Explorer, so the parent process is not inspected
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, clock: clock{}, version: version, root: os.Getenv("WMCO_NODE_ROOT")}
 	os.Exit(run(ctx, a, os.Args[1:]))
+}
+
+// checkSelf refuses to run a damaged file, before anything else: not a byte of stdin is read. What Windows starts as a service is the
+// engine's copy, which was checked when it was written: a node agent that refuses to start could repair nothing.
+func checkSelf(args []string) error {
+	if len(args) > 0 && slices.Contains([]string{"run", "guard"}, args[0]) {
+		return nil
+	}
+	return ownfile.Check()
 }
 
 // app is what commands take from the process.

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"io"
 	"os"
 	"runtime"
 
@@ -13,6 +9,7 @@ import (
 	"wmco/applier"
 	"wmco/bundle"
 	"wmco/internal/cli"
+	"wmco/internal/ownfile"
 )
 
 // versionAnswer is the JSON of `wmco-node version`.
@@ -51,11 +48,6 @@ func ownDigest() (bundle.Digest, error) {
 	if err != nil {
 		return "", err
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	return bundle.Digest("sha256:" + hex.EncodeToString(h.Sum(nil))), errors.Join(err, f.Close())
+	digest, err := ownfile.Digest(path)
+	return bundle.Digest("sha256:" + digest), err
 }

@@ -18,6 +18,8 @@ const (
 	ExitUnreachable = 3
 	ExitPartial     = 4
 	ExitRolledBack  = 5
+	// ExitDamaged is that of a program whose own file is not what its name says.
+	ExitDamaged     = 125
 	ExitInterrupted = 130
 )
 

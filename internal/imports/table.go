@@ -154,7 +154,7 @@ var table = []rule{
 	{
 		pkg: "cmd/wmco-node",
 		// Where it is not on Windows, the program works on a folderhost.
-		imports: []string{"applier", "applier/plan", "applier/agent", "bundle/published", "applier/hosttest/folderhost", "applier/hosttest/simulation", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive", "internal/cli", "layout"},
+		imports: []string{"applier", "applier/plan", "applier/agent", "bundle/published", "applier/hosttest/folderhost", "applier/hosttest/simulation", "applier/winhost", "applier/winhost/services", "bundle", "bundle/archive", "internal/cli", "internal/ownfile", "layout"},
 		never:   join(rendering, remote),
 	},
 	{

@@ -166,7 +166,7 @@ func (c *conn) watch(ctx context.Context, limit time.Duration, what string) (con
 	if limit <= 0 {
 		limit = noLimit
 	}
-	silent := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%s for %s", what, limit)) })
+	silent := time.AfterFunc(limit, func() { cancel(&remote.LimitError{Text: fmt.Sprintf("%s for %s", what, limit)}) })
 	return ctx, &watch{
 		heard: func() { silent.Reset(limit) },
 		stop: func() {
@@ -184,6 +184,11 @@ func (c *conn) listen(ctx context.Context, waits time.Duration) (context.Context
 		limit += waits
 	}
 	return c.watch(ctx, limit, "nothing was sent or received")
+}
+
+// answers is watch for SFTP: each answer has the limit of opening a channel.
+func (c *conn) answers(ctx context.Context) (context.Context, *watch) {
+	return c.watch(ctx, c.limits.Channel, "no file transfer was answered")
 }
 
 // noLimit is longer than any command.

@@ -107,9 +107,9 @@ func TestACanceledContextEndsEverythingAtOnce(t *testing.T) {
 			c := client(t, dialer(t, s))
 			if tt.address == "" {
 				two := []remote.Target{at(s, s.Address), at(s, s.Address)}
-				err = errors.Join(c.Each(ctx, two, 1, func(context.Context, *remote.Agent) error {
-					<-ctx.Done()
-					return nil
+				err = errors.Join(c.Each(ctx, two, 1, func(ctx context.Context, a *remote.Agent) error {
+					_, err := a.Observe(ctx, small(t, 3, 1))
+					return err
 				})...)
 			} else {
 				_, err = c.Agent(at(s, tt.address)).Observe(ctx, small(t, 3, 1))

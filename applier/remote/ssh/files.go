@@ -29,7 +29,7 @@ func (t *Transport) Transfer(ctx context.Context, to remote.Target, do func(remo
 	if !s.accepted {
 		return remote.ErrNoSFTP
 	}
-	ctx, w := s.listen(ctx, 0)
+	ctx, w := s.answers(ctx)
 	defer w.stop()
 	in := &meter{Reader: heardReader{s.channel, w}}
 	in.left.Store(sftpAnswers)

@@ -123,6 +123,11 @@ func TestNoSFTPServerExhaustsMemory(t *testing.T) {
 			d, to := stranger(t, sessionServer(t, func(channel ssh.Channel, requests <-chan *ssh.Request) {
 				for r := range requests {
 					_ = r.Reply(true, nil)
+					if r.Type == "exec" { // there is no agent yet
+						sendStatus(channel, 127)
+						_ = channel.Close()
+						continue
+					}
 					answer(channel)
 				}
 			}))

@@ -17,7 +17,7 @@ type Limits struct {
 	Dial time.Duration
 	// Handshake is from the TCP connection to the end of the authentication: the server's banner, keys and answers.
 	Handshake time.Duration
-	// Channel is for the opening of a channel on a connection, and the start of a command in it.
+	// Channel is for the opening of a channel on a connection, the start of a command in it, and each answer over SFTP.
 	Channel time.Duration
 	// Silence is for a command that neither reads nor prints a byte.
 	Silence time.Duration

@@ -13,40 +13,98 @@ import (
 
 	"github.com/pkg/sftp"
 
+	"wmco/applier/remote"
+	"wmco/internal/cli"
 	"wmco/internal/sshtest"
+	"wmco/internal/sshtest/simulated"
 )
 
-// Whatever lies at the agent's path and is not the agent is replaced before anything is run. In front of a real host only members of
-// Administrators can put it there (docs/decisions/0015-where-the-agent-is-uploaded.md); a power cut can too.
-func TestWhatIsNotTheAgentIsReplacedAndNeverRun(t *testing.T) {
+// A damaged agent does nothing and is replaced, whatever a power cut or a disk has left of it: it finds that itself, or Windows does not
+// start it. Only members of Administrators can put anything else there (docs/decisions/0015-where-the-agent-is-uploaded.md).
+func TestADamagedAgentIsReplacedAndDoesNothing(t *testing.T) {
 	for _, tt := range []struct {
-		what string
-		data func(run string) []byte
+		what   string
+		damage func(data []byte) []byte
 	}{
-		{"a planted program of the same size", func(run string) []byte {
-			return append([]byte(run), bytes.Repeat([]byte("#"), int(fake.Size)-len(run))...)
-		}},
-		{"a planted program of another size", func(run string) []byte { return []byte(run) }},
-		{"zeros, after a power cut", func(string) []byte { return make([]byte, fake.Size) }},
-		{"the agent with zeros at its end", func(string) []byte { return append(agentBytes(t)[:fake.Size-4096], make([]byte, 4096)...) }},
-		{"nothing", func(string) []byte { return nil }},
+		{"zeros", func(data []byte) []byte { return make([]byte, len(data)) }},
+		{"nothing", func([]byte) []byte { return nil }},
+		{"half of it", func(data []byte) []byte { return data[:len(data)/2] }},
+		{"all but the last byte", func(data []byte) []byte { return data[:len(data)-1] }},
+		{"a byte more", func(data []byte) []byte { return append(data, 0) }},
+		{"zeros at its end", func(data []byte) []byte { return append(data[:len(data)-4096], make([]byte, 4096)...) }},
+		{"a changed byte at its end", func(data []byte) []byte { data[len(data)-1] ^= 1; return data }},
+		{"zeros in its middle", func(data []byte) []byte { clear(data[len(data)/2 : len(data)/2+4096]); return data }},
+		{"another program", func([]byte) []byte { return []byte("#!/bin/sh\nexit 2\n") }},
 	} {
-		t.Run(tt.what, func(t *testing.T) {
-			s := programs.Start(t, sshtest.Options{})
-			trace := filepath.Join(t.TempDir(), "it ran")
-			write(t, s.Path(fake.Path), string(tt.data("#!/bin/sh\ntouch '"+trace+"'\n")))
-			for range 2 {
-				if _, err := agent(t, s).Facts(t.Context()); err != nil {
-					t.Error(err)
+		for _, shell := range []simulated.Shell{simulated.ShellCmd, simulated.ShellPowerShell} {
+			t.Run(tt.what+", "+string(shell), func(t *testing.T) {
+				t.Parallel()
+				s := programs.Start(t, sshtest.Options{Settings: simulated.Settings{Shell: shell}})
+				write(t, s.Path(fake.Path), string(tt.damage(agentBytes(t))))
+				_, err := agent(t, s).Apply(t.Context(), small(t, 3, 1), remote.ApplyOptions{}, quiet)
+				if err != nil || !uploaded(t, s) {
+					t.Errorf("it was not replaced: %v", err)
 				}
-			}
-			if _, err := os.Stat(trace); err == nil {
-				t.Error("the planted program was run")
-			}
-			if !uploaded(t, s) {
-				t.Error("the agent is not there")
-			}
-		})
+				asked := words(s)
+				if n := len(asked); n < 5 || asked[1] != "" || asked[2] != "version" {
+					t.Errorf("asked %q", asked)
+				}
+			})
+		}
+	}
+}
+
+// The damaged program reads nothing and writes nothing: what it would have been sent stays with the client.
+func TestADamagedAgentChangesNothing(t *testing.T) {
+	s, p := realHost(t, sshtest.Options{})
+	c := remote.NewClient(NewTransport(dialer(t, s)), p, remote.DefaultLimits())
+	defer c.Close()
+	a := c.Agent(at(s, s.Address))
+	mustApply(t, a, small(t, 3, 1))
+	data, err := os.ReadFile(s.Path(p.Path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data[len(data)-1] ^= 1
+	write(t, s.Path(p.Path), string(data))
+	for _, command := range [][]string{{"apply"}, {"cleanup"}, {"repair"}, {"facts"}, {"version"}, nil} {
+		cmd := exec.CommandContext(t.Context(), s.Path(p.Path), command...)
+		cmd.Env = append(os.Environ(), simulated.RootVariable+"="+s.Root)
+		reads, writes, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Stdin = reads
+		out, failed := cmd.Output()
+		if cmd.ProcessState.ExitCode() != cli.ExitDamaged || len(out) > 0 {
+			t.Errorf("%v: printed %q, %v", command, out, failed)
+		}
+		_, _ = reads.Close(), writes.Close()
+	}
+	if list := differs(t, s, small(t, 3, 1)); len(list) > 0 {
+		t.Errorf("it changed %v", list)
+	}
+	// A kept client finds it too, whose agent has answered before.
+	mustApply(t, a, small(t, 3, 2))
+	if now, err := os.ReadFile(s.Path(p.Path)); err != nil || bytes.Equal(now, data) {
+		t.Errorf("it was not replaced: %v", err)
+	}
+}
+
+// A command that does not end may be that of a damaged agent: the next one reads it back.
+func TestAnAgentThatDoesNotEndIsReadBackByTheNextCommand(t *testing.T) {
+	s := programs.Start(t, sshtest.Options{})
+	write(t, s.Path(fake.Path), "#!/bin/sh\nsleep 60\n")
+	l := remote.DefaultLimits()
+	l.Question = time.Second
+	c := remote.NewClient(NewTransport(dialer(t, s)), fake, l)
+	defer c.Close()
+	a := c.Agent(at(s, s.Address))
+	if _, err := a.Facts(t.Context()); kind(err) != "interrupted" {
+		t.Errorf("%s: %v", kind(err), err)
+	}
+	if _, err := a.Facts(t.Context()); err != nil || !uploaded(t, s) {
+		t.Errorf("it was not replaced: %v", err)
 	}
 }
 

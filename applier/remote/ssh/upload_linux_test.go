@@ -239,7 +239,7 @@ func TestContentsThatAreGoneAreSent(t *testing.T) {
 	if diff := cmp.Diff([]applier.Result{applier.ResultApplied}, results); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"", "version", "observe", "apply", "observe", "apply"}, words(s)); diff != "" {
+	if diff := cmp.Diff([]string{"observe", "", "version", "observe", "apply", "observe", "apply"}, words(s)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -274,7 +274,7 @@ func TestCorruptContentsAreSentAgain(t *testing.T) {
 	if diff := cmp.Diff([]applier.Result{applier.ResultApplied}, results); diff != "" {
 		t.Errorf("results (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"", "version", "observe", "apply", "observe", "apply"}, words(s)); diff != "" {
+	if diff := cmp.Diff([]string{"observe", "", "version", "observe", "apply", "observe", "apply"}, words(s)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

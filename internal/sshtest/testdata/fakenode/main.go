@@ -20,6 +20,7 @@ import (
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/internal/ownfile"
 )
 
 // Faults.
@@ -32,7 +33,14 @@ const (
 	drowsy   = "drowsy"   // verify does not end
 )
 
+// damaged is the exit status of the node agent if its own file is not what its name says.
+const damaged = 125
+
 func main() {
+	if err := ownfile.Check(); err != nil {
+		fmt.Fprintln(os.Stderr, "fakenode:", err)
+		os.Exit(damaged)
+	}
 	n := node{root: os.Getenv("WMCO_NODE_ROOT"), fake: strings.Split(os.Getenv("FAKE"), ","), in: os.Stdin, out: os.Stdout}
 	os.Exit(n.run(os.Args[1:], os.Stderr))
 }

@@ -1,0 +1,80 @@
+package remote
+
+import (
+	"slices"
+	"time"
+)
+
+// room reports whether another turn may begin.
+func (p *Places) room() bool {
+	return p.asking < p.limits.Asking && len(p.open)+len(p.reserved) < p.limits.Open
+}
+
+// next gives what is free to those who wait, and ends turns without progress for the rest of them.
+func (p *Places) next() {
+	for p.working < p.limits.Working && len(p.queued) > 0 {
+		p.queued = give(p.queued)
+	}
+	for len(p.waiting) > 0 && p.room() {
+		p.waiting = give(p.waiting)
+	}
+	ending := 0
+	for t := range p.open {
+		if t.ended {
+			ending++
+		}
+	}
+	for ; ending < len(p.waiting); ending++ {
+		t := p.dispensable(p.asking >= p.limits.Asking)
+		if t == nil {
+			return
+		}
+		t.ended, t.lost = true, true
+		t.cancel(ErrNoProgress)
+	}
+}
+
+func give(list []waiter) []waiter {
+	list[0].give()
+	return slices.Delete(list, 0, 1)
+}
+
+// dispensable returns the turn that is ended first for another host, among all or among those that ask; nil if there is none. A host
+// without an answer goes before one that has answered.
+func (p *Places) dispensable(asking bool) *Turn { //nolint:revive // which limit is in the way
+	var first *Turn
+	for t := range p.open {
+		if t.ended || asking && t.stage != stageAsking || !p.mayEnd(t) {
+			continue
+		}
+		if first == nil || !t.answered && first.answered || t.answered == first.answered && t.at.Before(first.at) {
+			first = t
+		}
+	}
+	return first
+}
+
+// mayEnd reports whether a turn may be ended for another host. One that queues waits for others itself.
+func (p *Places) mayEnd(t *Turn) bool {
+	silent := time.Since(t.at)
+	switch {
+	case t.stage == stageQueued || silent < p.limits.Idle:
+		return false
+	case !t.answered || t.late:
+		return true
+	}
+	return silent >= p.limits.Turn
+}
+
+// Busy reports whether another turn that begins now would have to queue. A host that makes no progress does not count.
+func (p *Places) Busy() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for t := range p.open {
+		if t.stage != stageIdle && (t.stage != stageAsking || time.Since(t.at) < p.limits.Idle) {
+			n++
+		}
+	}
+	return n >= p.limits.Working
+}

@@ -1,0 +1,52 @@
+package ownfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestAFileIsWhatItsNameSays(t *testing.T) {
+	const text = "program"
+	write := func(name, content string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	whole, err := Digest(write("x", text))
+	if err != nil || len(whole) != 64 {
+		t.Fatalf("%q, %v", whole, err)
+	}
+	short := whole[:12]
+	for _, tt := range []struct {
+		name, content string
+		damaged       bool
+	}{
+		{"wmco-node-" + short + ".exe", text, false},
+		{"wmco-node-" + short, text, false},
+		{"WMCO-NODE-" + strings.ToUpper(short) + ".EXE", text, false},
+		{"wmco-node-" + short + ".exe", text + "x", true},
+		{"wmco-node-" + short + ".exe", text[1:], true},
+		{"wmco-node-" + short + ".exe", "", true},
+		{"wmco-node-" + short + ".exe", "progran", true},
+		{"WMCO-NODE-" + strings.ToUpper(short) + ".EXE", "progran", true},
+		{"wmco-node.exe", "anything", false},
+		{"wmco-node-2.exe", "anything", false},
+		{"guard.exe", "anything", false},
+	} {
+		err := check(write(tt.name, tt.content))
+		if got := errors.As(err, new(*DamagedError)); got != tt.damaged || err != nil && !tt.damaged {
+			t.Errorf("%s with %q: %v", tt.name, tt.content, err)
+		}
+	}
+	if err := check(filepath.Join(t.TempDir(), "wmco-node-"+short+".exe")); err == nil {
+		t.Error("a file that cannot be read is right")
+	}
+	if err := Check(); err != nil {
+		t.Errorf("a program without a digest in its name: %v", err)
+	}
+}
