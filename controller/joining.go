@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -33,6 +34,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"wmco/applier/remote"
 	"wmco/bundle/published"
 	"wmco/controller/drain"
 	"wmco/controller/gather/objects"
@@ -43,12 +45,18 @@ import (
 	"wmco/controller/status"
 )
 
-// parallelHosts is how many hosts of one kind are worked on at the same time. One that does not answer costs one place for the time of a
-// connection attempt.
+// parallelHosts is how many hosts of one kind are worked on at the same time. One without progress does not count (remote.Places).
 const parallelHosts = 16
 
 // parallelCopies is to how many hosts executables are copied at the same time: each gets up to 150 MB.
 const parallelCopies = 4
+
+// copying are the places of hosts that get executables. None of them waits for an open one: whether there is a place is asked before.
+func copying() *remote.Places {
+	limits := remote.DefaultLimits().Places(parallelCopies)
+	limits.Asking, limits.Open = math.MaxInt, math.MaxInt
+	return remote.NewPlaces(limits)
+}
 
 // The kinds that are watched here.
 func kindNode() schema.GroupVersionKind    { return corev1.SchemeGroupVersion.WithKind("Node") }
@@ -99,6 +107,17 @@ func (j joining) controller(name string, r reconcile.Reconciler) (controller.Con
 	return controller.New(name, j, controller.Options{Reconciler: patient{r, j.options.Log.WithName(name)}, MaxConcurrentReconciles: parallelHosts})
 }
 
+// reaching is controller for reconcilers that reach hosts: there are workers for all hosts that may be open, and for what needs no host.
+func (j joining) reaching(name string, r reconcile.Reconciler) (controller.Controller, error) {
+	limits := remote.DefaultLimits().Places(parallelHosts)
+	reaches, queue := newReaching(r, limits)
+	c, err := controller.New(name, j, controller.Options{Reconciler: patient{reaches, j.options.Log.WithName(name)}, MaxConcurrentReconciles: limits.Open + parallelHosts})
+	if err != nil {
+		return nil, err
+	}
+	return c, c.Watch(queue)
+}
+
 func of(kind schema.GroupVersionKind) object {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(kind)
@@ -111,9 +130,9 @@ func (j joining) addNodes() error {
 	if err != nil {
 		return err
 	}
-	c, err := j.controller("nodes", &join.Nodes{
+	c, err := j.reaching("nodes", &join.Nodes{
 		Reader: j.GetClient(), Client: j.GetClient(), Joiner: j.joiner, Inputs: j.joiner.Inputs, Hosts: j.joiner.Hosts, Drainer: drain.Drainer{Client: clients},
-		Namespace: j.options.Namespace, Version: j.options.Version, Payload: j.options.Payload.Digest(), Copying: make(chan struct{}, parallelCopies),
+		Namespace: j.options.Namespace, Version: j.options.Version, Payload: j.options.Payload.Digest(), Copying: copying(),
 		Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("nodes"), Now: time.Now,
 	})
 	if err != nil {
@@ -167,7 +186,7 @@ func (j joining) addMachines() error {
 	if err != nil || !served {
 		return err
 	}
-	c, err := j.controller("machines", &join.Machines{
+	c, err := j.reaching("machines", &join.Machines{
 		Joiner: j.joiner, Reader: j.GetClient(), Live: j.GetAPIReader(), Client: j.GetClient(), Events: j.GetEventRecorder(operatorName),
 		Replacements: join.Replacements{Live: j.GetAPIReader(), Client: j.GetClient(), Namespace: j.options.Namespace},
 		Log:          j.options.Log.WithName("machines"), Now: time.Now,
@@ -229,7 +248,7 @@ func addressesOf(u object) []string {
 }
 
 func (j joining) addInstances() error {
-	c, err := j.controller("instances", &join.Instances{
+	c, err := j.reaching("instances", &join.Instances{
 		Joiner: j.joiner, Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("instances"),
 	})
 	if err != nil {
@@ -269,7 +288,7 @@ func (j joining) instancesOf(ctx context.Context, node object) []reconcile.Reque
 
 // addApprover approves certificate signing requests. They are watched as metadata: the one that is judged is read without a cache.
 func (j joining) addApprover() error {
-	c, err := j.controller("certificates", &join.Approver{
+	c, err := j.reaching("certificates", &join.Approver{
 		Inputs: j.joiner.Inputs, Hosts: j.joiner.Hosts, Resolver: j.options.Resolver, Live: j.GetAPIReader(), Client: j.GetClient(),
 		Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("certificates"), Now: time.Now,
 	})

@@ -218,17 +218,17 @@ func (t *Turn) start() {
 	t.idle = time.AfterFunc(t.places.limits.Idle, t.idles)
 }
 
-// enter takes a place, for a command that does work on the host.
-func enter(ctx context.Context) error {
+// TakePlace waits for a place for the turn of the context: for a command that does work on the host, or what is done for it here.
+func TakePlace(ctx context.Context) error {
 	for t := turnOf(ctx); t != nil; t = t.parent {
-		if err := t.enter(ctx); err != nil {
+		if err := t.takePlace(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (t *Turn) enter(ctx context.Context) error {
+func (t *Turn) takePlace(ctx context.Context) error {
 	p := t.places
 	p.mu.Lock()
 	if t.stage != stageAsking {

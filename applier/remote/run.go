@@ -50,7 +50,7 @@ func (a *Agent) run(ctx context.Context, q ask) error {
 		return err
 	}
 	if q.works {
-		if err := enter(ctx); err != nil {
+		if err := TakePlace(ctx); err != nil {
 			return err
 		}
 	}

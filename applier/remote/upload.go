@@ -113,7 +113,7 @@ func (a *Agent) look(ctx context.Context) error {
 // place makes sure that the host has the program, byte for byte, and reports whether it was uploaded. A program that was uploaded has
 // compared itself with the whole digest. A failed upload is a *ProgramError. A client that only observes uploads nothing.
 func (a *Agent) place(ctx context.Context) (uploaded bool, err error) {
-	if err := enter(ctx); err != nil {
+	if err := TakePlace(ctx); err != nil {
 		return false, err
 	}
 	ctx, cancel := within(ctx, a.client.limits.Upload, "the upload of the node agent")

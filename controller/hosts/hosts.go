@@ -56,6 +56,9 @@ func New(o Options) *Hosts {
 // ErrBusy says that somebody else of this process works on the host.
 var ErrBusy = errors.New("the host is being worked on")
 
+// NotNow reports whether nothing was done on a host because it, or as many others as may be, are being worked on: the same works later.
+func NotNow(err error) bool { return errors.Is(err, ErrBusy) || errors.Is(err, remote.ErrNoPlace) }
+
 // Target is the address of a host with the account there. ID is that of its record, which has its pinned key.
 func (h *Hosts) Target(id record.ID, account, address string) (remote.Target, error) {
 	if h.port != "" {
@@ -142,6 +145,10 @@ func (h *Hosts) Bring(ctx context.Context, w Wish) (Outcome, error) {
 	agent := h.client.Agent(w.Target)
 	facts, err := h.checked(ctx, agent, w.Check)
 	if err != nil {
+		return Outcome{Facts: facts}, err
+	}
+	// Rendering takes memory: it is done for as many hosts as have a place.
+	if err := remote.TakePlace(ctx); err != nil {
 		return Outcome{Facts: facts}, err
 	}
 	request, err := h.request(w, facts)
@@ -283,6 +290,9 @@ func (h *Hosts) Stage(ctx context.Context, w Wish) (applier.Event, error) {
 	agent := h.client.Agent(w.Target)
 	facts, err := h.checked(ctx, agent, w.Check)
 	if err != nil {
+		return applier.Event{}, err
+	}
+	if err := remote.TakePlace(ctx); err != nil {
 		return applier.Event{}, err
 	}
 	request, err := h.request(w, facts)

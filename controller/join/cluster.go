@@ -81,7 +81,7 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		again = min(again, result.Again)
 	}
 	// Events about hosts are on their own objects.
-	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(conditions, c.Unjoined.Condition()))
+	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(conditions, c.Unjoined.Condition(listed(inputs))))
 }
 
 func conditionsOf(r checks.Result) []metav1.Condition {

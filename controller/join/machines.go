@@ -85,7 +85,7 @@ func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	// A Machine that is being deleted is machine-api's: its host is not reached any more.
 	if machine.DeletionTimestamp != nil || machine.Labels[labelIgnore] == valueTrue {
-		m.Joiner.Unjoined.Note(req.Name, Progress{State: StateGone})
+		m.Joiner.Unjoined.Note(req.Name, Progress{State: StateLeaving})
 		return reconcile.Result{}, nil
 	}
 	p, err := m.join(ctx, machine)

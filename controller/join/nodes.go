@@ -49,8 +49,8 @@ type Nodes struct {
 	// Version is that of the operator, Payload the digest of its executables, empty if it has none.
 	Version string
 	Payload bundle.Digest
-	// Copying has a place for each host to which executables may be copied at the same time.
-	Copying chan struct{}
+	// Copying are the places of hosts to which executables are copied at the same time.
+	Copying *remote.Places
 	Events  events.EventRecorder
 	Log     logr.Logger
 	Now     func() time.Time
@@ -140,6 +140,9 @@ func (n *Nodes) repairSilent(ctx context.Context, node *corev1.Node) reconcile.R
 		return reconcile.Result{RequeueAfter: left + time.Second}
 	}
 	message, err := n.repair(ctx, node.Name)
+	if hosts.NotNow(err) {
+		return reconcile.Result{RequeueAfter: againSoon}
+	}
 	if err != nil {
 		text := err.Error()
 		if fix := remote.Fix(err); fix != "" {

@@ -25,6 +25,8 @@ const (
 	StateFailed State = "Failed"
 	// StateGone means that the inputs do not have the host.
 	StateGone State = "Gone"
+	// StateLeaving means that the inputs have the host, and that it is not reached any more: its Machine is being deleted.
+	StateLeaving State = "Leaving"
 )
 
 // Progress is what a call has found and done. Message and Fix are for people.
@@ -47,6 +49,7 @@ type Progress struct {
 const (
 	ReasonJoined       = "Joined"
 	ReasonUnreachable  = "Unreachable"
+	ReasonSilent       = "HostSilent"
 	ReasonLoginRefused = "LoginRefused"
 	ReasonHostKey      = "HostKeyChanged"
 	ReasonRolledBack   = "RolledBack"
@@ -61,7 +64,7 @@ const (
 
 // FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are besides.
 func FailureReasons() []string {
-	return []string{ReasonUnreachable, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonExpired, ReasonFailed}
+	return []string{ReasonUnreachable, ReasonSilent, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonExpired, ReasonFailed}
 }
 
 // Pauses between two calls.
@@ -98,11 +101,15 @@ func failed(err error) Progress {
 	var key *remote.HostKeyError
 	var refused *hosts.RefusedError
 	var own *refusal
+	var limit *remote.LimitError
 	switch {
 	case apierrors.IsConflict(err):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node has changed meanwhile", Again: againSoon}
 	case errors.Is(err, errRecorded):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againRecorded}
+	case errors.Is(err, remote.ErrNoPlace):
+		// It is called again as soon as there is a place.
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againLater}
 	case errors.Is(err, hosts.ErrBusy):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againSoon}
 	case errors.As(err, &own):
@@ -116,6 +123,8 @@ func failed(err error) Progress {
 	case errors.As(err, &unreachable):
 		// A new machine may still boot, or run its user data.
 		p.Reason, p.Again = ReasonUnreachable, againSoon
+	case errors.Is(err, remote.ErrNoProgress), errors.As(err, &limit):
+		p.Reason, p.Fix = ReasonSilent, "log in to the host over SSH and run a command, such as hostname: if it does not end, restart the service sshd, or the host"
 	}
 	return p
 }

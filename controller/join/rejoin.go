@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"wmco/bundle/published"
+	"wmco/controller/hosts"
 	"wmco/render"
 )
 
@@ -69,6 +70,9 @@ func (n *Nodes) find(ctx context.Context, node *corev1.Node, since time.Time) (r
 		return reconcile.Result{}, err
 	}
 	expired, err := n.expired(ctx, h)
+	if hosts.NotNow(err) {
+		return reconcile.Result{RequeueAfter: againSoon}, nil
+	}
 	if err != nil {
 		// A host that is off is said to be not Ready already.
 		n.Log.V(1).Info("asking the host of a lost node for its certificate", "node", node.Name, "error", err)

@@ -14,6 +14,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
+	"wmco/controller/hosts"
 	"wmco/controller/record"
 	"wmco/render"
 )
@@ -118,6 +119,10 @@ func (n *Nodes) remove(ctx context.Context, node *corev1.Node, r record.Record) 
 		return Progress{State: StateWaiting, Again: againSoon}, err
 	}
 	if err := n.cleanUp(ctx, node, still); err != nil {
+		// A host that only waits for its turn is cleaned up, also where the removal is forced.
+		if hosts.NotNow(err) {
+			return Progress{State: StateWaiting, Again: againSoon}, nil
+		}
 		if node.Annotations[RemoveAnnotation] != removeForce {
 			p := failed(err)
 			p.Message = "removing the instance: " + p.Message

@@ -2,7 +2,6 @@ package join
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -38,15 +37,14 @@ func (n *Nodes) upgrade(ctx context.Context, node *corev1.Node) (reconcile.Resul
 	if !pending && !n.lacksPayload(node) {
 		return reconcile.Result{}, false, nil
 	}
-	select {
-	case n.Copying <- struct{}{}:
-	default:
+	if n.Copying.Busy() {
 		return reconcile.Result{RequeueAfter: againSoon}, true, nil
 	}
-	defer func() { <-n.Copying }()
-	event, err := n.stage(ctx, node.Name)
+	copying, turn := n.Copying.Turn(ctx, "", nil)
+	event, err := n.stage(copying, node.Name)
+	turn.End()
 	switch {
-	case errors.Is(err, hosts.ErrBusy):
+	case hosts.NotNow(err):
 		return reconcile.Result{RequeueAfter: againSoon}, true, nil
 	case err != nil:
 		text := err.Error()

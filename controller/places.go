@@ -1,0 +1,37 @@
+package controller
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"wmco/applier/remote"
+)
+
+// reaching is a reconciler that reaches hosts over SSH. Each reconcile is a turn (remote.Places): a host that says nothing costs the others
+// nothing. One that finds no place ends at once, and is requested again when there is one: so no worker waits, and what it reads is not
+// old.
+type reaching struct {
+	reconcile.Reconciler
+	places *remote.Places
+	// queue is that of the controller, once it has started.
+	queue *queue
+}
+
+// newReaching returns the reconciler, and a source that it needs.
+func newReaching(r reconcile.Reconciler, limits remote.PlaceLimits) (reaching, source.Source) {
+	q := new(queue)
+	started := source.Func(func(_ context.Context, of queue) error {
+		*q = of
+		return nil
+	})
+	return reaching{r, remote.NewPlaces(limits), q}, started
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r reaching) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	ctx, turn := r.places.Turn(ctx, req.String(), func() { (*r.queue).Add(req) })
+	defer turn.End()
+	return r.Reconciler.Reconcile(ctx, req)
+}
