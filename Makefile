@@ -122,6 +122,8 @@ fuzz: setup ## every fuzz target for FUZZTIME each (default 30s)
 	done
 
 .PHONY: bench
+# Other programs do the same work beside ours.
+bench: DEBIAN_PACKAGES += rsync
 bench: setup ## every benchmark
 	@$(STEP) "running the benchmarks" go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 

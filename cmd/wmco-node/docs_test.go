@@ -96,7 +96,7 @@ func TestEveryExitStatusIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, status := range []int{cli.ExitDone, cli.ExitDiffers, cli.ExitUsage, cli.ExitPartial, cli.ExitRolledBack, cli.ExitInterrupted} {
+	for _, status := range []int{cli.ExitDone, cli.ExitDiffers, cli.ExitUsage, cli.ExitPartial, cli.ExitRolledBack, cli.ExitDamaged, cli.ExitInterrupted} {
 		if !strings.Contains(string(text), fmt.Sprintf("\n| %d |", status)) {
 			t.Errorf("%s does not have exit status %d", docFile, status)
 		}

@@ -14,7 +14,7 @@ import (
 
 // phases are the rows of the table of limits in docs/operations.md, by field.
 var phases = map[string]string{
-	"Dial": "TCP connection", "Handshake": "SSH handshake and authentication", "Channel": "opening a channel, starting a command in it",
+	"Dial": "TCP connection", "Handshake": "SSH handshake and authentication", "Channel": "opening a channel, starting a command in it, each answer over SFTP",
 	"Silence": "a command neither reads nor prints", "KeepAlive": "between two signs of life", "Missed": "signs of life that may be missing",
 	"Kept": "an unused connection is kept", "Question": "`facts`, `version`, `confirm`", "Compare": "`observe`, `verify`",
 	"Upload": "reading the agent back and uploading it", "Apply": "`apply`, beside `--wait` and `--confirm-within`",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -57,8 +58,12 @@ func lostSince(node *corev1.Node) (since time.Time, lost bool) {
 	return time.Time{}, false
 }
 
-// lostName is under what a lost node is noted among the hosts that cannot join.
-func lostName(node string) string { return "node " + node }
+// lostName is under what a lost node is noted among the hosts that cannot join. No Machine and no address has a blank.
+func lostName(node string) string { return lostPrefix + node }
+
+const lostPrefix = "node "
+
+func isLostName(name string) bool { return strings.HasPrefix(name, lostPrefix) }
 
 // find looks whether a kubelet that was lost is lost because its certificate has expired.
 func (n *Nodes) find(ctx context.Context, node *corev1.Node, since time.Time) (reconcile.Result, error) {

@@ -71,16 +71,15 @@ func (u *Unjoined) put(host string, p Progress) bool {
 	return known || settled
 }
 
-// listed returns the hosts of the inputs that become nodes, by the names under which they are noted.
+// listed returns the hosts of the inputs that become nodes, by the names under which they are noted, with entries that stand for no host.
 func listed(inputs *desired.Hosts) []string {
 	var names []string
+	for _, e := range inputs.Instances {
+		names = append(names, e.Address)
+	}
 	for _, n := range inputs.All {
-		switch n.Backing {
-		case render.BackingInstance:
-			names = append(names, n.Address)
-		case render.BackingMachine:
+		if n.Backing == render.BackingMachine {
 			names = append(names, n.MachineName)
-		case render.BackingNode:
 		}
 	}
 	return names
@@ -92,7 +91,8 @@ func (u *Unjoined) Condition(listed []string) metav1.Condition {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	c := metav1.Condition{Type: HostsJoined, Status: metav1.ConditionTrue, Reason: checks.AsExpected, Message: "as expected"}
-	names := slices.Sorted(maps.Keys(u.hosts))
+	// A host may be worked on for a while after it was removed from the inputs.
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(u.hosts)), func(name string) bool { return !slices.Contains(listed, name) && !isLostName(name) })
 	left := slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(listed), func(name string) bool { return u.settled[name] })))
 	switch {
 	case len(names) > 0:

@@ -33,12 +33,16 @@ func TestTheConditionSaysWhichHostsCannotJoin(t *testing.T) {
 		{"still", "192.0.2.14", silent("2"), metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "Unreachable", Message: "2 hosts cannot join: 192.0.2.14, 192.0.2.15; 192.0.2.14: no answer from port 1"}, 2},
 		{"it answers", "192.0.2.14", Progress{State: StateJoining}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "LoginRefused", Message: "192.0.2.15: the host refuses the login; fix: add the public key"}, 3},
 		{"the other one waits", "192.0.2.15", Progress{State: StateWaiting, Reason: "VersionUnsupported", Message: "the version is not supported"}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "VersionUnsupported", Message: "192.0.2.15: the version is not supported"}, 4},
-		{"it is on its way", "192.0.2.15", Progress{State: StateJoining}, joining("3 of 3 hosts on the way to become nodes: 192.0.2.14, 192.0.2.15, win-1"), 5},
-		{"one has joined", "win-1", Progress{State: StateJoined}, joining("2 of 3 hosts on the way to become nodes: 192.0.2.14, 192.0.2.15"), 6},
-		{"which stays so", "win-1", Progress{State: StateJoined}, joining("2 of 3 hosts on the way to become nodes: 192.0.2.14, 192.0.2.15"), 6},
-		{"a Machine is being deleted", "192.0.2.15", Progress{State: StateLeaving}, joining("1 of 3 hosts on the way to become nodes: 192.0.2.14"), 7},
-		{"all others have joined", "192.0.2.14", Progress{State: StateJoined}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionTrue, Reason: "AsExpected", Message: "as expected"}, 8},
-		{"one joins again", "192.0.2.14", Progress{State: StateJoining}, joining("1 of 3 hosts on the way to become nodes: 192.0.2.14"), 9},
+		{"an entry that was removed", "192.0.2.99", silent("3"), metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "VersionUnsupported", Message: "192.0.2.15: the version is not supported"}, 5},
+		{"and its end", "192.0.2.99", Progress{State: StateGone}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "VersionUnsupported", Message: "192.0.2.15: the version is not supported"}, 6},
+		{"a lost node of a Machine", "node win-9", Progress{State: StateFailed, Reason: "CertificateExpired", Message: "expired"}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "VersionUnsupported", Message: "2 hosts cannot join: 192.0.2.15, node win-9; 192.0.2.15: the version is not supported"}, 7},
+		{"which is back", "node win-9", Progress{State: StateGone}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "VersionUnsupported", Message: "192.0.2.15: the version is not supported"}, 8},
+		{"it is on its way", "192.0.2.15", Progress{State: StateJoining}, joining("3 of 3 hosts on the way to become nodes: 192.0.2.14, 192.0.2.15, win-1"), 9},
+		{"one has joined", "win-1", Progress{State: StateJoined}, joining("2 of 3 hosts on the way to become nodes: 192.0.2.14, 192.0.2.15"), 10},
+		{"which stays so", "win-1", Progress{State: StateJoined}, joining("2 of 3 hosts on the way to become nodes: 192.0.2.14, 192.0.2.15"), 10},
+		{"a Machine is being deleted", "192.0.2.15", Progress{State: StateLeaving}, joining("1 of 3 hosts on the way to become nodes: 192.0.2.14"), 11},
+		{"all others have joined", "192.0.2.14", Progress{State: StateJoined}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionTrue, Reason: "AsExpected", Message: "as expected"}, 12},
+		{"one joins again", "192.0.2.14", Progress{State: StateJoining}, joining("1 of 3 hosts on the way to become nodes: 192.0.2.14"), 13},
 	} {
 		u.Note(step.host, step.p)
 		if diff := cmp.Diff(step.want, u.Condition(listed)); diff != "" || changes != step.changes {

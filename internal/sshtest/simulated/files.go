@@ -13,6 +13,9 @@ func (m Machine) ServeFiles() (int, error) {
 	if err := m.started(SFTP); err != nil {
 		return 1, err
 	}
+	if m.Settings.Silent == SilentAlways {
+		hang()
+	}
 	f := files{m}
 	server := sftp.NewRequestServer(streams{os.Stdin, os.Stdout}, sftp.Handlers{FileGet: f, FilePut: f, FileCmd: f, FileList: f})
 	if err := server.Serve(); err != nil && !errors.Is(err, io.EOF) {
@@ -58,17 +61,21 @@ func (f files) Filewrite(r *sftp.Request) (io.WriterAt, error) {
 	if err != nil {
 		return nil, err
 	}
-	return limited{file, f.Settings.DiskBytes}, nil
+	return limited{file, f.Settings.DiskBytes, f.Settings.Silent == SilentUpload}, nil
 }
 
-// limited is a file on a disk that fills up.
+// limited is a file on a disk that fills up, or stops.
 type limited struct {
 	*os.File
 	bytes int64
+	stops bool
 }
 
 // WriteAt implements io.WriterAt.
 func (l limited) WriteAt(p []byte, at int64) (int, error) {
+	if l.stops && at >= 1<<20 {
+		hang()
+	}
 	if l.bytes > 0 && at+int64(len(p)) > l.bytes {
 		return 0, errors.New("no space left on device")
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 const (
@@ -46,6 +47,18 @@ const (
 	RenameUnlinks Rename = "unlinks"
 )
 
+// Silent is where a host stops.
+type Silent string
+
+const (
+	// SilentAlways answers neither commands nor SFTP.
+	SilentAlways Silent = "always"
+	// SilentUpload answers SFTP until the first mebibyte of a file.
+	SilentUpload Silent = "upload"
+	// SilentApply answers everything but apply.
+	SilentApply Silent = "apply"
+)
+
 // Settings are the behaviour of a host.
 type Settings struct {
 	Shell Shell `json:"shell"`
@@ -57,6 +70,8 @@ type Settings struct {
 	DiskBytes int64 `json:"diskBytes,omitempty"`
 	// Denied refuses to create files over SFTP.
 	Denied bool `json:"denied,omitempty"`
+	// Silent is from when on the host says nothing any more, and does not end. Its SSH server lives.
+	Silent Silent `json:"silent,omitempty"`
 	// Environment is NAME=value, for programs.
 	Environment []string `json:"environment,omitempty"`
 }
@@ -79,6 +94,14 @@ func (m Machine) Local(windows string) (string, error) {
 		return "", fmt.Errorf("%q is no path on a drive", windows)
 	}
 	return filepath.Join(m.Folder, strings.ToUpper(drive), filepath.FromSlash(rest)), nil
+}
+
+// hang ends with the connection: with the process that started this one.
+func hang() {
+	for parent := os.Getppid(); os.Getppid() == parent; {
+		time.Sleep(100 * time.Millisecond)
+	}
+	os.Exit(1)
 }
 
 // started adds a command to StartsFile.

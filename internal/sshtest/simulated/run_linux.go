@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -26,6 +27,9 @@ var notFound = map[Shell]struct {
 func (m Machine) Run(line string) (int, error) {
 	if err := m.started(line); err != nil {
 		return 0, err
+	}
+	if m.Settings.Silent == SilentAlways || m.Settings.Silent == SilentApply && slices.Contains(strings.Fields(line), "apply") {
+		hang()
 	}
 	if m.Settings.Shell == ShellPlain {
 		return 0, syscall.Exec("/bin/sh", []string{"sh", "-c", line}, os.Environ())
