@@ -60,6 +60,31 @@ func (c *contender) bench(b *testing.B) {
 	}
 }
 
+// BenchmarkFirstContact is the upload of the agent to ten hosts at once that lack it, until each has answered.
+func BenchmarkFirstContact(b *testing.B) {
+	m := newBenchSetup(b)
+	for b.Loop() {
+		b.StopTimer()
+		for _, s := range m.servers {
+			if err := os.RemoveAll(s.Path(`C:\Windows\wmco`)); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.StartTimer()
+		each(m.targets, func(t remote.Target) {
+			c := m.client(b, t)
+			if _, err := c.Agent(t).Facts(context.Background()); err != nil {
+				b.Error(err)
+			}
+			if err := c.Close(); err != nil {
+				b.Error(err)
+			}
+		})
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms")
+	b.ReportMetric(float64(m.program.Size)/1e6*benchHosts, "MB")
+}
+
 // runFresh has a new client for each run, as a command that a person types.
 func runFresh(b *testing.B) (func(int), func() int) {
 	m := newBenchSetup(b)
