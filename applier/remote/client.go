@@ -72,6 +72,8 @@ func within(ctx context.Context, limit time.Duration, what string) (context.Cont
 type Client struct {
 	transport Transport
 	program   Program
+	// sum is the program's, once it is known.
+	sum *atomic.Pointer[string]
 	// leaves says that hosts without the program stay without it.
 	leaves bool
 	limits Limits
@@ -109,7 +111,18 @@ func (k *knownHosts) of(t Target) *knownHost {
 
 // NewClient returns a client that uploads the program to hosts that lack it. Close closes the transport.
 func NewClient(t Transport, p Program, l Limits) *Client {
-	return &Client{transport: t, program: p, limits: l, hosts: &knownHosts{all: map[Target]*knownHost{}}}
+	c := &Client{transport: t, program: p, sum: &atomic.Pointer[string]{}, limits: l, hosts: &knownHosts{all: map[Target]*knownHost{}}}
+	switch {
+	case p.Sum != "":
+		c.sum.Store(&p.Sum)
+	case p.Open != nil:
+		go func() {
+			if sum, err := p.sum(); err == nil { // without it, agents take longer
+				c.sum.Store(&sum)
+			}
+		}()
+	}
+	return c
 }
 
 // Over returns a client that uses another transport, and knows of hosts what this one does.

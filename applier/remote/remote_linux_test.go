@@ -9,13 +9,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/internal/ownfile"
 	"wmco/internal/sshtest/simulated"
 )
 
 func TestEveryShellReadsTheSameCommandLine(t *testing.T) {
 	everything := ApplyOptions{DryRun: true, MaxImpact: bundle.ImpactDrain, Reboot: true, ConfirmWithin: 10 * time.Minute, Wait: 90 * time.Second}
 	for _, words := range [][]string{
-		{wordObserve}, {wordVerify, textFlag}, {wordConfirm, string(bundle.Of(nil))}, {wordVersion}, everything.words(),
+		{wordObserve}, {wordVerify, textFlag}, {wordConfirm, string(bundle.Of(nil))}, {wordVersion}, append(everything.words(), ownfile.Flag, agentSum),
 	} {
 		line, err := commandLine(programPath, words)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"wmco/bundle"
+	"wmco/internal/ownfile"
 )
 
 // ask is one run of the agent.
@@ -156,6 +157,9 @@ func (a *Agent) command(ctx context.Context, q ask) (Command, error) {
 	// A shell may damage other input than text.
 	if stdin != nil && a.host.text.Load() {
 		words, c.Stdin = append(slices.Clone(words), textFlag), asText(stdin)
+	}
+	if sum := a.client.sum.Load(); sum != nil {
+		words = append(slices.Clone(words), ownfile.Flag, *sum)
 	}
 	var err error
 	c.Line, err = commandLine(a.client.program.Path, words)

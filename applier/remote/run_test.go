@@ -14,12 +14,16 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/bundle"
+	"wmco/internal/ownfile"
 )
 
 const programPath = `C:\Windows\wmco\wmco-node-0123456789ab.exe`
 
 // agentText stands for the agent.
 const agentText = "agent"
+
+// agentSum is its checksum.
+const agentSum = "01234567"
 
 // fakeHost is a Transport to one host. Its agent answers with its facts.
 type fakeHost struct {
@@ -44,6 +48,7 @@ func (h *fakeHost) Close() error { return nil }
 
 func (h *fakeHost) Run(ctx context.Context, t Target, c Command) error {
 	_, words, _ := strings.Cut(c.Line, " ")
+	words = strings.TrimSuffix(words, " "+ownfile.Flag+" "+agentSum)
 	h.asked = append(h.asked, words)
 	failed := &CommandError{Target: t, Command: c.Name, Status: h.status}
 	program := h.files[strings.TrimPrefix(sftpPath(programPath), "/")]
@@ -137,7 +142,7 @@ func having(path, text string) fakeFiles {
 func theAgent() Program {
 	return Program{Path: programPath, Digest: bundle.Of([]byte(agentText)), Size: int64(len(agentText)), Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(agentText)), nil
-	}}
+	}, Sum: agentSum}
 }
 
 func TestADamagedAgentIsUploadedAgainAndItGetsTextWhereItMust(t *testing.T) {

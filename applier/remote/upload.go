@@ -19,6 +19,7 @@ import (
 
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/internal/ownfile"
 )
 
 // programFolder is where the program lies on hosts (docs/decisions/0015-where-the-agent-is-uploaded.md).
@@ -37,6 +38,20 @@ type Program struct {
 	Size int64
 	// Open opens it for one reader of many.
 	Open func() (io.ReadCloser, error)
+	// Sum is its checksum (internal/ownfile). If it is empty, a client computes it in the background, and agents use the digest in their
+	// name until then.
+	Sum string
+}
+
+// sum computes the checksum.
+func (p Program) sum() (string, error) {
+	from, err := p.Open()
+	if err != nil {
+		return "", err
+	}
+	sum := ownfile.NewSum()
+	_, err = io.Copy(sum, from)
+	return ownfile.SumText(sum), errors.Join(err, from.Close())
 }
 
 // FileProgram returns the program in a file.
@@ -46,14 +61,13 @@ func FileProgram(file string) (Program, error) {
 		return Program{}, fmt.Errorf("reading the node agent: %w", err)
 	}
 	defer f.Close() //nolint:errcheck // only read from
-	sum := sha256.New()
-	size, err := io.Copy(sum, f)
+	digest, sum := sha256.New(), ownfile.NewSum()
+	size, err := io.Copy(io.MultiWriter(digest, sum), f)
 	if err != nil {
 		return Program{}, fmt.Errorf("reading the node agent: %w", err)
 	}
-	digest := digestOf(sum)
 	open := func() (io.ReadCloser, error) { return os.Open(file) }
-	return Program{Path: ProgramPath(digest), Digest: digest, Size: size, Open: open}, nil
+	return Program{Path: ProgramPath(digestOf(digest)), Digest: digestOf(digest), Size: size, Open: open, Sum: ownfile.SumText(sum)}, nil
 }
 
 func digestOf(sum hash.Hash) bundle.Digest {

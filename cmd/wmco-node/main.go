@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -45,7 +46,7 @@ func checkSelf(args []string) error {
 	if len(args) > 0 && slices.Contains([]string{"run", "guard"}, args[0]) {
 		return nil
 	}
-	return ownfile.Check()
+	return ownfile.Check(args)
 }
 
 // app is what commands take from the process.
@@ -103,6 +104,8 @@ operator call them over SSH, and people can too.`,
 	root.SetIn(a.stdin)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
+	// checkSelf has read it.
+	root.PersistentFlags().String(strings.TrimPrefix(ownfile.Flag, "--"), "", "checksum of the program that the caller means (CRC-32C); without it, the digest in the program's name counts")
 	platformCommands(root, a)
 	root.AddCommand(observeCommand(a), verifyCommand(a), applyCommand(a), stageCommand(a), confirmCommand(a), factsCommand(a), repairCommand(a), cleanupCommand(a), pendingKeyCommand(a), runCommand(a), guardCommand(a), versionCommand(a))
 	return root

@@ -132,7 +132,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "applier/remote",
-		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive"},
+		imports: []string{"applier", "applier/plan", "bundle", "bundle/archive", "internal/ownfile"},
 		never:   join(rendering, cluster, remote, windows, []string{"applier/remote/ssh", "applier/winhost/...", "controller/..."}),
 	},
 	{

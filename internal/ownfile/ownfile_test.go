@@ -38,15 +38,40 @@ func TestAFileIsWhatItsNameSays(t *testing.T) {
 		{"wmco-node-2.exe", "anything", false},
 		{"guard.exe", "anything", false},
 	} {
-		err := check(write(tt.name, tt.content))
+		err := checkName(write(tt.name, tt.content))
 		if got := errors.As(err, new(*DamagedError)); got != tt.damaged || err != nil && !tt.damaged {
 			t.Errorf("%s with %q: %v", tt.name, tt.content, err)
 		}
 	}
-	if err := check(filepath.Join(t.TempDir(), "wmco-node-"+short+".exe")); err == nil {
+	if err := checkName(filepath.Join(t.TempDir(), "wmco-node-"+short+".exe")); err == nil {
 		t.Error("a file that cannot be read is right")
 	}
-	if err := Check(); err != nil {
+	if err := Check(nil); err != nil {
 		t.Errorf("a program without a digest in its name: %v", err)
+	}
+}
+
+func TestACallerSaysWhichFileItMeans(t *testing.T) {
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := NewSum()
+	if err := readInto(sum, path); err != nil {
+		t.Fatal(err)
+	}
+	right := SumText(sum)
+	for _, tt := range []struct {
+		args    []string
+		damaged bool
+	}{
+		{[]string{"apply", Flag, right}, false},
+		{[]string{"apply", Flag, "00000000"}, true},
+		{[]string{"apply", Flag, ""}, true},
+		{[]string{"apply", Flag}, false}, // what reads the arguments refuses that
+	} {
+		if err := Check(tt.args); errors.As(err, new(*DamagedError)) != tt.damaged || err != nil && !tt.damaged {
+			t.Errorf("%q: %v", tt.args, err)
+		}
 	}
 }

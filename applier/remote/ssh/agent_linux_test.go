@@ -13,6 +13,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle"
+	"wmco/internal/ownfile"
 	"wmco/internal/sshtest"
 	"wmco/internal/sshtest/simulated"
 )
@@ -20,7 +21,9 @@ import (
 func TestAHostInSyncCostsOneCommandAndAChangeTwo(t *testing.T) {
 	s := programs.Start(t, sshtest.Options{})
 	m := agent(t, s)
-	line := func(word string) string { return strings.ReplaceAll(fake.Path, `\`, `\\`) + " " + word }
+	line := func(word string) string {
+		return strings.ReplaceAll(fake.Path, `\`, `\\`) + " " + word + " " + ownfile.Flag + " " + fake.Sum
+	}
 	var want []string
 	for _, step := range []struct {
 		what    string
@@ -174,14 +177,9 @@ func TestUnderPowerShellTheAgentGetsLargeContentsAsText(t *testing.T) {
 	if o, err := m.Verify(t.Context(), want); err != nil || !o.InSync {
 		t.Errorf("%+v, %v", o, err)
 	}
-	var words []string
-	for _, line := range s.Starts() {
-		_, said, _ := strings.Cut(line, " ")
-		words = append(words, said)
-	}
 	// First the agent is absent, then it cannot read the archive; from then on it gets text.
 	first := []string{"observe", "", "version", "observe"}
-	if diff := cmp.Diff(append(first, "observe --text", "apply --text", "verify --text"), words); diff != "" {
+	if diff := cmp.Diff(append(first, "observe --text", "apply --text", "verify --text"), words(s)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/internal/ownfile"
 	"wmco/internal/sshtest"
 )
 
@@ -288,11 +289,12 @@ func mustApply(t *testing.T, a *remote.Agent, want remote.Request) {
 	}
 }
 
-// words returns the commands that were started on the host, without the path of the program; "" for SFTP.
+// words returns the commands that were started on the host, without the path of the program and its checksum; "" for SFTP.
 func words(s *sshtest.Server) []string {
 	var list []string
 	for _, line := range s.Starts() {
 		_, args, _ := strings.Cut(line, " ")
+		args, _, _ = strings.Cut(args, " "+ownfile.Flag+" ")
 		list = append(list, args)
 	}
 	return list

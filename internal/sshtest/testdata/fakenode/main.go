@@ -37,7 +37,7 @@ const (
 const damaged = 125
 
 func main() {
-	if err := ownfile.Check(); err != nil {
+	if err := ownfile.Check(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "fakenode:", err)
 		os.Exit(damaged)
 	}
