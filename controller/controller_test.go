@@ -70,7 +70,7 @@ func start(t *testing.T) *running {
 func startWith(t *testing.T, change func(*Options)) *running {
 	t.Helper()
 	golden := filepath.Join("..", "golden")
-	cluster.Load(t, filepath.Join(golden, "clusters", "common"), filepath.Join(golden, "clusters", "none"), filepath.Join("..", "deploy", "rbac"))
+	cluster.Load(t, filepath.Join(golden, "clusters", "common"), filepath.Join(golden, "clusters", "none"), filepath.Join("..", "deploy", "rbac"), filepath.Join("..", "deploy", "admission"))
 	r := &running{Client: cluster.Client(t), t: t, metrics: freeAddress(t), certificates: t.TempDir()}
 	r.certificate("first.example.com")
 	r.joined()

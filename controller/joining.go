@@ -327,7 +327,7 @@ func (j joining) addCollector() error {
 // addUserData keeps the user data of new Machines. The private key alone is watched, in a cache of its own.
 func (j joining) addUserData() error {
 	c, err := j.controller("userdata", &join.UserData{
-		Reader: j.GetClient(), Live: j.GetAPIReader(), Client: j.GetClient(), Login: j.joiner.Login, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("userdata"),
+		Reader: j.GetClient(), Live: j.GetAPIReader(), Client: j.GetClient(), Policies: policies(j, j.options.Namespace), Say: j.sayAs(join.Owner + "-userdata"), Login: j.joiner.Login, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("userdata"),
 	})
 	if err != nil {
 		return err
@@ -358,7 +358,7 @@ func (j joining) addCluster() error {
 		}
 	}
 	c, err := j.controller("cluster", &join.Cluster{
-		Checks: j.joiner.Checks, Unjoined: j.joiner.Unjoined, Inputs: j.joiner.Inputs, Client: j.GetClient(), Say: j.say,
+		Checks: j.joiner.Checks, Unjoined: j.joiner.Unjoined, Inputs: j.joiner.Inputs, Client: j.GetClient(), Policies: policies(j, j.options.Namespace), Say: j.sayAs(join.Owner),
 		Deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: j.options.Namespace, Name: operatorName},
 		Events:     j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("cluster"),
 	})
@@ -371,14 +371,22 @@ func (j joining) addCluster() error {
 	return errors.Join(c.Watch(atStart()), c.Watch(source.TypedChannel(changed, again)))
 }
 
-// say writes conditions of the cluster. Without the definition of their object they are in events alone, which the publisher says.
-func (j joining) say(ctx context.Context, conditions []metav1.Condition) error {
-	w := status.Writer{Live: j.GetAPIReader(), Client: j.GetClient(), Namespace: j.options.Namespace, Owner: join.Owner, Now: time.Now}
-	err := w.Write(ctx, status.Status{Conditions: conditions})
-	if meta.IsNoMatchError(err) {
-		return nil
+// sayAs returns what writes all conditions of one field manager. Without the definition of their object they are in events alone, which the
+// publisher says.
+func (j joining) sayAs(owner string) func(context.Context, []metav1.Condition) error {
+	w := status.Writer{Live: j.GetAPIReader(), Client: j.GetClient(), Namespace: j.options.Namespace, Owner: owner, Now: time.Now}
+	return func(ctx context.Context, conditions []metav1.Condition) error {
+		err := w.Write(ctx, status.Status{Conditions: conditions})
+		if meta.IsNoMatchError(err) {
+			return nil
+		}
+		return err
 	}
-	return err
+}
+
+// policies are those of this cluster.
+func policies(m manager.Manager, namespace string) join.Policies {
+	return join.Policies{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: namespace}
 }
 
 // atStart requests once, when the operator starts.

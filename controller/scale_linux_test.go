@@ -103,7 +103,7 @@ func newScaled(t testing.TB, n int) *scaled {
 	log.SetLogger(logr.Discard())
 	golden := filepath.Join("..", "golden")
 	cluster.Load(t, filepath.Join(golden, "clusters", "common"), filepath.Join(golden, "clusters", "none", "infrastructure.yaml"), filepath.Join(golden, "clusters", "none", "controllerconfig.yaml"),
-		filepath.Join(golden, "clusters", "none", "machineconfigs.yaml"), filepath.Join("..", "deploy", "rbac"), filepath.Join("..", "deploy", "crd"))
+		filepath.Join(golden, "clusters", "none", "machineconfigs.yaml"), filepath.Join("..", "deploy", "rbac"), filepath.Join("..", "deploy", "admission"), filepath.Join("..", "deploy", "crd"))
 	f := &scaled{Client: cluster.Client(t), t: t, n: n}
 	t.Cleanup(func() {
 		_ = f.DeleteAllOf(context.Background(), &corev1.Secret{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{published.LayerLabel})

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +30,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/join"
 	"wmco/controller/metrics"
+	"wmco/controller/named"
 	"wmco/payload"
 )
 
@@ -111,6 +113,13 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
+	// Before anything else is written. Whoever cannot apply it is told by a condition, once the operator works.
+	if err := policies(m, o.Namespace).BindOperator(ctx); err != nil {
+		o.Log.Info("no admission policy binds the Secrets that the operator may write", "error", err.Error(), "condition", join.SecretWritesBound)
+	}
+	if err := createLease(ctx, m, o); err != nil {
+		return nil, fmt.Errorf("starting the operator: %w", err)
+	}
 	key, err := digestKey(ctx, m, o.Namespace)
 	if err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
@@ -159,6 +168,17 @@ func newManager(o Options, wants []objects.Want) (manager.Manager, error) {
 		return nil, err
 	}
 	return m, m.AddReadyzCheck("ping", healthz.Ping)
+}
+
+// createLease creates the Lease of leader election, without a holder, where there is none: by its name, which the library does not do.
+func createLease(ctx context.Context, m manager.Manager, o Options) error {
+	if !o.LeaderElection {
+		return nil
+	}
+	return named.Create(ctx, m.GetClient(), &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: operatorName},
+	})
 }
 
 // digestKey returns the key of secret digests, and makes it once. It is read without a cache: there is none yet.

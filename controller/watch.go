@@ -49,9 +49,9 @@ func cacheOptions(wants []objects.Want) cache.Options {
 			if of.Namespaces == nil {
 				of.Namespaces = map[string]cache.Config{}
 			}
-			of.Namespaces[w.Namespace] = cache.Config{FieldSelector: named(w), LabelSelector: labeled(w)}
+			of.Namespaces[w.Namespace] = cache.Config{FieldSelector: byName(w), LabelSelector: labeled(w)}
 		default:
-			of.Field, of.Label = named(w), labeled(w)
+			of.Field, of.Label = byName(w), labeled(w)
 			if isNode(w.Group, w.Kind) {
 				of.Transform = stripNode
 			}
@@ -67,7 +67,7 @@ func cacheOptions(wants []objects.Want) cache.Options {
 	return cache.Options{ByObject: all, DefaultTransform: cache.TransformStripManagedFields()}
 }
 
-func named(w objects.Want) fields.Selector {
+func byName(w objects.Want) fields.Selector {
 	if len(w.Names) != 1 {
 		return nil
 	}

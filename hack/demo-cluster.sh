@@ -65,7 +65,7 @@ behind OpenSSH servers, with the real wmco-node and a stand-in for the kubelet. 
 windows-instances. win-5 does not accept the key of the operator. This takes ten seconds or more.'
 	# The cluster network operator does not run here: trusted-ca is as it would have filled it.
 	up --load $clusters/common --load $clusters/none/infrastructure.yaml --load $clusters/none/controllerconfig.yaml \
-		--load $clusters/none/machineconfigs.yaml --load $clusters/traits/trusted-ca --load deploy/crd --load deploy/rbac --load $scenes --locked win-5
+		--load $clusters/none/machineconfigs.yaml --load $clusters/traits/trusted-ca --load deploy/crd --load deploy/rbac --load deploy/admission --load $scenes --locked win-5
 	export KUBECONFIG=$PWD/$out/made/kubeconfig XDG_CONFIG_HOME=$PWD/$out/config
 	show cat $scenes/instances.yaml
 

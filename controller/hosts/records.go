@@ -16,19 +16,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
-	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/controller/named"
 	"wmco/controller/record"
 )
 
-const (
-	// RecordsLabel marks the ConfigMaps of records.
-	RecordsLabel = "windowsmachineconfig.openshift.io/hosts"
-	// recordsOwner is the field manager that creates them.
-	recordsOwner = "windows-machine-config-operator-hosts"
-)
+// RecordsLabel marks the ConfigMaps of records.
+const RecordsLabel = "windowsmachineconfig.openshift.io/hosts"
 
 // Records keeps the records of hosts in ConfigMaps of the operator's namespace. Its methods may be called by many goroutines at once.
 type Records struct {
@@ -221,17 +217,13 @@ func (r *Records) update(ctx context.Context, do func(context.Context) error) er
 // not exist is applied first: so the permission to create it is one for its name alone.
 func (r *Records) put(ctx context.Context, cm *corev1.ConfigMap, data map[string]any) error {
 	if cm.UID == "" {
-		if err := r.create(ctx, cm.Name); err != nil {
+		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: cm.Name, Labels: map[string]string{RecordsLabel: "true"}}}
+		if err := named.Create(ctx, r.Client, cm); err != nil {
 			return err
 		}
-		created, err := r.read(ctx, cm.Name)
-		if err != nil {
-			return err
-		}
-		if len(created.Data) > 0 {
+		if len(cm.Data) > 0 {
 			return apierrors.NewConflict(corev1.Resource("configmaps"), cm.Name, errors.New("it was created at the same time"))
 		}
-		cm = created
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion}, "data": data})
 	if err != nil {
@@ -242,14 +234,6 @@ func (r *Records) put(ctx context.Context, cm *corev1.ConfigMap, data map[string
 			return err
 		}
 		return fmt.Errorf("writing ConfigMap %s: %w", cm.Name, err)
-	}
-	return nil
-}
-
-func (r *Records) create(ctx context.Context, name string) error {
-	empty := corev1apply.ConfigMap(name, r.Namespace).WithLabels(map[string]string{RecordsLabel: "true"})
-	if err := r.Client.Apply(ctx, empty, client.FieldOwner(recordsOwner), client.ForceOwnership); err != nil {
-		return fmt.Errorf("creating ConfigMap %s: %w", name, err)
 	}
 	return nil
 }

@@ -8,10 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -19,6 +16,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/checks"
+	"wmco/controller/named"
 	"wmco/deploy/admission"
 )
 
@@ -37,6 +35,7 @@ type Cluster struct {
 	Unjoined *Unjoined
 	Inputs   Inputs
 	Client   client.Client
+	Policies Policies
 	// Say writes conditions where people look.
 	Say        func(context.Context, []metav1.Condition) error
 	Deployment *corev1.ObjectReference
@@ -58,11 +57,11 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		return reconcile.Result{}, err
 	}
 	if wanted, ok := trusted.Repair(c.Checks.Login.Namespace); ok {
-		if err := c.apply(ctx, &wanted); err != nil {
+		if err := named.Apply(ctx, c.Client, &wanted, Owner); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	conditions := conditionsOf(result)
+	conditions := append(conditionsOf(result), c.Policies.secretWrites(ctx))
 	if inputs.Cluster.Platform == bundle.PlatformAzure {
 		conditions = append(conditions, c.bindCloudIdentities(ctx))
 	}
@@ -100,34 +99,13 @@ func conditionsOf(r checks.Result) []metav1.Condition {
 	return list
 }
 
-// bindCloudIdentities creates the admission policy that holds a cloud-node-manager to its own Node. A bundle of OLM cannot carry one.
+// bindCloudIdentities has cloud-node-managers held to their own Nodes.
 func (c *Cluster) bindCloudIdentities(ctx context.Context) metav1.Condition {
-	policy, binding := admission.CloudNodeManager()
-	for _, o := range []client.Object{policy, binding} {
-		if err := c.apply(ctx, o); err != nil {
-			return metav1.Condition{
-				Type: CloudIdentitiesBound, Status: metav1.ConditionFalse, Reason: reasonPolicyNotApplied,
-				Message: published.Shorten(fmt.Sprintf("cloud-node-managers get no certificate, because one of another node could be used for any: %v; fix: let the operator apply ValidatingAdmissionPolicy %s", err, policy.Name)),
-			}
+	if err := c.Policies.BindCloudIdentities(ctx); err != nil {
+		return metav1.Condition{
+			Type: CloudIdentitiesBound, Status: metav1.ConditionFalse, Reason: reasonPolicyNotApplied,
+			Message: published.Shorten(fmt.Sprintf("cloud-node-managers get no certificate, because one of another node could be used for any: %v; fix: apply the file cloud-node-manager.yaml of deploy/admission, which has ValidatingAdmissionPolicy %s and its binding", err, admission.Name)),
 		}
 	}
 	return metav1.Condition{Type: CloudIdentitiesBound, Status: metav1.ConditionTrue, Reason: checks.AsExpected, Message: "as expected"}
-}
-
-// apply applies an object, if it is not as it should be: the API server writes nothing where nothing changes.
-func (c *Cluster) apply(ctx context.Context, o client.Object) error {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return err
-	}
-	u := &unstructured.Unstructured{Object: content}
-	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
-	unstructured.RemoveNestedField(u.Object, "status")
-	if err := c.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(u), client.FieldOwner(Owner), client.ForceOwnership); err != nil {
-		if meta.IsNoMatchError(err) {
-			return fmt.Errorf("the cluster does not serve %s", u.GetKind())
-		}
-		return fmt.Errorf("applying %s %s: %w", u.GetKind(), u.GetName(), err)
-	}
-	return nil
 }

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/named"
 )
 
 // notebook is a ConfigMap of the operator's namespace in which it keeps what no other object has.
@@ -34,8 +36,11 @@ func (n notebook) put(ctx context.Context, key string, value any) error {
 		return err
 	}
 	if cm.UID == "" {
-		text, _ := value.(string)
-		return n.client.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: n.name}, Data: map[string]string{key: text}})
+		// Without data: what somebody else wrote at the same time stays.
+		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: n.name}}
+		if err := named.Create(ctx, n.client, cm); err != nil {
+			return err
+		}
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": cm.ResourceVersion}, "data": map[string]any{key: value}})
 	if err != nil {

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -19,16 +18,17 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/yaml"
 
 	"wmco/controller/gather"
 	"wmco/controller/join"
 	"wmco/controller/keys"
 	"wmco/internal/testenv/controlplane"
+	"wmco/internal/testenv/manifests"
 	"wmco/render"
 )
 
@@ -132,19 +132,23 @@ func (p permission) String() string {
 
 // permits reports whether a request needs the permission, or could be made with it.
 func (p permission) permits(r controlplane.Request) bool {
-	return p.verb == r.Verb && p.group == r.Group && p.resource == r.Resource && (p.namespace == "" || p.namespace == r.Namespace) &&
+	applied := r.Verb == "patch" && r.Status == http.StatusCreated // it needs the permission to create too
+	return (p.verb == r.Verb || applied && p.verb == "create") && p.group == r.Group && p.resource == r.Resource && (p.namespace == "" || p.namespace == r.Namespace) &&
 		(len(p.names) == 0 || r.Name == "" && r.Verb != "create" || slices.Contains(p.names, r.Name))
 }
 
 // shipped are the permissions of the operator.
 func shipped(t *testing.T) []permission {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "rbac", "operator.yaml"))
+	list, err := manifests.Read(filepath.Join("..", "..", "deploy", "rbac"))
 	must(t, err)
 	var all []permission
-	for _, document := range strings.Split(string(text), "\n---\n") {
+	for _, m := range list {
+		if !strings.HasSuffix(m.GetKind(), "Role") || m.GetName() != "windows-machine-config-operator" {
+			continue
+		}
 		var role rbacv1.Role // a ClusterRole has the same fields
-		must(t, yaml.Unmarshal([]byte(document), &role))
+		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(m.Object, &role))
 		for _, rule := range role.Rules {
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
@@ -236,14 +240,10 @@ func elsewhere(p permission) string {
 	switch {
 	case p.resource == "signers":
 		return never + "the API server checks it when a request is approved"
-	case p.verb == "create" && slices.Contains([]string{"windowsnodesstatuses", "validatingadmissionpolicies", "validatingadmissionpolicybindings"}, p.resource):
-		return never + "the API server checks it when an apply creates the object"
 	case p.verb == "list" && p.watched:
 		return "is for API servers that do not stream lists"
 	case p.verb == "get" && p.resource == "nodes":
 		return "is for a Node that has changed while a bundle was published on it (controller/publish)"
-	case p.verb == "get" && p.group == "admissionregistration.k8s.io":
-		return "is for certificates of cloud-node-managers, which simulated machines do not run"
 	case p.resource == "tokenreviews" || p.resource == "subjectaccessreviews":
 		return "is for those who read metrics, which operators of these tests do not serve (tests of controller)"
 	case p.resource == "machinehealthchecks":

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
+	"wmco/controller/named"
 )
 
 // windows selects the Nodes that bundles are for.
@@ -214,10 +215,11 @@ func (p *Publisher) grant(ctx context.Context, c Changes, o Observed) error {
 	return nil
 }
 
-// put creates an object, or replaces the one that was read. The role of a binding cannot be changed, so a foreign one is deleted.
+// put creates an object, or replaces the one that was read. One that another publisher created since then is a conflict. The role of a
+// binding cannot be changed, so a foreign one is deleted.
 func (p *Publisher) put(ctx context.Context, o client.Object) error {
 	if o.GetResourceVersion() == "" {
-		return p.Client.Create(ctx, o)
+		return named.Create(ctx, p.Client, o)
 	}
 	err := p.Client.Update(ctx, o)
 	if !apierrors.IsInvalid(err) {
@@ -227,5 +229,5 @@ func (p *Publisher) put(ctx context.Context, o client.Object) error {
 		return err
 	}
 	o.SetResourceVersion("")
-	return p.Client.Create(ctx, o)
+	return named.Create(ctx, p.Client, o)
 }

@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -64,6 +65,12 @@ func newTestCluster(t *testing.T, nodes ...string) *testCluster {
 	counted := interceptor.NewClient(admin, interceptor.Funcs{
 		Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 			return errors.Join(c.write(), w.Create(ctx, o, opts...))
+		},
+		Apply: func(ctx context.Context, w client.WithWatch, o runtime.ApplyConfiguration, opts ...client.ApplyOption) error {
+			if err := c.write(); err != nil {
+				return err
+			}
+			return w.Apply(ctx, o, opts...)
 		},
 		Update: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.UpdateOption) error {
 			if err := c.write(); err != nil {

@@ -1,4 +1,5 @@
-// Package admission has the admission policies that the operator creates while it runs: an OLM bundle cannot carry them.
+// Package admission has the admission policies of the project. The manifests beside it are made of them; an OLM bundle cannot carry a policy,
+// so there the operator applies them while it runs.
 package admission
 
 import (
@@ -10,8 +11,11 @@ import (
 	"wmco/bundle/published"
 )
 
-// Name is that of the policy and of its binding.
-const Name = "windows-cloud-node-manager"
+// Names of the policies. Each is that of a binding too.
+const (
+	Name     = "windows-cloud-node-manager"
+	Operator = "windows-machine-config-operator"
+)
 
 // taint is the taint that cloud-node-manager removes (k8s.io/cloud-provider/api).
 const taint = "node.cloudprovider.kubernetes.io/uninitialized"
@@ -24,14 +28,8 @@ func CloudNodeManager() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.Va
 		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicy"},
 		ObjectMeta: metav1.ObjectMeta{Name: Name},
 		Spec: admissionv1.ValidatingAdmissionPolicySpec{
-			FailurePolicy: new(admissionv1.Fail),
-			MatchConstraints: &admissionv1.MatchResources{
-				MatchPolicy: new(admissionv1.Equivalent),
-				ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
-					Operations: []admissionv1.OperationType{admissionv1.OperationAll},
-					Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: []string{"nodes", "nodes/*"}},
-				}}},
-			},
+			FailurePolicy:    new(admissionv1.Fail),
+			MatchConstraints: core([]admissionv1.OperationType{admissionv1.OperationAll}, "nodes", "nodes/*"),
 			MatchConditions: []admissionv1.MatchCondition{{Name: "cloud-node-manager", Expression: fmt.Sprintf(
 				"request.userInfo.username.startsWith('%s') || has(request.userInfo.groups) && '%s' in request.userInfo.groups",
 				published.CloudNodeManagerPrefix, published.CloudNodeManagerGroup,
@@ -40,12 +38,28 @@ func CloudNodeManager() (*admissionv1.ValidatingAdmissionPolicy, *admissionv1.Va
 			Validations: validations(),
 		},
 	}
-	binding := &admissionv1.ValidatingAdmissionPolicyBinding{
-		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
-		ObjectMeta: metav1.ObjectMeta{Name: Name},
-		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: Name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	return policy, bind(Name)
+}
+
+// core matches requests about resources of the core group. The fields that the API server sets by default are set: a policy in the cluster
+// is compared with this one.
+func core(operations []admissionv1.OperationType, resources ...string) *admissionv1.MatchResources {
+	return &admissionv1.MatchResources{
+		MatchPolicy: new(admissionv1.Equivalent), NamespaceSelector: &metav1.LabelSelector{}, ObjectSelector: &metav1.LabelSelector{},
+		ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+			Operations: operations,
+			Rule:       admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"*"}, Resources: resources, Scope: new(admissionv1.AllScopes)},
+		}}},
 	}
-	return policy, binding
+}
+
+// bind returns the binding that makes the API server refuse what a policy refuses.
+func bind(name string) *admissionv1.ValidatingAdmissionPolicyBinding {
+	return &admissionv1.ValidatingAdmissionPolicyBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "ValidatingAdmissionPolicyBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       admissionv1.ValidatingAdmissionPolicyBindingSpec{PolicyName: name, ValidationActions: []admissionv1.ValidationAction{admissionv1.Deny}},
+	}
 }
 
 // isNode is true for the Node itself, false for its status and other subresources. They have no second look: the API server

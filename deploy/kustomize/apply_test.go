@@ -50,7 +50,7 @@ func TestEveryManifestIsInTheKustomization(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range folders {
-		if !f.IsDir() || slices.Contains([]string{"olm", "hostnetwork", "dashboard", "kustomize"}, f.Name()) {
+		if !f.IsDir() || slices.Contains([]string{"olm", "hostnetwork", "cluster-api", "without-machine-api", "dashboard", "kustomize"}, f.Name()) {
 			continue // no manifests, and optional ones
 		}
 		list, err := manifests.Read(filepath.Join("..", f.Name()))
@@ -106,10 +106,10 @@ func TestTheProgramHasTheFlags(t *testing.T) {
 func installer(t *testing.T, list []*unstructured.Unstructured) []testenv.Rule {
 	t.Helper()
 	rules := []testenv.Rule{{PolicyRule: rbacv1.PolicyRule{
-		APIGroups: []string{"", "apps", rbacv1.GroupName, "apiextensions.k8s.io", monitoring},
+		APIGroups: []string{"", "apps", rbacv1.GroupName, "apiextensions.k8s.io", "admissionregistration.k8s.io", monitoring},
 		Resources: []string{
 			"namespaces", "serviceaccounts", "services", "deployments", "roles", "rolebindings", "clusterroles", "clusterrolebindings", "customresourcedefinitions",
-			"servicemonitors", "prometheusrules",
+			"servicemonitors", "prometheusrules", "validatingadmissionpolicies", "validatingadmissionpolicybindings",
 		},
 		Verbs: []string{"get", "create", "patch"},
 	}}}
@@ -197,14 +197,19 @@ func remove(t *testing.T, list []*unstructured.Unstructured) {
 	})
 }
 
-// prepare creates the namespace of the operator.
+// prepare creates the namespaces: that of the operator, and those that OpenShift has.
 func prepare(t *testing.T, list []*unstructured.Unstructured) {
 	t.Helper()
 	serveMonitoring(t)
 	remove(t, list)
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: list[0].GetName()}}
-	if err := server.Client(t).Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
+	for _, o := range list {
+		if o.GetNamespace() == "" {
+			continue
+		}
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.GetNamespace()}}
+		if err := server.Client(t).Create(t.Context(), namespace); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -258,7 +263,9 @@ func TestNobodyGivesMoreThanTheyHave(t *testing.T) {
 	}
 }
 
-func TestHostNetwork(t *testing.T) {
+// with returns the objects of deploy with a component of it.
+func with(t *testing.T, component string) []*unstructured.Unstructured {
+	t.Helper()
 	deploy, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
@@ -271,7 +278,7 @@ func TestHostNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text := "resources: [" + base + "]\ncomponents: [" + base + "/hostnetwork]\n"
+	text := "resources: [" + base + "]\ncomponents: [" + base + "/" + component + "]\n"
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -279,6 +286,34 @@ func TestHostNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return list
+}
+
+// TestNamespacesThatNotEveryClusterHas: an object of a namespace that does not exist cannot be applied, so the Roles for user data are where
+// the namespaces are.
+func TestNamespacesThatNotEveryClusterHas(t *testing.T) {
+	for component, want := range map[string][]string{
+		"hostnetwork":         {"openshift-config", "openshift-machine-api", "openshift-machine-config-operator"},
+		"cluster-api":         {"openshift-cluster-api", "openshift-config", "openshift-machine-api", "openshift-machine-config-operator"},
+		"without-machine-api": {"openshift-config", "openshift-machine-config-operator"},
+	} {
+		for _, kind := range []string{"Role", "RoleBinding"} {
+			var got []string
+			for _, o := range with(t, component) {
+				if o.GetKind() == kind && o.GetNamespace() != "openshift-windows-machine-config-operator" {
+					got = append(got, o.GetNamespace())
+				}
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s (-want +got):\n%s", component, kind, diff)
+			}
+		}
+	}
+}
+
+func TestHostNetwork(t *testing.T) {
+	list := with(t, "hostnetwork")
 	prepare(t, list)
 	if err := apply(t.Context(), server.Client(t), list); err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ var ErrKind = errors.New("a bundle cannot carry this kind")
 // bundled are the kinds that are files of the bundle; OLM knows more (operator-registry, pkg/lib/bundle/supported_resources.go).
 func bundled() []string {
 	return []string{
-		kindCRD, kindClusterRole, kindClusterRoleBinding, "Role", "RoleBinding", "Service", "ServiceMonitor", "PrometheusRule", "NetworkPolicy", "ConfigMap",
+		kindCRD, kindClusterRole, kindClusterRoleBinding, kindRole, kindRoleBinding, "Service", "ServiceMonitor", "PrometheusRule", "NetworkPolicy", "ConfigMap",
 	}
 }
 
@@ -35,6 +35,10 @@ const (
 	kindCRD                = "CustomResourceDefinition"
 	kindClusterRole        = "ClusterRole"
 	kindClusterRoleBinding = "ClusterRoleBinding"
+	kindRole               = "Role"
+	kindRoleBinding        = "RoleBinding"
+	kindPolicy             = "ValidatingAdmissionPolicy"
+	kindPolicyBinding      = "ValidatingAdmissionPolicyBinding"
 )
 
 // parts are the objects of a deployment, by what becomes of them.
@@ -114,6 +118,10 @@ func (f Files) add(name string, content any) error {
 // split says what becomes of each object.
 func split(objects []*unstructured.Unstructured) (p parts, err error) {
 	roles := map[string]*unstructured.Unstructured{}
+	// elsewhere are Roles of other namespaces: OLM puts every Role into the operator's own.
+	var elsewhere []*unstructured.Unstructured
+	// policies are for the operator to apply: a bundle cannot carry them.
+	var policies []*unstructured.Unstructured
 	for _, o := range objects {
 		switch kind := o.GetKind(); {
 		case kind == kindNamespace:
@@ -121,6 +129,11 @@ func split(objects []*unstructured.Unstructured) (p parts, err error) {
 		case kind == kindDeployment:
 			p.deployment = o
 		case kind == kindServiceAccount && o.GetName() == Package: // OLM makes it
+		case kind == kindPolicy || kind == kindPolicyBinding:
+			policies = append(policies, o)
+		case kind == kindRole && o.GetNamespace() != namespace:
+			elsewhere = append(elsewhere, o)
+		case kind == kindRoleBinding && o.GetNamespace() != namespace: // the rules of its Role become rules for the whole cluster
 		case kind == kindClusterRole && o.GetName() == Package:
 			roles[kindClusterRole] = o
 		case kind == kindClusterRoleBinding && o.GetName() == Package: // OLM makes it
@@ -134,12 +147,31 @@ func split(objects []*unstructured.Unstructured) (p parts, err error) {
 	if p.namespace == nil || p.deployment == nil || len(roles) != 2 {
 		return parts{}, errors.New("the manifests lack the Namespace, the Deployment, or the ClusterRole of the operator with its binding")
 	}
-	var role rbacv1.ClusterRole
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(roles[kindClusterRole].Object, &role); err != nil {
-		return parts{}, fmt.Errorf("reading ClusterRole %s: %w", Package, err)
+	for _, o := range append([]*unstructured.Unstructured{roles[kindClusterRole]}, elsewhere...) {
+		var role rbacv1.ClusterRole // a Role has the same fields
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
+			return parts{}, fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		p.rules = append(p.rules, role.Rules...)
 	}
-	p.rules = role.Rules
-	return p, nil
+	return p, p.apply(policies)
+}
+
+// apply lets the operator apply the policies that it looks for, where the manifests let it read them: an apply that creates an object is
+// authorized with its name. One that it does not look for is not applied by anything.
+func (p parts) apply(policies []*unstructured.Unstructured) error {
+	i := slices.IndexFunc(p.rules, func(r rbacv1.PolicyRule) bool {
+		return slices.Contains(r.Resources, "validatingadmissionpolicies") && len(r.ResourceNames) > 0
+	})
+	for _, o := range policies {
+		if i < 0 || !slices.Contains(p.rules[i].ResourceNames, o.GetName()) {
+			return fmt.Errorf("%w: %s %s", ErrKind, o.GetKind(), o.GetName())
+		}
+	}
+	if i >= 0 {
+		p.rules[i].Verbs = append(p.rules[i].Verbs, "create", "patch")
+	}
+	return nil
 }
 
 // csv returns the ClusterServiceVersion.

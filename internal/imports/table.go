@@ -173,8 +173,12 @@ var table = []rule{
 		never:   []string{"applier/..."},
 	},
 	{
+		pkg:   "controller/named",
+		never: join(rendering, remote, []string{"applier/...", "bundle/..."}),
+	},
+	{
 		pkg:     "controller/publish",
-		imports: []string{"bundle", "bundle/archive", "bundle/published"},
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/named"},
 		never:   join(remote, rendering, []string{"applier/..."}),
 	},
 	{
@@ -220,7 +224,7 @@ var table = []rule{
 	{
 		// It parses keys, and dials nothing.
 		pkg:     "controller/hosts",
-		imports: []string{"controller/desired", "controller/keys", "controller/record", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
+		imports: []string{"controller/desired", "controller/keys", "controller/named", "controller/record", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -229,7 +233,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/join",
-		imports: []string{"controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/hosts", "controller/keys", "controller/keys/username", "controller/metrics", "controller/record", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
+		imports: []string{"controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/hosts", "controller/keys", "controller/keys/username", "controller/metrics", "controller/named", "controller/record", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -257,7 +261,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/metrics", "controller/publish", "controller/record", "controller/rollout", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
+			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

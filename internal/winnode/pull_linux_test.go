@@ -118,7 +118,7 @@ func newPuller(t *testing.T, m machine) *puller {
 	}
 	p.line = sshtest.NewLineFrom(t, m.Listen(t, pullServer), address.Host, sshtest.LineOptions{})
 	clusters := filepath.Join(module, "golden", "clusters")
-	server.Load(t, filepath.Join(clusters, "common"), filepath.Join(clusters, "none"), p.reachable(t, clusters, admin.CAData), filepath.Join(module, "deploy", "rbac"))
+	server.Load(t, filepath.Join(clusters, "common"), filepath.Join(clusters, "none"), p.reachable(t, clusters, admin.CAData), filepath.Join(module, "deploy", "rbac"), filepath.Join(module, "deploy", "admission"))
 	p.ships(t, build(t).node)
 	p.operator(t)
 	t.Cleanup(func() {
