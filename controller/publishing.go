@@ -45,7 +45,7 @@ func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.
 		}
 		renders, _ = again.ExistingCollector.(prometheus.Counter) // an operator ran in this process before
 	}
-	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
+	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: time.Now}
 	r := &renderer{read: read, nodes: m.GetClient(), now: time.Now, log: log, count: renders}
 	if o.Hosts != nil { // nobody copies executables otherwise
 		r.payload = o.Payload.Digest()
