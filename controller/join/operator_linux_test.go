@@ -112,6 +112,11 @@ func (w *world) operateAs(s settings) (stop func()) {
 	w.t.Helper()
 	options, err := s.options(w.output())
 	must(w.t, err)
+	return w.operateWith(options)
+}
+
+func (w *world) operateWith(options controller.Options) (stop func()) {
+	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- controller.Run(ctx, options) }()
