@@ -180,6 +180,7 @@ func TestAnInterruptedPublicationIsContinued(t *testing.T) {
 			c.tell(t, wanted...)
 		}
 		checkReadable(t, c.observe(t))
+		checkAccess(t, c.observe(t))
 		if err == nil {
 			if n < 4 {
 				t.Errorf("only %d writes", n-1)
@@ -197,6 +198,16 @@ func TestAnInterruptedPublicationIsContinued(t *testing.T) {
 		}
 		_ = c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}})
 		_ = c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-b"}})
+	}
+}
+
+// checkAccess checks that nodes may read what is published, and nothing that anybody may yet create under such a name.
+func checkAccess(t *testing.T, o Observed) {
+	t.Helper()
+	for _, name := range o.Readable {
+		if _, ok := o.Secrets[name]; !ok {
+			t.Errorf("nodes may read the Secret %s, which is not published", name)
+		}
 	}
 }
 
