@@ -35,6 +35,7 @@ include make/release.mk
 include make/powershell.mk
 include make/promtool.mk
 include make/olm.mk
+include make/mutations.mk
 
 .PHONY: help
 help: ## this list
@@ -139,7 +140,7 @@ demo: build testenv-if-possible ## render an example cluster, apply it to simula
 
 .PHONY: ci
 ci: FUZZTIME = 3s
-ci: fmt-check lint generate-check cross test image-check fuzz ## the checks that every change must pass
+ci: fmt-check lint generate-check cross test mutations-sample image-check fuzz ## the checks that every change must pass
 	@hack/skipped
 	@echo "make: ci passed" >&2
 
@@ -166,7 +167,7 @@ ci-full: export WMCO_IMAGE_PAYLOAD = bin/payload
 # Node agents of older commits are built, and move to this one.
 ci-full: export WMCO_OLDER = yes
 ci-full: TEST_TIMEOUT = 90m
-ci-full: fmt-check lint generate-check cross test image-check race fuzz ## ci with long fuzzing and the race detector
+ci-full: fmt-check lint generate-check cross test mutations image-check race fuzz ## ci with long fuzzing and the race detector
 	@hack/skipped
 	@echo "make: ci-full passed" >&2
 

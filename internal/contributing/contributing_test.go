@@ -32,8 +32,8 @@ func TestRecipesNameFilesThatExist(t *testing.T) {
 	for _, p := range problems {
 		t.Error(p)
 	}
-	if recipes != 6 {
-		t.Errorf("%d recipes, want 6", recipes)
+	if recipes != 7 {
+		t.Errorf("%d recipes, want 7", recipes)
 	}
 }
 
