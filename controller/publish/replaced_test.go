@@ -25,7 +25,9 @@ func TestACompromisedNodeKeepsNoRotatedSecretReadable(t *testing.T) {
 	bad, good := testenv.NewClient(t, server.Node(t, "win-a")), testenv.NewClient(t, server.Node(t, "win-b"))
 	rotated := client.ObjectKey{Namespace: namespace, Name: before[0].Cluster.Names()[0]}
 	current := client.ObjectKey{Namespace: namespace, Name: after[0].Cluster.Names()[0]}
-	reads := func(node client.Client, key client.ObjectKey) bool { return node.Get(t.Context(), key, &corev1.Secret{}) == nil }
+	reads := func(node client.Client, key client.ObjectKey) bool {
+		return node.Get(t.Context(), key, &corev1.Secret{}) == nil
+	}
 	attack := func() {
 		t.Helper()
 		o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}}
