@@ -101,7 +101,17 @@ func (l *Layer) Check() error {
 			return fmt.Errorf("%w: %s layer: %w", ErrInconsistent, l.Kind, err)
 		}
 	}
+	if l.NodeName != "" && (l.Kind != LayerNode || !isNodeName(l.NodeName)) {
+		return fmt.Errorf("%w: %s layer: %.100q is not the name of its node", ErrInconsistent, l.Kind, l.NodeName)
+	}
 	return l.checkSecrets()
+}
+
+// isNodeName reports whether the API server accepts a name for a Node: a DNS subdomain (RFC 1123).
+func isNodeName(name string) bool {
+	const longest = 253
+	allowed := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '.' }
+	return len(name) <= longest && !strings.ContainsFunc(name, func(r rune) bool { return !allowed(r) })
 }
 
 func (l *Layer) checkSecrets() error {

@@ -2,9 +2,11 @@ package bundle
 
 // Layer is one part of a bundle: its entries, sorted, without their contents.
 type Layer struct {
-	Schema       int            `json:"schema"`
-	Kind         LayerKind      `json:"kind"`
-	Stage        Stage          `json:"stage"`
+	Schema int       `json:"schema"`
+	Kind   LayerKind `json:"kind"`
+	Stage  Stage     `json:"stage"`
+	// NodeName is the name of the Node that a node layer is for. It is empty before there is one, and for a node whose agent does not read it.
+	NodeName     string         `json:"nodeName,omitempty"`
 	Directories  []Directory    `json:"directories,omitempty"`
 	Files        []File         `json:"files,omitempty"`
 	State        []State        `json:"state,omitempty"`
@@ -214,6 +216,9 @@ const AgentService = "windows-instance-config-daemon"
 
 // AgentProgram is how the node agent calls itself: in its requests, and as the source of its Events.
 const AgentProgram = "wmco-node"
+
+// SigningKeysFile is where a host keeps the public keys of the operator: what is published for its Node is signed with one of them.
+const SigningKeysFile = `C:\k\desired-state-keys.pem`
 
 // LedgerCopy is the name of the file beside the logs of the node agent that says what is managed on the host.
 const LedgerCopy = "ledger.json"

@@ -1,9 +1,11 @@
 package published
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"wmco/bundle"
 )
@@ -57,6 +59,28 @@ type Desired struct {
 	Urgent bool `json:"urgent,omitempty"`
 	// Payload is the digest of the executables that the operator shipped when it rendered the bundle. Agents do not need it.
 	Payload bundle.Digest `json:"payload,omitempty"`
+	// NodeName is the name of the Node that it is for.
+	NodeName string `json:"nodeName,omitempty"`
+	// Term and Sequence are its Counter.
+	Term     int64 `json:"term,omitempty"`
+	Sequence int64 `json:"sequence,omitempty"`
+	// PermitFor is for how many seconds an impact above restart is allowed, from when the agent first had this annotation, by the clock of
+	// its own host. An agent does not begin such a change later. Zero is without a limit.
+	PermitFor int64 `json:"permitFor,omitempty"`
+}
+
+// Counter returns when it was written, in the order of everything that is published for its node.
+func (d Desired) Counter() Counter { return Counter{d.Term, d.Sequence} }
+
+// SaysTheSame reports whether two say the same apart from when they were written: their counters and for how long they permit.
+func (d Desired) SaysTheSame(other Desired) bool {
+	return d.Bundle == other.Bundle && d.MaxImpact == other.MaxImpact && d.Urgent == other.Urgent && d.NodeName == other.NodeName &&
+		d.Namespace == other.Namespace && d.Payload == other.Payload && slices.Equal(d.Inputs, other.Inputs) &&
+		d.Cluster.saysTheSame(other.Cluster) && d.Node.saysTheSame(other.Node)
+}
+
+func (l Layer) saysTheSame(other Layer) bool {
+	return l.Digest == other.Digest && l.Parts == other.Parts && bytes.Equal(l.Inline, other.Inline)
 }
 
 // Layer says where a packed layer is.
@@ -116,6 +140,9 @@ func decode(text, what string, into any, schema *int) error {
 func (d Desired) check() error {
 	if d.MaxImpact.Rank() > bundle.ImpactReboot.Rank() {
 		return fmt.Errorf("%w: the impact %q is unknown", ErrInvalid, d.MaxImpact)
+	}
+	if d.Term < 0 || d.Sequence < 0 || d.PermitFor < 0 {
+		return fmt.Errorf("%w: a negative counter or time", ErrInvalid)
 	}
 	for _, l := range []Layer{d.Cluster, d.Node} {
 		if err := l.check(); err != nil {

@@ -79,15 +79,38 @@ type Report struct {
 	Crashed []string `json:"crashed,omitempty"`
 	// Repaired is the number of entries that had drifted and were restored since the bundle was applied.
 	Repaired int `json:"repaired,omitempty"`
+	// Features are what the agent can do that older ones cannot.
+	Features []Feature `json:"features,omitempty"`
+	// Refused is the digest of the text of the DesiredAnnotation, if the agent does not accept it: it is not signed for this node, or is older
+	// than one that it has had. State is StateFailed then, and Desired the bundle that the refused annotation names.
+	Refused bundle.Digest `json:"refused,omitempty"`
+	// Expired is true in StateNeedsPermission if the impact was permitted, and that was too long ago to begin now.
+	Expired bool `json:"expired,omitempty"`
 	// Facts are those of the host, from which its node layer is rendered.
 	Facts *bundle.Facts `json:"facts,omitempty"`
 }
+
+// Feature is something that a node agent can do and older ones cannot.
+type Feature string
+
+const (
+	// FeatureSigned means that the agent accepts only what is signed for its node, once its host has the keys.
+	FeatureSigned Feature = "signed-desired-state"
+	// FeatureNodeName means that the agent reads the name of a node in a node layer.
+	FeatureNodeName Feature = "node-name"
+)
+
+// Features returns what the agents of this version can do.
+func Features() []Feature { return []Feature{FeatureNodeName, FeatureSigned} }
+
+// Has reports whether the agent has a feature.
+func (r Report) Has(f Feature) bool { return slices.Contains(r.Features, f) }
 
 // Encode returns the text of the annotation, within its limits. The same report gives the same text.
 func (r Report) Encode() (string, error) {
 	r.Schema = Schema
 	r.Message, r.Retry = Shorten(r.Message), Shorten(r.Retry)
-	r.Missing, r.RebootPending, r.Crashed = first(r.Missing), first(r.RebootPending), first(r.Crashed)
+	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
 	text, err := json.Marshal(r)
 	if err != nil {
 		return "", fmt.Errorf("encoding the report: %w", err)
@@ -107,13 +130,13 @@ func DecodeReport(text string) (Report, error) {
 	if !slices.Contains(States(), r.State) {
 		return Report{}, fmt.Errorf("%w: the state %.50q is unknown", ErrInvalid, r.State)
 	}
-	for _, d := range append([]bundle.Digest{r.Desired, r.Applied}, r.Layers...) {
+	for _, d := range append([]bundle.Digest{r.Desired, r.Applied, r.Refused}, r.Layers...) {
 		if err := d.Validate(); d != "" && err != nil {
 			return Report{}, fmt.Errorf("%w: %v", ErrInvalid, err) //nolint:errorlint // one kind of error for all of it
 		}
 	}
 	r.Message = Shorten(r.Message)
-	r.Missing, r.RebootPending, r.Crashed = first(r.Missing), first(r.RebootPending), first(r.Crashed)
+	r.Missing, r.RebootPending, r.Crashed, r.Features = first(r.Missing), first(r.RebootPending), first(r.Crashed), first(r.Features)
 	return r, nil
 }
 
