@@ -144,6 +144,9 @@ func (r *run) dry(ctx context.Context, a *archive.Reader) error {
 	if r.situation, err = r.load(ctx); err != nil {
 		return err
 	}
+	if err := r.checkNode(ctx, r.situation, a.Manifest); err != nil {
+		return err
+	}
 	return r.preview(ctx, records.BundleRecord{Manifest: a.Manifest, Contents: a.Contents})
 }
 

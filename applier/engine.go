@@ -27,6 +27,10 @@ type Engine struct {
 	// Self is the service that the program runs as, if it does. It is never stopped: the program itself acts on
 	// Outcome.RestartSelf.
 	Self string
+	// NodeName returns the name in the client certificate of the kubelet, empty where there is none. Nil is a host without a kubelet.
+	NodeName func(context.Context) (string, error)
+	// ChangeNode accepts the bundle of another Node than the one that the host is.
+	ChangeNode bool
 	// Emit receives the events of a run; nil drops them.
 	Emit func(Event)
 	// GuardWait is how long Guard waits for a confirmation; 0 is the time that the confirmation may take, and guardSlack.
@@ -234,6 +238,9 @@ func (e *Engine) compare(ctx context.Context, r *archive.Reader, o Options) (Obs
 	}
 	s, err := e.load(ctx)
 	if err != nil {
+		return Observation{}, asFault(err)
+	}
+	if err := e.checkNode(ctx, s, r.Manifest); err != nil {
 		return Observation{}, asFault(err)
 	}
 	record := records.BundleRecord{Manifest: r.Manifest, Contents: r.Contents}

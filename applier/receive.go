@@ -45,6 +45,9 @@ func (r *run) receive(ctx context.Context, a *archive.Reader) error {
 	if err := r.open(ctx); err != nil {
 		return err
 	}
+	if err := r.checkNode(ctx, r.situation, a.Manifest); err != nil {
+		return err
+	}
 	if err := r.claimRoots(ctx); err != nil {
 		return err
 	}

@@ -32,6 +32,16 @@ type Index struct {
 	Layer  Layer  `json:"layer"`
 }
 
+// NodeName returns the name of the Node that the bundle is for; empty if it names none.
+func (m Manifest) NodeName() string {
+	for _, l := range m.Layers {
+		if l.Layer.NodeName != "" {
+			return l.Layer.NodeName
+		}
+	}
+	return ""
+}
+
 // Encode returns the canonical encoding of the layer: the bytes that its digest is of.
 func (l *Layer) Encode() ([]byte, error) {
 	l.Normalize()

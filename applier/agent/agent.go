@@ -77,6 +77,8 @@ type Agent struct {
 	planned bundle.Impact
 	// undone is the bundle whose interrupted run this process rolled back, or another one that could not report it, and why.
 	undone undone
+	// refused is why an annotation was refused last; empty since one was accepted.
+	refused string
 	// recorded reports whether the host has a record of it.
 	recorded bool
 	// unrepaired is why the last repair could not restore everything, uncopied why the ledger could not be copied.
@@ -229,7 +231,7 @@ func (a *Agent) repair(ctx context.Context) error {
 	o := applier.Options{Full: begun >= a.fullAt && !a.unread, DryRun: a.Options.ReportOnly, OnlyInterrupted: leaves}
 	a.reports = a.Options.ReportOnly || leaves
 	if a.Cluster != nil {
-		o.MaxImpact, o.Resume = a.follower.allowed(), a.resume
+		o.MaxImpact, o.Resume = a.follower.allowed(begun), a.resume
 	}
 	a.found, a.planned = nil, bundle.ImpactNone
 	outcome, err := a.Engine.Repair(ctx, o)
@@ -253,10 +255,10 @@ func (a *Agent) repair(ctx context.Context) error {
 			a.Log.Error("repairing", "error", err)
 		}
 		a.unrepaired = err.Error()
-		a.follower.repaired(a.planned, err)
+		a.follower.repaired(a.planned, err, begun)
 	default:
 		a.unrepaired = ""
-		a.follower.repaired(a.planned, nil)
+		a.follower.repaired(a.planned, nil, begun)
 		a.countRepaired(ctx, outcome)
 	}
 	var partial *applier.PartialError
@@ -266,6 +268,7 @@ func (a *Agent) repair(ctx context.Context) error {
 	if outcome.Result == applier.ResultSame || outcome.Result == applier.ResultApplied {
 		a.follower.checkApplied(outcome.Bundle, a.now())
 	}
+	a.follower.refusedAgain(a.now())
 	a.reporter.observe(ctx, a.Engine.Host)
 	return a.restart(outcome)
 }
@@ -338,6 +341,6 @@ func (a *Agent) say(ctx context.Context, e Event) {
 // state is what the agent says about itself.
 func (a *Agent) state() published.Report {
 	r := a.follower.report
-	r.Program, r.Repaired, r.Facts = a.Engine.Program, a.repaired, a.reporter.canonical()
+	r.Program, r.Repaired, r.Facts, r.Features = a.Engine.Program, a.repaired, a.reporter.canonical(), published.Features()
 	return r
 }

@@ -46,7 +46,7 @@ func TestAMirrorChangeRestartsNothing(t *testing.T) {
 	got := w.turn()
 	want := published.Report{
 		Schema: published.Schema, Program: "test", State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle,
-		Layers: []bundle.Digest{d.Cluster.Digest, d.Node.Digest},
+		Layers: []bundle.Digest{d.Cluster.Digest, d.Node.Digest}, Features: published.Features(),
 	}
 	facts := got.Facts
 	if want.Pulled = got.Pulled; got.Pulled < 100 {

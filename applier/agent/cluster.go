@@ -54,6 +54,7 @@ const (
 	EventApplied    = "BundleApplied"
 	EventRolledBack = "BundleRolledBack"
 	EventFailed     = "BundleFailed"
+	EventRefused    = "BundleRefused"
 	EventRepaired   = "DriftRepaired"
 	EventCrashed    = "ServiceCrashed"
 )

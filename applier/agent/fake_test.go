@@ -20,6 +20,9 @@ import (
 	"wmco/bundle/published"
 )
 
+// fakeNode is the name of the Node in the certificate.
+const fakeNode = "win-a"
+
 // fakeCluster behaves as the API server does towards one node. TestClusters holds both to one contract.
 type fakeCluster struct {
 	Certificates // none: an agent without Options.CloudCertificate asks for none
@@ -34,6 +37,8 @@ type fakeCluster struct {
 	node  Node
 	told  func(Node)
 }
+
+func (*fakeCluster) NodeName() (string, error) { return fakeNode, nil }
 
 func (c *fakeCluster) Watch(ctx context.Context, changed func(Node)) {
 	c.told = changed

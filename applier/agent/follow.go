@@ -33,13 +33,16 @@ const (
 type follower struct {
 	// text is the annotation that the rest is about.
 	text string
-	// desired is what it says.
-	desired published.Desired
+	// accepted reports whether the host may act on it; desired is what it says then.
+	accepted bool
+	desired  published.Desired
 	// report says how it ended; its State is empty before.
 	report published.Report
 	// retryAt is when it is tried again; zero is never. Tried is how often in a row that has failed, since when the first did.
 	retryAt, since time.Duration
 	tried          int
+	// permitted is when the agent first had what is published, since the boot; it is negative for an earlier boot.
+	permitted time.Duration
 }
 
 // due reports whether there is something to do about the Node: it says something new, or something failed and is tried again.
@@ -56,6 +59,7 @@ func (f *follower) due(n Node, now time.Duration) bool {
 }
 
 // urgent reports whether what is published is for paused nodes too.
+// It is looked at before it is accepted: one that is not urgent is not refused on a paused node either, but when that is not paused any longer.
 func (f *follower) urgent(n Node) bool {
 	if n.Desired == f.text {
 		return f.desired.Urgent
@@ -80,9 +84,9 @@ func (f *follower) checkApplied(has bundle.Digest, now time.Duration) {
 
 // allowed is the highest impact of a repair. A change is applied at the price that is permitted for it; a service of what the host
 // has is restarted without asking, also while the API server is away. More than that is permitted for the published bundle alone.
-func (f *follower) allowed() bundle.Impact {
-	if d := f.desired; d.Bundle != "" && f.report.Applied == d.Bundle && d.MaxImpact.Rank() > bundle.ImpactRestart.Rank() {
-		return d.MaxImpact
+func (f *follower) allowed(now time.Duration) bundle.Impact {
+	if d := f.desired; d.Bundle != "" && f.report.Applied == d.Bundle && f.permits(now).Rank() > bundle.ImpactRestart.Rank() {
+		return f.permits(now)
 	}
 	return bundle.ImpactRestart
 }
@@ -98,6 +102,7 @@ func (f *follower) waits() {
 // ends notes how it ended, for good.
 func (f *follower) ends(s published.State, message string) {
 	f.report.State, f.report.Message, f.report.Cause = s, message, ""
+	f.report.Refused, f.report.Expired = "", false
 	f.retryAt, f.tried = 0, 0
 }
 
@@ -111,14 +116,22 @@ func (f *follower) retry(now time.Duration, jitter func(time.Duration) time.Dura
 }
 
 // repaired notes how a repair of the bundle that the host has ended, whose plan had this impact.
-func (f *follower) repaired(impact bundle.Impact, err error) {
+func (f *follower) repaired(impact bundle.Impact, err error, now time.Duration) {
 	current := f.report.State == published.StateApplied || f.report.State == published.StateNeedsPermission
 	switch {
 	case !current || f.report.Applied != f.desired.Bundle:
 	case err == nil:
 		f.report.State, f.report.Impact, f.report.Message = published.StateApplied, "", ""
-	case applier.Allowed(impact, f.allowed()) != nil:
+	case applier.Allowed(impact, f.allowed(now)) != nil:
 		f.report.State, f.report.Impact, f.report.Message = published.StateNeedsPermission, impact, err.Error()
+		f.report.Expired = f.expired(now)
+	}
+}
+
+// refusedAgain has what was refused looked at again after a repair, which may have restored the keys, or found those of another bundle.
+func (f *follower) refusedAgain(now time.Duration) {
+	if f.report.Refused != "" {
+		f.retryAt = now
 	}
 }
 
@@ -126,7 +139,7 @@ func (f *follower) repaired(impact bundle.Impact, err error) {
 func (a *Agent) follow(ctx context.Context, n Node) error {
 	f := &a.follower
 	asked := n.Retry != f.report.Retry
-	if f.text != n.Desired {
+	if f.text != n.Desired || !f.accepted {
 		var crashed []string
 		var cause published.Cause
 		if f.text == "" {
@@ -134,14 +147,25 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 			crashed, cause = f.report.Crashed, f.report.Cause
 		}
 		about := f.report.Desired
-		a.follower = follower{text: n.Desired, report: published.Report{Applied: f.report.Applied, Layers: f.report.Layers}}
-		f.report.Retry = n.Retry
-		desired, err := published.DecodeDesired(n.Desired)
-		if err != nil {
-			f.ends(published.StateFailed, "reading the annotation "+published.DesiredAnnotation+": "+err.Error())
-			return nil //nolint:nilerr // it is reported
+		next := follower{text: n.Desired, report: published.Report{Applied: f.report.Applied, Layers: f.report.Layers, Retry: n.Retry}}
+		if f.text == n.Desired {
+			next.since, next.tried = f.since, f.tried
 		}
-		f.desired, f.report.Desired = desired, desired.Bundle
+		a.follower = next
+		desired, err := a.accept(ctx, n.Desired)
+		var why *refusal
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &why):
+			a.refuse(ctx, n.Desired, why)
+			return nil
+		case err != nil:
+			a.failed(ctx, err)
+			return nil
+		}
+		a.refused = ""
+		f.accepted, f.desired, f.report.Desired = true, desired, desired.Bundle
 		if about == desired.Bundle && !asked {
 			f.report.Crashed = crashed
 		}
@@ -193,6 +217,8 @@ type needsError struct {
 	impact  bundle.Impact
 	missing []string
 	text    string
+	// expired reports whether the impact was permitted too long ago.
+	expired bool
 }
 
 func (e *needsError) Error() string { return e.text }
@@ -250,6 +276,9 @@ func (a *Agent) fetch(ctx context.Context) (bundle.Bundle, error) {
 	}
 	a.follower.report.Pulled = pulled
 	b := bundle.Bundle{Cluster: layers[0], Node: layers[1]}
+	if err := a.checkName(b.Node.NodeName); err != nil {
+		return bundle.Bundle{}, err
+	}
 	return b, b.Check()
 }
 
@@ -285,8 +314,13 @@ func (a *Agent) ready(ctx context.Context, r archive.Request, o applier.Observat
 		slices.Sort(missing)
 		return &needsError{state: published.StatePayloadMissing, missing: missing, text: missingText(missing)}
 	}
-	if err := applier.Allowed(o.Impact, a.follower.desired.MaxImpact); err != nil {
-		return &needsError{state: published.StateNeedsPermission, impact: o.Impact, text: err.Error()}
+	f, now := &a.follower, a.now()
+	if err := applier.Allowed(o.Impact, f.permits(now)); err != nil {
+		needs := &needsError{state: published.StateNeedsPermission, impact: o.Impact, text: err.Error(), expired: f.expired(now)}
+		if needs.expired {
+			needs.text = fmt.Sprintf("the plan has impact %s, which was permitted for %s and is not begun later: the operator drains the node and permits it again", o.Impact, time.Duration(f.desired.PermitFor)*time.Second)
+		}
+		return needs
 	}
 	if cutsLink(o) {
 		// It is not begun unless the way back is known to work.
@@ -329,7 +363,7 @@ func (a *Agent) apply(ctx context.Context, r archive.Request, o applier.Observat
 		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
 	}
 	a.reports = false
-	permitted := a.follower.desired.MaxImpact
+	permitted := a.follower.permits(a.now())
 	options := applier.Options{
 		MaxImpact: permitted, Reboot: permitted == bundle.ImpactReboot, LockWait: lockWait, OnlyChanges: a.follower.desired.Urgent, Resume: a.resume,
 	}
@@ -347,6 +381,7 @@ func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 	var needs *needsError
 	var back *applier.RolledBackError
 	var newer *bundle.SchemaError
+	var why *refusal
 	switch {
 	case err == nil && o.Result == applier.ResultReboot:
 		f.ends(published.StateRebootPending, "")
@@ -360,7 +395,7 @@ func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 		}
 	case errors.As(err, &needs):
 		f.ends(needs.state, needs.text)
-		f.report.Impact, f.report.Missing = needs.impact, needs.missing
+		f.report.Impact, f.report.Missing, f.report.Expired = needs.impact, needs.missing, needs.expired
 		if needs.state == published.StatePayloadMissing {
 			f.retry(a.now(), a.Options.Jitter)
 		}
@@ -370,6 +405,8 @@ func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", f.desired.Bundle.Short(), err)})
 	case errors.As(err, &newer):
 		f.ends(published.StateFailed, err.Error())
+	case errors.As(err, &why):
+		a.refuse(ctx, f.text, why)
 	default:
 		a.failed(ctx, err)
 	}

@@ -26,8 +26,8 @@ func certificateOf(data []byte) (*x509.Certificate, error) {
 	return nil, errors.New("the file of the kubelet's client certificate holds no certificate")
 }
 
-// nodeOf returns the name of the node in the client certificate.
-func nodeOf(data []byte) (string, error) {
+// NodeOf returns the name of the node in the client certificate of a kubelet, in PEM.
+func NodeOf(data []byte) (string, error) {
 	cert, err := certificateOf(data)
 	if err != nil {
 		return "", err

@@ -35,7 +35,7 @@ type link struct {
 
 // newLink connects by a configuration that holds its certificates. No request is made yet.
 func newLink(config *rest.Config, clock applier.Clock) (*link, error) {
-	node, err := nodeOf(config.CertData)
+	node, err := NodeOf(config.CertData)
 	if err != nil {
 		return nil, err
 	}

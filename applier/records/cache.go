@@ -32,10 +32,10 @@ type cachedFile struct {
 const settled = 3 * time.Second
 
 func readCache(ctx context.Context, host Files) *Cache {
-	c := &Cache{Schema: Schema}
+	c := &Cache{Schema: sharedSchema}
 	// Where it is damaged, newer or absent, everything is read once.
-	if err := Read(ctx, host, FileCache, "cache", c); err != nil || c.Schema != Schema || c.Files == nil {
-		return &Cache{Schema: Schema, Files: map[string]cachedFile{}}
+	if err := Read(ctx, host, FileCache, "cache", c); err != nil || c.Schema != sharedSchema || c.Files == nil {
+		return &Cache{Schema: sharedSchema, Files: map[string]cachedFile{}}
 	}
 	return c
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"wmco/applier/plan"
 	"wmco/bundle"
@@ -27,7 +28,19 @@ func encode(v any) ([]byte, error) {
 
 // Schema is the version of the records on a host's disk. It grows with every field that is added, also in a manifest: an
 // older program then reports a record of a newer one, instead of a damaged one.
-const Schema = 3
+const Schema = 4
+
+// withoutName is the version of records of bundles that name no Node, which older programs read: a host whose agent is of an older version is
+// repaired by newer ones over SSH.
+const withoutName = 3
+
+// schemaOf returns the version of a record of these bundles.
+func schemaOf(bundles ...BundleRecord) int {
+	if slices.ContainsFunc(bundles, func(b BundleRecord) bool { return b.Manifest.NodeName() != "" }) {
+		return Schema
+	}
+	return withoutName
+}
 
 // sharedSchema is that of records which programs of several versions work with at the same time. It does not grow: an agent would refuse
 // everything when a newer program has staged executables for it.
@@ -96,6 +109,8 @@ const (
 	FileConfirm = plan.StateFolder + `\confirmed`
 	FileStaged  = plan.StateFolder + `\staged.json`
 	FileUndone  = plan.StateFolder + `\undone.json`
+	// FileAccepted is what was accepted last of what is published for the Node.
+	FileAccepted = plan.StateFolder + `\accepted.json`
 	// FileGuard is the program of bundle.GuardService.
 	FileGuard   = plan.StateFolder + `\guard.exe`
 	DirContents = plan.StateFolder + `\contents`

@@ -57,7 +57,7 @@ func Open(ctx context.Context, host Files) (*Records, error) {
 	if err := r.readStaged(ctx); err != nil {
 		return nil, err
 	}
-	r.Cache = &Cache{Schema: Schema, Files: map[string]cachedFile{}}
+	r.Cache = &Cache{Schema: sharedSchema, Files: map[string]cachedFile{}}
 	if r.counts(FileCache) {
 		r.Cache = readCache(ctx, host)
 	}
@@ -129,6 +129,7 @@ func (r *Records) tolerate(err error, note string) error {
 
 // WriteLedger replaces the ledger.
 func (r *Records) WriteLedger(ctx context.Context, l Ledger) error {
+	l.Schema = schemaOf(l.Bundle)
 	if err := Write(ctx, r.host, FileLedger, l); err != nil {
 		return fmt.Errorf("writing the ledger: %w", err)
 	}
@@ -138,6 +139,7 @@ func (r *Records) WriteLedger(ctx context.Context, l Ledger) error {
 
 // WriteJournal replaces the journal, or begins one.
 func (r *Records) WriteJournal(ctx context.Context, j Journal) error {
+	j.Schema = schemaOf(append(slices.Clone(j.Earlier), j.Bundle)...)
 	if err := Write(ctx, r.host, FileJournal, j); err != nil {
 		return fmt.Errorf("writing the journal: %w", err)
 	}

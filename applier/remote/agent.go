@@ -38,6 +38,8 @@ type ApplyOptions struct {
 	MaxImpact bundle.Impact
 	// Reboot reboots the host if the plan needs it.
 	Reboot bool
+	// ChangeNode accepts the bundle of another node than the one that the host is.
+	ChangeNode bool
 	// ConfirmWithin rolls back unless Confirm is called within it; 0 needs no confirmation.
 	ConfirmWithin time.Duration
 	// Wait is how long to wait for another run on the same host.
@@ -56,6 +58,8 @@ const (
 	wordCleanup = "cleanup"
 	wordPending = "pending-key"
 	wordVersion = "version"
+	// flagChange lets a host become another node.
+	flagChange = "--change-node"
 )
 
 // Target returns where the host is.
@@ -71,7 +75,7 @@ func (a *Agent) Verify(ctx context.Context, r Request) (applier.Observation, err
 	return a.compare(ctx, r, wordVerify)
 }
 
-func (a *Agent) compare(ctx context.Context, r Request, word string) (applier.Observation, error) {
+func (a *Agent) compare(ctx context.Context, r Request, word string, flags ...string) (applier.Observation, error) {
 	// The index goes along: the digests of secrets are keyed, and the index names their contents.
 	var index bytes.Buffer
 	if err := archive.Send(ctx, &index, archive.Request{Manifest: r.Manifest, Source: r.Source}); err != nil {
@@ -82,7 +86,7 @@ func (a *Agent) compare(ctx context.Context, r Request, word string) (applier.Ob
 		return err
 	}
 	var out answer
-	failed := a.run(ctx, ask{words: []string{word}, works: true, stdin: send, stdout: &out, limit: a.client.limits.Compare})
+	failed := a.run(ctx, ask{words: append([]string{word}, flags...), works: true, stdin: send, stdout: &out, limit: a.client.limits.Compare})
 	if len(out.data) == 0 && failed != nil {
 		return applier.Observation{}, failed
 	}
@@ -111,7 +115,7 @@ func (a *Agent) badAnswer(command string, data []byte, err error) error {
 //
 // An error means that there is no result: the host may have been changed in part, and the next Apply resumes the run.
 func (a *Agent) Apply(ctx context.Context, r Request, o ApplyOptions, tell func(applier.Event)) (applier.Event, error) {
-	seen, err := a.compare(ctx, r, wordObserve)
+	seen, err := a.compare(ctx, r, wordObserve, o.flags()...)
 	if err != nil {
 		return applier.Event{}, err
 	}
@@ -228,8 +232,16 @@ func (a *Agent) Cleanup(ctx context.Context, wait time.Duration) (applier.Event,
 	return a.result(ctx, ask{words: words, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
 }
 
+// flags are those of observe and apply.
+func (o ApplyOptions) flags() []string {
+	if o.ChangeNode {
+		return []string{flagChange}
+	}
+	return nil
+}
+
 func (o ApplyOptions) words() []string {
-	words := []string{wordApply}
+	words := append([]string{wordApply}, o.flags()...)
 	if o.DryRun {
 		words = append(words, "--dry-run")
 	}

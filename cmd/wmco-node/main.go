@@ -20,6 +20,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
+	"wmco/applier/agent"
 	"wmco/internal/cli"
 	"wmco/internal/ownfile"
 	"wmco/layout"
@@ -118,7 +119,26 @@ func (a *app) engine(doing string) (*applier.Engine, error) {
 		return nil, &cli.ExitError{Status: cli.ExitUsage, Err: err}
 	}
 	owner := fmt.Sprintf("wmco-node %s, process %d, since %s", doing, os.Getpid(), a.clock.Now().UTC().Format(time.RFC3339))
-	return &applier.Engine{Host: host, Clock: a.clock, Permits: layout.Check, Program: a.version, Owner: owner, Settle: settleLimit}, nil
+	name := func(ctx context.Context) (string, error) { return kubeletNode(ctx, host), nil }
+	return &applier.Engine{Host: host, Clock: a.clock, Permits: layout.Check, Program: a.version, Owner: owner, Settle: settleLimit, NodeName: name}, nil
+}
+
+// kubeletNode returns the name of the Node in the client certificate of the kubelet; empty where it has none, or none that it could use.
+func kubeletNode(ctx context.Context, host applier.Host) string {
+	data, err := readLinked(ctx, host, currentKeyFile)
+	if err != nil {
+		return ""
+	}
+	name, err := agent.NodeOf(data)
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// changeNodeFlag lets a host become another Node.
+func changeNodeFlag(cmd *cobra.Command, on *bool) {
+	cmd.Flags().BoolVar(on, "change-node", false, "accept the bundle of another node than the one that this host is")
 }
 
 // print writes one JSON value.

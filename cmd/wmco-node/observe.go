@@ -34,11 +34,13 @@ archive as for apply. Nothing on the host changes.` + cli.ExitHelp("0  the host 
 type compareFlags struct {
 	format cli.Format
 	text   bool
+	change bool
 }
 
 func (f *compareFlags) add(cmd *cobra.Command) {
 	cli.AddFormat(cmd, &f.format, cli.JSON, cli.Text)
 	textFlag(cmd, &f.text)
+	changeNodeFlag(cmd, &f.change)
 }
 
 func verifyCommand(a *app) *cobra.Command {
@@ -65,6 +67,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, ask func(*applier.Eng
 	if err != nil {
 		return err
 	}
+	e.ChangeNode = f.change
 	r, err := a.bundleIn(ctx, f.text)
 	if err != nil {
 		return err

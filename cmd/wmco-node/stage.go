@@ -9,7 +9,7 @@ import (
 )
 
 func stageCommand(a *app) *cobra.Command {
-	var text bool
+	var text, change bool
 	var wait time.Duration
 	var format cli.Format
 	cmd := &cobra.Command{
@@ -29,11 +29,12 @@ interrupted transfer is resumed by the next one. Events are printed, one per lin
 				return err
 			}
 			defer cli.Orderly(cmd.Context())()
-			e.Emit = a.emitter(format)
+			e.Emit, e.ChangeNode = a.emitter(format), change
 			return ended(e.Stage(cmd.Context(), r, wait))
 		},
 	}
 	textFlag(cmd, &text)
+	changeNodeFlag(cmd, &change)
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "how long to wait for another run on this host")
 	cli.AddFormat(cmd, &format, cli.JSON, cli.Text)
 	return cmd

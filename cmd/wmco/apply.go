@@ -58,6 +58,7 @@ are refused: stand-ins never reach a host.` +
 	flags := cmd.Flags()
 	flags.BoolVar(&f.options.DryRun, "dry-run", false, "print what would be done, and stop before the first write (the node agent is copied all the same)")
 	flags.StringVar(&f.impact, "max-impact", "", "refuse a plan with a higher impact: none, restart, drain or reboot")
+	flags.BoolVar(&f.options.ChangeNode, "change-node", false, "give a host the bundle of another node than the one that it is")
 	flags.BoolVar(&f.options.Reboot, "reboot", false, "reboot hosts where a change needs it")
 	flags.DurationVar(&f.options.ConfirmWithin, "confirm-within", defaultConfirm, "roll back unless a new connection reaches the host within this time; 0 needs no confirmation")
 	flags.DurationVar(&f.options.Wait, "wait", time.Minute, "how long to wait for another run on the same host")

@@ -43,6 +43,8 @@ type Node struct {
 	Features    []bundle.Feature
 	HostName    string
 	Firewall    []bundle.FirewallRule
+	// NodeName is the name in the node layer.
+	NodeName string
 	// Impacts are those of files, by path, where they are not what Bundle gives them.
 	Impacts map[string]bundle.Impact
 }
@@ -92,8 +94,12 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 		if given, ok := n.Impacts[path]; ok {
 			impact = given
 		}
+		access := bundle.AccessUsers
+		if path == bundle.SigningKeysFile {
+			access, impact = bundle.AccessAdmins, bundle.ImpactNone
+		}
 		c.Files = append(c.Files, bundle.File{
-			Path: path, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: bundle.AccessUsers, Impact: impact, Content: bundle.Content{Data: []byte(text)},
+			Path: path, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: access, Impact: impact, Content: bundle.Content{Data: []byte(text)},
 		})
 	}
 	for path, text := range n.Secrets {
@@ -131,7 +137,7 @@ func (n Node) Bundle(t testing.TB) bundle.Bundle {
 	c.State = []bundle.State{{Path: `C:\k\kubeconfig`, File: true, Cluster: n.Cluster}, {Path: `C:\var\lib\kubelet\pki`, Cluster: n.Cluster}}
 	c.Exclusions = []bundle.Exclusion{{Process: `C:\k\containerd\containerd.exe`, Impact: bundle.ImpactNone}}
 	c.Networks = []bundle.Network{{Name: Network, Cluster: n.Cluster}}
-	own := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerNode, Stage: n.Stage}
+	own := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerNode, Stage: n.Stage, NodeName: n.NodeName}
 	if n.HostName != "" {
 		own.HostName = bundle.HostName{Name: n.HostName, Impact: bundle.ImpactReboot}
 	}

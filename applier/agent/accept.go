@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"wmco/applier/plan"
+	"wmco/applier/records"
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// refusal is why an annotation is not accepted. Trying it again changes nothing.
+type refusal struct{ why string }
+
+func (r *refusal) Error() string { return r.why }
+
+func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
+
+// newOnRefusal is what helps against an annotation that the operator did not write: it writes it again where that is refused.
+const newOnRefusal = "fix: find out who writes to Nodes, and see that the operator runs; it writes the annotation again"
+
+// accept returns what an annotation says, if the host may act on it: it is signed for this Node by a key that the host has, and nothing newer
+// was accepted before. A host without keys, which an older operator has joined, accepts everything until a bundle brings keys. The error is a
+// *refusal, or a fault that may pass.
+func (a *Agent) accept(ctx context.Context, text string) (published.Desired, error) {
+	keys, err := a.trusted(ctx)
+	if err != nil {
+		return published.Desired{}, err
+	}
+	if keys == nil {
+		d, err := published.DecodeDesired(text)
+		if err != nil {
+			return published.Desired{}, refuse("reading the annotation %s: %v", published.DesiredAnnotation, err)
+		}
+		return d, a.checkName(d.NodeName)
+	}
+	d, err := keys.Open(text)
+	switch {
+	case errors.Is(err, published.ErrUnsigned), errors.Is(err, published.ErrUntrusted):
+		return d, refuse("the annotation %s is refused: %v (%s)", published.DesiredAnnotation, err, newOnRefusal)
+	case err != nil:
+		return d, refuse("reading the annotation %s: %v", published.DesiredAnnotation, err)
+	case d.NodeName == "":
+		return d, refuse("the annotation %s is refused: it is signed for no node (%s)", published.DesiredAnnotation, newOnRefusal)
+	}
+	if err := a.checkName(d.NodeName); err != nil {
+		return d, err
+	}
+	return d, a.newest(ctx, text, d)
+}
+
+// trusted returns the keys of this host; nil where a bundle has never brought any.
+func (a *Agent) trusted(ctx context.Context) (published.Keys, error) {
+	infos, err := a.Engine.Host.Stat(ctx, []string{bundle.SigningKeysFile})
+	if err != nil {
+		return nil, fmt.Errorf("observing %s: %w", bundle.SigningKeysFile, err)
+	}
+	switch {
+	case infos[0].Kind == plan.FileAbsent:
+		return nil, nil
+	case infos[0].Kind != plan.FileRegular || !infos[0].Trusted():
+		return nil, refuse("others than SYSTEM and Administrators can change %s, so nothing that is published is accepted (fix: look at the file, then remove it; it is restored from the bundle)", bundle.SigningKeysFile)
+	}
+	data, err := records.ReadAll(ctx, a.Engine.Host, bundle.SigningKeysFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", bundle.SigningKeysFile, err)
+	}
+	keys, err := published.DecodeKeys(data)
+	if err != nil {
+		return nil, refuse("reading %s: %v (fix: remove it; it is restored from the bundle)", bundle.SigningKeysFile, err)
+	}
+	return keys, nil
+}
+
+// checkName refuses what is for another Node. No name is for a Node of any name.
+func (a *Agent) checkName(name string) error {
+	if name == "" {
+		return nil
+	}
+	own, err := a.Cluster.NodeName()
+	switch {
+	case err != nil:
+		return fmt.Errorf("finding out which Node this is: %w", err)
+	case name != own:
+		return refuse("what is published here is for node %s, and this is node %s (%s)", name, own, newOnRefusal)
+	}
+	return nil
+}
+
+// newest refuses what is older than what was accepted before, and notes it otherwise, before anything is done.
+func (a *Agent) newest(ctx context.Context, text string, d published.Desired) error {
+	host := a.Engine.Host
+	before, err := records.ReadAccepted(ctx, host)
+	if err != nil {
+		return err
+	}
+	facts, err := host.Facts(ctx)
+	if err != nil {
+		return fmt.Errorf("gathering facts: %w", err)
+	}
+	now, since := a.Engine.Clock.Now(), a.now()
+	had, digest := published.Counter{Term: before.Term, Sequence: before.Sequence}, bundle.Of([]byte(text))
+	switch order := d.Counter().Compare(had); {
+	case before.Schema != 0 && order < 0:
+		return refuse("what is published here (%s) is older than what this host has accepted (%s): somebody has put back an earlier annotation (%s)", d.Counter(), had, newOnRefusal)
+	case before.Schema != 0 && order == 0 && before.Text != digest:
+		return refuse("what is published here has the counter %s of another annotation that this host has accepted (%s)", had, newOnRefusal)
+	case before.Schema != 0 && order == 0:
+		a.follower.permitted = since - elapsed(before, facts.BootTime, since, now)
+		return nil
+	}
+	a.follower.permitted = since
+	return records.WriteAccepted(ctx, host, records.Accepted{
+		Program: a.Engine.Program, Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime,
+	})
+}
+
+// longSince is longer than any permission holds.
+const longSince = 365 * 24 * time.Hour
+
+// elapsed returns how long ago an annotation was accepted. Within one boot the clock is one that nobody sets; after another boot it is the
+// host's own, and if that was set back, the permission has ended: the operator gives it again.
+func elapsed(a records.Accepted, boot string, since time.Duration, now time.Time) time.Duration {
+	passed := since - a.Since
+	if a.Boot != boot {
+		passed = now.Sub(a.Time)
+	}
+	if passed < 0 {
+		return longSince
+	}
+	return passed
+}
+
+// expired reports whether what is permitted above a restart is not begun any longer.
+func (f *follower) expired(now time.Duration) bool {
+	limit := time.Duration(min(f.desired.PermitFor, int64(longSince/time.Second))) * time.Second
+	return limit > 0 && f.desired.MaxImpact.Rank() > bundle.ImpactRestart.Rank() && now-f.permitted > limit
+}
+
+// permits returns the highest impact of a change that begins now.
+func (f *follower) permits(now time.Duration) bundle.Impact {
+	if f.expired(now) {
+		return bundle.ImpactRestart
+	}
+	return f.desired.MaxImpact
+}
+
+// refuse notes that an annotation is not accepted: the host keeps what it has.
+func (a *Agent) refuse(ctx context.Context, text string, why *refusal) {
+	f := &a.follower
+	f.accepted, f.desired = false, published.Desired{}
+	f.ends(published.StateFailed, why.why)
+	f.report.Refused = bundle.Of([]byte(text))
+	if d, err := published.DecodeDesired(text); err == nil {
+		f.report.Desired = d.Bundle // so that people see what the report is about; nothing is done with it
+	}
+	if a.refused != why.why {
+		a.refused = why.why
+		a.Log.Error("what is published is refused", "error", why)
+		a.say(ctx, Event{Warning: true, Reason: EventRefused, Message: why.why})
+	}
+}

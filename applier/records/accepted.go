@@ -1,0 +1,55 @@
+package records
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"wmco/bundle"
+)
+
+// Accepted is the newest of what is published for the Node of this host that the node agent has accepted. It outlives the process, so that
+// what is older is refused afterwards as well.
+type Accepted struct {
+	Schema  int    `json:"schema"`
+	Program string `json:"program"`
+	// Term and Sequence are its counter, Text is the digest of the annotation.
+	Term     int64         `json:"term"`
+	Sequence int64         `json:"sequence"`
+	Text     bundle.Digest `json:"text"`
+	// Time is when the agent first had it, Since how long the host had run then, in nanoseconds, and Boot the boot time of the host.
+	Time  time.Time     `json:"time"`
+	Since time.Duration `json:"since"`
+	Boot  string        `json:"boot,omitempty"`
+}
+
+// ReadAccepted returns a zero value where there is none, or none that counts. Only an administrator of the host, or a fault of its disk, can
+// bring that about: whoever may only write to the Node cannot.
+func ReadAccepted(ctx context.Context, host Files) (Accepted, error) {
+	bad, err := Untrusted(ctx, host)
+	if err != nil {
+		return Accepted{}, err
+	}
+	r := &Records{Untrusted: bad}
+	if !r.counts(FileAccepted) {
+		return Accepted{}, nil
+	}
+	var a Accepted
+	err = Read(ctx, host, FileAccepted, "record of what was accepted", &a)
+	if err == nil && a.Schema != 0 && a.Text.Validate() != nil {
+		err = fmt.Errorf("reading the record of what was accepted: %w", ErrDamaged)
+	}
+	if err != nil {
+		return Accepted{}, r.tolerate(err, "")
+	}
+	return a, nil
+}
+
+// WriteAccepted replaces it.
+func WriteAccepted(ctx context.Context, host Files, a Accepted) error {
+	a.Schema = sharedSchema
+	if err := Write(ctx, host, FileAccepted, a); err != nil {
+		return fmt.Errorf("writing the record of what was accepted: %w", err)
+	}
+	return nil
+}
