@@ -22,11 +22,27 @@ import (
 
 // findDeleted compares the inputs with what is published on the Windows nodes.
 func (r *renderer) findDeleted(hosts *desired.Hosts, nodes []metav1.Object) deletions.Found {
-	found := deletions.Find(hosts, nodes)
+	found := deletions.Find(hosts, nodes, r.madeFrom)
 	for _, input := range found.Inputs() {
 		r.log.Info("an input was deleted as a whole, its nodes keep what they have until that is confirmed", "input", input, "nodes", len(found.Waiting[input]))
 	}
 	return found
+}
+
+// madeFrom returns the guarded inputs of the bundle that is published on a Node. What is not signed counts while the agent is of an older
+// operator: a deletion at that time is guarded too, and inputs only keep a node from getting another bundle.
+func (r *renderer) madeFrom(n metav1.Object) []published.Input {
+	notes := n.GetAnnotations()
+	text := notes[published.DesiredAnnotation]
+	d, err := r.told(n.GetName(), text)
+	report, unreadable := published.DecodeReport(notes[published.ReportAnnotation])
+	if err != nil && unreadable == nil && !report.Has(published.FeatureSigned) {
+		d, err = published.DecodeDesired(text)
+	}
+	if err != nil {
+		return nil
+	}
+	return d.Inputs
 }
 
 // asJoined returns the hosts as their bundles are rendered.

@@ -14,6 +14,7 @@ import (
 	"wmco/controller/desired"
 	"wmco/controller/join"
 	"wmco/controller/publish"
+	"wmco/controller/rollout"
 	"wmco/render"
 )
 
@@ -25,7 +26,9 @@ type keeper struct {
 	namespace string
 	// payload is the digest of this operator's executables.
 	payload bundle.Digest
-	log     logr.Logger
+	// told returns what this operator has told a Node. Nothing is made of what somebody else has written there.
+	told rollout.Read
+	log  logr.Logger
 	// layers are those that were read last, by digest: a layer never changes.
 	layers map[bundle.Digest]bundle.Layer
 }
@@ -51,7 +54,7 @@ func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []meta
 	waiting := map[string]published.Desired{}
 	for _, n := range nodes {
 		if notes := n.GetAnnotations(); join.IsJoined(notes) && published.PayloadPending(notes, k.payload) {
-			if d, err := published.DecodeDesired(notes[published.DesiredAnnotation]); err == nil {
+			if d, err := k.told(n.GetName(), notes[published.DesiredAnnotation]); err == nil {
 				waiting[n.GetName()] = d
 			}
 		}
@@ -61,7 +64,7 @@ func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []meta
 	for i, n := range list {
 		d, ok := waiting[n.Node.Name]
 		if !ok || n.Own.Refused() {
-			continue
+			continue // one without a signature gets nothing new either: rollout.Next waits for its executables
 		}
 		b, err := all.bundle(ctx, d, n.Bundle)
 		if err != nil {

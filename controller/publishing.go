@@ -27,11 +27,21 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/controller/join"
 	"wmco/controller/publish"
+	"wmco/controller/signing"
 	"wmco/controller/status"
 )
 
+// publishing is what the publisher needs of the rest of the operator.
+type publishing struct {
+	wants []objects.Want
+	read  join.Inputs
+	say   said
+	signs *signing.Keys
+}
+
 // addPublisher adds what publishes the bundles of all joined nodes, and gives nodes their turns.
-func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.Inputs, say said) error {
+func addPublisher(m manager.Manager, o Options, p publishing) error {
+	wants, read, say := p.wants, p.read, p.say
 	layers, err := newLayers(m, o.Namespace)
 	if err != nil {
 		return err
@@ -50,19 +60,21 @@ func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.
 	if o.Hosts != nil { // nobody copies executables otherwise
 		r.payload = o.Payload.Digest()
 	}
-	r.keeper = &keeper{live: m.GetAPIReader(), namespace: o.Namespace, payload: r.payload, log: log}
+	r.keeper = &keeper{live: m.GetAPIReader(), namespace: o.Namespace, payload: r.payload, told: p.signs.Open, log: log}
+	r.told = p.signs.Open
 	again := newSignal()
 	e, err := addExecutor(m, o, again)
 	if err != nil {
 		return err
 	}
+	e.Notary = p.signs
 	says := &teller{
 		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: operatorName + "-publish", Now: time.Now},
 		nodes:  e.Cached, events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
 		counters: say.counters,
 	}
-	p := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), roll: e.Run, forget: forgetConfirmations(m.GetClient(), log), tell: says.tell}
-	c, err := controller.New("publish", m, controller.Options{Reconciler: p})
+	publishes := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), roll: e.Run, forget: forgetConfirmations(m.GetClient(), log), tell: says.tell}
+	c, err := controller.New("publish", m, controller.Options{Reconciler: publishes})
 	if err != nil {
 		return err
 	}
@@ -75,15 +87,22 @@ func addPublisher(m manager.Manager, o Options, wants []objects.Want, read join.
 			o.Log.Info("the cluster does not serve a kind; it is not watched", "kind", w.Kind, "group", w.Group)
 			continue
 		}
-		if err := c.Watch(p.inputs.watch(m.GetCache(), w)); err != nil {
+		if err := c.Watch(publishes.inputs.watch(m.GetCache(), w)); err != nil {
 			return err
 		}
 	}
-	if err := c.Watch(again.source(func(q queue) { p.inputs.again(q) })); err != nil {
+	if err := c.Watch(again.source(func(q queue) { publishes.inputs.again(q) })); err != nil {
+		return err
+	}
+	keys, err := newKeyCache(m, o.Namespace)
+	if err != nil {
+		return err
+	}
+	if err := c.Watch(publishes.inputs.watchKeys(keys)); err != nil {
 		return err
 	}
 	for _, object := range publishedObjects() {
-		if err := c.Watch(p.inputs.watchPublished(layers.GetCache(), object)); err != nil {
+		if err := c.Watch(publishes.inputs.watchPublished(layers.GetCache(), object)); err != nil {
 			return err
 		}
 	}
@@ -121,6 +140,18 @@ func newLayers(m manager.Manager, namespace string) (kubecluster.Cluster, error)
 		return nil, err
 	}
 	return layers, m.Add(layers)
+}
+
+// newKeyCache caches the metadata of the Secret with the keys that sign, apart from the Secrets that are inputs.
+func newKeyCache(m manager.Manager, namespace string) (cache.Cache, error) {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	only := cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, signing.SecretName), Namespaces: map[string]cache.Config{namespace: {}}}
+	keys, err := cache.New(m.GetConfig(), cache.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient(), ByObject: map[client.Object]cache.ByObject{secret: only}})
+	if err != nil {
+		return nil, err
+	}
+	return keys, m.Add(keys)
 }
 
 // paced returns the configuration with the rate of requests that publishing for a thousand nodes needs: three seconds. The API server

@@ -18,12 +18,15 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/join"
+	"wmco/controller/signing"
 	"wmco/render/reason"
 )
 
 // reading reads the inputs, with what the resolver says about instances that are given by name.
 type reading struct {
-	source    desired.Source
+	source desired.Source
+	// keys are those that sign what is published: their public halves are in every bundle.
+	keys      *signing.Keys
 	reader    client.Reader
 	namespace string
 	resolver  join.Resolver
@@ -61,6 +64,9 @@ func (r *reading) read(ctx context.Context) (*desired.Hosts, error) {
 	}
 	s := r.source
 	s.Gather.Records = &records
+	if s.SigningKeys, err = r.keys.Read(ctx); err != nil {
+		return nil, err
+	}
 	if len(names) > 0 {
 		s.Gather.Lookups = r.lookUp(ctx, names)
 	}

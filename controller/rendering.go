@@ -53,6 +53,8 @@ type refusedNode struct {
 type renderer struct {
 	read  join.Inputs
 	nodes client.Reader
+	// told returns what this operator has told a Node.
+	told rollout.Read
 	// payload is the digest of the executables, keeper for nodes that do not have them yet.
 	payload bundle.Digest
 	keeper  *keeper

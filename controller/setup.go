@@ -31,6 +31,7 @@ import (
 	"wmco/controller/join"
 	"wmco/controller/metrics"
 	"wmco/controller/named"
+	"wmco/controller/signing"
 	"wmco/payload"
 )
 
@@ -125,13 +126,14 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
 	records := &hosts.Records{Live: m.GetAPIReader(), Client: m.GetClient(), Cache: m.GetClient(), Namespace: o.Namespace}
-	from := &reading{records: records, log: o.Log.WithName("inputs"), reader: m.GetClient(), namespace: o.Namespace, resolver: o.Resolver, now: time.Now, source: desired.Source{
+	signs := &signing.Keys{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: time.Now}
+	from := &reading{keys: signs, records: records, log: o.Log.WithName("inputs"), reader: m.GetClient(), namespace: o.Namespace, resolver: o.Resolver, now: time.Now, source: desired.Source{
 		Objects: objects.Cluster(m.GetClient()), Set: o.Payload, Key: key,
 		Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 	}}
 	says := newSaid(o)
 	read := (&sharing{read: from.read}).get
-	if err := errors.Join(addPublisher(m, o, wants, read, says), addJoining(m, o, read, records, says), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
+	if err := errors.Join(addPublisher(m, o, publishing{wants, read, says, signs}), addJoining(m, o, read, records, says), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
 	return m, nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -23,6 +24,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
 	"wmco/controller/rollout"
+	"wmco/controller/signing"
 )
 
 // everything is the one request of the publisher.
@@ -124,6 +126,21 @@ func (i *inputs) watchPublished(c cache.Cache, o client.Object) source.Source {
 	})
 }
 
+// watchKeys watches the Secret with the keys that sign: bundles have their public halves. That a term began, which the operator itself writes,
+// changes none of them.
+func (i *inputs) watchKeys(c cache.Cache) source.Source {
+	secret := &metav1.PartialObjectMetadata{}
+	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	return source.Kind(c, secret, handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
+		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[*metav1.PartialObjectMetadata], q queue) {
+			if e.ObjectOld.Annotations[signing.TermAnnotation] == e.ObjectNew.Annotations[signing.TermAnnotation] {
+				i.input(q)
+			}
+		},
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[*metav1.PartialObjectMetadata], q queue) { i.input(q) },
+	})
+}
+
 // input has everything rendered and published.
 func (i *inputs) input(q queue) {
 	i.changed()
@@ -156,6 +173,8 @@ func inputOf(u object) map[string]any {
 	// A report that cannot be read is an input: a finding says so.
 	report, err := published.DecodeReport(u.GetAnnotations()[published.ReportAnnotation])
 	in["facts"], in["unreadable"] = report.Facts, err != nil
+	// An older agent gets a layer without the name of its Node.
+	in["features"] = report.Features
 	// A node whose executables are on its host gets the bundle with them.
 	in["payload"] = u.GetAnnotations()[published.PayloadAnnotation]
 	// What an administrator confirms.

@@ -53,6 +53,7 @@ func (r Row) family() bool { return strings.Contains(r.Name, "<") }
 const (
 	rowKubeletConf         RowID = "kubelet.conf"
 	rowKubeletCA           RowID = "kubelet-ca.crt"
+	rowSigningKeys         RowID = "desired-state-keys.pem"
 	rowBootstrapCA         RowID = "bootstrap-ca.crt"
 	rowBootstrapKubeconfig RowID = "bootstrap-kubeconfig"
 	rowAgentKubeconfig     RowID = "wicd-kubeconfig"
@@ -175,6 +176,7 @@ func clusterFileRows() []Row {
 		return Row{ID: id, Kind: bundle.KindFile, Name: path, Layer: bundle.LayerCluster, Access: bundle.AccessUsers, Impact: impact, Causes: causes, Doc: doc}
 	}
 	secret := func(r Row) Row { r.Secret, r.Access = true, bundle.AccessAdmins; return r }
+	admins := func(r Row) Row { r.Access = bundle.AccessAdmins; return r }
 	joined := func(r Row) Row { r.JoinedOnly = true; return r }
 	only := func(r Row, p ...bundle.Platform) Row { r.Platforms = p; return r }
 	removal := func(r Row, warning string) Row { r.Removal = warning; return r }
@@ -182,6 +184,8 @@ func clusterFileRows() []Row {
 		file(rowKubeletConf, fileKubeletConf, bundle.ImpactRestart, "configuration of the kubelet", FromSettings, FromClusterNetwork, FromAPIServer),
 		// The kubelet reloads its client CA (k8s.io/apiserver dynamiccertificates), so a rotation restarts nothing.
 		portable(file(rowKubeletCA, fileKubeletCA, bundle.ImpactNone, "CAs whose clients may call the kubelet", FromControllers)),
+		// The agent reads it whenever something else is published.
+		portable(admins(file(rowSigningKeys, bundle.SigningKeysFile, bundle.ImpactNone, "public keys of the operator, which signs what it publishes for the node; only in bundles of the operator", FromOperator))),
 		// Read when a service starts without a client certificate; a running service does not read it again.
 		portable(file(rowBootstrapCA, fileBootstrapCA, bundle.ImpactNone, "CA of the API server", FromBootstrap)),
 		portable(secret(file(rowBootstrapKubeconfig, fileBootstrapKubeconfig, bundle.ImpactNone, "identity with which a host joins the cluster", FromInfrastructure, FromBootstrap))),

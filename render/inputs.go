@@ -140,6 +140,8 @@ type Node struct {
 	ClaimedBy string
 	// RemovedEntry is the entry of windows-instances by which the host joined, where it is not there any longer.
 	RemovedEntry string
+	// OlderAgent is true for a Node whose agent reads no name of a Node in a layer.
+	OlderAgent bool
 	// Origins are the Node, Machine and instances objects, for provenance.
 	Origins Origins
 }

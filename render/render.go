@@ -23,6 +23,8 @@ import (
 type Options struct {
 	// Key makes the digests of secrets. Nil, as in previews, masks them.
 	Key bundle.Key
+	// SigningKeys are the public keys of the operator, in PEM (published.Keys). Without them, as in previews, bundles have no such file.
+	SigningKeys []byte
 	// Payload has the digests and sizes of the executables. Without it, bundles only name them.
 	Payload payload.Set
 }
@@ -118,8 +120,16 @@ func Render(in Inputs, o Options) (Bundle, bundle.Findings, error) {
 func (f *Fleet) emitter(kind bundle.LayerKind, stage bundle.Stage, n Node) *emitter {
 	return &emitter{
 		cluster: f.cluster, masked: f.masked, node: n, stage: stage, rows: f.rows, templates: f.templates, options: f.options,
-		layer: bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: stage}, provenance: bundle.Provenance{},
+		layer: bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: stage, NodeName: n.nameIn(kind)}, provenance: bundle.Provenance{},
 	}
+}
+
+// nameIn returns the name of the Node in a layer. The cluster layer has none, and an older agent would refuse it in the other one.
+func (n Node) nameIn(kind bundle.LayerKind) string {
+	if kind != bundle.LayerNode || n.OlderAgent {
+		return ""
+	}
+	return n.Name
 }
 
 func (e *emitter) clusterViews() {

@@ -105,6 +105,7 @@ func (e *emitter) trustEntries() {
 		e.layer.TrustedCAs = append(e.layer.TrustedCAs, ca)
 		e.cause(r, string(ca.Digest))
 	}
+	e.file(rowSigningKeys, func(Cluster) ([]byte, error) { return e.options.SigningKeys, nil })
 	e.file(rowKubeletCA, func(c Cluster) ([]byte, error) { return normalizePEM(c.KubeletClientCA), nil })
 	e.file(rowBootstrapCA, func(c Cluster) ([]byte, error) { return normalizePEM(c.Bootstrap.CA), nil })
 }

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
+	"wmco/applier"
 	"wmco/applier/plan"
-	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/bundle/published"
 )
@@ -64,7 +65,7 @@ func (a *Agent) trusted(ctx context.Context) (published.Keys, error) {
 	case infos[0].Kind != plan.FileRegular || !infos[0].Trusted():
 		return nil, refuse("others than SYSTEM and Administrators can change %s, so nothing that is published is accepted (fix: look at the file, then remove it; it is restored from the bundle)", bundle.SigningKeysFile)
 	}
-	data, err := records.ReadAll(ctx, a.Engine.Host, bundle.SigningKeysFile)
+	data, err := a.readKeys(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", bundle.SigningKeysFile, err)
 	}
@@ -73,6 +74,18 @@ func (a *Agent) trusted(ctx context.Context) (published.Keys, error) {
 		return nil, refuse("reading %s: %v (fix: remove it; it is restored from the bundle)", bundle.SigningKeysFile, err)
 	}
 	return keys, nil
+}
+
+// maxKeyFile is the size of the largest file of keys that is read, in bytes.
+const maxKeyFile = 64 << 10
+
+func (a *Agent) readKeys(ctx context.Context) ([]byte, error) {
+	f, err := a.Engine.Host.Open(ctx, bundle.SigningKeysFile)
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxKeyFile))
+	return data, errors.Join(err, f.Close())
 }
 
 // checkName refuses what is for another Node. No name is for a Node of any name.
@@ -92,12 +105,11 @@ func (a *Agent) checkName(name string) error {
 
 // newest refuses what is older than what was accepted before, and notes it otherwise, before anything is done.
 func (a *Agent) newest(ctx context.Context, text string, d published.Desired) error {
-	host := a.Engine.Host
-	before, err := records.ReadAccepted(ctx, host)
+	before, err := a.Engine.Accepted(ctx)
 	if err != nil {
 		return err
 	}
-	facts, err := host.Facts(ctx)
+	facts, err := a.Engine.Host.Facts(ctx)
 	if err != nil {
 		return fmt.Errorf("gathering facts: %w", err)
 	}
@@ -113,9 +125,7 @@ func (a *Agent) newest(ctx context.Context, text string, d published.Desired) er
 		return nil
 	}
 	a.follower.permitted = since
-	return records.WriteAccepted(ctx, host, records.Accepted{
-		Program: a.Engine.Program, Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime,
-	})
+	return a.Engine.Accept(ctx, applier.Accepted{Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime})
 }
 
 // longSince is longer than any permission holds.
@@ -123,7 +133,7 @@ const longSince = 365 * 24 * time.Hour
 
 // elapsed returns how long ago an annotation was accepted. Within one boot the clock is one that nobody sets; after another boot it is the
 // host's own, and if that was set back, the permission has ended: the operator gives it again.
-func elapsed(a records.Accepted, boot string, since time.Duration, now time.Time) time.Duration {
+func elapsed(a applier.Accepted, boot string, since time.Duration, now time.Time) time.Duration {
 	passed := since - a.Since
 	if a.Boot != boot {
 		passed = now.Sub(a.Time)

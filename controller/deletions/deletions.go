@@ -43,8 +43,9 @@ type Found struct {
 	Used []metav1.Object
 }
 
-// Find compares the inputs with what is published on the Windows nodes.
-func Find(hosts *desired.Hosts, nodes []metav1.Object) Found {
+// Find compares the inputs with those of the bundles that are published on the Windows nodes, which madeFrom returns. An annotation that cannot
+// be read, or that the operator did not write, says nothing: it is written again.
+func Find(hosts *desired.Hosts, nodes []metav1.Object, madeFrom func(metav1.Object) []published.Input) Found {
 	f := Found{Waiting: map[published.Input][]string{}}
 	has, instances := Inputs(hosts.Cluster), removedInstances(hosts)
 	for _, n := range nodes {
@@ -70,16 +71,6 @@ func Find(hosts *desired.Hosts, nodes []metav1.Object) Found {
 		slices.Sort(list)
 	}
 	return f
-}
-
-// madeFrom returns the guarded inputs of the bundle that is published on a Node. An annotation that cannot be read says nothing: it is
-// written again.
-func madeFrom(n metav1.Object) []published.Input {
-	d, err := published.DecodeDesired(n.GetAnnotations()[published.DesiredAnnotation])
-	if err != nil {
-		return nil
-	}
-	return d.Inputs
 }
 
 // confirmations returns the inputs that may be gone for a node.

@@ -91,7 +91,7 @@ func TestDeletions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := &desired.Hosts{All: []render.Node{{Name: "win-a", Backing: render.BackingNode, RemovedEntry: tt.removed}}, Instances: tt.instances, Cluster: render.Cluster{Mirrors: mirrors.Inputs{Sets: tt.mirrors}, Origins: tt.origins}}
-			got := Find(hosts, []metav1.Object{tt.node(t)})
+			got := Find(hosts, []metav1.Object{tt.node(t)}, madeFrom)
 			if tt.waiting == nil {
 				tt.waiting = waiting{}
 			}
@@ -120,4 +120,13 @@ func TestTheNodeOfAnInstanceStaysOne(t *testing.T) {
 	if got := f.AsJoined(machine); got.Backing != render.BackingMachine || got.Address != machine.Address {
 		t.Errorf("a Machine: %+v", got)
 	}
+}
+
+// madeFrom reads what is published on a Node, whoever has written it.
+func madeFrom(n metav1.Object) []published.Input {
+	d, err := published.DecodeDesired(n.GetAnnotations()[published.DesiredAnnotation])
+	if err != nil {
+		return nil
+	}
+	return d.Inputs
 }

@@ -31,6 +31,8 @@ type Source struct {
 	Payload string
 	// Set is a payload that was read already; Payload is empty then.
 	Set payload.Set
+	// SigningKeys are the public keys with which the operator signs what it publishes, in PEM. Without them, as in previews, bundles bring none.
+	SigningKeys []byte
 	// Key makes the digests of secrets. Without one, as in previews, they are masked.
 	Key bundle.Key
 }
@@ -71,7 +73,7 @@ func Read(ctx context.Context, s Source) (*Hosts, error) {
 			return nil, err
 		}
 	}
-	fleet, found, err := render.NewFleet(gathered.Cluster, render.Options{Payload: set, Key: s.Key})
+	fleet, found, err := render.NewFleet(gathered.Cluster, render.Options{Payload: set, Key: s.Key, SigningKeys: s.SigningKeys})
 	if err != nil {
 		return nil, err
 	}

@@ -67,7 +67,8 @@ func (c *costs) applied(ctx context.Context, has published.Report, node corev1.N
 	return bundle.Bundle{Cluster: layers[0], Node: layers[1]}, true
 }
 
-// layer returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold.
+// layer returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold. A node chooses the digest by what it
+// reports, so what is returned is compared with what is wanted, and never published: see told.
 func (c *costs) layer(ctx context.Context, d bundle.Digest, node corev1.Node) (bundle.Layer, bool) {
 	for _, have := range []map[bundle.Digest]bundle.Layer{c.kept, c.layers} {
 		if l, ok := have[d]; ok {

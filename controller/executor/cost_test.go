@@ -2,9 +2,7 @@ package executor
 
 import (
 	"context"
-	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +13,6 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/publish"
-	"wmco/controller/rollout"
 )
 
 const namespace = "openshift-windows-machine-config-operator"
@@ -48,7 +45,7 @@ func reportOf(w Wanted) published.Report {
 
 func nodeWith(t *testing.T, w Wanted) corev1.Node {
 	t.Helper()
-	text, err := w.Desired(namespace, bundle.ImpactNone).Encode()
+	text, err := notary(t).Sign("win-1", w.Desired(namespace, bundle.ImpactNone))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,15 +98,16 @@ func TestTheCostOfAChange(t *testing.T) {
 
 func TestAnAnnotationThatLeadsElsewhereIsDamaged(t *testing.T) {
 	w, other := rendered(t, "a", bundle.ImpactNone), rendered(t, "b", bundle.ImpactNone)
-	elsewhere := nodeWith(t, w)
-	elsewhere.Annotations[published.DesiredAnnotation] = strings.Replace(elsewhere.Annotations[published.DesiredAnnotation], namespace, "default", 1)
+	of := func(w Wanted, namespace string) published.Desired { return w.Desired(namespace, bundle.ImpactReboot) }
+	later := of(w, namespace)
+	later.Term, later.Sequence, later.PermitFor, later.NodeName = 7, 7, 7, "win-1"
 	for name, tt := range map[string]struct {
-		node corev1.Node
+		on   published.Desired
 		want bool
 	}{
-		"the same": {nodeWith(t, w), false}, "another bundle": {nodeWith(t, other), false}, "another namespace": {elsewhere, true}, "nothing": {corev1.Node{}, false},
+		"the same": {of(w, namespace), false}, "of another term": {later, false}, "another bundle": {of(other, namespace), false}, "another namespace": {of(w, "default"), true}, "nothing": {published.Desired{}, false},
 	} {
-		if got := isDamaged(tt.node, rollout.Observe(tt.node, time.Now()), w, namespace); got != tt.want {
+		if got := isDamaged(tt.on, w, namespace); got != tt.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -54,6 +54,7 @@ type Executor struct {
 	// Pods lists the pods of nodes.
 	Pods      kubernetes.Interface
 	Drains    *Drains
+	Notary    Notary
 	Namespace string
 	// Deployment is the object of events about the whole fleet.
 	Deployment *corev1.ObjectReference
@@ -61,7 +62,7 @@ type Executor struct {
 	Log        logr.Logger
 	Now        func() time.Time
 
-	// mu guards written while steps are made at the same time.
+	// mu guards written and told.texts while steps are made at the same time.
 	mu sync.Mutex
 	// written are Nodes as this executor wrote them, until the cache has them.
 	written map[string]corev1.Node
@@ -69,6 +70,7 @@ type Executor struct {
 	costs   costs
 	urgents urgents
 	teller  teller
+	told    told
 }
 
 // Result is where the fleet is, and what was done.
@@ -100,6 +102,10 @@ const (
 func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 	if e.written == nil {
 		e.written, e.costs = map[string]corev1.Node{}, costs{read: e.Live, namespace: e.Namespace}
+		e.told = newTold()
+	}
+	if err := e.begin(ctx); err != nil {
+		return Result{}, err
 	}
 	nodes, err := e.Cached(ctx)
 	if err != nil {

@@ -27,7 +27,7 @@ func beside(t *testing.T, objects ...client.Object) (*Executor, *events.FakeReco
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	recorder := events.NewFakeRecorder(10)
-	return &Executor{
+	return &Executor{Notary: notary(t), told: newTold(),
 		Nodes: c, Live: c, Drains: &Drains{}, Namespace: namespace, Events: recorder, Now: func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) },
 		costs: costs{read: c, namespace: namespace},
 	}, recorder

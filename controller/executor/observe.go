@@ -88,7 +88,7 @@ type view struct {
 
 // to returns what a step publishes on its node, if it publishes anything.
 func (v view) to(s rollout.Step, r Rendered) target {
-	t := target{held: r.Held}
+	t := target{held: r.Held, permitFor: r.Policy.Timeout}
 	if w, ok := r.Wanted[s.Node]; ok {
 		t.Wanted, t.known = w.Wanted, true
 	}
@@ -109,7 +109,10 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 	e.urgents.begin()
 	for _, name := range names(nodes) {
 		node := nodes[name]
-		n := rollout.Observe(node, v.Now)
+		n := rollout.Observe(node, v.Now, e.Notary.Open)
+		if !e.told.look(node, e.open(node), n.Report) { // somebody has put back what was signed before: it is written again
+			n.Published, n.Permitted, n.PublishedUrgent = "", "", false
+		}
 		n.Group.Platform = r.Platform
 		if n.Leaving == "" && slices.ContainsFunc(deleted, func(m machinev1beta1.Machine) bool { return isOf(m, node) }) {
 			n.Leaving = "its Machine is being deleted"
@@ -124,7 +127,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 			if n.Urgent.Bundle != "" {
 				v.urgent[name] = u
 			}
-			if n.State.Claim.IsZero() && isDamaged(node, n, w, e.Namespace) { // in a turn it waits for the end
+			if n.State.Claim.IsZero() && isDamaged(e.open(node), w, e.Namespace) { // in a turn it waits for the end
 				n.Published, n.Permitted = "", ""
 			}
 		}
@@ -137,30 +140,19 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 	}
 	e.costs.end()
 	e.urgents.end()
+	e.told.keep(nodes)
 	return v, nil
 }
 
-// isDamaged reports whether the Node names the wanted bundle, and something else about it than is rendered.
-func isDamaged(node corev1.Node, n rollout.Node, w Wanted, namespace string) bool {
-	if n.Published != w.Bundle {
+// isDamaged reports whether a Node was told of the wanted bundle, and of something else about it than is rendered. What is not signed is damaged
+// too, and counts as absent (rollout.Observe).
+func isDamaged(on published.Desired, w Wanted, namespace string) bool {
+	if on.Bundle == "" || on.Bundle != w.Bundle {
 		return false
 	}
-	on := node.Annotations[published.DesiredAnnotation]
-	if want, err := w.Desired(namespace, n.Permitted).Encode(); err == nil && on == want {
-		return false // the usual one is not read again
-	}
-	d, err := published.DecodeDesired(on)
-	if err != nil || d.Bundle != w.Bundle {
-		return false
-	}
-	have, err := d.Encode()
-	if err != nil {
-		return true
-	}
-	wanted := w.Desired(namespace, d.MaxImpact)
-	wanted.Urgent = d.Urgent // whether it was said that a paused node gets it too
-	want, err := wanted.Encode()
-	return err == nil && have != want
+	want := w.Desired(namespace, on.MaxImpact)
+	want.Urgent, want.NodeName = on.Urgent, on.NodeName // whether it was said that a paused node gets it too
+	return !on.SaysTheSame(want)
 }
 
 // deletedMachines returns the Machines that are about to go.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -23,6 +24,8 @@ type target struct {
 	publish.Wanted
 	// known is false where nothing is rendered for the node, held true while not all layers can be read by nodes.
 	known, held bool
+	// permitFor is how long an impact above restart is permitted.
+	permitFor time.Duration
 }
 
 // parallelSteps is how many Nodes are told of their bundles at the same time: one after the other, a thousand take as long as a thousand
@@ -59,7 +62,8 @@ func (e *Executor) makeSteps(ctx context.Context, steps []rollout.Step, nodes ma
 
 // step makes one step. It reports whether the Node was written.
 func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, to target) (bool, error) {
-	if s.Bundle != "" && to.held && !publishes(node, s) {
+	from := e.source(node, to, s.Permit)
+	if s.Bundle != "" && to.held && from.Told.Bundle != s.Bundle {
 		return false, nil
 	}
 	if isDrastic(s) {
@@ -67,12 +71,8 @@ func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, t
 			return false, err
 		}
 	}
-	var wanted published.Desired
-	if to.known {
-		wanted = to.Desired(e.Namespace, s.Permit)
-	}
 	after := node.DeepCopy()
-	if err := s.Edit(after, wanted); err != nil {
+	if err := s.Edit(after, from); err != nil {
 		return false, err
 	}
 	done := false
@@ -82,19 +82,16 @@ func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, t
 		}
 		e.mu.Lock()
 		e.written[s.Node], done = *after, true
+		if s.Bundle != "" {
+			e.told.texts[s.Node] = after.Annotations[published.DesiredAnnotation]
+		}
 		e.mu.Unlock()
-		e.note(s, node, wanted.Bundle)
+		e.note(s, node, from.Wanted.Bundle)
 	}
 	if s.Action == rollout.ActionDrain {
 		e.Drains.begin(ctx, s.Node, s.State.Claim.Taken)
 	}
 	return done, nil
-}
-
-// publishes reports whether the Node has the bundle of the step already.
-func publishes(node corev1.Node, s rollout.Step) bool {
-	d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
-	return err == nil && d.Bundle == s.Bundle
 }
 
 // checkDrained asks the API server for pods: somebody may have bound one to the node without the scheduler.

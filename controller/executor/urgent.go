@@ -43,8 +43,9 @@ func (u *urgents) begin() {
 
 func (u *urgents) end() { u.shared, u.own = u.sharedKept, u.ownKept }
 
-// of returns what is urgent for a node that has a bundle, and how it is published.
-func (u *urgents) of(has bundle.Bundle, layers []bundle.Digest, node corev1.Node, to destination) (rollout.Urgent, publish.Wanted, error) {
+// of returns what is urgent for a node that has a bundle of which it was told, and how it is published.
+func (u *urgents) of(has bundle.Bundle, told published.Desired, node corev1.Node, to destination) (rollout.Urgent, publish.Wanted, error) {
+	layers := [2]bundle.Digest{told.Cluster.Digest, told.Node.Digest}
 	if to.find == nil || layers[0] == to.Cluster.Digest {
 		return rollout.Urgent{}, publish.Wanted{}, nil
 	}
@@ -60,8 +61,7 @@ func (u *urgents) of(has bundle.Bundle, layers []bundle.Digest, node corev1.Node
 	if err != nil {
 		return rollout.Urgent{}, publish.Wanted{}, err
 	}
-	// Executables and inputs are those that the node has been told of: no others belong to what it has.
-	told, _ := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
+	// Executables and inputs are those that the node has been told of with this bundle: no others belong to what it has.
 	w := publish.Wanted{Node: node.Name, Cluster: l.packed, Own: own, Inputs: told.Inputs, Payload: told.Payload}
 	if w.Bundle, err = bundle.DigestLayers(w.Cluster.Digest, own.Digest); err != nil {
 		return rollout.Urgent{}, publish.Wanted{}, err
@@ -141,8 +141,12 @@ func (e *Executor) compare(ctx context.Context, n *rollout.Node, node corev1.Nod
 		return publish.Wanted{}, nil
 	}
 	n.Cost = e.costs.of(has, n.Report.Layers, to.Wanted)
+	told, ok := e.told.of(node.Name, n.Report.Applied)
+	if !ok { // what is urgent is signed with the rest of what the node has, so the operator must have chosen that
+		return publish.Wanted{}, nil
+	}
 	var how publish.Wanted
 	var err error
-	n.Urgent, how, err = e.urgents.of(has, n.Report.Layers, node, to)
+	n.Urgent, how, err = e.urgents.of(has, told, node, to)
 	return how, err
 }

@@ -118,7 +118,7 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 		row := Of(node, now)
 		row.Stage = stageOf(node)
 		f.Nodes = append(f.Nodes, row)
-		f.turns[node.Name] = rollout.History(rollout.Observe(node, now))
+		f.turns[node.Name] = rollout.History(rollout.Observe(node, now, rollout.Unverified))
 	}
 	for i := range f.Nodes {
 		for _, refused := range all.said.Refused {

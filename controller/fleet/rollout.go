@@ -65,7 +65,7 @@ func observed(nodes []corev1.Node, pending bool, now time.Time) []rollout.Node {
 	urgent := make([]bool, len(nodes))
 	newest := -1
 	for i, node := range nodes {
-		n := rollout.Observe(node, now)
+		n := rollout.Observe(node, now, rollout.Unverified)
 		if d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation]); err == nil {
 			layers[i], urgent[i] = d.Cluster.Digest, d.Urgent
 		}

@@ -78,7 +78,7 @@ type guesses struct {
 
 // node returns a node with what is wanted after the change.
 func (g *guesses) node(c Change, object corev1.Node) rollout.Node {
-	n := rollout.Observe(object, c.Now)
+	n := rollout.Observe(object, c.Now, rollout.Unverified)
 	n.Group.Platform, n.Wanted = c.Platform, n.Published
 	after, ok := find(c.After, n.Name)
 	if !ok {

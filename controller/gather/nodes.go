@@ -188,7 +188,7 @@ func (g *gatherer) addNodes(list []render.Node) []render.Node {
 		n.Name, n.Subnet = node.Name, node.Annotations[annotationSubnet]
 		n.Origins[render.FromNode] = o.Ref
 		n.Addresses = appendNew(n.Addresses, described.Addresses)
-		n.Facts = g.reportedFacts(node, *n, o.Ref)
+		n.Facts, n.OlderAgent = g.reportedFacts(node, *n, o.Ref), hasOlderAgent(node)
 		list = g.dropRepeats(list, matches, node.Name)
 	}
 	return list
@@ -200,6 +200,13 @@ func entryOf(node corev1.Node) string {
 		return ""
 	}
 	return cmp.Or(node.Annotations[annotationInstance], firstIPv4(describe(node).Addresses)) // the existing operator does not note the entry
+}
+
+// hasOlderAgent reports whether the agent of a Node refuses a layer with the name of the Node. One that has not reported yet came with this
+// operator.
+func hasOlderAgent(node corev1.Node) bool {
+	report, err := published.DecodeReport(node.Annotations[published.ReportAnnotation])
+	return err == nil && !report.Has(published.FeatureNodeName)
 }
 
 // reportedFacts returns the facts that the host's agent reports on its Node, zero where there are none. The node writes them

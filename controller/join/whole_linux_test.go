@@ -27,6 +27,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/join"
 	"wmco/controller/keys"
+	"wmco/controller/signing"
 	"wmco/internal/testenv/controlplane"
 	"wmco/internal/testenv/manifests"
 	"wmco/render"
@@ -79,6 +80,9 @@ func (w *world) secrets() map[string]string {
 		if line = strings.TrimSpace(line); len(line) > 20 && !strings.HasPrefix(line, "-----") {
 			all["a line of the private key"] = line // the last one, which is not the same for all keys
 		}
+	}
+	for _, key := range get(gather.OperatorNamespace, signing.SecretName) {
+		all["a key that signs"] = strings.Split(string(key), "\n")[1]
 	}
 	if token := string(get("openshift-machine-config-operator", "node-bootstrapper-token")["token"]); token != "" {
 		all["the bootstrap token"] = token

@@ -84,13 +84,18 @@ func (m *member) ended() bool {
 	case published.StateApplied, published.StateRolledBack:
 		return true
 	case published.StateNeedsPermission:
-		return m.Report.Impact.Rank() > m.Permitted.Rank()
+		return m.Report.Expired || m.Report.Impact.Rank() > m.Permitted.Rank()
 	case published.StateRebootPending:
 		return m.Permitted != bundle.ImpactReboot
 	case published.StateUnpublished, published.StateApplying, published.StatePayloadMissing, published.StateFailed:
 		return false
 	}
 	return false
+}
+
+// expired reports whether the agent does not use its permission, because that was too long ago.
+func (m *member) expired() bool {
+	return m.answered && m.Report.State == published.StateNeedsPermission && m.Report.Expired
 }
 
 // drastic reports whether something is permitted that needs a drained node.

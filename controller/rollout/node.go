@@ -18,9 +18,15 @@ const (
 	toBeDeleted         = "ToBeDeletedByClusterAutoscaler"
 )
 
+// Read returns what the DesiredAnnotation of a Node says. Only the operator knows whether it has written it.
+type Read func(node, text string) (published.Desired, error)
+
+// Unverified is for those who only show what a Node says, and have no keys: anybody may have written it who may write to Nodes.
+func Unverified(_, text string) (published.Desired, error) { return published.DecodeDesired(text) }
+
 // Observe reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the platform, pods,
 // executables, and a Machine that is being deleted.
-func Observe(node corev1.Node, now time.Time) Node {
+func Observe(node corev1.Node, now time.Time, read Read) Node {
 	n := Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CordonedFor: node.Annotations[published.CordonAnnotation],
 		ScaleDownDisabled: node.Annotations[ScaleDownAnnotation] == "true", Leaving: leaving(node),
@@ -28,7 +34,7 @@ func Observe(node corev1.Node, now time.Time) Node {
 	_, n.Paused = node.Annotations[published.PausedAnnotation]
 	n.Retry = node.Annotations[published.RetryAnnotation]
 	n.Joining = node.Annotations[published.JoiningAnnotation] != "" && node.Annotations[published.VersionAnnotation] == ""
-	n.readAnnotations(node.Annotations)
+	n.readAnnotations(node.Annotations, read)
 	n.DrainBlocked, n.DrainForbidden = n.State.Claim.Blocked, n.State.Claim.Blocked != ""
 	n.Group.OSBuild = node.Labels[corev1.LabelWindowsBuild]
 	if n.Group.OSBuild == "" && n.Report.Facts != nil {
@@ -64,26 +70,42 @@ func leaving(node corev1.Node) string {
 }
 
 // readAnnotations reads what operator and agent wrote. What is damaged counts as absent and is written again; what a newer operator
-// wrote is not touched.
-func (n *Node) readAnnotations(a map[string]string) {
+// wrote is not touched. What the operator has not signed counts as absent too, with one exception: an agent of before signatures that is in its
+// turn acts on it until that ends.
+func (n *Node) readAnnotations(a map[string]string, read Read) {
+	if r, err := published.DecodeReport(a[published.ReportAnnotation]); err == nil {
+		n.Report = r
+	}
 	newer := (*bundle.SchemaError)(nil)
-	d, err := published.DecodeDesired(a[published.DesiredAnnotation])
+	state, err := DecodeState(a[published.RolloutAnnotation])
+	if errors.As(err, &newer) {
+		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.RolloutAnnotation, err)
+	}
+	n.State = state
+	text := a[published.DesiredAnnotation]
+	d, err := read(n.Name, text)
+	if err != nil && !errors.As(err, &newer) && !n.State.Claim.IsZero() && !n.Report.Has(published.FeatureSigned) {
+		d, err = published.DecodeDesired(text)
+	}
 	if err == nil {
 		n.Published, n.Permitted, n.PublishedUrgent = d.Bundle, d.MaxImpact, d.Urgent
 	} else if errors.As(err, &newer) {
 		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.DesiredAnnotation, err)
 	}
-	if n.State, err = DecodeState(a[published.RolloutAnnotation]); errors.As(err, &newer) {
-		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.RolloutAnnotation, err)
-	}
-	if r, err := published.DecodeReport(a[published.ReportAnnotation]); err == nil {
-		n.Report = r
-	}
 }
 
-// Edit changes a Node object as the step says. Wanted is used where the step is about that bundle, and what stands on the Node otherwise. The
-// caller writes the difference with the resourceVersion of the object that the decision was made from.
-func (s Step) Edit(node *corev1.Node, wanted published.Desired) error {
+// Source is what a step publishes, and how.
+type Source struct {
+	// Wanted is what is rendered for the node, Told what this operator has signed that stands on the Node; both are zero where there is none.
+	Wanted, Told published.Desired
+	// Sign returns the text of the annotation for the Node.
+	Sign func(published.Desired) (string, error)
+}
+
+// Edit changes a Node object as the step says, with what is wanted where the step is about that bundle, and what it was told otherwise. Nothing
+// that stands on the Node unsigned is ever signed. The caller writes the difference with the resourceVersion of the object that the decision
+// was made from.
+func (s Step) Edit(node *corev1.Node, from Source) error {
 	text, err := s.State.Encode()
 	if err != nil {
 		return err
@@ -91,18 +113,8 @@ func (s Step) Edit(node *corev1.Node, wanted published.Desired) error {
 	if node.Annotations == nil {
 		node.Annotations = map[string]string{}
 	}
-	if s.Bundle != "" {
-		d := wanted
-		if d.Bundle != s.Bundle {
-			d, _ = published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
-		}
-		if d.Bundle != s.Bundle {
-			return fmt.Errorf("publishing bundle %s on Node %s: the layers are those of %s", s.Bundle.Short(), node.Name, d.Bundle.Short())
-		}
-		d.MaxImpact, d.Urgent = s.Permit, s.Urgent
-		if node.Annotations[published.DesiredAnnotation], err = d.Encode(); err != nil {
-			return err
-		}
+	if err := s.publish(node, from); err != nil {
+		return err
 	}
 	node.Annotations[published.RolloutAnnotation] = text
 	if s.Cordon != SwitchKeep {
@@ -111,6 +123,33 @@ func (s Step) Edit(node *corev1.Node, wanted published.Desired) error {
 	}
 	annotate(node, s.ScaleDown, ScaleDownAnnotation, "true")
 	return nil
+}
+
+// publish writes the annotation, unless it says the same already.
+func (s Step) publish(node *corev1.Node, from Source) error {
+	if s.Bundle == "" {
+		return nil
+	}
+	d := from.Wanted
+	if d.Bundle != s.Bundle {
+		d = from.Told
+	}
+	switch {
+	case d.Bundle == s.Bundle:
+	case s.Action == ActionRelease || s.Action == ActionWithdraw:
+		return nil // of an operator before signatures: it is replaced when the turn has ended
+	default:
+		return fmt.Errorf("publishing bundle %s on Node %s: the layers are those of %s", s.Bundle.Short(), node.Name, d.Bundle.Short())
+	}
+	d.MaxImpact, d.Urgent, d.NodeName = s.Permit, s.Urgent, node.Name
+	if from.Told.SaysTheSame(d) && !s.Again {
+		return nil
+	}
+	text, err := from.Sign(d)
+	if err == nil {
+		node.Annotations[published.DesiredAnnotation] = text
+	}
+	return err
 }
 
 func annotate(node *corev1.Node, s Switch, key, value string) {

@@ -32,6 +32,12 @@ func publication(t *testing.T, text string) published.Desired {
 	return published.Desired{Bundle: whole, MaxImpact: restart, Namespace: "n", Cluster: layers[0].Layer, Node: layers[1].Layer}
 }
 
+// unsigned publishes without signatures.
+func unsigned(node corev1.Node, wanted published.Desired) Source {
+	told, _ := Unverified(node.Name, node.Annotations[published.DesiredAnnotation])
+	return Source{Wanted: wanted, Told: told, Sign: published.Desired.Encode}
+}
+
 func windowsNode() corev1.Node {
 	return corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "win-a", Labels: map[string]string{corev1.LabelWindowsBuild: "10.0.20348"}, Annotations: map[string]string{}},
@@ -61,7 +67,7 @@ func TestATurnOnANode(t *testing.T) {
 	now, moved := noon(), false
 	var made []Action
 	for range 20 {
-		n := Observe(object, now)
+		n := Observe(object, now, Unverified)
 		n.Wanted, n.Cost = wanted.Bundle, reboot
 		n.Drained = moved
 		plan := Next(Fleet{Nodes: []Node{n}, Policy: p, Now: now})
@@ -71,7 +77,7 @@ func TestATurnOnANode(t *testing.T) {
 		s := plan.Steps[0]
 		made = append(made, s.Action)
 		moved = s.Action == ActionDrain
-		if err := s.Edit(&object, wanted); err != nil {
+		if err := s.Edit(&object, unsigned(object, wanted)); err != nil {
 			t.Fatal(err)
 		}
 		switch s.Action { //nolint:exhaustive // the others change nothing else
@@ -87,7 +93,7 @@ func TestATurnOnANode(t *testing.T) {
 	if diff := cmp.Diff([]Action{ActionTake, ActionHold, ActionDrain, ActionPublish, ActionRelease}, made); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	n := Observe(object, now)
+	n := Observe(object, now, Unverified)
 	if n.Unschedulable || n.CordonedFor != "" || n.ScaleDownDisabled || n.Published != wanted.Bundle || n.Permitted != restart || n.Group.OSBuild != "10.0.20348" || !n.Ready {
 		t.Errorf("%+v", n)
 	}
@@ -120,7 +126,7 @@ func TestObserve(t *testing.T) {
 	} {
 		object := windowsNode()
 		tt.change(&object)
-		if n := Observe(object, noon()); !tt.ok(n) {
+		if n := Observe(object, noon(), Unverified); !tt.ok(n) {
 			t.Errorf("%s: %+v", name, n)
 		}
 	}
@@ -129,7 +135,7 @@ func TestObserve(t *testing.T) {
 func TestOtherLayersAreNotPublished(t *testing.T) {
 	object, wanted := windowsNode(), publication(t, "new")
 	s := Step{Action: ActionPublish, Bundle: digest(1, "a"), Permit: none}
-	if err := s.Edit(&object, wanted); err == nil || len(object.Annotations) > 0 {
+	if err := s.Edit(&object, unsigned(object, wanted)); err == nil || len(object.Annotations) > 0 {
 		t.Errorf("%v: %v", err, object.Annotations)
 	}
 }
@@ -155,5 +161,40 @@ func TestTarget(t *testing.T) {
 		if got == base {
 			t.Errorf("%s is the same target", name)
 		}
+	}
+}
+
+// TestAPermissionThatWasNotUsedInTimeIsGivenAgain: after another drain, and on a node that is joining at once.
+func TestAPermissionThatWasNotUsedInTimeIsGivenAgain(t *testing.T) {
+	expired := func(joining bool) Node {
+		n := Node{Name: "win-a", Ready: true, Wanted: digest(1, "b"), Published: digest(1, "b"), Permitted: reboot, Joining: joining}
+		n.Report = published.Report{State: published.StateNeedsPermission, Desired: n.Published, Applied: digest(1, "a"), Impact: reboot, Expired: true}
+		n.Cost = reboot
+		return n
+	}
+	next := func(n Node) Step {
+		p := policy()
+		p.Canaries = 0
+		plan := Next(Fleet{Nodes: []Node{n}, Policy: p, Now: noon()})
+		if len(plan.Steps) != 1 {
+			t.Fatalf("%+v", plan.Nodes)
+		}
+		return plan.Steps[0]
+	}
+	if s := next(expired(true)); s.Action != ActionPermit || s.Permit != reboot || !s.Again {
+		t.Errorf("joining: %+v", s)
+	}
+	n := expired(false)
+	n.State.Claim, n.Unschedulable, n.CordonedFor = Claim{Taken: ago(1), Held: true}, true, published.CordonedForRollout
+	if s := next(n); s.Action != ActionDrain {
+		t.Errorf("not drained: %+v", s)
+	}
+	n.Drained = true
+	if s := next(n); s.Action != ActionPermit || s.Permit != reboot || !s.Again {
+		t.Errorf("drained: %+v", s)
+	}
+	n.Report.Expired = false
+	if plan := Next(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}); len(plan.Steps) > 0 && plan.Steps[0].Again {
+		t.Errorf("a permission that holds is given again: %+v", plan.Steps)
 	}
 }

@@ -124,7 +124,7 @@ func (p *planner) decide(m *member) {
 
 // join publishes for a node that has no pods yet: everything is permitted, and it waits for nobody.
 func (p *planner) join(m *member) {
-	if m.Wanted != "" && m.Published != m.Wanted {
+	if m.Wanted != "" && (m.Published != m.Wanted || m.expired()) {
 		p.publish(m, bundle.ImpactReboot, "the node is joining")
 		return
 	}
@@ -279,7 +279,7 @@ func (p *planner) publish(m *member, permit bundle.Impact, why string) {
 	if m.Published == m.Wanted {
 		action = ActionPermit
 	}
-	p.step(m, Step{Action: action, Bundle: m.Wanted, Permit: permit, State: p.turn(m, m.Wanted, permit), Why: why})
+	p.step(m, Step{Action: action, Bundle: m.Wanted, Permit: permit, Again: m.expired(), State: p.turn(m, m.Wanted, permit), Why: why})
 }
 
 // turn returns the state of a node when a bundle is published on it.

@@ -48,6 +48,8 @@ type Step struct {
 	Permit bundle.Impact
 	// Urgent is true for a bundle that a paused node gets too.
 	Urgent bool
+	// Again gives a permission again that was given already, and that the node agent does not use because it was too long ago.
+	Again bool
 	// Cordon is about unschedulable and its mark, ScaleDown about the autoscaler's annotation.
 	Cordon, ScaleDown Switch
 	// State is what stands on the Node after the step.

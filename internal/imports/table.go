@@ -202,6 +202,11 @@ var table = []rule{
 		never:   join(remote, rendering, []string{"applier/..."}),
 	},
 	{
+		pkg:     "controller/signing",
+		imports: []string{"bundle", "bundle/published"},
+		never:   join(remote, rendering, []string{"applier/..."}),
+	},
+	{
 		pkg:     "controller/fleet",
 		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/rollout", "controller/status", "render", "render/reason"},
 		never:   join(remote, []string{"applier/..."}),
@@ -261,7 +266,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
+			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

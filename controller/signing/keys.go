@@ -1,0 +1,283 @@
+// Package signing keeps the keys with which the operator signs what it publishes for nodes, and knows what it has signed.
+//
+//	Secret (keys, term) --Read--> Keys --Sign--> text of an annotation --on the Node, where others write too--> Open --> what it says, or an error
+//
+// What stands on a Node without a signature by one of these keys is somebody else's: nothing of it is ever signed.
+package signing
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+const (
+	// SecretName is the Secret in the operator's namespace. Each of its data keys holds one private key (PKCS #8, PEM). All of them sign.
+	SecretName = "windows-desired-state-signing"
+	// AddAnnotation of the Secret, with any value, asks the operator for another key. The operator removes it when it has made one.
+	AddAnnotation = published.Domain + "add-signing-key"
+	// TermAnnotation of the Secret is the term of the operator that began last.
+	TermAnnotation = published.Domain + "signing-term"
+)
+
+// pemPrivateKey is the type of a block in PEM that holds a private key (RFC 7468, section 10).
+const pemPrivateKey = "PRIVATE KEY"
+
+// maxKeys is the largest number of keys. Two are there while they are rotated.
+const maxKeys = 8
+
+// ErrNotBegun means that nothing can be signed yet.
+var ErrNotBegun = errors.New("the operator has not begun to sign")
+
+// Keys are those of one process.
+type Keys struct {
+	// Live asks the API server: a cache has no such Secret.
+	Live      client.Reader
+	Client    client.Client
+	Namespace string
+	Now       func() time.Time
+
+	// mu guards what follows.
+	mu sync.Mutex
+	// private are the keys that sign, by the name of their data key; public are theirs in the same order.
+	private []ed25519.PrivateKey
+	public  published.Keys
+	// term is that of this process, 0 before it has begun. Sequence is the number of what was signed last.
+	term, sequence int64
+	// opened is what was opened last of each node: most annotations do not change from one look to the next.
+	opened map[string]opened
+}
+
+// opened is what an annotation says, or why it does not count.
+type opened struct {
+	text    string
+	desired published.Desired
+	err     error
+}
+
+// at is where the keys are.
+func (k *Keys) at() client.ObjectKey {
+	return client.ObjectKey{Namespace: k.Namespace, Name: SecretName}
+}
+
+// Read reads the keys, and returns the public ones in PEM, as hosts keep them. It makes the first key, and another one where that is asked for.
+func (k *Keys) Read(ctx context.Context) ([]byte, error) {
+	for {
+		secret, err := k.secret(ctx)
+		if err != nil {
+			return nil, err
+		}
+		_, asked := secret.Annotations[AddAnnotation]
+		if !asked && len(secret.Data) > 0 {
+			return k.use(secret)
+		}
+		if err := k.add(secret); err != nil {
+			return nil, err
+		}
+		switch err := k.write(ctx, secret); {
+		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err): // another operator was faster
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// Begin begins a term, once. It is called when this operator is the one that works: what it signs is newer than what another one has signed
+// before.
+func (k *Keys) Begin(ctx context.Context) error {
+	if k.counter().Term > 0 {
+		return nil
+	}
+	if _, err := k.Read(ctx); err != nil {
+		return err
+	}
+	for {
+		secret, err := k.secret(ctx)
+		if err != nil {
+			return err
+		}
+		// The time keeps an operator ahead whose Secret was restored from an earlier day.
+		term := max(termOf(secret)+1, k.Now().Unix())
+		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, TermAnnotation, strconv.FormatInt(term, 10))
+		switch err := k.write(ctx, secret); {
+		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+			continue
+		case err != nil:
+			return err
+		}
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		k.term = term
+		return nil
+	}
+}
+
+// termOf returns the term in a Secret; 0 if there is none that can be read.
+func termOf(secret *corev1.Secret) int64 {
+	term, err := strconv.ParseInt(secret.Annotations[TermAnnotation], 10, 64)
+	if err != nil || term < 0 {
+		return 0
+	}
+	return term
+}
+
+func (k *Keys) counter() published.Counter {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return published.Counter{Term: k.term, Sequence: k.sequence}
+}
+
+// secret returns the Secret, an empty one if there is none.
+func (k *Keys) secret(ctx context.Context) (*corev1.Secret, error) {
+	var secret corev1.Secret
+	err := k.Live.Get(ctx, k.at(), &secret)
+	if apierrors.IsNotFound(err) {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: SecretName}}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading Secret %s: %w", k.at(), err)
+	}
+	return &secret, nil
+}
+
+// add puts a new key into the Secret.
+func (k *Keys) add(secret *corev1.Secret) error {
+	delete(secret.Annotations, AddAnnotation)
+	if len(secret.Data) >= maxKeys {
+		return nil // it is not more secure with more
+	}
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return fmt.Errorf("making a key: %w", err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		return fmt.Errorf("making a key: %w", err)
+	}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	secret.Data["key-"+published.KeyID(public)+".pem"] = pem.EncodeToMemory(&pem.Block{Type: pemPrivateKey, Bytes: der})
+	return nil
+}
+
+// write creates the Secret, or replaces the one that was read. The errors of the API server quote no content.
+func (k *Keys) write(ctx context.Context, secret *corev1.Secret) error {
+	if secret.ResourceVersion == "" {
+		if err := k.Client.Create(ctx, secret); err != nil {
+			return fmt.Errorf("creating Secret %s: %w", k.at(), err)
+		}
+		return nil
+	}
+	if err := k.Client.Update(ctx, secret); err != nil {
+		return fmt.Errorf("writing Secret %s: %w", k.at(), err)
+	}
+	return nil
+}
+
+// use signs with the keys of a Secret from now on.
+func (k *Keys) use(secret *corev1.Secret) ([]byte, error) {
+	var private []ed25519.PrivateKey
+	var public published.Keys
+	for _, name := range slices.Sorted(maps.Keys(secret.Data)) {
+		key, ok := parse(secret.Data[name])
+		if !ok { // without its content
+			return nil, fmt.Errorf("Secret %s: %s is not an Ed25519 key (PKCS #8, PEM) (fix: remove it from the Secret, or replace it)", k.at(), name) //nolint:staticcheck // a kind is written so
+		}
+		private, public = append(private, key), append(public, key.Public().(ed25519.PublicKey)) //nolint:forcetypeassert // documented
+	}
+	if len(private) > maxKeys {
+		return nil, fmt.Errorf("Secret %s has %d keys, at most %d are allowed (fix: remove those that no node needs)", k.at(), len(private), maxKeys) //nolint:staticcheck // a kind is written so
+	}
+	text, err := public.Encode()
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !slices.EqualFunc(public, k.public, func(a, b ed25519.PublicKey) bool { return a.Equal(b) }) {
+		k.opened = nil
+	}
+	k.private, k.public = private, public
+	return text, nil
+}
+
+func parse(text []byte) (ed25519.PrivateKey, bool) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, false
+	}
+	parsed, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	key, ok := parsed.(ed25519.PrivateKey)
+	return key, ok && err == nil
+}
+
+// Sign returns the text of the annotation for a Node, newer than everything that this process has signed before.
+func (k *Keys) Sign(node string, d published.Desired) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.term == 0 || len(k.private) == 0 {
+		return "", ErrNotBegun
+	}
+	k.sequence++
+	d.NodeName, d.Term, d.Sequence = node, k.term, k.sequence
+	text, err := d.Sign(k.private)
+	if err != nil {
+		return "", fmt.Errorf("signing what is published on Node %s: %w", node, err)
+	}
+	return text, nil
+}
+
+// ErrOtherNode means that an annotation was signed for another Node.
+var ErrOtherNode = errors.New("it is signed for another node")
+
+// Open returns what the annotation of a Node says, if this operator, or one before it with the same keys, has signed it for this Node. What a
+// newer operator has written is a *bundle.SchemaError.
+func (k *Keys) Open(node, text string) (published.Desired, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if o, ok := k.opened[node]; ok && o.text == text {
+		return o.desired, o.err
+	}
+	o := opened{text: text}
+	o.desired, o.err = k.public.Open(text)
+	if o.err == nil && o.desired.NodeName != node {
+		o.desired, o.err = published.Desired{}, ErrOtherNode
+	}
+	if errors.Is(o.err, published.ErrUnsigned) {
+		// Of an operator before signatures, or of a newer one that signs in another form.
+		if _, err := published.DecodeDesired(text); isNewer(err) {
+			o.err = err
+		}
+	}
+	if k.opened == nil || len(k.opened) >= maxOpened {
+		k.opened = map[string]opened{}
+	}
+	k.opened[node] = o
+	return o.desired, o.err
+}
+
+// maxOpened is more than the number of nodes of any cluster.
+const maxOpened = 10_000
+
+func isNewer(err error) bool {
+	var newer *bundle.SchemaError
+	return errors.As(err, &newer)
+}
