@@ -92,3 +92,28 @@ func TestTheNameOfANodeIsPartOfItsLayer(t *testing.T) {
 		t.Errorf("the layer of all nodes has a name: %v", err)
 	}
 }
+
+// TestACleanupRemovesWhatWasAccepted: the host may become another cluster's, whose counter is its own.
+func TestACleanupRemovesWhatWasAccepted(t *testing.T) {
+	t.Parallel()
+	m := newMachine()
+	m.mustApply(t, newNode())
+	accepted := applier.Accepted{Term: 7, Sequence: 3, Text: bundle.Of([]byte("text"))}
+	if err := m.engine().Accept(t.Context(), accepted); err != nil {
+		t.Fatal(err)
+	}
+	got, err := m.engine().Accepted(t.Context())
+	if err != nil || got.Term != 7 || got.Sequence != 3 || got.Text != accepted.Text || got.Program == "" {
+		t.Fatalf("%+v, %v", got, err)
+	}
+	m.mustApply(t, named("win-a")) // another bundle does not
+	if got, err := m.engine().Accepted(t.Context()); err != nil || got.Term != 7 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := m.engine().Cleanup(t.Context(), applier.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := m.engine().Accepted(t.Context()); err != nil || got.Term != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
