@@ -356,3 +356,23 @@ func TestWhatWasAcceptedOutlivesEverythingButACleanup(t *testing.T) {
 		t.Errorf("%+v, %v", infos, err)
 	}
 }
+
+// TestAPermissionOutlivesABootWithinItsTime: a change may need more than one boot.
+func TestAPermissionOutlivesABootWithinItsTime(t *testing.T) {
+	s := withKeys(t, signingKey(1))
+	s.change = func(d *published.Desired) { d.PermitFor = 1800 }
+	s.needsDrain()
+	s.cluster.away = errors.New("away") // it cannot begin
+	s.publishSigned(bundle.ImpactReboot)
+	s.set(s.cluster.node, s.changed)
+	if err := s.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.clock.Pass(5 * time.Minute)
+	s.boot()
+	s.restart()
+	s.cluster.away = nil
+	if got := s.turn(); got.State != published.StateApplied || got.Expired {
+		t.Errorf("%s, expired %t: %s", got.State, got.Expired, got.Message)
+	}
+}
