@@ -61,6 +61,48 @@ func TestRoundTripsOfARun(t *testing.T) {
 	t.Log("\n" + table.String())
 }
 
+// mostInSync is how many bytes a host in sync may cost over a new connection, in both directions.
+const mostInSync = 40_000
+
+// TestAThinLine shows what a line of 100 ms a round trip and 10 Mbit/s costs. The agent travels once: a host in sync costs a handshake, a
+// question and an answer.
+func TestAThinLine(t *testing.T) {
+	s, p := realHost(t, sshtest.Options{})
+	line := sshtest.NewLine(t, s.Address, sshtest.LineOptions{Delay: 50 * time.Millisecond, Rate: 10e6 / 8})
+	d := dialer(t, s)
+	d.Limits.Silence = time.Hour
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "run\tbytes up\tbytes down\ttook")
+	for _, step := range []struct {
+		what    string
+		version int
+		result  applier.Result
+		most    int64
+	}{
+		{"first contact", 0, applier.ResultApplied, p.Size * 11 / 10},
+		{"new connection, nothing differs", 0, applier.ResultSame, mostInSync},
+		{"new connection, one file differs", 1, applier.ResultApplied, 2 * mostInSync},
+	} {
+		line.Stats()
+		begin := time.Now()
+		c := remote.NewClient(NewTransport(d), p, remote.DefaultLimits())
+		r, err := c.Agent(at(s, line.Address)).Apply(t.Context(), small(t, 30, step.version), remote.ApplyOptions{}, quiet)
+		took := time.Since(begin)
+		_ = c.Close() // it only ends connections
+		if err != nil || r.Result != step.result {
+			t.Fatalf("%s: %q, %v", step.what, r.Result, err)
+		}
+		stats := line.Stats()
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\n", step.what, stats.Up, stats.Down, took.Round(time.Millisecond))
+		if stats.Up+stats.Down > step.most {
+			t.Errorf("%s: %d bytes up and %d down, want at most %d", step.what, stats.Up, stats.Down, step.most)
+		}
+	}
+	_ = w.Flush()
+	t.Log("\n" + table.String())
+}
+
 // A hundred hosts at once get the agent and 8 MiB each from one process, which share what is sent.
 func TestManyHostsAtOnceTakeLittleMemory(t *testing.T) {
 	hosts, most := 100, uint64(300<<20)

@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"wmco/applier/remote"
+	"wmco/internal/sshtest"
+	"wmco/internal/sshtest/simulated"
 )
 
 // stuck are servers that never come to an end, each in another phase.
@@ -63,6 +66,29 @@ func TestEveryPhaseOfACommandHasALimit(t *testing.T) {
 			}
 			if !remote.Retryable(err) {
 				t.Errorf("not retryable: %v", err)
+			}
+		})
+	}
+}
+
+// A host that lacks the agent, and whose SFTP server stops: at once, or in the middle of the upload. Nothing but the limit of an answer
+// ends that soon.
+func TestEachAnswerOverSFTPHasALimit(t *testing.T) {
+	for _, stops := range []simulated.Silent{simulated.SilentSFTP, simulated.SilentUpload} {
+		t.Run(string(stops), func(t *testing.T) {
+			t.Parallel()
+			s := programs.Start(t, sshtest.Options{Settings: simulated.Settings{Silent: stops}})
+			d := dialer(t, s)
+			d.Limits.Channel, d.Limits.Silence = 2*time.Second, time.Hour
+			l := remote.DefaultLimits()
+			l.Upload = time.Hour
+			c := remote.NewClient(NewTransport(d), fake, l)
+			defer c.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			_, err := c.Agent(at(s, s.Address)).Facts(ctx)
+			if ctx.Err() != nil || !errors.As(err, new(*remote.LimitError)) || !remote.Retryable(err) {
+				t.Errorf("%s: %v", kind(err), err)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ func (m Machine) ServeFiles() (int, error) {
 	if err := m.started(SFTP); err != nil {
 		return 1, err
 	}
-	if m.Settings.Silent == SilentAlways {
+	if m.Settings.Silent == SilentAlways || m.Settings.Silent == SilentSFTP {
 		hang()
 	}
 	f := files{m}

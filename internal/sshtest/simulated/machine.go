@@ -53,6 +53,8 @@ type Silent string
 const (
 	// SilentAlways answers neither commands nor SFTP.
 	SilentAlways Silent = "always"
+	// SilentSFTP answers commands.
+	SilentSFTP Silent = "sftp"
 	// SilentUpload answers SFTP until the first mebibyte of a file.
 	SilentUpload Silent = "upload"
 	// SilentApply answers everything but apply.
