@@ -105,7 +105,9 @@ func (e *emitter) trustEntries() {
 		e.layer.TrustedCAs = append(e.layer.TrustedCAs, ca)
 		e.cause(r, string(ca.Digest))
 	}
-	e.file(rowSigningKeys, func(Cluster) ([]byte, error) { return e.options.SigningKeys, nil })
+	if len(e.options.SigningKeys) > 0 { // an empty file would be one without a key that is trusted
+		e.file(rowSigningKeys, func(Cluster) ([]byte, error) { return e.options.SigningKeys, nil })
+	}
 	e.file(rowKubeletCA, func(c Cluster) ([]byte, error) { return normalizePEM(c.KubeletClientCA), nil })
 	e.file(rowBootstrapCA, func(c Cluster) ([]byte, error) { return normalizePEM(c.Bootstrap.CA), nil })
 }

@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"time"
+
+	"wmco/applier"
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// Retries of what could not be fetched or applied: the pause doubles.
+const (
+	firstRetry = 2 * time.Second
+	lastRetry  = 5 * time.Minute
+	// publishedWithin is how long a layer may be missing before that is a failure.
+	publishedWithin = 2 * time.Minute
+)
+
+// follower is where the agent is with the bundle that is published.
+type follower struct {
+	// text is the annotation that the rest is about.
+	text string
+	// accepted reports whether the host may act on it; desired is what it says then.
+	accepted bool
+	desired  published.Desired
+	// report says how it ended; its State is empty before.
+	report published.Report
+	// retryAt is when it is tried again; zero is never. Tried is how often in a row that has failed, since when the first did.
+	retryAt, since time.Duration
+	tried          int
+	// permitted is when the agent first had what is published, since the boot; it is negative for an earlier boot.
+	permitted time.Duration
+}
+
+// due reports whether there is something to do about the Node: it says something new, or something failed and is tried again.
+func (f *follower) due(n Node, now time.Duration) bool {
+	switch {
+	case n.Desired == "" || n.Paused && !f.urgent(n):
+		return false
+	case n.Desired != f.text:
+		return true
+	case n.Retry != f.report.Retry && f.report.State != published.StateApplied: // a person asks
+		return true
+	}
+	return f.retryAt != 0 && now >= f.retryAt
+}
+
+// urgent reports whether what is published is for paused nodes too.
+// It is looked at before it is accepted: one that is not urgent is not refused on a paused node either, but when that is not paused any longer.
+func (f *follower) urgent(n Node) bool {
+	if n.Desired == f.text {
+		return f.desired.Urgent
+	}
+	d, err := published.DecodeDesired(n.Desired)
+	return err == nil && d.Urgent
+}
+
+// forgives forgets crashes when a person asks for another try.
+func (f *follower) forgives(n Node) {
+	if n.Retry != f.report.Retry && n.Desired == f.text && len(f.report.Crashed) > 0 {
+		f.report.Retry, f.report.Crashed = n.Retry, nil
+	}
+}
+
+// checkApplied follows the published bundle again if somebody else, such as a person over SSH, has applied another one.
+func (f *follower) checkApplied(has bundle.Digest, now time.Duration) {
+	if f.report.State == published.StateApplied && has != "" && has != f.desired.Bundle {
+		f.report.Applied, f.report.Layers, f.retryAt = has, nil, now
+	}
+}
+
+// allowed is the highest impact of a repair. A change is applied at the price that is permitted for it; a service of what the host
+// has is restarted without asking, also while the API server is away. More than that is permitted for the published bundle alone.
+func (f *follower) allowed(now time.Duration) bundle.Impact {
+	if d := f.desired; d.Bundle != "" && f.report.Applied == d.Bundle && f.permits(now).Rank() > bundle.ImpactRestart.Rank() {
+		return f.permits(now)
+	}
+	return bundle.ImpactRestart
+}
+
+// waits notes that nothing is published, on a Node for which nothing was before: the operator publishes for a node whose facts it
+// knows, and this report has them.
+func (f *follower) waits() {
+	if f.report.State == "" {
+		f.report.State = published.StateUnpublished
+	}
+}
+
+// ends notes how it ended, for good.
+func (f *follower) ends(s published.State, message string) {
+	f.report.State, f.report.Message, f.report.Cause = s, message, ""
+	f.report.Refused, f.report.Expired = "", false
+	f.retryAt, f.tried = 0, 0
+}
+
+// retry notes that it is tried again.
+func (f *follower) retry(now time.Duration, jitter func(time.Duration) time.Duration) {
+	if f.tried == 0 {
+		f.since = now
+	}
+	f.retryAt = now + jitter(min(firstRetry<<min(f.tried, 16), lastRetry))
+	f.tried++
+}
+
+// repaired notes how a repair of the bundle that the host has ended, whose plan had this impact.
+func (f *follower) repaired(impact bundle.Impact, err error, now time.Duration) {
+	current := f.report.State == published.StateApplied || f.report.State == published.StateNeedsPermission
+	switch {
+	case !current || f.report.Applied != f.desired.Bundle:
+	case err == nil:
+		f.report.State, f.report.Impact, f.report.Message = published.StateApplied, "", ""
+	case applier.Allowed(impact, f.allowed(now)) != nil:
+		f.report.State, f.report.Impact, f.report.Message = published.StateNeedsPermission, impact, err.Error()
+		f.report.Expired = f.expired(now)
+	}
+}
+
+// refusedAgain has what was refused looked at again after a repair, which may have restored the keys, or found those of another bundle.
+func (f *follower) refusedAgain(now time.Duration) {
+	if f.report.Refused != "" {
+		f.retryAt = now
+	}
+}
+
+// recall takes from the report of an earlier process what this one cannot know otherwise. It reports whether a person has asked
+// for another try since.
+func (f *follower) recall(text, retry string) bool {
+	before, err := published.DecodeReport(text)
+	if err != nil {
+		return retry != ""
+	}
+	f.report.Applied, f.report.Layers = before.Applied, before.Layers
+	f.report.Desired, f.report.Crashed = before.Desired, before.Crashed
+	f.report.Cause = before.Cause
+	return before.Retry != retry
+}
