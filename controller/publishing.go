@@ -47,13 +47,9 @@ func addPublisher(m manager.Manager, o Options, p publishing) error {
 		return err
 	}
 	log := o.Log.WithName("publish")
-	renders := newRenderCounter()
-	if err := metrics.Registry.Register(renders); err != nil {
-		var again prometheus.AlreadyRegisteredError
-		if !errors.As(err, &again) {
-			return fmt.Errorf("registering a metric: %w", err)
-		}
-		renders, _ = again.ExistingCollector.(prometheus.Counter) // an operator ran in this process before
+	renders, err := registerRenderCounter()
+	if err != nil {
+		return err
 	}
 	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: time.Now}
 	r := &renderer{read: read, nodes: m.GetClient(), now: time.Now, log: log, count: renders}
@@ -107,6 +103,19 @@ func addPublisher(m manager.Manager, o Options, p publishing) error {
 		}
 	}
 	return nil
+}
+
+// registerRenderCounter registers the counter of renderings.
+func registerRenderCounter() (prometheus.Counter, error) {
+	renders := newRenderCounter()
+	if err := metrics.Registry.Register(renders); err != nil {
+		var again prometheus.AlreadyRegisteredError
+		if !errors.As(err, &again) {
+			return nil, fmt.Errorf("registering a metric: %w", err)
+		}
+		renders, _ = again.ExistingCollector.(prometheus.Counter) // an operator ran in this process before
+	}
+	return renders, nil
 }
 
 // publishedObjects are the kinds that the publisher writes besides Nodes. Of Secrets only the metadata is kept in memory.

@@ -42,7 +42,7 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 		var why *refusal
 		switch {
 		case ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // it was asked to stop
 		case errors.As(err, &why):
 			a.refuse(ctx, n.Desired, why)
 			return nil

@@ -18,7 +18,7 @@ func testPlaces() *Places {
 // hostRun is a host that is worked on until its context ends.
 type hostRun struct {
 	turn *Turn
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // that of the work on the host
 	// err is why it ended; it is closed then.
 	err chan error
 }

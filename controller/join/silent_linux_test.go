@@ -23,7 +23,7 @@ func (w *world) mute(name, address string, silent simulated.Silent) {
 // listening returns an address that accepts connections, and nothing else.
 func listening(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // loopback only
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {

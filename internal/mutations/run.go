@@ -187,7 +187,7 @@ func (r *runner) judge(ctx context.Context, m Mutation) (result Result, why stri
 		return "", "", ctx.Err()
 	}
 	if err != nil {
-		return Wrong, err.Error(), nil
+		return Wrong, err.Error(), nil //nolint:nilerr // it is the result of this mutation
 	}
 	return result, why, nil
 }

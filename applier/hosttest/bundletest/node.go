@@ -82,25 +82,27 @@ func Service(name string, argv, dependencies []string, reads ...string) bundle.S
 	}
 }
 
+// file is a file without secrets.
+func (n Node) file(path, text string) bundle.File {
+	impact, access := bundle.ImpactRestart, bundle.AccessUsers
+	if strings.Contains(path, "registries") {
+		impact = bundle.ImpactNone
+	}
+	if given, ok := n.Impacts[path]; ok {
+		impact = given
+	}
+	if path == bundle.SigningKeysFile {
+		access, impact = bundle.AccessAdmins, bundle.ImpactNone
+	}
+	return bundle.File{Path: path, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: access, Impact: impact, Content: bundle.Content{Data: []byte(text)}}
+}
+
 // Bundle returns the bundle of the node as render would make it.
 func (n Node) Bundle(t testing.TB) bundle.Bundle {
 	t.Helper()
 	c := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerCluster, Stage: n.Stage}
 	for path, text := range n.Files {
-		impact := bundle.ImpactRestart
-		if strings.Contains(path, "registries") {
-			impact = bundle.ImpactNone
-		}
-		if given, ok := n.Impacts[path]; ok {
-			impact = given
-		}
-		access := bundle.AccessUsers
-		if path == bundle.SigningKeysFile {
-			access, impact = bundle.AccessAdmins, bundle.ImpactNone
-		}
-		c.Files = append(c.Files, bundle.File{
-			Path: path, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: access, Impact: impact, Content: bundle.Content{Data: []byte(text)},
-		})
+		c.Files = append(c.Files, n.file(path, text))
 	}
 	for path, text := range n.Secrets {
 		c.Files = append(c.Files, bundle.File{
