@@ -52,12 +52,11 @@ func addPublisher(m manager.Manager, o Options, p publishing) error {
 		return err
 	}
 	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: time.Now}
-	r := &renderer{read: read, nodes: m.GetClient(), now: time.Now, log: log, count: renders}
+	r := &renderer{read: read, nodes: m.GetClient(), told: p.signs.Open, now: time.Now, log: log, count: renders}
 	if o.Hosts != nil { // nobody copies executables otherwise
 		r.payload = o.Payload.Digest()
 	}
 	r.keeper = &keeper{live: m.GetAPIReader(), namespace: o.Namespace, payload: r.payload, told: p.signs.Open, log: log}
-	r.told = p.signs.Open
 	again := newSignal()
 	e, err := addExecutor(m, o, again)
 	if err != nil {
