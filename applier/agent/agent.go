@@ -81,6 +81,8 @@ type Agent struct {
 	refused string
 	// recorded reports whether the host has a record of it.
 	recorded bool
+	// has is what the host has by the comparison or the run that ended last; empty while that is not known.
+	has bundle.Digest
 	// unrepaired is why the last repair could not restore everything, uncopied why the ledger could not be copied.
 	unrepaired, uncopied string
 	// copies is true while the copy of the ledger may be an old one.
@@ -266,6 +268,7 @@ func (a *Agent) repair(ctx context.Context) error {
 		a.fullAt = begun + a.Options.Full
 	}
 	if outcome.Result == applier.ResultSame || outcome.Result == applier.ResultApplied {
+		a.has = outcome.Bundle
 		a.follower.checkApplied(outcome.Bundle, a.now())
 	}
 	a.follower.refusedAgain(a.now())

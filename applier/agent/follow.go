@@ -66,7 +66,7 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 		}
 	}
 	f.report.Retry, a.undone = n.Retry, undone{}
-	outcome, err := a.bring(ctx)
+	outcome, err := a.bringOrKeep(ctx)
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // it was asked to stop
 	}

@@ -1,0 +1,29 @@
+package agent
+
+import (
+	"context"
+	"errors"
+
+	"wmco/applier"
+)
+
+// bringOrKeep is bring, but for a bundle that the host has and that is published no longer: other nodes have moved on, and this one waits for
+// its turn. An agent that has just started asks for it once more. Its own comparison with what was applied last, which is made before, says
+// that nothing is missing: it needs nothing of the cluster.
+func (a *Agent) bringOrKeep(ctx context.Context) (applier.Outcome, error) {
+	has := a.has
+	a.has = "" // what follows may change that
+	outcome, err := a.bring(ctx)
+	switch {
+	case err == nil && (outcome.Result == applier.ResultSame || outcome.Result == applier.ResultApplied):
+		a.has = a.follower.desired.Bundle
+	case errors.Is(err, ErrNotPublished): // nothing was begun
+		a.has = has
+		if has == a.follower.desired.Bundle {
+			var same applier.Outcome
+			same.Result, same.Bundle = applier.ResultSame, has
+			return same, nil
+		}
+	}
+	return outcome, err
+}
