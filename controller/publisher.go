@@ -33,6 +33,8 @@ type publisher struct {
 	forget func(context.Context, []metav1.Object) error
 
 	kept *rendering
+	// urgent are the bundles of executor.Result.Urgent: their layers are wanted as those of the rendering are.
+	urgent []publish.Wanted
 }
 
 // outcome is what a call of Reconcile has to say. Fresh reports whether the inputs were rendered by this call.
@@ -65,15 +67,18 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 			}
 		}
 	}
-	changes, err := p.publish(ctx, p.kept.layers())
-	result, rollErr := p.roll(ctx, p.kept.rolled(err != nil, nil))
+	changes, err := p.publish(ctx, slices.Concat(p.kept.layers(), p.urgent))
+	result, rollErr := p.roll(ctx, p.kept.rolled(err != nil, p.urgent))
 	if len(result.Unready) > 0 && err == nil { // what is urgent is made for what nodes have, so its layers are known only now
-		urgent := result.Unready
+		urgent := slices.Concat(p.urgent, result.Unready)
 		more, failed := p.publish(ctx, slices.Concat(p.kept.layers(), urgent))
 		changes.Create, err = append(changes.Create, more.Create...), failed
 		if err == nil {
 			result, rollErr = p.roll(ctx, p.kept.rolled(false, urgent))
 		}
+	}
+	if rollErr == nil {
+		p.urgent = result.Urgent
 	}
 	if !changes.IsZero() || result.Published > 0 {
 		p.log.Info("published", "nodes", result.Published, "secrets", len(changes.Create), "deleted", len(changes.Delete), "checked", len(changes.Check))

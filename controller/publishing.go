@@ -51,7 +51,7 @@ func addPublisher(m manager.Manager, o Options, p publishing) error {
 	if err != nil {
 		return err
 	}
-	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
+	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: time.Now}
 	r := &renderer{read: read, nodes: m.GetClient(), told: p.signs.Open, now: time.Now, log: log, count: renders}
 	if o.Hosts != nil { // nobody copies executables otherwise
 		r.payload = o.Payload.Digest()

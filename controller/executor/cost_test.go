@@ -112,3 +112,30 @@ func TestAnAnnotationThatLeadsElsewhereIsDamaged(t *testing.T) {
 		}
 	}
 }
+
+// TestUrgentThatANodeWasToldOf: its layers are of no rendering, so the publisher has to be told that they are needed.
+func TestUrgentThatANodeWasToldOf(t *testing.T) {
+	wanted, urgent := rendered(t, "wanted", bundle.ImpactDrain), rendered(t, "urgent", bundle.ImpactNone)
+	node := func(told bundle.Digest) rollout.Node {
+		return rollout.Node{Name: "win-1", Wanted: wanted.Bundle, Published: told}
+	}
+	v := view{urgent: map[string]publish.Wanted{"win-1": urgent.Wanted}}
+	for name, tt := range map[string]struct {
+		node    rollout.Node
+		written map[string]corev1.Node
+		want    int
+	}{
+		"it was told":               {node(urgent.Bundle), nil, 1},
+		"it is told now":            {node("before"), map[string]corev1.Node{"win-1": nodeWith(t, urgent)}, 1},
+		"it has not been told":      {node("before"), nil, 0},
+		"it was told of all of it":  {node(wanted.Bundle), nil, 0},
+		"it is told of all of it":   {node(urgent.Bundle), map[string]corev1.Node{"win-1": nodeWith(t, wanted)}, 0},
+		"nothing of it is urgent":   {rollout.Node{Name: "win-2", Published: urgent.Bundle}, nil, 0},
+		"all that it wants is that": {rollout.Node{Name: "win-1", Wanted: urgent.Bundle, Published: urgent.Bundle}, nil, 0},
+	} {
+		v.Nodes = []rollout.Node{tt.node}
+		if got := (&Executor{written: tt.written}).toldUrgent(v); len(got) != tt.want {
+			t.Errorf("%s: %d", name, len(got))
+		}
+	}
+}

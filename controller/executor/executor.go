@@ -83,6 +83,8 @@ type Result struct {
 	Blame string
 	// Unready are urgent bundles whose layers have to be published before nodes can be told of them.
 	Unready []publish.Wanted
+	// Urgent are the urgent bundles that nodes were told of and do not have yet: nothing else wants their layers.
+	Urgent []publish.Wanted
 	// Again is when to call again although nothing was seen to change; zero is never.
 	Again time.Duration
 	// pending is true while a node does not have what is wanted for it.
@@ -155,6 +157,7 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 			failed = append(failed, e.warn(ctx, view, nodes[s.Node]))
 		}
 	}
+	result.Urgent = e.toldUrgent(view)
 	e.say(result, r)
 	return result, errors.Join(failed...)
 }

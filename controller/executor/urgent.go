@@ -118,6 +118,22 @@ type destination struct {
 	find func(has bundle.Layer) (Urgent, error)
 }
 
+// toldUrgent returns what is urgent for nodes and stands on them, also since the snapshot was made.
+func (e *Executor) toldUrgent(v view) []publish.Wanted {
+	var list []publish.Wanted
+	for _, n := range v.Nodes {
+		u, told := v.urgent[n.Name], n.Published
+		if node, ok := e.written[n.Name]; ok {
+			d, _ := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
+			told = d.Bundle
+		}
+		if u.Bundle != "" && u.Bundle == told && u.Bundle != n.Wanted {
+			list = append(list, u)
+		}
+	}
+	return list
+}
+
 // compare finds out what the change of a node costs, and what of it must not wait.
 func (e *Executor) compare(ctx context.Context, n *rollout.Node, node corev1.Node, to destination) (publish.Wanted, error) {
 	has, known := e.costs.applied(ctx, n.Report, node)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -26,6 +27,11 @@ type Observed struct {
 	Nodes []Node
 	// Secrets are the layers' Secrets: the label of the layer by the name of the Secret.
 	Secrets map[string]string
+	// Replaced says since when a Secret is of a layer that is wanted no longer, by its name: as the operator noted it on the Secret. It has no
+	// Secret of a layer that was wanted when it was last looked at.
+	Replaced map[string]time.Time
+	// Now is when this was observed, by the operator's clock.
+	Now time.Time
 	// Readable are the names that the Role lists, Readers the users that its binding lists; both sorted. Nil where there is
 	// no such object.
 	Readable, Readers []string
@@ -44,6 +50,8 @@ type Node struct {
 type Changes struct {
 	// Create are the Secrets that are missing, by name, each with the layer that it is a part of.
 	Create []Secret
+	// Replaced are the names of Secrets to note as replaced now, and Restored those whose note is removed: their layer is wanted again.
+	Replaced, Restored []string
 	// Readable and Readers are set where the Role or its binding differ.
 	Readable, Readers []string
 	// Check are Secrets that a node could not use: they are replaced if they hold anything else.
@@ -61,7 +69,7 @@ type Secret struct {
 
 // IsZero reports whether nothing has to be written.
 func (c Changes) IsZero() bool {
-	return len(c.Create) == 0 && c.Readable == nil && c.Readers == nil && len(c.Check) == 0 && len(c.Delete) == 0
+	return len(c.Create) == 0 && len(c.Replaced) == 0 && len(c.Restored) == 0 && c.Readable == nil && c.Readers == nil && len(c.Check) == 0 && len(c.Delete) == 0
 }
 
 // takesAway reports whether a node loses anything that it could have now. A Node or a layer that was not seen yet would lose it
@@ -73,7 +81,8 @@ func (c Changes) takesAway(o Observed) bool {
 	return len(c.Delete) > 0 || lacks(c.Readable, o.Readable) || lacks(c.Readers, o.Readers)
 }
 
-// Make decides. Every layer that a node has, is told to have or may be told to have is kept.
+// Make decides. Layers that are wanted are kept and readable; those that a node has or is told to have, for as long as ReadableFor and
+// KeptFor say.
 func Make(wanted []Wanted, o Observed) Changes {
 	var c Changes
 	parts := map[string]Secret{}
@@ -93,7 +102,7 @@ func Make(wanted []Wanted, o Observed) Changes {
 			c.Check = append(c.Check, w.secrets()...)
 		}
 	}
-	c.layers(parts, needed(wanted, nodes), o)
+	c.layers(parts, needs{wanted: labelsOf(wanted), said: saidBy(nodes)}, o)
 	c.readers(o)
 	c.Check = unique(slices.DeleteFunc(c.Check, func(s Secret) bool { return o.Secrets[s.Name] == "" }))
 	return c
@@ -147,33 +156,95 @@ func (w Wanted) secrets() []Secret {
 	return list
 }
 
-// needed returns the labels of all layers that are wanted, published or applied on some node.
-func needed(wanted []Wanted, nodes map[string]told) map[string]bool {
+// How long what is wanted no longer stays for nodes that say that they have it or are told to have it. What a node says is not trusted, so that
+// has an end, which the operator alone decides: it notes on the Secret when it stopped to want the layer.
+const (
+	// ReadableFor is how long nodes may fetch it: one that was told of it a moment before its end does so within minutes. An agent that
+	// starts again does not need what its host has already.
+	ReadableFor = 24 * time.Hour
+	// KeptFor is how long the operator keeps it for itself, to know what a change costs and what of it is urgent. For a node that has had no
+	// update for longer, it asks the node's agent.
+	KeptFor = 90 * 24 * time.Hour
+)
+
+// ReplacedAnnotation of a Secret is since when its layer is wanted no longer, as RFC 3339 in UTC.
+const ReplacedAnnotation = published.Domain + "replaced-at"
+
+// needs are the labels of layers that are wanted, and of those that nodes have or are told to have by what stands on them.
+type needs struct{ wanted, said map[string]bool }
+
+func labelsOf(wanted []Wanted) map[string]bool {
 	labels := map[string]bool{}
-	add := func(d bundle.Digest) { labels[published.Label(d)] = true }
 	for _, w := range wanted {
-		add(w.Cluster.Digest)
-		add(w.Own.Digest)
+		labels[w.Cluster.Label()], labels[w.Own.Label()] = true, true
 	}
+	return labels
+}
+
+func saidBy(nodes map[string]told) map[string]bool {
+	labels := map[string]bool{}
 	for _, n := range nodes {
 		for _, d := range slices.Concat([]bundle.Digest{n.desired.Cluster.Digest, n.desired.Node.Digest}, n.report.Layers) {
 			if d != "" {
-				add(d)
+				labels[published.Label(d)] = true
 			}
 		}
 	}
 	return labels
 }
 
-// layers decides which Secrets are created, deleted and readable.
-func (c *Changes) layers(parts map[string]Secret, needed map[string]bool, o Observed) {
+// use is who may still use a Secret.
+type use int
+
+const (
+	useNone use = iota
+	useOperator
+	useNodes
+)
+
+// useOf decides about a Secret of a layer.
+func (n needs) useOf(name string, o Observed) use {
+	label := o.Secrets[name]
+	since, noted := o.Replaced[name]
+	age := o.Now.Sub(since)
+	switch {
+	case n.wanted[label]:
+		return useNodes
+	case !n.said[label]:
+		return useNone
+	case !noted, age < ReadableFor: // also where the clock was set back
+		return useNodes
+	case age < KeptFor:
+		return useOperator
+	}
+	return useNone
+}
+
+// note notes since when a Secret that stays is of a layer that is wanted no longer. A time that has not come yet is of a clock that was
+// wrong: it begins again. Where nothing is wanted for any node, because all inputs are refused, what is published stays.
+func (c *Changes) note(name string, n needs, o Observed) {
+	since, noted := o.Replaced[name]
+	switch wanted := n.wanted[o.Secrets[name]]; {
+	case wanted && noted:
+		c.Restored = append(c.Restored, name)
+	case !wanted && len(n.wanted) > 0 && (!noted || since.After(o.Now)):
+		c.Replaced = append(c.Replaced, name)
+	}
+}
+
+// layers decides which Secrets are created, noted, deleted and readable.
+func (c *Changes) layers(parts map[string]Secret, n needs, o Observed) {
 	readable := []string{}
 	for _, name := range slices.Sorted(maps.Keys(o.Secrets)) {
-		if needed[o.Secrets[name]] {
+		switch n.useOf(name, o) {
+		case useNodes:
 			readable = append(readable, name)
-		} else {
+		case useOperator:
+		case useNone:
 			c.Delete = append(c.Delete, name)
+			continue
 		}
+		c.note(name, n, o)
 	}
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
 		if _, ok := o.Secrets[name]; !ok {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -95,11 +96,11 @@ func TestChanges(t *testing.T) {
 		{"the node may still fetch the old one", []Wanted{a}, Observed{
 			Nodes:   []Node{{Name: "win-a", Desired: text(t, old, bundle.ImpactReboot)}},
 			Secrets: map[string]string{oldSecret: old.Cluster.Label()}, Readable: []string{oldSecret}, Readers: users,
-		}, Changes{Create: a.secrets(), Readable: sorted(secret, oldSecret)}},
+		}, Changes{Create: a.secrets(), Replaced: []string{oldSecret}, Readable: sorted(secret, oldSecret)}},
 		{"a layer that a node has stays", []Wanted{a}, Observed{
 			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(old, published.StateApplied)}},
 			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
-		}, Changes{}},
+		}, Changes{Replaced: []string{oldSecret}}},
 		{"a layer that no node wants or has is removed", []Wanted{a}, Observed{
 			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(a, published.StateApplied)}},
 			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
@@ -207,5 +208,65 @@ func TestNamesOfSecretsSayNothing(t *testing.T) {
 		if strings.Contains(name, "win-a") {
 			t.Errorf("%s depends on the node", name)
 		}
+	}
+}
+
+// TestWhatNodesSayHasAnEnd: a layer that is wanted no longer stays for a node that says that it has it, or that it is told to have it, for as
+// long as the operator remembers.
+func TestWhatNodesSayHasAnEnd(t *testing.T) {
+	now := time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
+	a, old := wish(t, "win-a", "shared", "a"), wish(t, "win-a", "old", "a")
+	secret, oldSecret := a.Cluster.Names()[0], old.Cluster.Names()[0]
+	both, users := sorted(secret, oldSecret), []string{"system:node:win-a"}
+	says := map[string]Node{
+		"reports it":                 {Name: "win-a", Desired: text(t, a, bundle.ImpactNone), Report: report(t, published.Report{State: published.StateApplied, Applied: old.Bundle, Layers: []bundle.Digest{old.Cluster.Digest, old.Own.Digest}})},
+		"restored an old annotation": {Name: "win-a", Desired: text(t, old, bundle.ImpactNone)},
+	}
+	for _, tt := range []struct {
+		name     string
+		noted    bool
+		age      time.Duration
+		readable []string
+		want     Changes
+	}{
+		{"it has just been replaced", false, 0, both, Changes{Replaced: []string{oldSecret}}},
+		{"a moment ago", true, time.Minute, both, Changes{}},
+		{"the last moment", true, ReadableFor - time.Second, both, Changes{}},
+		{"a day ago", true, ReadableFor, both, Changes{Readable: []string{secret}}},
+		{"a month ago", true, 30 * 24 * time.Hour, []string{secret}, Changes{}},
+		{"the operator needs it no longer", true, KeptFor, []string{secret}, Changes{Delete: []string{oldSecret}}},
+		{"the clock was set back", true, -time.Hour, both, Changes{Replaced: []string{oldSecret}}},
+		{"the clock was set back by years", true, -10 * 365 * 24 * time.Hour, both, Changes{Replaced: []string{oldSecret}}},
+	} {
+		for how, node := range says {
+			o := Observed{
+				Now: now, Nodes: []Node{node}, Readable: tt.readable, Readers: users, Replaced: map[string]time.Time{},
+				Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()},
+			}
+			if tt.noted {
+				o.Replaced[oldSecret] = now.Add(-tt.age)
+			}
+			if diff := cmp.Diff(tt.want, Make([]Wanted{a}, o)); diff != "" {
+				t.Errorf("%s, and the node %s (-want +got):\n%s", tt.name, how, diff)
+			}
+		}
+	}
+}
+
+// TestALayerThatIsWantedAgain is not replaced any longer; and nothing is, while all inputs are refused.
+func TestALayerThatIsWantedAgain(t *testing.T) {
+	now := time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
+	a := wish(t, "win-a", "shared", "a")
+	secret := a.Cluster.Names()[0]
+	o := Observed{
+		Now: now, Nodes: []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactNone)}}, Readers: []string{"system:node:win-a"}, Readable: []string{},
+		Secrets: map[string]string{secret: a.Cluster.Label()}, Replaced: map[string]time.Time{secret: now.Add(-KeptFor)},
+	}
+	if diff := cmp.Diff(Changes{Restored: []string{secret}, Readable: []string{secret}}, Make([]Wanted{a}, o)); diff != "" {
+		t.Errorf("wanted again (-want +got):\n%s", diff)
+	}
+	o.Readable, o.Replaced = []string{secret}, nil
+	if diff := cmp.Diff(Changes{}, Make(nil, o)); diff != "" {
+		t.Errorf("all inputs are refused (-want +got):\n%s", diff)
 	}
 }

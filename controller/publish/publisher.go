@@ -3,15 +3,18 @@ package publish
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
@@ -31,6 +34,8 @@ type Publisher struct {
 	Client client.Client
 	// Namespace is that of the operator.
 	Namespace string
+	// Now is the operator's clock.
+	Now func() time.Time
 }
 
 // Publish makes the cluster have the layers that are wanted, so that each node may be told of its bundle. It returns what it did, also with
@@ -62,6 +67,7 @@ func (p *Publisher) compare(ctx context.Context, wanted []Wanted, nodes, layers 
 
 // observe reads what is published.
 func (p *Publisher) observe(ctx context.Context, nodes, layers client.Reader) (o Observed, err error) {
+	o.Now = p.Now()
 	if o.Nodes, err = p.observeNodes(ctx, nodes); err != nil {
 		return Observed{}, fmt.Errorf("listing Windows nodes: %w", err)
 	}
@@ -69,9 +75,12 @@ func (p *Publisher) observe(ctx context.Context, nodes, layers client.Reader) (o
 	if err := layers.List(ctx, secrets, client.InNamespace(p.Namespace), client.HasLabels{published.LayerLabel}); err != nil {
 		return Observed{}, fmt.Errorf("listing published layers: %w", err)
 	}
-	o.Secrets = map[string]string{}
+	o.Secrets, o.Replaced = map[string]string{}, map[string]time.Time{}
 	for _, s := range secrets.Items {
 		o.Secrets[s.Name] = s.Labels[published.LayerLabel]
+		if since, err := time.Parse(time.RFC3339, s.Annotations[ReplacedAnnotation]); err == nil {
+			o.Replaced[s.Name] = since
+		}
 	}
 	return o, p.observeAccess(ctx, layers, &o)
 }
@@ -157,6 +166,9 @@ func (p *Publisher) write(ctx context.Context, c Changes, o Observed) error {
 			return err
 		}
 	}
+	if err := errors.Join(p.note(ctx, c.Replaced, o.Now.UTC().Format(time.RFC3339)), p.note(ctx, c.Restored, nil)); err != nil {
+		return err
+	}
 	if err := p.grant(ctx, c, o); err != nil {
 		return err
 	}
@@ -174,6 +186,21 @@ func (p *Publisher) write(ctx context.Context, c Changes, o Observed) error {
 func (p *Publisher) create(ctx context.Context, s Secret) error {
 	if err := p.Client.Create(ctx, s.Object(p.Namespace)); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("creating Secret %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// note writes since when Secrets are replaced; nil removes that. One that was deleted needs no note.
+func (p *Publisher) note(ctx context.Context, names []string, since any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{ReplacedAnnotation: since}}})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
+		if err := p.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("noting on Secret %s since when it is replaced: %w", name, err)
+		}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -30,6 +31,8 @@ func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
 type testCluster struct {
 	client.WithWatch
 	publisher *Publisher
+	// now is the clock of the publisher.
+	now time.Time
 	// writes are counted; the one with the number fail is refused, if it is not 0.
 	writes, fail int
 }
@@ -49,7 +52,7 @@ func newTestCluster(t *testing.T, nodes ...string) *testCluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &testCluster{WithWatch: admin}
+	c := &testCluster{WithWatch: admin, now: time.Now()}
 	create := func(o client.Object) {
 		if err := admin.Create(t.Context(), o); err != nil && !apierrors.IsAlreadyExists(err) {
 			t.Fatal(err)
@@ -91,7 +94,7 @@ func newTestCluster(t *testing.T, nodes ...string) *testCluster {
 			return w.Delete(ctx, o, opts...)
 		},
 	})
-	c.publisher = &Publisher{Nodes: admin, Layers: admin, Live: admin, Client: counted, Namespace: namespace}
+	c.publisher = &Publisher{Nodes: admin, Layers: admin, Live: admin, Client: counted, Namespace: namespace, Now: func() time.Time { return c.now }}
 	t.Cleanup(func() {
 		c.fail = 0
 		for _, name := range nodes {

@@ -1,0 +1,59 @@
+package controller
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/bundle"
+	"wmco/controller/executor"
+	"wmco/controller/publish"
+)
+
+// TestUrgentLayersStayWanted while nodes were told of them and do not have them: a node may be off, and fetches them when it is back.
+func TestUrgentLayersStayWanted(t *testing.T) {
+	usual, urgent := bundle.Of([]byte("usual")), bundle.Of([]byte("urgent"))
+	u := []publish.Wanted{{Node: "win-1", Bundle: urgent}}
+	var published [][]bundle.Digest
+	var ready []bool
+	results := []executor.Result{{Unready: u}, {Urgent: u}, {Urgent: u}, {}, {}}
+	p := &publisher{
+		inputs: &inputs{now: time.Now, settle: settle}, now: time.Now, log: logr.Discard(),
+		render: func(context.Context) (rendering, error) {
+			return rendering{at: time.Now(), wanted: []executor.Wanted{{Wanted: publish.Wanted{Node: "win-1", Bundle: usual}}}}, nil
+		},
+		publish: func(_ context.Context, wanted []publish.Wanted) (publish.Changes, error) {
+			var list []bundle.Digest
+			for _, w := range wanted {
+				list = append(list, w.Bundle)
+			}
+			published = append(published, list)
+			return publish.Changes{}, nil
+		},
+		roll: func(_ context.Context, r executor.Rendered) (executor.Result, error) {
+			result := results[len(ready)]
+			ready = append(ready, r.Ready[urgent])
+			return result, nil
+		},
+		tell:   func(context.Context, outcome) (time.Duration, error) { return 0, nil },
+		forget: func(context.Context, []metav1.Object) error { return nil },
+	}
+	for range 4 {
+		if _, err := p.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	both := []bundle.Digest{usual, urgent}
+	// Before it is known; as soon as it is; while it is not applied, twice; and no longer.
+	if diff := cmp.Diff([][]bundle.Digest{{usual}, both, both, both, {usual}}, published); diff != "" {
+		t.Errorf("published (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]bool{false, true, true, true, false}, ready); diff != "" {
+		t.Errorf("ready (-want +got):\n%s", diff)
+	}
+}
