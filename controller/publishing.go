@@ -2,6 +2,7 @@ package controller
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +27,7 @@ import (
 
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
+	"wmco/controller/hosts"
 	"wmco/controller/join"
 	"wmco/controller/publish"
 	"wmco/controller/signing"
@@ -37,6 +40,23 @@ type publishing struct {
 	read  join.Inputs
 	say   said
 	signs *signing.Keys
+	// records say which Nodes have a host.
+	records *hosts.Records
+}
+
+// knownNodes is for publish.Publisher.Known.
+func knownNodes(records *hosts.Records) func(context.Context, bool) (func(string, types.UID) bool, error) {
+	return func(ctx context.Context, live bool) (func(string, types.UID) bool, error) {
+		read := records.Cached
+		if live {
+			read = records.Current
+		}
+		all, _, err := read(ctx)
+		return func(name string, uid types.UID) bool {
+			_, ok := all.OfNode(name, uid)
+			return ok
+		}, err
+	}
 }
 
 // addPublisher adds what publishes the bundles of all joined nodes, and gives nodes their turns.
@@ -51,7 +71,7 @@ func addPublisher(m manager.Manager, o Options, p publishing) error {
 	if err != nil {
 		return err
 	}
-	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: time.Now}
+	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: knownNodes(p.records), Namespace: o.Namespace, Now: time.Now}
 	r := &renderer{read: read, nodes: m.GetClient(), told: p.signs.Open, now: time.Now, log: log, count: renders}
 	if o.Hosts != nil { // nobody copies executables otherwise
 		r.payload = o.Payload.Digest()

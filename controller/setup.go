@@ -133,7 +133,7 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	}}
 	says := newSaid(o)
 	read := (&sharing{read: from.read}).get
-	if err := errors.Join(addPublisher(m, o, publishing{wants, read, says, signs}), addJoining(m, o, read, records, says), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
+	if err := errors.Join(addPublisher(m, o, publishing{wants, read, says, signs, records}), addJoining(m, o, read, records, says), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
 		return nil, fmt.Errorf("starting the operator: %w", err)
 	}
 	return m, nil

@@ -191,7 +191,7 @@ func newRealPlayground(t *testing.T) *realPlayground {
 	t.Helper()
 	admin := server.Client(t)
 	api := NewAPIServer(Connection{Kubeconfig: kubeconfig(t, server.Node(t, nodeName)), ReadFile: os.ReadFile, Log: slog.New(slog.DiscardHandler), Clock: newRealClock()})
-	r := &realPlayground{APIServer: api, admin: admin, publisher: &publish.Publisher{Nodes: admin, Layers: admin, Live: admin, Client: admin, Namespace: namespace, Now: time.Now}}
+	r := &realPlayground{APIServer: api, admin: admin, publisher: &publish.Publisher{Nodes: admin, Layers: admin, Live: admin, Client: admin, Namespace: namespace, Now: time.Now, Known: publishtest.Everyone}}
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaseNamespace}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Labels: map[string]string{corev1.LabelOSStable: "windows"}}},

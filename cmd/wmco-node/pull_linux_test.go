@@ -45,7 +45,7 @@ func newPulling(t *testing.T, server *testenv.Environment, program string) *pull
 	admin := server.Client(t)
 	p := &pulling{
 		simulated: newSimulated(t, program), admin: admin,
-		publisher:  publish.Publisher{Nodes: admin, Layers: admin, Live: admin, Client: admin, Namespace: pulledNamespace, Now: time.Now},
+		publisher:  publish.Publisher{Nodes: admin, Layers: admin, Live: admin, Client: admin, Namespace: pulledNamespace, Now: time.Now, Known: publishtest.Everyone},
 		kubeconfig: nodeKubeconfig(t, server.Node(t, pulledNode)),
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pulledNode, Labels: map[string]string{corev1.LabelOSStable: "windows"}}}

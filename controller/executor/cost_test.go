@@ -13,6 +13,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/publish"
+	"wmco/controller/rollout"
 )
 
 const namespace = "openshift-windows-machine-config-operator"

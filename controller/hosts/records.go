@@ -1,6 +1,7 @@
 package hosts
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,19 +92,26 @@ func (r *Records) read(ctx context.Context, name string) (*corev1.ConfigMap, err
 
 // All returns all records as the API server has them now. One that cannot be read is an error.
 func (r *Records) All(ctx context.Context) (record.Set, error) {
+	all, damaged, err := r.Current(ctx)
+	if err = cmp.Or(err, damaged); err != nil {
+		return record.Set{}, err
+	}
+	return all, nil
+}
+
+// Current is Cached without the cache.
+func (r *Records) Current(ctx context.Context) (all record.Set, damaged, err error) {
 	var list corev1.ConfigMapList
 	if err := r.Live.List(ctx, &list, client.InNamespace(r.Namespace), client.HasLabels{RecordsLabel}); err != nil {
-		return record.Set{}, fmt.Errorf("listing the records of hosts: %w", err)
+		return record.Set{}, nil, fmt.Errorf("listing the records of hosts: %w", err)
 	}
-	var all []record.Record
+	var records []record.Record
+	var wrong []error
 	for _, cm := range list.Items {
 		d := r.decode(cm.Name, cm.Data)
-		if d.damaged != nil {
-			return record.Set{}, d.damaged
-		}
-		all = append(all, d.records...)
+		records, wrong = append(records, d.records...), append(wrong, d.damaged)
 	}
-	return record.NewSet(all...), nil
+	return record.NewSet(records...), errors.Join(wrong...), nil
 }
 
 // Cached returns all records as the cache has them. Those that cannot be read are left out, and said in damaged: their hosts are known to be

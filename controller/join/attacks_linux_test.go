@@ -1,8 +1,10 @@
 package join_test
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
+	"slices"
 	"testing"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -158,6 +160,11 @@ func TestANodeCannotTakeAnotherHost(t *testing.T) {
 	w.awaitReconciled("aaa-attacker")
 	ofMachine()
 	ofInstance()
+	// A kubelet of Linux calls its Node one of Windows.
+	w.otherNode("worker-0", "windows", "192.0.2.90")
+	t.Cleanup(func() {
+		must(t, w.Delete(context.Background(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-0"}}))
+	})
 	// New hosts at addresses that it claims.
 	w.machine("instance-new", "192.0.2.88")
 	w.machine("machine-new", "192.0.2.89")
@@ -167,6 +174,9 @@ func TestANodeCannotTakeAnotherHost(t *testing.T) {
 	w.allJoin([]string{"instance-new", "machine-new"})
 	ofMachine()
 	ofInstance()
+	if names := w.readers(); slices.Contains(names, "system:node:worker-0") || !slices.Contains(names, "system:node:instance-new") {
+		t.Errorf("layers can be read by %q", names)
+	}
 	eventually(t, "the address that another host has to be said", func() bool { return len(w.events("AddressClaimed", "aaa-attacker")) > 0 })
 }
 

@@ -103,7 +103,7 @@ func publishAll(t *testing.T, name string, rules []testenv.Rule) error {
 	t.Helper()
 	c := newTestCluster(t, "win-a")
 	user := testenv.NewClient(t, server.User(t, name, rules...))
-	p := &Publisher{Nodes: user, Layers: user, Live: user, Client: user, Namespace: namespace, Now: time.Now}
+	p := &Publisher{Nodes: user, Layers: user, Live: user, Client: user, Namespace: namespace, Known: everyone, Now: time.Now}
 	access := metav1.ObjectMeta{Namespace: namespace, Name: Access}
 	foreign := &rbacv1.RoleBinding{ObjectMeta: access, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"}}
 	if err := errors.Join(

@@ -32,6 +32,9 @@ type Publisher struct {
 	// Live asks the API server. What is taken away is decided by it.
 	Live   client.Reader
 	Client client.Client
+	// Known returns what reports whether the operator knows the host of a Node, by its name and UID; live asks the API server. Layers are for
+	// these alone.
+	Known func(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error)
 	// Namespace is that of the operator.
 	Namespace string
 	// Now is the operator's clock.
@@ -88,22 +91,41 @@ func (p *Publisher) observe(ctx context.Context, nodes, layers client.Reader) (o
 // observeNodes reads Nodes from a cache whole, so that one cache serves all who need Nodes. The API server is asked for no more
 // than their metadata.
 func (p *Publisher) observeNodes(ctx context.Context, r client.Reader) ([]Node, error) {
-	var all []Node
+	var all []metav1.Object
 	if r == p.Live {
 		list := metadataOf("NodeList")
-		err := r.List(ctx, list, windows())
-		for i := range list.Items {
-			all = append(all, nodeOf(&list.Items[i]))
+		if err := r.List(ctx, list, windows()); err != nil {
+			return nil, err
 		}
-		return all, err
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
+	} else {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+		if err := r.List(ctx, list, windows(), client.UnsafeDisableDeepCopy); err != nil {
+			return nil, err
+		}
+		for i := range list.Items {
+			all = append(all, &list.Items[i])
+		}
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	err := r.List(ctx, list, windows(), client.UnsafeDisableDeepCopy)
-	for i := range list.Items {
-		all = append(all, nodeOf(&list.Items[i]))
+	return p.known(ctx, all, r == p.Live)
+}
+
+// known returns the Nodes of which the operator knows the host. Any kubelet can give its Node the label of Windows.
+func (p *Publisher) known(ctx context.Context, all []metav1.Object, live bool) ([]Node, error) {
+	isKnown, err := p.Known(ctx, live)
+	if err != nil {
+		return nil, err
 	}
-	return all, err
+	var nodes []Node
+	for _, n := range all {
+		if isKnown(n.GetName(), n.GetUID()) {
+			nodes = append(nodes, nodeOf(n))
+		}
+	}
+	return nodes, nil
 }
 
 func (p *Publisher) observeAccess(ctx context.Context, r client.Reader, o *Observed) error {

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -94,7 +95,7 @@ func newTestCluster(t *testing.T, nodes ...string) *testCluster {
 			return w.Delete(ctx, o, opts...)
 		},
 	})
-	c.publisher = &Publisher{Nodes: admin, Layers: admin, Live: admin, Client: counted, Namespace: namespace, Now: func() time.Time { return c.now }}
+	c.publisher = &Publisher{Nodes: admin, Layers: admin, Live: admin, Client: counted, Namespace: namespace, Known: everyone, Now: func() time.Time { return c.now }}
 	t.Cleanup(func() {
 		c.fail = 0
 		for _, name := range nodes {
@@ -304,5 +305,25 @@ func TestAForeignRoleIsReplaced(t *testing.T) {
 			t.Errorf("%d writes", n)
 		}
 		checkReadable(t, c.observe(t))
+	}
+}
+
+// everyone is for Publisher.Known.
+func everyone(context.Context, bool) (func(string, types.UID) bool, error) {
+	return func(string, types.UID) bool { return true }, nil
+}
+
+// TestLayersAreForNodesOfKnownHosts: a Node that gives itself the label of Windows gets no access.
+func TestLayersAreForNodesOfKnownHosts(t *testing.T) {
+	o := Observed{Nodes: []Node{{Name: "win-a"}}}
+	p := Publisher{Known: func(context.Context, bool) (func(string, types.UID) bool, error) {
+		return func(name string, uid types.UID) bool { return name == "win-a" && uid == "a" }, nil
+	}}
+	list := []metav1.Object{
+		&metav1.ObjectMeta{Name: "win-a", UID: "a"}, &metav1.ObjectMeta{Name: "win-a", UID: "made-again"}, &metav1.ObjectMeta{Name: "worker-0", UID: "l"},
+	}
+	got, err := p.known(t.Context(), list, true)
+	if err != nil || len(got) != 1 || got[0].Name != o.Nodes[0].Name {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

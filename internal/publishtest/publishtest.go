@@ -35,3 +35,8 @@ func Publish(ctx context.Context, p *publish.Publisher, wanted ...publish.Wanted
 	}
 	return nil
 }
+
+// Everyone is for publish.Publisher.Known: the host of every Windows Node is known.
+func Everyone(context.Context, bool) (func(string, types.UID) bool, error) {
+	return func(string, types.UID) bool { return true }, nil
+}
