@@ -43,7 +43,7 @@ func between(t *testing.T) []bundletest.Node {
 		}),
 		n.Changed(func(n *bundletest.Node) {
 			n.Services = n.Services[:1]
-			n.SecretProxy, n.Proxy = "", map[string]string{"ADDED": "1"}
+			n.SecretProxy, n.Proxy = "", map[string]string{"HTTPS_PROXY": "http://added.example.com:3128"}
 			n.Programs[pathContainerd] = stand(t, stub.Behaviour{Version: "a newer one", Pipes: []string{pipeContainerd}})
 			delete(n.Programs, pathExporter)
 		}),

@@ -38,6 +38,7 @@ import (
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
+	"wmco/controller/signing"
 	simcluster "wmco/internal/simnode/cluster"
 	"wmco/internal/sshtest"
 	"wmco/internal/testenv"
@@ -192,8 +193,14 @@ func (p *puller) rendered(t *testing.T) []byte {
 	if err != nil || r.ExitCode != 0 {
 		t.Fatalf("the facts of the host: %v, %+v", err, r)
 	}
+	signs := signing.Keys{Live: p.Client, Client: p.Client, Namespace: gather.OperatorNamespace, Now: time.Now}
+	public, err := signs.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	hosts, err := desired.Read(t.Context(), desired.Source{
-		Objects: objects.Cluster(p.Client), Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true, Facts: facts},
+		SigningKeys: public,
+		Objects:     objects.Cluster(p.Client), Gather: gather.Options{Namespace: gather.OperatorNamespace, Complete: true, Facts: facts},
 		Set: p.set, Key: bundle.Key("a key of the user that the operator does not have"),
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package winnode
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -200,7 +201,10 @@ func bad(t *testing.T, m machine, n bundletest.Node) {
 		n.Files[pathMirror] = "server = \"https://c.io\"\n"
 		n.Proxy = map[string]string{"NO_PROXY": ".other"}
 		n.CAs = append(slices.Clone(n.CAs), authority(t, "third"))
-		n.Services = append(n.Services, service("added", bundle.ProbeTCP, addressMetrics, []string{pathExporter, "--added"}))
+		const added = `C:\k\hybrid-overlay-node.exe`
+		n.Programs = maps.Clone(n.Programs)
+		n.Programs[added] = n.Programs[pathExporter]
+		n.Services = append(n.Services, service("hybrid-overlay-node", bundle.ProbeTCP, addressMetrics, []string{added, "--added"}, added))
 	})
 	e, status := m.apply(t, worse)
 	if status != 5 || e.Result != applier.ResultRolledBack {
