@@ -169,16 +169,20 @@ func keptOf(node object) map[string]any {
 
 // instanceNodes returns the Nodes of instances, one of which may have lost its entry.
 func (j joining) instanceNodes(ctx context.Context, config object) []reconcile.Request {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if config.GetName() != join.InstancesName || j.GetClient().List(ctx, list, client.HasLabels{join.InstanceLabel}) != nil {
+	if config.GetName() != join.InstancesName {
 		return nil
 	}
-	var requests []reconcile.Request
-	for _, n := range list.Items {
-		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&n)})
+	records, _, err := j.joiner.Login.Records.Cached(ctx)
+	if err != nil {
+		return nil
 	}
-	return requests
+	var names []string
+	for _, id := range records.IDs() {
+		if r, _ := records.Get(id); r.Entry != "" && r.Node != "" {
+			names = append(names, r.Node)
+		}
+	}
+	return requestsFor(names)
 }
 
 func (j joining) addMachines() error {
@@ -289,7 +293,7 @@ func (j joining) instancesOf(ctx context.Context, node object) []reconcile.Reque
 // addApprover approves certificate signing requests. They are watched as metadata: the one that is judged is read without a cache.
 func (j joining) addApprover() error {
 	c, err := j.reaching("certificates", &join.Approver{
-		Inputs: j.joiner.Inputs, Hosts: j.joiner.Hosts, Resolver: j.options.Resolver, Live: j.GetAPIReader(), Client: j.GetClient(),
+		Inputs: j.joiner.Inputs, Hosts: j.joiner.Hosts, Records: j.joiner.Login.Records, Resolver: j.options.Resolver, Live: j.GetAPIReader(), Client: j.GetClient(),
 		Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("certificates"), Now: time.Now,
 	})
 	if err != nil {

@@ -76,7 +76,7 @@ func addPublisher(m manager.Manager, o Options, p publishing) error {
 	if o.Hosts != nil { // nobody copies executables otherwise
 		r.payload = o.Payload.Digest()
 	}
-	r.keeper = &keeper{live: m.GetAPIReader(), namespace: o.Namespace, payload: r.payload, told: p.signs.Open, log: log}
+	r.keeper = &keeper{live: m.GetAPIReader(), namespace: o.Namespace, payload: r.payload, told: p.signs.OpenNewest, log: log}
 	again := newSignal()
 	e, err := addExecutor(m, o, again)
 	if err != nil {

@@ -114,7 +114,13 @@ func (a *Agent) newest(ctx context.Context, text string, d published.Desired) er
 		return fmt.Errorf("gathering facts: %w", err)
 	}
 	now, since := a.Engine.Clock.Now(), a.now()
-	had, digest := published.Counter{Term: before.Term, Sequence: before.Sequence}, bundle.Of([]byte(text))
+	had := published.Counter{Term: before.Term, Sequence: before.Sequence}
+	// Of what is signed alone: blanks in the signatures, or their order, are not.
+	signed, _, err := published.Signatures(text)
+	if err != nil {
+		return fmt.Errorf("reading the signatures of the annotation: %w", err)
+	}
+	digest := bundle.Of([]byte(signed))
 	switch order := d.Counter().Compare(had); {
 	case before.Schema != 0 && order < 0:
 		return refuse("what is published here (%s) is older than what this host has accepted (%s): somebody has put back an earlier annotation (%s)", d.Counter(), had, newOnRefusal)

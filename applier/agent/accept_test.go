@@ -348,7 +348,8 @@ func (s *signing) needsDrain() {
 func TestWhatWasAcceptedOutlivesEverythingButACleanup(t *testing.T) {
 	s := withKeys(t, signingKey(1))
 	a, err := records.ReadAccepted(t.Context(), s.host)
-	if err != nil || a.Term != 100 || a.Sequence != s.sequence || a.Text != bundle.Of([]byte(s.cluster.node.Desired)) {
+	signed, _, _ := published.Signatures(s.cluster.node.Desired)
+	if err != nil || a.Term != 100 || a.Sequence != s.sequence || a.Text != bundle.Of([]byte(signed)) {
 		t.Errorf("%+v, %v", a, err)
 	}
 	infos, err := s.host.Stat(t.Context(), []string{records.FileAccepted})

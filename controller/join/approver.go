@@ -24,6 +24,7 @@ import (
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
+	"wmco/controller/record"
 	"wmco/deploy/admission"
 	"wmco/render"
 )
@@ -38,6 +39,7 @@ type Resolver interface {
 type Approver struct {
 	Inputs   Inputs
 	Hosts    *hosts.Hosts
+	Records  *hosts.Records
 	Resolver Resolver
 	// Live reads without a cache: what decides about a certificate must be current.
 	Live      client.Reader
@@ -130,6 +132,10 @@ func (a *Approver) hosts(inputs *desired.Hosts) []certificates.Host {
 				n.Facts = a.Hosts.LastFacts(n.Address)
 				h.Name = cmp.Or(n.KubernetesName(inputs.Cluster.Platform), n.ClaimedBy)
 			}
+			// A host that takes the name of another one keeps that one from nothing.
+			if r.Node == "" && len(inputs.Records.Others(h.Name, gather.HostID(n))) > 0 {
+				h.Name = ""
+			}
 		case render.BackingMachine:
 			h.Machine = n.MachineName
 		case render.BackingNode:
@@ -148,8 +154,9 @@ func (a *Approver) complete(ctx context.Context, inputs *desired.Hosts, k *certi
 	}
 	for _, n := range nodes.Items {
 		k.Nodes = append(k.Nodes, n.Name)
-		if n.Labels[corev1.LabelOSStable] == "windows" {
-			continue // what it reports is no evidence against another host either
+		_, known := inputs.Records.Named(n.Name)
+		if known || n.Labels[corev1.LabelOSStable] == "windows" {
+			continue // what it reports is no evidence against another host either, and it writes its label itself
 		}
 		for _, address := range n.Status.Addresses {
 			k.Reserved = append(k.Reserved, address.Address)
@@ -225,6 +232,26 @@ func (a *Approver) bound(ctx context.Context) error {
 	return nil
 }
 
+// reserveName notes that an instance is the Node of a name before its first certificate is approved: it has proved that it holds the key. So
+// it gets no certificate of a second name, and no other host becomes this Node.
+func (a *Approver) reserveName(ctx context.Context, h certificates.Host) error {
+	id := record.OfEntry(h.Address)
+	all, err := a.Records.All(ctx)
+	if err != nil {
+		return err
+	}
+	if others := all.Others(h.Name, id); len(others) > 0 {
+		return fmt.Errorf("approving a certificate of node %s for %s: the name is that of %s", h.Name, h.Address, others[0])
+	}
+	return a.Records.Change(ctx, id, func(r record.Record) (record.Record, error) {
+		if r.Node != "" && r.Node != h.Name {
+			return r, fmt.Errorf("approving a certificate of node %s for %s: the host is node %s (fix: give the computer its name back, or, if it was renamed on purpose, %s)", h.Name, h.Address, r.Node, a.Records.Remove(id))
+		}
+		r.Node = h.Name
+		return r, nil
+	})
+}
+
 // act does what the verdict says.
 func (a *Approver) act(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v certificates.Verdict) error {
 	if v.Decision != certificates.Approve {
@@ -233,6 +260,11 @@ func (a *Approver) act(ctx context.Context, csr *certificatesv1.CertificateSigni
 			a.Log.Info("a certificate signing request is not approved", "csr", csr.Name, "host", v.Host.ID(), "reason", v.Reason, "message", v.Message)
 		}
 		return nil
+	}
+	if csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName && v.Host.Address != "" {
+		if err := a.reserveName(ctx, v.Host); err != nil {
+			return err
+		}
 	}
 	if csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName {
 		if err := a.bound(ctx); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -40,6 +41,12 @@ func (w *world) steal(name string) stolen {
 func (s stolen) annotate(values map[string]any) {
 	s.w.t.Helper()
 	s.patch(map[string]any{"metadata": map[string]any{"annotations": values}}, false)
+}
+
+// relabel calls the Node one of another operating system.
+func (s stolen) relabel(os string) {
+	s.w.t.Helper()
+	s.patch(map[string]any{"metadata": map[string]any{"labels": map[string]any{corev1.LabelOSStable: os}}}, false)
 }
 
 // claim reports these addresses, and no others.
@@ -174,6 +181,9 @@ func TestANodeCannotTakeAnotherHost(t *testing.T) {
 	w.allJoin([]string{"instance-new", "machine-new"})
 	ofMachine()
 	ofInstance()
+	// As a Node of Linux, whose addresses no other host may have in a certificate.
+	evil.relabel("linux")
+	w.serving("instance-victim", "192.0.2.87")
 	if names := w.readers(); slices.Contains(names, "system:node:worker-0") || !slices.Contains(names, "system:node:instance-new") {
 		t.Errorf("layers can be read by %q", names)
 	}
@@ -193,6 +203,7 @@ func TestANodeCannotLeaveTheRecord(t *testing.T) {
 	evil.annotate(map[string]any{published.ReportAnnotation: nil, published.DesiredAnnotation: nil, join.InstanceAnnotation: nil, published.InstanceLabel: nil})
 	evil.claim("192.0.2.92")
 	must(t, a.PowerOn())
+	evil.relabel("linux")
 	eventually(t, "the removal", func() bool {
 		if n := w.node("instance-a"); n != nil && n.Annotations[published.DesiredAnnotation] != "" {
 			evil.annotate(map[string]any{published.ReportAnnotation: nil, published.DesiredAnnotation: nil})
@@ -255,7 +266,9 @@ func TestANameThatAHostHasIsNotGivenAway(t *testing.T) {
 	// A request with its key, as if it had its bundle.
 	csr := impostor{node: "instance-a", signer: clientSigner, usages: clientUsages}.request(t, "thief")
 	w.post(w.bootstrapper(), csr)
-	eventually(t, "an event about the request", func() bool { return len(w.notesOn("thief")) > 0 })
+	eventually(t, "the host of the record to be asked", func() bool {
+		return strings.Contains(w.log.String(), `"a host cannot be asked about its certificate" logger=certificates csr=thief host=192.0.2.95`)
+	})
 	w.approvedNever("thief")
 }
 

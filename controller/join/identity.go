@@ -1,9 +1,11 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -24,7 +26,8 @@ import (
 // no third one does:
 //
 //	the host, over SSH under its pinned key: its kubelet registers under the name of the Node
-//	the Node:                                all its addresses are the host's
+//	the Node:                                all its addresses are the host's by its facts, and one is that at which it is reached,
+//	                                         unless the operator approved the certificate of this name for the key that the host waited with
 //	the records and the inputs:              no other host is this Node, and none has one of these addresses
 //
 // A Node that reports another host's addresses does not get that host, and a host that takes another one's name does not get that Node.
@@ -63,7 +66,7 @@ func (h host) identify(ctx context.Context, t remote.Target, facts bundle.Facts)
 	if err := h.Login.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	if err := h.mayBe(&node, facts); err != nil {
+	if err := h.mayBe(ctx, &node, facts); err != nil {
 		return err
 	}
 	if published.WaitsForAdoption(node.Annotations) {
@@ -71,6 +74,7 @@ func (h host) identify(ctx context.Context, t remote.Target, facts bundle.Facts)
 	}
 	err := h.Login.Bind(ctx, t, func(r record.Record) (record.Record, error) {
 		r.Node, r.NodeUID, r.Account, r.MachineName = node.Name, node.UID, t.User, h.MachineName
+		r.Resolved = h.resolved()
 		if r.Origin == "" {
 			r.Origin = originOf(&node)
 		}
@@ -82,6 +86,9 @@ func (h host) identify(ctx context.Context, t remote.Target, facts bundle.Facts)
 	h.Log.Info("recorded which host a Node is", "node", node.Name, "host", gather.HostID(h.Node))
 	return errRecorded
 }
+
+// errNoAddress ends an attempt while the kubelet has not written the addresses of its Node yet.
+var errNoAddress = errors.New("the Node has no address yet")
 
 // originOf returns how a host came to be the Node: one that was complete before it was recorded was joined by somebody else.
 func originOf(node *corev1.Node) record.Origin {
@@ -132,16 +139,32 @@ func (h host) yieldRecords(ctx context.Context, t remote.Target, name string, fa
 }
 
 // mayBe refuses a host whose name is that of a Node which is not its own by the Node's addresses.
-func (h host) mayBe(node *corev1.Node, facts bundle.Facts) error {
+func (h host) mayBe(ctx context.Context, node *corev1.Node, facts bundle.Facts) error {
+	fix := "rename the computer at " + h.Address + "; if the Node is what is left of this host, delete the Node"
+	if isReady(node) {
+		fix = "rename the computer at " + h.Address + "; do not delete the Node: its kubelet runs"
+	}
 	taken := func(why string) error {
-		return &refusal{ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which exists and %s", node.Name, why), "rename the computer; if the Node is what is left of this host, delete the Node"}
+		return &refusal{ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which exists and %s", node.Name, why), fix}
 	}
 	if os := node.Labels[corev1.LabelOSStable]; os != "" && os != "windows" {
 		return taken("is a Node of " + os)
 	}
 	addresses := internalAddresses(node)
+	if len(addresses) == 0 {
+		return errNoAddress
+	}
 	if slices.ContainsFunc(addresses, func(a string) bool { return !facts.HasAddress(a) }) {
 		return taken("has other addresses (" + strings.Join(addresses, ", ") + ")")
+	}
+	// The host may say anything about its addresses. The operator itself knows at which it was reached, and whose certificate it approved.
+	r, _, err := h.Login.Records.Get(ctx, gather.HostID(h.Node))
+	if err != nil {
+		return err
+	}
+	reached := func(a string) bool { return a == h.Address || slices.Contains(h.Addresses, a) }
+	if r.Node != node.Name && !slices.ContainsFunc(addresses, reached) {
+		return taken("does not report the address at which the host is reached (" + strings.Join(addresses, ", ") + ")")
 	}
 	for _, other := range h.inputs.All {
 		if other.Backing == render.BackingNode || gather.HostID(other) == gather.HostID(h.Node) {
@@ -186,19 +209,31 @@ func (h host) waitsForAdoption(ctx context.Context) (bool, error) {
 	return published.WaitsForAdoption(node.Annotations), nil
 }
 
+// resolved are the addresses of an instance as the operator knows them: the entry, or what the resolver says about it.
+func (h host) resolved() string {
+	if h.Backing != render.BackingInstance {
+		return ""
+	}
+	if _, err := netip.ParseAddr(h.Address); err == nil {
+		return h.Address
+	}
+	return strings.Join(slices.Sorted(slices.Values(h.Addresses)), " ")
+}
+
 // keepRecord notes a new account or address of a host that is known.
 func (h host) keepRecord(ctx context.Context) error {
 	id := gather.HostID(h.Node)
 	r, ok := h.inputs.Records.Get(id)
 	account := Account(h.Node, h.inputs.Cluster.Platform)
-	if !ok || r.Account == account && r.MachineName == h.MachineName && r.Address == h.Address {
+	resolved := cmp.Or(h.resolved(), r.Resolved) // a resolver that does not answer says nothing
+	if !ok || r.Account == account && r.MachineName == h.MachineName && r.Address == h.Address && r.Resolved == resolved {
 		return nil
 	}
 	return h.Login.Records.Change(ctx, id, func(r record.Record) (record.Record, error) {
 		if r.Node == "" { // it was removed
 			return r, nil
 		}
-		r.Account, r.MachineName, r.Address = account, h.MachineName, h.Address
+		r.Account, r.MachineName, r.Address, r.Resolved = account, h.MachineName, h.Address, resolved
 		return r, nil
 	})
 }

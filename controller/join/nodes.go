@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
@@ -31,6 +32,7 @@ import (
 const (
 	EventAgentRepaired = "AgentRepaired"
 	EventAgentSilent   = "AgentSilent"
+	eventRelabeled     = "NodeRelabeled"
 )
 
 // retrySilent is how long after an attempt a silent agent is looked at again.
@@ -59,18 +61,21 @@ type Nodes struct {
 // Reconcile removes an instance whose entry is gone, lets a host join again whose certificate has expired, copies executables that a host
 // lacks, and repairs a silent node agent.
 func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	node, err := readNode(ctx, n.Reader, req.Name)
-	if err != nil {
-		n.Joiner.Unjoined.Note(lostName(req.Name), Progress{State: StateGone})
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
 	records, _, err := n.Joiner.Login.Records.Cached(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	node, err := readNode(ctx, n.Reader, req.Name)
+	if apierrors.IsNotFound(err) {
+		node, err = n.relabeled(ctx, req.Name, records)
+	}
+	if node == nil || err != nil {
+		n.Joiner.Unjoined.Note(lostName(req.Name), Progress{State: StateGone})
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
 	// What a Node says about itself is not asked: it cannot leave the record, and nothing is done about one that is not in it.
-	r, known := records.OfNode(node.Name, node.UID)
-	if !known {
+	r, recorded := records.OfNode(node.Name, node.UID)
+	if !recorded {
 		return reconcile.Result{}, nil
 	}
 	n.sayClaims(node, r, records)
@@ -107,6 +112,24 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		result.RequeueAfter = later.RequeueAfter
 	}
 	return result, nil
+}
+
+// relabeled returns a recorded Node that calls itself one of another operating system, nil if there is none: it would leave the operator's
+// caches, and could not be removed. It gets its label back.
+func (n *Nodes) relabeled(ctx context.Context, name string, records record.Set) (*corev1.Node, error) {
+	r, known := records.Named(name)
+	if !known {
+		return nil, nil
+	}
+	var node corev1.Node
+	if err := n.Joiner.Login.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil || !r.IsNode(node.Name, node.UID) || node.Labels[corev1.LabelOSStable] == "windows" {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if _, err := (host{Joiner: n.Joiner}).write(ctx, &node, marks{labels: map[string]string{corev1.LabelOSStable: "windows"}}); err != nil {
+		return nil, err
+	}
+	n.tell(&node, corev1.EventTypeWarning, eventRelabeled, actionRepair, "the Node had another label "+corev1.LabelOSStable+" than windows, which its kubelet, or whoever has the kubelet's certificate, has written; it was written back; fix: look at the host")
+	return readLive(ctx, n.Joiner.Login.Live, name)
 }
 
 // sayClaims says that a Node reports the address of another host.
@@ -213,6 +236,15 @@ func Account(n render.Node, p bundle.Platform) string {
 	case render.BackingNode:
 	}
 	return ""
+}
+
+// readLive reads a Node from the API server.
+func readLive(ctx context.Context, r client.Reader, name string) (*corev1.Node, error) {
+	var node corev1.Node
+	if err := r.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		return nil, err
+	}
+	return &node, nil
 }
 
 // readNode reads a Node from the cache, which has them unstructured.

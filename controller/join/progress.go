@@ -105,7 +105,7 @@ func failed(err error) Progress {
 	switch {
 	case apierrors.IsConflict(err):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node has changed meanwhile", Again: againSoon}
-	case errors.Is(err, errRecorded):
+	case errors.Is(err, errRecorded), errors.Is(err, errNoAddress):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againRecorded}
 	case errors.Is(err, remote.ErrNoPlace):
 		// It is called again as soon as there is a place.

@@ -13,10 +13,10 @@ import (
 	"wmco/applier"
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/record"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // RemoveAnnotation of a Node removes an instance although the ConfigMap is gone, or its host cannot be cleaned up.
@@ -56,7 +56,11 @@ func (n *Nodes) isRemoved(ctx context.Context, from client.Reader, node *corev1.
 	if len(entries) == 0 && node.Annotations[RemoveAnnotation] == "" {
 		return false, "ConfigMap " + InstancesName + " is gone or has no entry; fix: restore it, or remove this node with oc annotate node " + node.Name + " " + RemoveAnnotation + "=true", nil
 	}
-	replaced, err := n.isReplaced(ctx, r)
+	replaced, unknown, err := n.isReplaced(ctx, r)
+	if unknown != "" && node.Annotations[RemoveAnnotation] == "" {
+		return false, "the entry " + r.Entry + " was removed from " + InstancesName + ", and it is not known whether " + unknown + " is the same host, because the name cannot be resolved; fix: correct that entry, or remove this node with oc annotate node " +
+			node.Name + " " + RemoveAnnotation + "=true", err
+	}
 	return !replaced, "", err
 }
 
@@ -66,14 +70,24 @@ func isEntryOf(r record.Record, entry string) bool {
 	return record.OfEntry(entry) == r.ID() || strings.EqualFold(entry, r.Address)
 }
 
-// isReplaced reports whether an entry is a name that the operator's resolver gives the address of the host: the record follows when the host
-// was asked.
-func (n *Nodes) isReplaced(ctx context.Context, r record.Record) (bool, error) {
+// isReplaced reports whether another entry is one for the address of the host: the record follows when the host was asked. Unknown is an
+// entry of which that cannot be said, because its name cannot be resolved.
+func (n *Nodes) isReplaced(ctx context.Context, r record.Record) (replaced bool, unknown string, err error) {
 	inputs, err := n.Inputs(ctx)
 	if err != nil {
-		return false, fmt.Errorf("reading the inputs: %w", err)
+		return false, "", fmt.Errorf("reading the inputs: %w", err)
 	}
-	return slices.ContainsFunc(inputs.Instances, func(i gather.Instance) bool { return slices.Contains(i.Addresses, r.Address) }), nil
+	own := append(strings.Fields(r.Resolved), r.Address)
+	for _, i := range inputs.Instances {
+		if slices.ContainsFunc(append(slices.Clone(i.Addresses), i.Address), func(a string) bool { return slices.Contains(own, a) }) {
+			return true, "", nil
+		}
+		other, _ := inputs.Records.Get(record.OfEntry(i.Address))
+		if i.Finding.Reason == reason.InstanceUnresolvable && other.Node == "" {
+			unknown = i.Address
+		}
+	}
+	return false, unknown, nil
 }
 
 // forgetRemoval takes RemoveAnnotation from the Node of an instance that has an entry: it was for another time, and must not confirm the next

@@ -44,6 +44,8 @@ type Node struct {
 	Name string
 	// Desired and Report are the texts of the annotations; empty where there is none.
 	Desired, Report string
+	// Known reports whether the operator knows the host of the Node.
+	Known bool
 }
 
 // Changes are what brings the cluster to what is wanted, in the order in which they must be made. Zero values are no change.
@@ -88,7 +90,9 @@ func Make(wanted []Wanted, o Observed) Changes {
 	parts := map[string]Secret{}
 	nodes := map[string]told{}
 	for _, n := range o.Nodes {
-		nodes[n.Name] = n.told()
+		if n.Known || slices.Contains(o.Readers, NodeUser(n.Name)) {
+			nodes[n.Name] = n.told()
+		}
 	}
 	for _, w := range wanted {
 		have, exists := nodes[w.Node]
@@ -258,11 +262,14 @@ func (c *Changes) layers(parts map[string]Secret, n needs, o Observed) {
 	}
 }
 
-// readers keeps the subjects of the binding in step with the nodes.
+// readers keeps the subjects of the binding in step with the nodes of known hosts. A node that could read before stays while its Node is
+// there: after an upgrade of the operator, each host has to be asked once.
 func (c *Changes) readers(o Observed) {
 	users := []string{}
 	for _, n := range o.Nodes {
-		users = append(users, NodeUser(n.Name))
+		if user := NodeUser(n.Name); n.Known || slices.Contains(o.Readers, user) {
+			users = append(users, user)
+		}
 	}
 	slices.Sort(users)
 	if o.Readers == nil || !slices.Equal(users, o.Readers) {

@@ -87,30 +87,30 @@ func TestChanges(t *testing.T) {
 		observed Observed
 		want     Changes
 	}{
-		{"the first bundle", []Wanted{a}, Observed{Nodes: []Node{{Name: "win-a"}}},
+		{"the first bundle", []Wanted{a}, Observed{Nodes: []Node{{Known: true, Name: "win-a"}}},
 			Changes{Create: a.secrets(), Readable: []string{secret}, Readers: users}},
 		{"nothing changed", []Wanted{a}, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactRestart)}},
+			Nodes:   []Node{{Known: true, Name: "win-a", Desired: text(t, a, bundle.ImpactRestart)}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{}},
 		{"the node may still fetch the old one", []Wanted{a}, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: text(t, old, bundle.ImpactReboot)}},
+			Nodes:   []Node{{Known: true, Name: "win-a", Desired: text(t, old, bundle.ImpactReboot)}},
 			Secrets: map[string]string{oldSecret: old.Cluster.Label()}, Readable: []string{oldSecret}, Readers: users,
 		}, Changes{Create: a.secrets(), Replaced: []string{oldSecret}, Readable: sorted(secret, oldSecret)}},
 		{"a layer that a node has stays", []Wanted{a}, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(old, published.StateApplied)}},
+			Nodes:   []Node{{Known: true, Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(old, published.StateApplied)}},
 			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
 		}, Changes{Replaced: []string{oldSecret}}},
 		{"a layer that no node wants or has is removed", []Wanted{a}, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(a, published.StateApplied)}},
+			Nodes:   []Node{{Known: true, Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(a, published.StateApplied)}},
 			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
 		}, Changes{Readable: []string{secret}, Delete: []string{oldSecret}}},
 		{"what a node cannot use is checked", []Wanted{a}, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(a, published.StateFailed)}},
+			Nodes:   []Node{{Known: true, Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(a, published.StateFailed)}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{Check: a.secrets()}},
 		{"a node without a bundle keeps what it has", nil, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactRestart)}},
+			Nodes:   []Node{{Known: true, Name: "win-a", Desired: text(t, a, bundle.ImpactRestart)}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{}},
 		{"a node that is gone loses its access and its layer", nil, Observed{
@@ -118,7 +118,7 @@ func TestChanges(t *testing.T) {
 		}, Changes{Readable: []string{}, Readers: []string{}, Delete: []string{secret}}},
 		{"a bundle for a node that does not exist", []Wanted{a}, Observed{Readable: []string{}, Readers: []string{}}, Changes{}},
 		{"annotations that a node has damaged", []Wanted{a}, Observed{
-			Nodes:   []Node{{Name: "win-a", Desired: "{", Report: "}"}},
+			Nodes:   []Node{{Known: true, Name: "win-a", Desired: "{", Report: "}"}},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{}},
 	} {
@@ -136,7 +136,7 @@ func TestLayersAreSharedAndCollected(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	o := Observed{Secrets: map[string]string{}}
 	for _, name := range []string{"win-a", "win-b", "win-c", "win-d"} {
-		o.Nodes = append(o.Nodes, Node{Name: name})
+		o.Nodes = append(o.Nodes, Node{Known: true, Name: name})
 	}
 	texts := []string{"one", "two", "three"}
 	for range 300 {
@@ -259,7 +259,7 @@ func TestALayerThatIsWantedAgain(t *testing.T) {
 	a := wish(t, "win-a", "shared", "a")
 	secret := a.Cluster.Names()[0]
 	o := Observed{
-		Now: now, Nodes: []Node{{Name: "win-a", Desired: text(t, a, bundle.ImpactNone)}}, Readers: []string{"system:node:win-a"}, Readable: []string{},
+		Now: now, Nodes: []Node{{Known: true, Name: "win-a", Desired: text(t, a, bundle.ImpactNone)}}, Readers: []string{"system:node:win-a"}, Readable: []string{},
 		Secrets: map[string]string{secret: a.Cluster.Label()}, Replaced: map[string]time.Time{secret: now.Add(-KeptFor)},
 	}
 	if diff := cmp.Diff(Changes{Restored: []string{secret}, Readable: []string{secret}}, Make([]Wanted{a}, o)); diff != "" {

@@ -120,10 +120,10 @@ func (p *Publisher) known(ctx context.Context, all []metav1.Object, live bool) (
 		return nil, err
 	}
 	var nodes []Node
-	for _, n := range all {
-		if isKnown(n.GetName(), n.GetUID()) {
-			nodes = append(nodes, nodeOf(n))
-		}
+	for _, o := range all {
+		n := nodeOf(o)
+		n.Known = isKnown(o.GetName(), o.GetUID())
+		nodes = append(nodes, n)
 	}
 	return nodes, nil
 }

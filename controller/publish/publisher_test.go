@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -313,17 +314,29 @@ func everyone(context.Context, bool) (func(string, types.UID) bool, error) {
 	return func(string, types.UID) bool { return true }, nil
 }
 
-// TestLayersAreForNodesOfKnownHosts: a Node that gives itself the label of Windows gets no access.
+// TestLayersAreForNodesOfKnownHosts: a Node that gives itself the label of Windows gets no access, and one that had access before there were
+// records keeps it while it is there, with what it has.
 func TestLayersAreForNodesOfKnownHosts(t *testing.T) {
-	o := Observed{Nodes: []Node{{Name: "win-a"}}}
 	p := Publisher{Known: func(context.Context, bool) (func(string, types.UID) bool, error) {
 		return func(name string, uid types.UID) bool { return name == "win-a" && uid == "a" }, nil
 	}}
-	list := []metav1.Object{
-		&metav1.ObjectMeta{Name: "win-a", UID: "a"}, &metav1.ObjectMeta{Name: "win-a", UID: "made-again"}, &metav1.ObjectMeta{Name: "worker-0", UID: "l"},
+	list := []metav1.Object{&metav1.ObjectMeta{Name: "win-a", UID: "a"}, &metav1.ObjectMeta{Name: "win-before", UID: "b"}, &metav1.ObjectMeta{Name: "worker-0", UID: "l"}}
+	nodes, err := p.known(t.Context(), list, true)
+	if err != nil {
+		t.Fatal(err)
 	}
-	got, err := p.known(t.Context(), list, true)
-	if err != nil || len(got) != 1 || got[0].Name != o.Nodes[0].Name {
-		t.Errorf("%+v, %v", got, err)
+	has := bundle.Of([]byte("what it has"))
+	nodes[1].Report, err = published.Report{State: published.StateApplied, Layers: []bundle.Digest{has}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Observed{Nodes: nodes, Now: time.Now(), Secrets: map[string]string{"layer": published.Label(has)}, Readable: []string{"layer"}, Readers: []string{"system:node:gone", "system:node:win-before"}}
+	c := Make(nil, o)
+	if diff := cmp.Diff([]string{"system:node:win-a", "system:node:win-before"}, c.Readers); diff != "" || len(c.Delete) > 0 || c.Readable != nil {
+		t.Errorf("deleted %q, readable %q, readers (-want +got):\n%s", c.Delete, c.Readable, diff)
+	}
+	o.Readers = []string{}
+	if c := Make(nil, o); !slices.Equal(c.Delete, []string{"layer"}) || !slices.Equal(c.Readers, []string{"system:node:win-a"}) {
+		t.Errorf("what a Node without a known host says: %+v", c)
 	}
 }

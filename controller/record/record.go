@@ -45,9 +45,13 @@ type Record struct {
 	// Address is the IP address or DNS name at which the host was reached last under its key, Account the account there.
 	Address string `json:"address,omitempty"`
 	Account string `json:"account,omitempty"`
+	// Resolved are the IP addresses of an instance as the operator knows them, sorted and separated by blanks: its entry, or what the resolver
+	// said about it last.
+	Resolved string `json:"resolved,omitempty"`
 	// HostKey is the pinned key of its SSH server: the wire form (RFC 4253, 6.6) in base64. Empty before the first contact.
 	HostKey string `json:"hostKey,omitempty"`
-	// Node and NodeUID are those of its Node; empty before the host was known to be one.
+	// Node and NodeUID are those of its Node; empty before the host was known to be one. Of an instance whose certificate was approved, there
+	// is a name before the Node is there.
 	Node    string    `json:"node,omitempty"`
 	NodeUID types.UID `json:"nodeUID,omitempty"`
 	Origin  Origin    `json:"origin,omitempty"`

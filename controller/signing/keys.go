@@ -63,6 +63,8 @@ type Keys struct {
 	term, sequence int64
 	// opened is what was opened last of each node: most annotations do not change from one look to the next.
 	opened map[string]opened
+	// newest are the counters of what was signed for, or opened of, each node last.
+	newest map[string]published.Counter
 }
 
 // opened is what an annotation says, or why it does not count.
@@ -114,7 +116,11 @@ func (k *Keys) Begin(ctx context.Context) error {
 			return err
 		}
 		// The time keeps an operator ahead whose Secret was restored from an earlier day.
-		term := max(termOf(secret)+1, k.Now().Unix())
+		stored, now := termOf(secret), k.Now().Unix()
+		if stored > now+farTerm {
+			return fmt.Errorf("beginning to sign: the annotation %s of Secret %s is %d, which no operator has written; fix: remove the annotation", TermAnnotation, SecretName, stored)
+		}
+		term := max(stored+1, now)
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, TermAnnotation, strconv.FormatInt(term, 10))
 		switch err := k.write(ctx, secret); {
 		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
@@ -128,6 +134,9 @@ func (k *Keys) Begin(ctx context.Context) error {
 		return nil
 	}
 }
+
+// farTerm is how far a term may be ahead of the clock, in seconds: 50 years. A term that cannot rise would end all updates.
+const farTerm = 50 * 365 * 24 * 3600
 
 // termOf returns the term in a Secret; 0 if there is none that can be read.
 func termOf(secret *corev1.Secret) int64 {
@@ -242,7 +251,36 @@ func (k *Keys) Sign(node string, d published.Desired) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("signing what is published on Node %s: %w", node, err)
 	}
+	k.noteNewest(node, d)
 	return text, nil
+}
+
+// noteNewest is called with the mutex held.
+func (k *Keys) noteNewest(node string, d published.Desired) {
+	if k.newest == nil || len(k.newest) >= maxOpened {
+		k.newest = map[string]published.Counter{}
+	}
+	if d.Counter().Compare(k.newest[node]) > 0 {
+		k.newest[node] = d.Counter()
+	}
+}
+
+// ErrOlder means that an annotation was signed before another one for the same Node.
+var ErrOlder = errors.New("it is an earlier one, which somebody has put back, or a cache that is behind")
+
+// OpenNewest is Open for what something new is made of: an annotation that is older than what this process has signed or seen for the Node is
+// ErrOlder.
+func (k *Keys) OpenNewest(node, text string) (published.Desired, error) {
+	d, err := k.Open(node, text)
+	if err != nil {
+		return d, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if d.Counter().Compare(k.newest[node]) < 0 {
+		return published.Desired{}, ErrOlder
+	}
+	return d, nil
 }
 
 // ErrOtherNode means that an annotation was signed for another Node.
@@ -271,6 +309,9 @@ func (k *Keys) Open(node, text string) (published.Desired, error) {
 		k.opened = map[string]opened{}
 	}
 	k.opened[node] = o
+	if o.err == nil {
+		k.noteNewest(node, o.desired)
+	}
 	return o.desired, o.err
 }
 
