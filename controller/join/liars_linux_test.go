@@ -1,6 +1,7 @@
 package join_test
 
 import (
+	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -83,4 +84,24 @@ func TestARenamedEntryKeepsItsNode(t *testing.T) {
 		r, _, err := w.login().Records.Get(t.Context(), record.OfEntry("192.0.2.231"))
 		return err == nil && r.Node == "instance-r" && w.joined("instance-r")
 	})
+}
+
+// TestAnInstanceGetsCertificatesOfOneName: after its first certificate it waits with a key for another name.
+func TestAnInstanceGetsCertificatesOfOneName(t *testing.T) {
+	w := newWorld(t)
+	m := w.machine("instance-n", "192.0.2.241")
+	w.instances("192.0.2.241")
+	stop := w.operate()
+	w.allJoin([]string{"instance-n"})
+	stop()
+	// Its Node is gone, and it takes a name that is free.
+	must(t, w.Delete(t.Context(), w.node("instance-n")))
+	must(t, m.Edit(t.Context(), func(s *simulation.State) { s.HostName = "worker-9" }))
+	w.operate()
+	csr := impostor{node: "worker-9", signer: clientSigner, usages: clientUsages}.request(t, "second-name")
+	w.post(w.bootstrapper(), csr)
+	eventually(t, "the verdict", func() bool {
+		return strings.Contains(w.log.String(), `nobody's here" logger=certificates csr=second-name `)
+	})
+	w.approvedNever("second-name")
 }

@@ -63,6 +63,8 @@ type Keys struct {
 	term, sequence int64
 	// opened is what was opened last of each node: most annotations do not change from one look to the next.
 	opened map[string]opened
+	// seen is the highest term of what was opened.
+	seen int64
 	// newest are the counters of what was signed for, or opened of, each node last.
 	newest map[string]published.Counter
 }
@@ -101,10 +103,15 @@ func (k *Keys) Read(ctx context.Context) ([]byte, error) {
 	}
 }
 
+// ErrSuperseded means that another operator has begun to sign since. What this one would sign, nodes refuse.
+var ErrSuperseded = errors.New("another operator has begun to sign after this one")
+
 // Begin begins a term, once. It is called when this operator is the one that works: what it signs is newer than what another one has signed
-// before.
+// before. An operator after which another one has begun gets ErrSuperseded. Where a Secret of an earlier day was restored, it begins again
+// after what stands on Nodes.
 func (k *Keys) Begin(ctx context.Context) error {
-	if k.counter().Term > 0 {
+	own, seen := k.terms()
+	if own > 0 && seen <= own {
 		return nil
 	}
 	if _, err := k.Read(ctx); err != nil {
@@ -120,7 +127,10 @@ func (k *Keys) Begin(ctx context.Context) error {
 		if stored > now+farTerm {
 			return fmt.Errorf("beginning to sign: the annotation %s of Secret %s is %d, which no operator has written; fix: remove the annotation", TermAnnotation, SecretName, stored)
 		}
-		term := max(stored+1, now)
+		if own > 0 && stored != own {
+			return ErrSuperseded
+		}
+		term := max(stored+1, now, seen+1)
 		metav1.SetMetaDataAnnotation(&secret.ObjectMeta, TermAnnotation, strconv.FormatInt(term, 10))
 		switch err := k.write(ctx, secret); {
 		case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
@@ -147,10 +157,11 @@ func termOf(secret *corev1.Secret) int64 {
 	return term
 }
 
-func (k *Keys) counter() published.Counter {
+// terms returns the own term and the highest that was seen.
+func (k *Keys) terms() (own, seen int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return published.Counter{Term: k.term, Sequence: k.sequence}
+	return k.term, k.seen
 }
 
 // secret returns the Secret, an empty one if there is none.
@@ -245,6 +256,9 @@ func (k *Keys) Sign(node string, d published.Desired) (string, error) {
 	if k.term == 0 || len(k.private) == 0 {
 		return "", ErrNotBegun
 	}
+	if k.seen > k.term {
+		return "", ErrSuperseded
+	}
 	k.sequence++
 	d.NodeName, d.Term, d.Sequence = node, k.term, k.sequence
 	text, err := d.Sign(k.private)
@@ -311,6 +325,10 @@ func (k *Keys) Open(node, text string) (published.Desired, error) {
 	k.opened[node] = o
 	if o.err == nil {
 		k.noteNewest(node, o.desired)
+		k.seen = max(k.seen, o.desired.Term)
+		if o.desired.Term == k.term && o.desired.Sequence > k.sequence {
+			k.seen = max(k.seen, k.term+1) // a term that was forgotten, and given again
+		}
 	}
 	return o.desired, o.err
 }

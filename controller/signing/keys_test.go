@@ -265,3 +265,80 @@ func TestASecretThatCannotBeReadIsSaid(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAnOperatorThatWasSupersededSignsNothing: a leader that was frozen goes on for a while. Nodes would refuse what it signs, and the two would
+// write in turn for ever.
+func TestAnOperatorThatWasSupersededSignsNothing(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	old := begun(t, c)
+	text := sign(t, begun(t, c), "win-a")
+	if _, err := old.Open("win-a", text); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := old.Sign("win-b", published.Desired{}); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("it signs: %v", err)
+	}
+	if err := old.Begin(t.Context()); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("it begins again: %v", err)
+	}
+}
+
+// TestAnOperatorBeginsAfterWhatStandsOnNodes: the Secret is one of an earlier day, and the clock went back.
+func TestAnOperatorBeginsAfterWhatStandsOnNodes(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	begun(t, c)
+	earlier := secretIn(t, c).DeepCopy()
+	text := sign(t, begun(t, c), "win-a")
+	now := secretIn(t, c)
+	now.Annotations = earlier.Annotations
+	if err := c.Update(t.Context(), now); err != nil {
+		t.Fatal(err)
+	}
+	back := keysIn(c)
+	back.Now = func() time.Time { return theTime.Add(-24 * time.Hour) }
+	if err := back.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := back.Open("win-a", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // it may be that nothing was wrong
+		if err := back.Begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := back.Open("win-a", sign(t, back, "win-a"))
+	if err != nil || d.Counter().Compare(seen.Counter()) <= 0 {
+		t.Errorf("%s after %s, %v", d.Counter(), seen.Counter(), err)
+	}
+}
+
+// TestWhatIsKeptIsTheNewest: an annotation of an earlier time that somebody has put back is signed, and nothing new is made of it.
+func TestWhatIsKeptIsTheNewest(t *testing.T) {
+	k := begun(t, fake.NewClientBuilder().Build())
+	first, second := sign(t, k, "win-a"), sign(t, k, "win-a")
+	if _, err := k.OpenNewest("win-a", first); !errors.Is(err, ErrOlder) {
+		t.Errorf("an earlier one: %v", err)
+	}
+	if _, err := k.OpenNewest("win-a", second); err != nil {
+		t.Errorf("the newest: %v", err)
+	}
+	if _, err := k.Open("win-a", first); err != nil {
+		t.Errorf("an earlier one is signed: %v", err)
+	}
+}
+
+// TestATermThatCannotRiseIsRefused: it would end all updates for good.
+func TestATermThatCannotRiseIsRefused(t *testing.T) {
+	c := fake.NewClientBuilder().Build()
+	begun(t, c)
+	s := secretIn(t, c)
+	s.Annotations[TermAnnotation] = "9223372036854775807"
+	if err := c.Update(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	if err := keysIn(c).Begin(t.Context()); err == nil || !strings.Contains(err.Error(), "fix: remove the annotation") {
+		t.Errorf("it begins: %v", err)
+	}
+}

@@ -72,10 +72,10 @@ func (f *fleet) checkChange(t *testing.T, c change) {
 }
 
 // publishedAll are the writes of the operator for a bundle with another cluster layer: its Secret and the access to it, the Nodes, and when
-// all have it, the old Secret and its place in the Role. The canary is written again when it is confirmed. Two events are about the whole
+// all have it, the old Secret, noted as replaced before, and its place in the Role. The canary is written again when it is confirmed. Two events are about the whole
 // rollout.
 func publishedAll() map[string]int {
-	return map[string]int{"create secrets": 1, "update roles.rbac.authorization.k8s.io": 2, "patch nodes": size + 1, "delete secrets": 1, "create events.events.k8s.io": 2}
+	return map[string]int{"create secrets": 1, "update roles.rbac.authorization.k8s.io": 2, "patch nodes": size + 1, "patch secrets": 1, "delete secrets": 1, "create events.events.k8s.io": 2}
 }
 
 // restartedAll are those for a bundle that restarts services: it is also noted when the canary has it, and begins to settle.
