@@ -60,7 +60,7 @@ func publication(t *testing.T, h *desired.Hosts) (c publish.Changes, told map[st
 		wanted = append(wanted, w)
 		told[r.Node.Name], err = w.Desired(gather.OperatorNamespace, bundle.ImpactNone).Encode()
 		must(t, err)
-		o.Nodes = append(o.Nodes, publish.Node{Name: r.Node.Name})
+		o.Nodes = append(o.Nodes, publish.Node{Name: r.Node.Name, Known: true})
 	}
 	return publish.Make(wanted, o), told
 }

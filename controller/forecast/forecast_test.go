@@ -122,7 +122,7 @@ func (s *scene) publish(key, payload string) {
 	for _, r := range list {
 		w, err := packer.Wanted(r.Node.Name, r.Bundle.Bundle, r.Bundle.ClusterDigest)
 		must(s.t, err)
-		wanted, o.Nodes = append(wanted, w), append(o.Nodes, publish.Node{Name: r.Node.Name})
+		wanted, o.Nodes = append(wanted, w), append(o.Nodes, publish.Node{Name: r.Node.Name, Known: true})
 		annotations[r.Node.Name], err = w.Desired(gather.OperatorNamespace, bundle.ImpactRestart).Encode()
 		must(s.t, err)
 	}

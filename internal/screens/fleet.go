@@ -206,7 +206,7 @@ func (f *Fleet) Publish(n *corev1.Node, w publish.Wanted, turn rollout.Turn) err
 		return err
 	}
 	d := w.Desired(gather.OperatorNamespace, turn.Impact)
-	for _, s := range publish.Make([]publish.Wanted{w}, publish.Observed{Nodes: []publish.Node{{Name: n.Name}}}).Create {
+	for _, s := range publish.Make([]publish.Wanted{w}, publish.Observed{Nodes: []publish.Node{{Name: n.Name, Known: true}}}).Create {
 		f.secrets[s.Name] = s.Object(gather.OperatorNamespace)
 	}
 	return annotate(n, published.DesiredAnnotation, d.Encode)
