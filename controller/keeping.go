@@ -26,7 +26,7 @@ type keeper struct {
 	namespace string
 	// payload is the digest of this operator's executables.
 	payload bundle.Digest
-	// told returns what this operator has told a Node. Nothing is made of what somebody else has written there.
+	// told returns what this operator has told a Node. What others have written there is ignored.
 	told rollout.Read
 	log  logr.Logger
 	// layers are those that were read last, by digest: a layer never changes.

@@ -123,7 +123,7 @@ func (a *Agent) newest(ctx context.Context, text string, d published.Desired) er
 	digest := bundle.Of([]byte(signed))
 	switch order := d.Counter().Compare(had); {
 	case before.Schema != 0 && order < 0:
-		return refuse("what is published here (%s) is older than what this host has accepted (%s): somebody has put back an earlier annotation (%s)", d.Counter(), had, newOnRefusal)
+		return refuse("what is published here (%s) is older than what this host has accepted (%s): an earlier annotation was put back (%s)", d.Counter(), had, newOnRefusal)
 	case before.Schema != 0 && order == 0 && before.Text != digest:
 		return refuse("what is published here has the counter %s of another annotation that this host has accepted (%s)", had, newOnRefusal)
 	case before.Schema != 0 && order == 0:
@@ -137,7 +137,7 @@ func (a *Agent) newest(ctx context.Context, text string, d published.Desired) er
 // longSince is longer than any permission holds.
 const longSince = 365 * 24 * time.Hour
 
-// elapsed returns how long ago an annotation was accepted. Within one boot the clock is one that nobody sets; after another boot it is the
+// elapsed returns how long ago an annotation was accepted. Within one boot the clock is monotonic and cannot be set; after another boot it is the
 // host's own, and if that was set back, the permission has ended: the operator gives it again.
 func elapsed(a applier.Accepted, boot string, since time.Duration, now time.Time) time.Duration {
 	passed := since - a.Since

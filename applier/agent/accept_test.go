@@ -111,7 +111,7 @@ func (s *signing) changes() []simulation.Operation {
 	return slices.DeleteFunc(s.host.Log(), func(op simulation.Operation) bool { return strings.HasPrefix(op.Target, plan.StateFolder) })
 }
 
-// evil changes the bundle to what nobody with access to the Node alone may bring to a host.
+// evil changes the bundle to one that a right to patch the Node must not bring to a host.
 func (s *signing) evil() { s.world.change(kubeletConf, "evil\n") }
 
 func TestWhatIsNotSignedForTheNodeIsRefused(t *testing.T) {

@@ -62,7 +62,7 @@ func (f *follower) forgives(n Node) {
 	}
 }
 
-// checkApplied follows the published bundle again if somebody else, such as a person over SSH, has applied another one.
+// checkApplied follows the published bundle again if another one was applied, as by a person over SSH.
 func (f *follower) checkApplied(has bundle.Digest, now time.Duration) {
 	if f.report.State == published.StateApplied && has != "" && has != f.desired.Bundle {
 		f.report.Applied, f.report.Layers, f.retryAt = has, nil, now

@@ -9,7 +9,7 @@ import (
 )
 
 // TestANodeThatWaitsForItsTurnNeedsNoOldLayers: the operator removed what it published for this node, because others have something newer.
-// The agent starts again meanwhile.
+// The agent restarts in between.
 func TestANodeThatWaitsForItsTurnNeedsNoOldLayers(t *testing.T) {
 	w := newWorld(t)
 	d := w.publish(bundle.ImpactRestart)

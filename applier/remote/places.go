@@ -61,7 +61,7 @@ type Places struct {
 	late map[string]bool
 }
 
-// waiter is somebody who waits for something, and what happens when it is there.
+// waiter is one entry of a queue: the turn that waits, and what is called when it gets its place.
 type waiter struct {
 	key  string
 	late bool

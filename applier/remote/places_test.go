@@ -249,7 +249,7 @@ func TestACallerIsToldWhenThereIsAPlace(t *testing.T) {
 			turn.progress()
 			turns = append(turns, turn)
 		}
-		for range 3 { // whatever else it is asked for meanwhile
+		for range 3 { // other requests for the same host change nothing
 			for _, key := range []string{"x", "y"} {
 				turn, err := try(key)
 				if !errors.Is(err, ErrNoPlace) {

@@ -135,28 +135,24 @@ func (a *Agent) place(ctx context.Context) (uploaded bool, err error) {
 	if a.client.leaves {
 		return false, a.look(ctx)
 	}
-	uploaded, resumed, err := a.upload(ctx, false)
+	uploaded, resumed, err := a.upload(ctx, upload.resume)
 	if err == nil && uploaded {
 		err = a.check(ctx)
 	}
 	// An interrupted upload may have left something else.
 	if resumed && err != nil && !errors.As(err, new(*InterruptedError)) {
-		if uploaded, _, err = a.upload(ctx, true); err == nil {
+		if uploaded, _, err = a.upload(ctx, upload.fromStart); err == nil {
 			err = a.check(ctx)
 		}
 	}
 	return uploaded && err == nil, err
 }
 
-// upload uploads the program if the host lacks it; anew in any case, with nothing of an upload before.
-func (a *Agent) upload(ctx context.Context, anew bool) (uploaded, resumed bool, err error) { //nolint:revive // a second attempt
+// upload uploads the program in one of the two ways, upload.resume and upload.fromStart.
+func (a *Agent) upload(ctx context.Context, way func(upload) (done, resumed bool, err error)) (uploaded, resumed bool, err error) {
 	err = a.client.transport.Transfer(ctx, a.target, func(files Files) error {
 		u := upload{Files: files, program: a.client.program, target: sftpPath(a.client.program.Path), progress: func() { progress(ctx) }}
-		do := u.run
-		if anew {
-			do = u.anew
-		}
-		if uploaded, resumed, err = do(); err != nil {
+		if uploaded, resumed, err = way(u); err != nil {
 			return a.programError(err, uploadFix(err))
 		}
 		return nil
@@ -190,9 +186,9 @@ type upload struct {
 	progress func()
 }
 
-// run reads the program back from the host. Where it is missing or differs, run writes it beside its target, and renames it when it is
-// complete and flushed. It is not read back then: it compares itself with the whole digest (Agent.check).
-func (u upload) run() (done, resumed bool, err error) {
+// resume reads the program back from the host. Where it is missing or differs, resume writes it beside its target, after what an interrupted
+// upload has left there, and renames it when it is complete and flushed. It is not read back then: it compares itself with the whole digest (Agent.check).
+func (u upload) resume() (done, resumed bool, err error) {
 	entries, right, err := u.look()
 	if right || err != nil {
 		return false, false, err
@@ -207,11 +203,11 @@ func (u upload) run() (done, resumed bool, err error) {
 			return false, false, err
 		}
 	}
-	return u.anew()
+	return u.fromStart()
 }
 
-// anew writes the program to a new file.
-func (u upload) anew() (done, resumed bool, err error) {
+// fromStart writes the program to a new file, whether the host has it or not.
+func (u upload) fromStart() (done, resumed bool, err error) {
 	name, err := temporaryName(u.target)
 	if err != nil {
 		return false, false, err

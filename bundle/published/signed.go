@@ -132,7 +132,7 @@ func (k Keys) Open(text string) (Desired, error) {
 	return Desired{}, ErrUntrusted
 }
 
-// authenticated is DSSE's pre-authentication encoding: nobody can move bytes between the type and the text.
+// authenticated is DSSE's pre-authentication encoding: no bytes can be moved between the type and the text.
 func authenticated(payload []byte) []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "DSSEv1 %d %s %d ", len(payloadType), payloadType, len(payload))

@@ -53,7 +53,7 @@ type Known struct {
 // Verdict is the answer to a CSR.
 type Verdict struct {
 	Decision Decision
-	// Host is the host that the CSR is about. It is zero for one that is nobody's here.
+	// Host is the host that the CSR is about. It is zero where no known host has its name.
 	Host Host
 	// Reason and Message are those of one Event, a warning about the CSR. They are empty where none is due.
 	Reason  Reason

@@ -110,7 +110,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 	for _, name := range names(nodes) {
 		node := nodes[name]
 		n := rollout.Observe(node, v.Now, e.Notary.Open)
-		if !e.told.look(node, e.open(node), n.Report) { // somebody has put back what was signed before: it is written again
+		if !e.told.look(node, e.open(node), n.Report) { // an earlier signed annotation was put back: it is written again
 			n.Published, n.Permitted, n.PublishedUrgent = "", "", false
 		}
 		n.Group.Platform = r.Platform

@@ -38,7 +38,7 @@ func newTold() told {
 }
 
 // look notes what stands signed on a Node, and forgets what its agent does not have any longer. It reports whether what stands there is what
-// this operator published last, as far as it knows: what somebody has put back is no evidence of anything.
+// this operator published last, as far as it knows: an earlier one that was put back is no evidence.
 func (t *told) look(node corev1.Node, on published.Desired, has published.Report) bool {
 	text := node.Annotations[published.DesiredAnnotation]
 	refused := has.Refused != "" && has.Refused == bundle.Of([]byte(text)) && t.texts[node.Name] != text

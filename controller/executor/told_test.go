@@ -67,7 +67,7 @@ func (e *Executor) seen(t *testing.T, node corev1.Node, w Wanted, find func(bund
 	return v.Nodes[0], v
 }
 
-// TestWhatTheOperatorDidNotSignCountsAsNothing: a Node says what somebody has written there, and the operator goes by what it has signed.
+// TestWhatTheOperatorDidNotSignCountsAsNothing: others may write the annotation of a Node, and the operator goes by what it has signed.
 func TestWhatTheOperatorDidNotSignCountsAsNothing(t *testing.T) {
 	e, has, node := executorOf(t)
 	if n, _ := e.seen(t, node, has, nil); n.Published != has.Bundle || n.Permitted != bundle.ImpactRestart {
@@ -189,7 +189,7 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 			t.Error("the layers cannot be read: the case proves nothing")
 		}
 		if n.Urgent.Bundle != "" || len(v.urgent) > 0 {
-			t.Error("what somebody else has written would be signed")
+			t.Error("what others have written would be signed")
 		}
 	}
 	// What the node had is known still, while its report says so.

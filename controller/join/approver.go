@@ -72,8 +72,8 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	}
 	known := certificates.Known{Platform: inputs.Cluster.Platform, Hosts: a.hosts(inputs)}
 	if v := certificates.Decide(&csr, known); v.Host.ID() == "" {
-		a.Log.V(1).Info("a certificate signing request is nobody's here", "csr", csr.Name, "node", name)
-		// Nobody's here, as far as is known: a host that was not reached yet may still turn out to have the name.
+		a.Log.V(1).Info("no known host has the name in a certificate signing request", "csr", csr.Name, "node", name)
+		// A host that was not reached yet may still turn out to have the name.
 		return reconcile.Result{RequeueAfter: a.unknown(known, csr)}, nil
 	}
 	if err := a.complete(ctx, inputs, &known); err != nil {

@@ -21,7 +21,7 @@ import (
 	"wmco/controller/record"
 )
 
-// stolen is the certificate of a kubelet, used by somebody else: NodeRestriction lets them write the Node's own annotations and status.
+// stolen is the certificate of a kubelet in the hands of an attacker: NodeRestriction lets them write the Node's own annotations and status.
 type stolen struct {
 	w    *world
 	as   client.Client

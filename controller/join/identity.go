@@ -90,7 +90,7 @@ func (h host) identify(ctx context.Context, t remote.Target, facts bundle.Facts)
 // errNoAddress ends an attempt while the kubelet has not written the addresses of its Node yet.
 var errNoAddress = errors.New("the Node has no address yet")
 
-// originOf returns how a host came to be the Node: one that was complete before it was recorded was joined by somebody else.
+// originOf returns how a host came to be the Node: one that was complete before it was recorded was joined by another operator, an older version or a person.
 func originOf(node *corev1.Node) record.Origin {
 	if IsJoined(node.Annotations) || node.Annotations[published.ReportAnnotation] != "" {
 		return record.OriginAdopted

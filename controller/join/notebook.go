@@ -36,7 +36,7 @@ func (n notebook) put(ctx context.Context, key string, value any) error {
 		return err
 	}
 	if cm.UID == "" {
-		// Without data: what somebody else wrote at the same time stays.
+		// Without data: what another writer stored at the same time stays.
 		cm = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.namespace, Name: n.name}}
 		if err := named.Create(ctx, n.client, cm); err != nil {
 			return err

@@ -22,7 +22,7 @@ import (
 	"wmco/controller/signing"
 )
 
-// patcher is somebody who may get and patch Nodes, and nothing else.
+// patcher is a user who may get and patch Nodes, and nothing else.
 type patcher struct {
 	*world
 	client.Client

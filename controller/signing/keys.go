@@ -2,7 +2,7 @@
 //
 //	Secret (keys, term) --Read--> Keys --Sign--> text of an annotation --on the Node, where others write too--> Open --> what it says, or an error
 //
-// What stands on a Node without a signature by one of these keys is somebody else's: nothing of it is ever signed.
+// What stands on a Node without a signature by one of these keys was written by others: nothing of it is ever signed.
 package signing
 
 import (
@@ -280,7 +280,7 @@ func (k *Keys) noteNewest(node string, d published.Desired) {
 }
 
 // ErrOlder means that an annotation was signed before another one for the same Node.
-var ErrOlder = errors.New("it is an earlier one, which somebody has put back, or a cache that is behind")
+var ErrOlder = errors.New("it is an earlier one: it was put back, or the cache is behind")
 
 // OpenNewest is Open for what something new is made of: an annotation that is older than what this process has signed or seen for the Node is
 // ErrOlder.

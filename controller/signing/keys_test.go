@@ -314,7 +314,7 @@ func TestAnOperatorBeginsAfterWhatStandsOnNodes(t *testing.T) {
 	}
 }
 
-// TestWhatIsKeptIsTheNewest: an annotation of an earlier time that somebody has put back is signed, and nothing new is made of it.
+// TestWhatIsKeptIsTheNewest: an earlier annotation that was put back is signed, and nothing new is made of it.
 func TestWhatIsKeptIsTheNewest(t *testing.T) {
 	k := begun(t, fake.NewClientBuilder().Build())
 	first, second := sign(t, k, "win-a"), sign(t, k, "win-a")

@@ -1,4 +1,4 @@
-// Package rbac has tests alone: what somebody who has the token of the operator's ServiceAccount can do with Secrets.
+// Package rbac has tests alone: what an attacker who has the token of the operator's ServiceAccount can do with Secrets.
 package rbac
 
 import (
@@ -45,7 +45,7 @@ func names() []string {
 	return []string{"windows-user-data", "pull-secret", "node-bootstrapper-token", "anything"}
 }
 
-// thief is somebody who has the token of the operator's ServiceAccount.
+// thief is an attacker who has the token of the operator's ServiceAccount.
 type thief struct {
 	t     *testing.T
 	admin client.Client

@@ -104,7 +104,7 @@ func (m Mutation) check() error {
 // Apply returns the content of the file with the mutation. Old must stand in it exactly once.
 func (m Mutation) Apply(content string) (string, error) {
 	if n := strings.Count(content, m.Old); n != 1 {
-		return "", fmt.Errorf("the old text stands %d times in %s, and must stand there once; fix: choose the text anew from the line that the sentence is about", n, m.File)
+		return "", fmt.Errorf("the old text stands %d times in %s, and must stand there once; fix: copy the text again from the line that the sentence is about", n, m.File)
 	}
 	return strings.Replace(content, m.Old, m.New, 1), nil
 }
