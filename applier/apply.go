@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
 
@@ -36,42 +35,6 @@ func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outco
 	}
 	run.unlock(release)
 	return run.ends(r.Manifest.Digest, err)
-}
-
-// acceptable returns why no host can have a manifest, as a *RefusedError.
-func (e *Engine) acceptable(m bundle.Manifest) error {
-	if masked(m) {
-		return &RefusedError{Why: "the manifest is a preview: its secrets are masked"}
-	}
-	b := records.BundleRecord{Manifest: m}.Bundle()
-	if err := plan.CheckRoots(b); err != nil {
-		return &RefusedError{Why: err.Error()}
-	}
-	return e.permitted(b)
-}
-
-// permitted returns why the program installs no such bundle, as a *RefusedError.
-func (e *Engine) permitted(b bundle.Bundle) error {
-	if e.Permits == nil {
-		return &RefusedError{Why: "this program has no table of what a bundle may name"}
-	}
-	if err := e.Permits(b); err != nil {
-		return &RefusedError{Why: err.Error()}
-	}
-	return nil
-}
-
-// masked reports whether a manifest is that of a preview.
-func masked(m bundle.Manifest) bool {
-	isMasked := func(v bundle.Variable) bool { return v.Digest == bundle.Masked }
-	for _, l := range m.Layers {
-		files := slices.ContainsFunc(l.Layer.Files, func(f bundle.File) bool { return f.Digest == bundle.Masked })
-		services := slices.ContainsFunc(l.Layer.Environments, func(e bundle.Environment) bool { return slices.ContainsFunc(e.Variables, isMasked) })
-		if files || services || slices.ContainsFunc(l.Layer.Variables, isMasked) {
-			return true
-		}
-	}
-	return false
 }
 
 // run is one run of the engine.

@@ -92,18 +92,6 @@ func (r *run) repair(ctx context.Context) error {
 	return r.converge(ctx, r.situation.Journal.Bundle)
 }
 
-// permittedRecord returns why this program does not repair or end what another one recorded. A rollback restores what was there before,
-// whatever it was; another bundle, or a cleanup, removes what is recorded.
-func (r *run) permittedRecord() error {
-	switch {
-	case !r.situation.Interrupted:
-		return r.permitted(r.situation.Ledger.Bundle.Bundle())
-	case r.situation.Journal.Phase == records.PhaseRollback:
-		return nil
-	}
-	return r.permitted(r.situation.Journal.Bundle.Bundle())
-}
-
 // repairUnconfirmed ends a run that was interrupted while it waited for the caller.
 func (r *run) repairUnconfirmed(ctx context.Context) error {
 	j := r.situation.Journal

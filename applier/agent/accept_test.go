@@ -297,6 +297,21 @@ func TestARefusedAnnotationIsLookedAtAgainAfterARepair(t *testing.T) {
 	}
 }
 
+// permitted is a host that may drain and boot for half an hour, and cannot begin because the API server is away.
+func permitted(t *testing.T) *signing {
+	t.Helper()
+	s := withKeys(t, signingKey(1))
+	s.change = func(d *published.Desired) { d.PermitFor = 1800 }
+	s.needsDrain()
+	s.cluster.away = errors.New("away")
+	s.publishSigned(bundle.ImpactReboot)
+	s.set(s.cluster.node, s.changed)
+	if err := s.step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 // TestAPermissionIsNotBegunLater: an annotation that permits a boot and was put back, or waited on a paused node, permits none hours later.
 func TestAPermissionIsNotBegunLater(t *testing.T) {
 	for name, wait := range map[string]func(*testing.T, *signing){
@@ -314,15 +329,7 @@ func TestAPermissionIsNotBegunLater(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := withKeys(t, signingKey(1))
-			s.change = func(d *published.Desired) { d.PermitFor = 1800 }
-			s.needsDrain()
-			s.cluster.away = errors.New("away") // it cannot begin
-			s.publishSigned(bundle.ImpactReboot)
-			s.set(s.cluster.node, s.changed)
-			if err := s.step(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			s := permitted(t)
 			wait(t, s)
 			s.cluster.away = nil
 			conf := s.file(kubeletConf)
@@ -360,15 +367,7 @@ func TestWhatWasAcceptedOutlivesEverythingButACleanup(t *testing.T) {
 
 // TestAPermissionOutlivesABootWithinItsTime: a change may need more than one boot.
 func TestAPermissionOutlivesABootWithinItsTime(t *testing.T) {
-	s := withKeys(t, signingKey(1))
-	s.change = func(d *published.Desired) { d.PermitFor = 1800 }
-	s.needsDrain()
-	s.cluster.away = errors.New("away") // it cannot begin
-	s.publishSigned(bundle.ImpactReboot)
-	s.set(s.cluster.node, s.changed)
-	if err := s.step(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	s := permitted(t)
 	s.clock.Pass(5 * time.Minute)
 	s.boot()
 	s.restart()

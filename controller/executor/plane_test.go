@@ -193,16 +193,23 @@ func (b behind) List(ctx context.Context, list client.ObjectList, o ...client.Li
 	return nil
 }
 
-// TestACacheThatIsBehind: a node that was told to restart its services holds its place, although the cache does not show it yet.
-func TestACacheThatIsBehind(t *testing.T) {
-	p := newPlane(t)
-	must(t, client.IgnoreAlreadyExists(p.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))) // a namespace does not end without controllers
-	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
+// twoNodes makes win-1 and win-2, which have a bundle.
+func (p *plane) twoNodes(has Wanted) {
+	p.t.Helper()
+	// A namespace does not end without controllers.
+	must(p.t, client.IgnoreAlreadyExists(p.Create(p.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})))
 	for _, part := range has.Cluster.Secrets {
 		p.create(publish.Secret{Part: part, Label: has.Cluster.Label()}.Object(namespace))
 	}
 	p.node("win-1", has)
 	p.node("win-2", has)
+}
+
+// TestACacheThatIsBehind: a node that was told to restart its services holds its place, although the cache does not show it yet.
+func TestACacheThatIsBehind(t *testing.T) {
+	p := newPlane(t)
+	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
+	p.twoNodes(has)
 	cache := behind{Reader: p.Client, nodes: []corev1.Node{p.now("win-1"), p.now("win-2")}}
 	p.Nodes = cache
 	policy := rollout.Policy{MaxParallel: 1, FailureLimit: 1, Timeout: time.Hour}
@@ -244,13 +251,8 @@ func TestACacheThatIsBehind(t *testing.T) {
 // TestAPlaceThatTheCacheDoesNotShow: a node is taken only if there is a place for it at the API server, whatever the cache has.
 func TestAPlaceThatTheCacheDoesNotShow(t *testing.T) {
 	p := newPlane(t)
-	must(t, client.IgnoreAlreadyExists(p.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}))) // a namespace does not end without controllers
 	has, next := rendered(t, "before", bundle.ImpactReboot), rendered(t, "after", bundle.ImpactReboot)
-	for _, part := range has.Cluster.Secrets {
-		p.create(publish.Secret{Part: part, Label: has.Cluster.Label()}.Object(namespace))
-	}
-	p.node("win-1", has)
-	p.node("win-2", has)
+	p.twoNodes(has)
 	p.Nodes = behind{Reader: p.Client, nodes: []corev1.Node{p.now("win-1"), p.now("win-2")}}
 	// The operator that was the leader before has taken win-2.
 	taken := p.now("win-2")

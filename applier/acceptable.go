@@ -1,0 +1,57 @@
+package applier
+
+import (
+	"slices"
+
+	"wmco/applier/plan"
+	"wmco/applier/records"
+	"wmco/bundle"
+)
+
+// acceptable returns why no host can have a manifest, as a *RefusedError.
+func (e *Engine) acceptable(m bundle.Manifest) error {
+	if masked(m) {
+		return &RefusedError{Why: "the manifest is a preview: its secrets are masked"}
+	}
+	b := records.BundleRecord{Manifest: m}.Bundle()
+	if err := plan.CheckRoots(b); err != nil {
+		return &RefusedError{Why: err.Error()}
+	}
+	return e.permitted(b)
+}
+
+// permitted returns why the program installs no such bundle, as a *RefusedError.
+func (e *Engine) permitted(b bundle.Bundle) error {
+	if e.Permits == nil {
+		return &RefusedError{Why: "this program has no table of what a bundle may name"}
+	}
+	if err := e.Permits(b); err != nil {
+		return &RefusedError{Why: err.Error()}
+	}
+	return nil
+}
+
+// masked reports whether a manifest is that of a preview.
+func masked(m bundle.Manifest) bool {
+	isMasked := func(v bundle.Variable) bool { return v.Digest == bundle.Masked }
+	for _, l := range m.Layers {
+		files := slices.ContainsFunc(l.Layer.Files, func(f bundle.File) bool { return f.Digest == bundle.Masked })
+		services := slices.ContainsFunc(l.Layer.Environments, func(e bundle.Environment) bool { return slices.ContainsFunc(e.Variables, isMasked) })
+		if files || services || slices.ContainsFunc(l.Layer.Variables, isMasked) {
+			return true
+		}
+	}
+	return false
+}
+
+// permittedRecord returns why this program does not repair or end what another one recorded. A rollback restores what was there before,
+// whatever it was; another bundle, or a cleanup, removes what is recorded.
+func (r *run) permittedRecord() error {
+	switch {
+	case !r.situation.Interrupted:
+		return r.permitted(r.situation.Ledger.Bundle.Bundle())
+	case r.situation.Journal.Phase == records.PhaseRollback:
+		return nil
+	}
+	return r.permitted(r.situation.Journal.Bundle.Bundle())
+}
