@@ -93,6 +93,11 @@ func prepare(t *testing.T) *fleet {
 	background(t, func(ctx context.Context) error { return cluster.Network(ctx, f.plane.Config, logs()) })
 	background(t, func(ctx context.Context) error { return cluster.Record(ctx, f.plane.Config, logs()) })
 	t.Cleanup(func() { f.stop() })
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("logged last:\n%s", &recent)
+		}
+	})
 	return f
 }
 

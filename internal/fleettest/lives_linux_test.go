@@ -131,7 +131,7 @@ func (f *fleet) await(t *testing.T, o *observer, what string, done func() bool) 
 	for ok := false; !ok; {
 		seen := o.progress()
 		if err := testenv.Eventually(t.Context(), what, func() bool { ok = done(); return ok || o.progress() != seen }); err != nil {
-			t.Fatalf("%v\n%s", err, o)
+			t.Fatalf("%v\n%s%s", err, o, &recent)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package fleettest
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"sync"
 	"testing"
@@ -60,12 +59,4 @@ func must(t testing.TB, err error) {
 func eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	must(t, testenv.Eventually(t.Context(), what, done))
-}
-
-// logs shows what programs say, with -v.
-func logs() *slog.Logger {
-	if !testing.Verbose() {
-		return slog.New(slog.DiscardHandler)
-	}
-	return slog.New(slog.NewTextHandler(os.Stderr, nil))
 }

@@ -349,8 +349,9 @@ func (o *observer) String() string {
 		n := o.nodes[name]
 		d, _ := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 		r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-		fmt.Fprintf(&text, "%s %s: Ready %t, unschedulable %t, desired %s with at most %s, reported %s for %s with %s needed: %q; %s\n", name, o.standing(n), isReady(n), n.Spec.Unschedulable,
-			d.Bundle.Short(), d.MaxImpact, r.State, r.Desired.Short(), r.Impact, r.Message, n.Annotations[published.RolloutAnnotation])
+		state, _ := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
+		fmt.Fprintf(&text, "%s %s: Ready %t, unschedulable %t, desired %s with at most %s, reported %s for %s with %s needed: %q; turn %+v, claim %+v\n", name, o.standing(n), isReady(n), n.Spec.Unschedulable,
+			d.Bundle.Short(), d.MaxImpact, r.State, r.Desired.Short(), r.Impact, r.Message, state.Turn, state.Claim)
 	}
 	return text.String()
 }
