@@ -25,6 +25,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/keys"
+	"wmco/internal/faults"
 	"wmco/internal/simnode"
 	"wmco/internal/simnode/cluster"
 	"wmco/internal/sshtest/sshd"
@@ -49,6 +50,8 @@ type fleet struct {
 	ended atomic.Int32
 	// since is the number of requests in the audit log before this fleet.
 	since int
+	// network is between operators that live and the API server; nil is none.
+	network *faults.Network
 	// created are removed at the end, like the Nodes.
 	created []client.Object
 }

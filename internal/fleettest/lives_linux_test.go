@@ -87,6 +87,9 @@ func (f *fleet) live(t *testing.T, writes int, lag time.Duration) *life {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &life{&mortal{die: cancel, lag: lag}, make(chan struct{})}
 	l.left.Store(int64(writes))
+	if f.network != nil {
+		config.Wrap(f.network.Wrap)
+	}
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { l.RoundTripper = rt; return l.mortal })
 	o := controller.Options{Config: config, Version: version, HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true, Log: logr.FromSlogHandler(logs().Handler()).WithName("operator")}
 	go func() {

@@ -69,6 +69,7 @@ func TestStorm(t *testing.T) {
 		{"a bad setting stops at the canary", s.checkBadSetting},
 		{"the operator is killed while nodes boot", s.checkKilledBoots},
 		{"two operators believe that they lead", s.checkTwoOperators},
+		{"the API server has bad days", s.checkFaults},
 		{"nodes come and go", s.checkMembers},
 		{"a host that does not come back, and a drain that is not allowed", s.checkStuck},
 	} {
