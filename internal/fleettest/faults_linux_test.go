@@ -20,7 +20,7 @@ const faultLasts = 12 * time.Second
 func (s *storm) checkFaults(t *testing.T) {
 	s.configure(t, `{rollout: {settle: 0s, maxUnavailable: 3}}`, rules{unavailable: intstr.FromInt32(3), parallel: 20, operators: 1})
 	s.network = faults.New(uint64(os.Getpid())) //nolint:gosec // another one each time
-	t.Cleanup(func() { s.network = nil; s.renew(t); s.rests(t) })
+	t.Cleanup(func() { s.network = nil; s.renew(t) })
 	s.renew(t)
 	s.rests(t)
 	for i, fault := range faults.All() {

@@ -51,7 +51,7 @@ func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
 	case err != nil:
 		return nil, err
 	case m.lag > 0 && r.URL.Query().Get("watch") != "":
-		answer.Body = late{answer.Body, m.lag}
+		answer.Body = newLate(answer.Body, m.lag)
 	case counts && answer.StatusCode < http.StatusBadRequest && m.left.Add(-1) == 0:
 		_ = answer.Body.Close() // nobody reads it
 		what := r.Method + " " + r.URL.Path
@@ -67,16 +67,66 @@ func (m *mortal) kill() {
 	m.die()
 }
 
-// late is the answer to a watch that arrives late.
+// late is the answer to a watch of which everything arrives late, and nothing slower.
 type late struct {
-	io.ReadCloser
-	by time.Duration
+	body   io.Closer
+	chunks chan chunk
+	done   chan struct{}
+	// closed makes done close once, left is what was not read of the last chunk.
+	closed sync.Once
+	left   []byte
 }
 
-func (l late) Read(p []byte) (int, error) {
-	n, err := l.ReadCloser.Read(p)
-	time.Sleep(l.by) // a slow connection: what the test varies
-	return n, err
+// chunk is what arrives at one moment.
+type chunk struct {
+	data []byte
+	err  error
+	at   time.Time
+}
+
+func newLate(body io.ReadCloser, by time.Duration) *late {
+	l := &late{body: body, chunks: make(chan chunk, 10_000), done: make(chan struct{})}
+	go func() {
+		for {
+			data := make([]byte, 32<<10)
+			n, err := body.Read(data)
+			select {
+			case l.chunks <- chunk{data[:n], err, time.Now().Add(by)}:
+			case <-l.done:
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return l
+}
+
+func (l *late) Read(p []byte) (int, error) {
+	if len(l.left) == 0 {
+		select {
+		case c := <-l.chunks:
+			time.Sleep(time.Until(c.at)) // a slow connection: what the test varies
+			if len(c.data) == 0 {
+				return 0, c.err
+			}
+			l.left = c.data
+			if c.err != nil {
+				l.chunks <- chunk{err: c.err}
+			}
+		case <-l.done:
+			return 0, io.ErrClosedPipe
+		}
+	}
+	n := copy(p, l.left)
+	l.left = l.left[n:]
+	return n, nil
+}
+
+func (l *late) Close() error {
+	l.closed.Do(func() { close(l.done) })
+	return l.body.Close()
 }
 
 // live starts an operator that dies after a number of writes; 0 is never.

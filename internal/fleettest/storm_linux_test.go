@@ -339,11 +339,11 @@ func (s *storm) checkTwoOperators(t *testing.T) {
 	s.configure(t, `{rollout: {settle: 0s, maxUnavailable: 34%}}`, rules{unavailable: intstr.FromString("34%"), parallel: 20, operators: 2})
 	s.deploy(t, 2)
 	s.live(t, 0, 700*time.Millisecond)
+	t.Cleanup(func() { s.renew(t) })
 	b := s.boot(t, s.some()...)
 	s.await(t, s.o, "boots", b.done)
 	s.await(t, s.o, "another change on all nodes", s.mark(t, "two.example.com"))
 	b.check(t)
-	s.renew(t)
 }
 
 // isHeld reports whether it is the turn of a node.
