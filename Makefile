@@ -53,8 +53,9 @@ build: setup ## bin/wmco and bin/wmco-node for this computer
 		$(STEP) "building bin/$$program $(VERSION)" go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/$$program ./cmd/$$program; \
 	done
 
-# For the tests of one package.
-TEST_TIMEOUT ?= 15m
+# For the tests of one package. Those that take longest, half of it on two processors, begin first.
+TEST_TIMEOUT ?= 30m
+LONG_TESTS := ./controller/join ./internal/fleettest
 # Packages that are tested at the same time: the long ones mostly wait for a control plane.
 TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
 
@@ -63,7 +64,7 @@ test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and
 	@# Tests of services have time limits that a compiler running at the same time can exceed.
 	@$(STEP) "compiling" go build ./...
 	@$(STEP) "compiling for Windows" env GOOS=windows GOARCH=amd64 go build ./...
-	@$(STEP) "testing" go test -p $(TEST_PACKAGES) -timeout $(TEST_TIMEOUT) $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$)
+	@$(STEP) "testing" go test -p $(TEST_PACKAGES) -timeout $(TEST_TIMEOUT) $(LONG_TESTS) $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$ $(LONG_TESTS:.%=-e %$$))
 	@# Starts and stops of services under Wine have limits of time too: no other tests run beside them.
 	@$(STEP) "testing under Wine" go test -timeout 20m -p 1 ./internal/winetest ./internal/winnode
 	@# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
