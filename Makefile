@@ -163,6 +163,8 @@ ci-full: export WMCO_SCALE_NODES = 1000
 # Nodes whose rollouts are disturbed; 0 kills the operator at every single write.
 ci-full: export WMCO_FLEET = 30
 ci-full: export WMCO_ROLLOUT_KILLS = 0
+# Every bad day of an API server, during joins, removals and rollouts.
+ci-full: export WMCO_FAULTS = all
 # The image that is installed has the real executables, which payload-check has built.
 ci-full: export WMCO_IMAGE_PAYLOAD = bin/payload
 # Node agents of older commits are built, and move to this one.

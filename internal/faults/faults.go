@@ -13,6 +13,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,6 +51,14 @@ const (
 // All returns every Fault but None.
 func All() []Fault {
 	return []Fault{CutWatches, Gone, TooManyRequests, ServerErrors, CutBodies, LostAnswers, SlowWrites}
+}
+
+// Chosen returns those that each run of the tests goes through: every one where the environment has WMCO_FAULTS=all.
+func Chosen() []Fault {
+	if os.Getenv("WMCO_FAULTS") == "all" {
+		return All()
+	}
+	return []Fault{CutWatches, ServerErrors, LostAnswers}
 }
 
 const (
