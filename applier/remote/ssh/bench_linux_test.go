@@ -2,6 +2,7 @@ package ssh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,7 +28,7 @@ const benchHosts, benchFiles = 10, 30
 func BenchmarkTenHosts(b *testing.B) {
 	rsync := &contender{name: "rsync -c", run: runRsync}
 	ansible := &contender{name: "ansible copy", run: runAnsible}
-	for _, c := range []*contender{rsync, ansible, {name: "fresh connections", run: runFresh}, {name: "kept connections", run: runKept}} {
+	for _, c := range []*contender{rsync, ansible, {name: "fresh connections", run: runFresh}, {name: "fresh connections that do nothing", run: runNothing}, {name: "kept connections", run: runKept}} {
 		b.Run(c.name, c.bench)
 	}
 }
@@ -97,6 +98,29 @@ func runFresh(b *testing.B) (func(int), func() int) {
 			}
 		})
 	}, m.starts
+}
+
+// runNothing has a new client for each run, whose command names no program: what no program on a host can be faster than.
+func runNothing(b *testing.B) (func(int), func() int) {
+	m := newBenchSetup(b)
+	return func(int) {
+		each(m.targets, func(t remote.Target) {
+			transport := NewTransport(dialer(b, m.servers[t]))
+			err := transport.Run(context.Background(), t, remote.Command{Line: "nothing", Name: "nothing", Stdout: silent})
+			if ended := (*remote.CommandError)(nil); !errors.As(err, &ended) {
+				b.Error(err)
+			}
+			if err := transport.Close(); err != nil {
+				b.Error(err)
+			}
+		})
+	}, m.starts
+}
+
+// silent reads what a command prints.
+func silent(r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
+	return err
 }
 
 // runKept has clients that stay, as an operator's.
