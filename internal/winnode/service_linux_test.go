@@ -138,11 +138,8 @@ func limitsLogs(t *testing.T, m machine, _ bundletest.Node) {
 			for _, name := range now {
 				seen[name] = true
 			}
-			return len(seen) > logFiles+2
+			return len(seen) > logFiles+2 && len(now) < len(seen)
 		})
-		if len(m.rotated(t, folder)) == len(seen) {
-			t.Errorf("none of %d rotated logs was removed", len(seen))
-		}
 	}
 	// The log grows by 50 kB a second, and the agent checks it every second, or later on a busy computer.
 	info, err := os.Stat(m.Path(logsContainerd + `\containerd.log`))
