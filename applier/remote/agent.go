@@ -171,7 +171,7 @@ func (a *Agent) send(ctx context.Context, r Request, o ApplyOptions, missing []p
 		return archive.Send(ctx, w, archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts})
 	}
 	waits := o.Wait + o.ConfirmWithin
-	return a.result(ctx, ask{words: o.words(), stdin: send, limit: a.client.limits.Apply + waits, waits: waits}, tell)
+	return a.result(ctx, ask{words: o.words(), changes: !o.DryRun, stdin: send, limit: a.client.limits.Apply + waits, waits: waits}, tell)
 }
 
 // Stage sends the executables of a request that the host lacks, for a bundle of later. Nothing that runs is changed. An interrupted transfer
@@ -198,7 +198,7 @@ func (a *Agent) stage(ctx context.Context, r Request, missing []plan.Missing, wa
 	send := func(ctx context.Context, w io.Writer) error {
 		return archive.Send(ctx, w, archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts})
 	}
-	return a.result(ctx, ask{words: []string{wordStage, "--wait", wait.String()}, stdin: send, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+	return a.result(ctx, ask{words: []string{wordStage, "--wait", wait.String()}, changes: true, stdin: send, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
 }
 
 // result runs the agent and returns its last event. Tell gets all of them as they come.
@@ -223,13 +223,13 @@ func (a *Agent) result(ctx context.Context, q ask, tell func(applier.Event)) (ap
 // Repair restores the bundle that was applied last, from what the host keeps. A plan with a higher impact is refused.
 func (a *Agent) Repair(ctx context.Context, limit bundle.Impact, wait time.Duration) (applier.Event, error) {
 	words := []string{wordRepair, "--max-impact", string(limit), "--wait", wait.String()}
-	return a.result(ctx, ask{words: words, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+	return a.result(ctx, ask{words: words, changes: true, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
 }
 
 // Cleanup removes everything managed from the host.
 func (a *Agent) Cleanup(ctx context.Context, wait time.Duration) (applier.Event, error) {
 	words := []string{wordCleanup, "--wait", wait.String()}
-	return a.result(ctx, ask{words: words, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+	return a.result(ctx, ask{words: words, changes: true, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
 }
 
 // flags are those of observe and apply.

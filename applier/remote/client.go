@@ -76,8 +76,10 @@ type Client struct {
 	sum *atomic.Pointer[string]
 	// leaves says that hosts without the program stay without it.
 	leaves bool
-	limits Limits
-	hosts  *knownHosts
+	// mayChange is asked before each act that changes a host; nil allows all.
+	mayChange func(context.Context) error
+	limits    Limits
+	hosts     *knownHosts
 }
 
 // knownHosts are what a client knows of hosts.
@@ -129,6 +131,14 @@ func NewClient(t Transport, p Program, l Limits) *Client {
 func (c *Client) Over(t Transport) *Client {
 	other := *c
 	other.transport = t
+	return &other
+}
+
+// GuardedBy returns a client that asks before each act that changes a host (an upload, apply, stage, repair, cleanup) whether it may. What was
+// begun goes on, and is confirmed. The client knows of hosts what this one does.
+func (c *Client) GuardedBy(mayChange func(context.Context) error) *Client {
+	other := *c
+	other.mayChange = mayChange
 	return &other
 }
 

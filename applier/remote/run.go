@@ -19,10 +19,10 @@ import (
 // ask is one run of the agent.
 type ask struct {
 	words []string
-	// works reports whether the host has something to do: then it needs a place.
-	works  bool
-	stdin  func(context.Context, io.Writer) error
-	stdout output
+	// works reports whether the host has something to do: then it needs a place. Changes reports whether that changes the host.
+	works, changes bool
+	stdin          func(context.Context, io.Writer) error
+	stdout         output
 	// limit is how long it may take; waits is how much of it may be silence.
 	limit, waits time.Duration
 }
@@ -124,9 +124,23 @@ func (a *Agent) placeOnce(ctx context.Context, before int64) (uploaded bool, err
 	return uploaded, nil
 }
 
+// checkMayChange returns an error if the client must not change the host now.
+func (a *Agent) checkMayChange(ctx context.Context) error {
+	if a.client.mayChange == nil {
+		return nil
+	}
+	if err := a.client.mayChange(ctx); err != nil {
+		return fmt.Errorf("nothing more is changed on %s: %w", a.target, err)
+	}
+	return nil
+}
+
 // start runs the agent that is on the host.
 func (a *Agent) start(ctx context.Context, q ask) error {
 	c, err := a.command(ctx, q)
+	if err == nil && q.changes {
+		err = a.checkMayChange(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -126,6 +126,9 @@ func (f fakeFiles) Write(path string, from io.Reader, at, _ int64) error {
 }
 
 func (f fakeFiles) Replace(from, to string) error {
+	if f[strings.TrimPrefix(from, "/")] == nil {
+		return fs.ErrNotExist
+	}
 	f[strings.TrimPrefix(to, "/")] = f[strings.TrimPrefix(from, "/")]
 	return f.Remove(from)
 }

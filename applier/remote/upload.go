@@ -135,6 +135,9 @@ func (a *Agent) place(ctx context.Context) (uploaded bool, err error) {
 	if a.client.leaves {
 		return false, a.look(ctx)
 	}
+	if err := a.checkMayChange(ctx); err != nil {
+		return false, err
+	}
 	uploaded, resumed, err := a.upload(ctx, upload.resume)
 	if err == nil && uploaded {
 		err = a.check(ctx)
@@ -151,7 +154,7 @@ func (a *Agent) place(ctx context.Context) (uploaded bool, err error) {
 // upload uploads the program in one of the two ways, upload.resume and upload.fromStart.
 func (a *Agent) upload(ctx context.Context, way func(upload) (done, resumed bool, err error)) (uploaded, resumed bool, err error) {
 	err = a.client.transport.Transfer(ctx, a.target, func(files Files) error {
-		u := upload{Files: files, program: a.client.program, target: sftpPath(a.client.program.Path), progress: func() { progress(ctx) }}
+		u := upload{Files: files, program: a.client.program, target: sftpPath(a.client.program.Path), progress: func() { progress(ctx) }, pause: func() error { return pause(ctx, growPause) }}
 		if uploaded, resumed, err = way(u); err != nil {
 			return a.programError(err, uploadFix(err))
 		}
@@ -168,8 +171,11 @@ func (a *Agent) programError(err error, fix string) error {
 }
 
 func uploadFix(err error) string {
-	if errors.Is(err, fs.ErrPermission) {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
 		return "connect as a member of Administrators, and check that they may write to " + programFolder
+	case errors.Is(err, errOtherUpload):
+		return "run it again when the other upload has ended"
 	}
 	return "check that drive C: of the host has room and that no scanner locks the file, and run it again"
 }
@@ -184,6 +190,29 @@ type upload struct {
 	target  string
 	// progress is called when another piece has been read or written.
 	progress func()
+	// pause waits for growPause.
+	pause func() error
+}
+
+// A file that has the same size twice, growPause apart, is of an upload that was interrupted. One that has grown growLooks times is of an
+// upload that runs. That alone is no proof: on Windows the size in a listing may be behind while a file is open (Microsoft, FindFirstFileW,
+// remarks). So the file is renamed as well, which Windows refuses while another program has it open without FILE_SHARE_DELETE.
+const (
+	growPause = 2 * time.Second
+	growLooks = 3
+)
+
+// errOtherUpload means that another process uploads the same program to the host at the same time.
+var errOtherUpload = errors.New("another upload to the host goes on with the file")
+
+// pause waits, unless the context ends.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(d):
+		return nil
+	}
 }
 
 // resume reads the program back from the host. Where it is missing or differs, resume writes it beside its target, after what an interrupted
@@ -193,30 +222,34 @@ func (u upload) resume() (done, resumed bool, err error) {
 	if right || err != nil {
 		return false, false, err
 	}
-	if name, at := u.interrupted(entries); name != "" {
+	name, at, err := u.claim(entries)
+	if err != nil {
+		return false, false, err
+	}
+	if name != "" {
 		if err := u.finish(name, at); err == nil {
 			return true, true, nil
 		}
-		// Another process holds it, or another upload has completed it.
-		_ = u.Remove(name)
-		if _, right, err := u.look(); right || err != nil {
-			return false, false, err
-		}
+		_ = u.Remove(name) // where this fails, the next upload goes on with it
 	}
 	return u.fromStart()
 }
 
-// fromStart writes the program to a new file, whether the host has it or not.
+// fromStart writes the program to a new file. It is also done if another upload has put the program there.
 func (u upload) fromStart() (done, resumed bool, err error) {
 	name, err := temporaryName(u.target)
 	if err != nil {
 		return false, false, err
 	}
-	if err := u.finish(name, 0); err != nil {
-		_ = u.Remove(name) // where this fails, the next upload goes on with it
-		return false, false, err
+	err = u.finish(name, 0)
+	if err == nil {
+		return true, false, nil
 	}
-	return true, false, nil
+	_ = u.Remove(name) // where this fails, the next upload goes on with it
+	if _, right, looked := u.look(); right && looked == nil {
+		return false, false, nil
+	}
+	return false, false, err
 }
 
 // look returns the files of the folder, and whether the program is there.
@@ -230,17 +263,50 @@ func (u upload) look() ([]fs.FileInfo, bool, error) {
 	return entries, right, err
 }
 
-// interrupted returns the file with the most bytes that an interrupted upload of the program has left, and where to go on; empty if there is
-// none. If that upload still runs, both write the same bytes to the same places, and the one that is ready first renames the file.
-func (u upload) interrupted(entries []fs.FileInfo) (name string, at int64) {
-	most := int64(-1)
-	for _, e := range entries {
-		mine := plan.Leftover(e.Name()) && strings.HasPrefix(e.Name(), path.Base(u.target)+".")
-		if size := e.Size(); mine && size <= u.program.Size && size > most {
-			most, name = size, path.Join(path.Dir(u.target), e.Name())
+// claim renames the file with the most bytes that an interrupted upload of the program has left, and returns its new name and where to go on;
+// empty if there is none. Of two uploads that find it, one can rename it. A file that grows is left to the upload that writes it, and if one
+// that was frozen writes on after all, it writes the same bytes to the same places, and finds at its end that its file is gone.
+func (u upload) claim(entries []fs.FileInfo) (name string, at int64, err error) {
+	left := u.interrupted(entries)
+	for range growLooks {
+		if left == nil {
+			return "", 0, nil
+		}
+		if err := u.pause(); err != nil {
+			return "", 0, err
+		}
+		if entries, err = u.Folder(path.Dir(u.target)); err != nil {
+			return "", 0, fmt.Errorf("opening folder %s: %w", path.Dir(u.target), err)
+		}
+		before := left
+		if left = find(entries, before.Name()); left != nil && left.Size() == before.Size() {
+			return u.takeOver(left)
 		}
 	}
-	return name, max(0, most-InFlight)
+	return "", 0, nil
+}
+
+// takeOver gives a file another name, which no other upload knows; empty if that fails.
+func (u upload) takeOver(left fs.FileInfo) (name string, at int64, err error) {
+	if name, err = temporaryName(u.target); err != nil {
+		return "", 0, err
+	}
+	if err := u.Replace(path.Join(path.Dir(u.target), left.Name()), name); err != nil {
+		return "", 0, nil //nolint:nilerr // another upload was faster, or a program of the host holds it: it is left alone
+	}
+	return name, max(0, left.Size()-InFlight), nil
+}
+
+// interrupted returns the file with the most bytes that an interrupted upload of the program may have left, nil if there is none.
+func (u upload) interrupted(entries []fs.FileInfo) fs.FileInfo {
+	var most fs.FileInfo
+	for _, e := range entries {
+		mine := plan.Leftover(e.Name()) && strings.HasPrefix(e.Name(), path.Base(u.target)+".")
+		if size := e.Size(); mine && size <= u.program.Size && (most == nil || size > most.Size()) {
+			most = e
+		}
+	}
+	return most
 }
 
 // finish writes the program to a file from an offset on, and gives the file its name.
@@ -249,11 +315,20 @@ func (u upload) finish(name string, at int64) error {
 	if err == nil {
 		err = u.Replace(name, u.target)
 	}
-	if err != nil {
+	switch {
+	case err != nil && u.isGone(name):
+		return fmt.Errorf("%w: %w", errOtherUpload, err)
+	case err != nil:
 		return err
 	}
 	u.tidy(entries, find(entries, name).ModTime())
 	return nil
+}
+
+// isGone reports whether a file of the folder is not there any longer.
+func (u upload) isGone(name string) bool {
+	entries, err := u.Folder(path.Dir(name))
+	return err == nil && find(entries, name) == nil
 }
 
 // check reports whether a file is the program. It reads all of it: a name and a size prove nothing.

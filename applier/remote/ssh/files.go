@@ -148,11 +148,11 @@ func (f files) Write(path string, from io.Reader, at, size int64) error {
 }
 
 // Replace implements remote.Files. Old servers cannot rename onto a file, or remove it first and may be interrupted in between:
-// a file that is already gone is no error.
+// a file that is already gone is no error. Without the file that is renamed, the other one stays.
 func (f files) Replace(from, to string) error {
 	err := f.PosixRename(from, to)
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return err
 	}
 	if gone := f.Remove(to); gone != nil && !errors.Is(gone, fs.ErrNotExist) {
 		return fmt.Errorf("replacing %s: %w", to, errors.Join(err, gone))

@@ -1,6 +1,8 @@
 package ssh
 
 import (
+	"errors"
+	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -289,5 +291,20 @@ func discard(t *testing.T, s *sshtest.Server, path string, c archive.Content) {
 	}
 	if err := os.Remove(s.Path(path)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestTheProgramStaysIfTheFileOfAnUploadIsGone: another upload has renamed the file, and put the program there.
+func TestTheProgramStaysIfTheFileOfAnUploadIsGone(t *testing.T) {
+	s := programs.Start(t, sshtest.Options{})
+	write(t, s.Path(fake.Path), "the program")
+	transport := NewTransport(dialer(t, s))
+	defer transport.Close()
+	to := "/" + strings.ReplaceAll(fake.Path, `\`, "/")
+	err := transport.Transfer(t.Context(), at(s, s.Address), func(files remote.Files) error {
+		return files.Replace(to+".gone", to)
+	})
+	if _, gone := os.Stat(s.Path(fake.Path)); gone != nil || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v; %v", gone, err)
 	}
 }
