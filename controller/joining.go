@@ -72,7 +72,7 @@ type joining struct {
 }
 
 // addJoining adds what is done over SSH: hosts become nodes, and silent node agents are repaired.
-func addJoining(m manager.Manager, o Options, read join.Inputs, records *hosts.Records, say said) error {
+func addJoining(m leading, o Options, read join.Inputs, records *hosts.Records, say said) error {
 	if o.Hosts == nil {
 		return nil
 	}
@@ -90,7 +90,7 @@ func addJoining(m manager.Manager, o Options, read join.Inputs, records *hosts.R
 	}
 	j := joining{Manager: m, options: o, joiner: &join.Joiner{
 		Checks: &join.Checks{Live: m.GetAPIReader(), Login: login, Versions: versions, Payload: o.Payload, Now: time.Now},
-		Reader: m.GetClient(), Client: m.GetClient(), Inputs: read, Hosts: o.Hosts(login), Login: login, Version: o.Version,
+		Reader: m.GetClient(), Client: m.GetClient(), Inputs: read, Hosts: o.Hosts(login).GuardedBy(m.mayChange()), Login: login, Version: o.Version,
 		Log: o.Log.WithName("join"), Now: time.Now, Random: rand.Read, Unjoined: say.unjoined, Counters: say.counters,
 	}}
 	for _, add := range []func() error{j.addNodes, j.addMachines, j.addInstances, j.addApprover, j.addUserData, j.addCluster, j.addCollector} {

@@ -139,11 +139,11 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	return m, nil
 }
 
-func newManager(o Options, wants []objects.Want) (manager.Manager, error) {
+func newManager(o Options, wants []objects.Want) (leading, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, certificatesv1.AddToScheme, machinev1beta1.Install} {
 		if err := add(scheme); err != nil {
-			return nil, err
+			return leading{}, err
 		}
 	}
 	if o.Lease == (Lease{}) {
@@ -152,24 +152,35 @@ func newManager(o Options, wants []objects.Want) (manager.Manager, error) {
 	serving := &metrics.Serving{Address: o.MetricsAddress, Certificates: o.MetricsCertificates}
 	served, err := serving.Options()
 	if err != nil {
-		return nil, err
+		return leading{}, err
 	}
-	m, err := manager.New(o.Config, manager.Options{
+	lock, err := newLock(o)
+	if err != nil {
+		return leading{}, err
+	}
+	options := manager.Options{
 		Scheme: scheme, Logger: o.Log, Cache: cacheOptions(wants),
 		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		HealthProbeBindAddress: o.HealthAddress, Metrics: served,
 		Controller:     config.Controller{SkipNameValidation: &o.SkipNameValidation},
 		LeaderElection: o.LeaderElection, LeaderElectionID: operatorName, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &o.Lease.Duration, RenewDeadline: &o.Lease.Renew, RetryPeriod: &o.Lease.Retry,
-	})
+	}
+	if lock != nil {
+		options.LeaderElectionResourceLockInterface = lock
+	}
+	m, err := manager.New(guardWrites(o.Config, lock), options)
 	if err != nil {
-		return nil, err
+		return leading{}, err
+	}
+	if lock != nil {
+		lock.LockConfig.EventRecorder = m.GetEventRecorderFor(lock.Identity()) //nolint:staticcheck // leader election has no other kind yet
 	}
 	serving.Cluster = m.GetClient()
 	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return nil, err
+		return leading{}, err
 	}
-	return m, m.AddReadyzCheck("ping", healthz.Ping)
+	return leading{m, lock}, m.AddReadyzCheck("ping", healthz.Ping)
 }
 
 // createLease creates the Lease of leader election, without a holder, where there is none: by its name, which the library does not do.

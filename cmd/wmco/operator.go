@@ -51,7 +51,7 @@ cleaned up, and an agent that has not reported for half an hour is repaired.
 Metrics are for those who may get /metrics, with a bearer token. Their TLS follows the TLS profile of the cluster.
 
 Inputs that are refused change nothing. The cluster is that of the Pod's service account, of KUBECONFIG, or of ~/.kube/config.` +
-			cli.ExitHelp("0  asked to stop", "2  usage, or a payload that is refused", "3  the cluster cannot be reached", "130  interrupted"),
+			cli.ExitHelp("0  asked to stop", "2  usage, or a payload that is refused", "3  the cluster cannot be reached, or another process works for it", "130  interrupted"),
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}

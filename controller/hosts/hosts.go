@@ -13,6 +13,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/controller/desired"
+	"wmco/controller/leader"
 	"wmco/controller/record"
 	"wmco/render"
 )
@@ -53,11 +54,21 @@ func New(o Options) *Hosts {
 	return h
 }
 
+// GuardedBy has these hosts ask before each act that changes one whether this process still may (remote.Client.GuardedBy). It is called before
+// they are used.
+func (h *Hosts) GuardedBy(mayChange func(context.Context) error) *Hosts {
+	h.client, h.confirms = h.client.GuardedBy(mayChange), h.confirms.GuardedBy(mayChange)
+	return h
+}
+
 // ErrBusy says that somebody else of this process works on the host.
 var ErrBusy = errors.New("the host is being worked on")
 
-// NotNow reports whether nothing was done on a host because it, or as many others as may be, are being worked on: the same works later.
-func NotNow(err error) bool { return errors.Is(err, ErrBusy) || errors.Is(err, remote.ErrNoPlace) }
+// NotNow reports whether nothing was done on a host because it, or as many others as may be, are being worked on, or because another operator
+// leads: the same works later, or is that one's.
+func NotNow(err error) bool {
+	return errors.Is(err, ErrBusy) || errors.Is(err, remote.ErrNoPlace) || errors.Is(err, leader.ErrNotLeading)
+}
 
 // Target is the address of a host with the account there. ID is that of its record, which has its pinned key.
 func (h *Hosts) Target(id record.ID, account, address string) (remote.Target, error) {

@@ -51,6 +51,10 @@ type settings struct {
 	Payload, Version string
 	// Leader makes it wait until it is the leader.
 	Leader bool
+	// Agent is its user agent in the audit log, empty for the usual one.
+	Agent string
+	// Acts is a file for what it asks of hosts, empty for none.
+	Acts actsFile
 }
 
 func (w *world) settings() settings {
@@ -73,7 +77,7 @@ func (s settings) options(log io.Writer) (controller.Options, error) {
 	if err != nil {
 		return controller.Options{}, err
 	}
-	config.Impersonate = impersonated()
+	config.Impersonate, config.UserAgent = impersonated(), s.Agent
 	payload, err := store.Open(s.Payload)
 	if err != nil {
 		return controller.Options{}, err
@@ -89,9 +93,9 @@ func (s settings) options(log io.Writer) (controller.Options, error) {
 		Hosts: func(login *hosts.Login) *hosts.Hosts {
 			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, Dial: s.Addresses.dial}
 			o := hosts.Options{Program: program, Executables: payload.Source()}
-			o.Transports.Kept = asMe{remotessh.NewTransport(dialer), s.User}
+			o.Transports.Kept = asMe{remotessh.NewTransport(dialer), s.User, s.Acts}
 			dialer.Limits.Kept = 0
-			o.Transports.Fresh = asMe{remotessh.NewTransport(dialer), s.User}
+			o.Transports.Fresh = asMe{remotessh.NewTransport(dialer), s.User, s.Acts}
 			return hosts.New(o)
 		},
 	}, nil
@@ -331,6 +335,7 @@ func (b addressBook) dial(ctx context.Context, network, address string) (net.Con
 type asMe struct {
 	remote.Transport
 	user string
+	acts actsFile
 }
 
 func (a asMe) to(t remote.Target) remote.Target {
@@ -343,10 +348,16 @@ func (a asMe) Connect(ctx context.Context, t remote.Target) error {
 }
 
 func (a asMe) Run(ctx context.Context, t remote.Target, c remote.Command) error {
+	if err := a.acts.note(c.Name); err != nil {
+		return err
+	}
 	return a.Transport.Run(ctx, a.to(t), c)
 }
 
 func (a asMe) Transfer(ctx context.Context, t remote.Target, do func(remote.Files) error) error {
+	if err := a.acts.note("sftp"); err != nil {
+		return err
+	}
 	return a.Transport.Transfer(ctx, a.to(t), do)
 }
 

@@ -110,7 +110,7 @@ func failed(err error) Progress {
 	case errors.Is(err, remote.ErrNoPlace):
 		// It is called again as soon as there is a place.
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againLater}
-	case errors.Is(err, hosts.ErrBusy):
+	case hosts.NotNow(err):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againSoon}
 	case errors.As(err, &own):
 		p.Reason, p.Fix = own.reason, own.fix

@@ -207,6 +207,10 @@ var table = []rule{
 		never:   join(remote, rendering, []string{"applier/..."}),
 	},
 	{
+		pkg:   "controller/leader",
+		never: join(remote, rendering, []string{"applier/...", "sigs.k8s.io/controller-runtime/..."}),
+	},
+	{
 		pkg:     "controller/fleet",
 		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/rollout", "controller/status", "render", "render/reason"},
 		never:   join(remote, []string{"applier/..."}),
@@ -229,7 +233,7 @@ var table = []rule{
 	{
 		// It parses keys, and dials nothing.
 		pkg:     "controller/hosts",
-		imports: []string{"controller/desired", "controller/keys", "controller/named", "controller/record", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
+		imports: []string{"controller/desired", "controller/keys", "controller/leader", "controller/named", "controller/record", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -266,7 +270,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
+			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
