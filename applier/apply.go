@@ -80,6 +80,9 @@ func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
 	if errors.As(err, &refused) {
 		event.Missing = refused.Missing
 	}
+	if locked := (*LockedError)(nil); errors.As(err, &locked) && !r.applying {
+		event.LockedBy = locked.Owner
+	}
 	switch {
 	case err == nil:
 	case errors.As(err, &back):

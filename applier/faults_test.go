@@ -205,10 +205,10 @@ func TestALockIsRespected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = m.apply(t, n, applier.Options{LockWait: time.Second})
+	o, err := m.apply(t, n, applier.Options{LockWait: time.Second})
 	var locked *applier.LockedError
-	if !errors.As(err, &locked) || locked.Owner != "somebody else" {
-		t.Errorf("%v", err)
+	if !errors.As(err, &locked) || locked.Owner != "somebody else" || o.LockedBy != "somebody else" {
+		t.Errorf("locked by %q: %v", o.LockedBy, err)
 	}
 	if err := release(); err != nil {
 		t.Fatal(err)

@@ -125,6 +125,8 @@ type Event struct {
 	RebootPending []bundle.EntryID `json:"rebootPending,omitempty"`
 	// Missing are contents that were needed and missing, in a refused EventResult.
 	Missing []plan.Missing `json:"missing,omitempty"`
+	// LockedBy is the run that has the host locked, in its own words, in an EventResult of a run that could do nothing.
+	LockedBy string `json:"lockedBy,omitempty"`
 }
 
 // DecodeObservation decodes what observe and verify print. A newer schema is a *bundle.SchemaError.

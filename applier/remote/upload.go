@@ -174,7 +174,7 @@ func uploadFix(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrPermission):
 		return "connect as a member of Administrators, and check that they may write to " + programFolder
-	case errors.Is(err, errOtherUpload):
+	case errors.Is(err, ErrOtherUpload):
 		return "run it again when the other upload has ended"
 	}
 	return "check that drive C: of the host has room and that no scanner locks the file, and run it again"
@@ -202,8 +202,8 @@ const (
 	growLooks = 3
 )
 
-// errOtherUpload means that another process uploads the same program to the host at the same time.
-var errOtherUpload = errors.New("another upload to the host goes on with the file")
+// ErrOtherUpload says that another process uploads the same program to the host at the same time.
+var ErrOtherUpload = errors.New("another upload to the host goes on with the file")
 
 // pause waits, unless the context ends.
 func pause(ctx context.Context, d time.Duration) error {
@@ -317,7 +317,7 @@ func (u upload) finish(name string, at int64) error {
 	}
 	switch {
 	case err != nil && u.isGone(name):
-		return fmt.Errorf("%w: %w", errOtherUpload, err)
+		return fmt.Errorf("%w: %w", ErrOtherUpload, err)
 	case err != nil:
 		return err
 	}

@@ -84,7 +84,7 @@ func TestAnUploadWhoseFileIsTakenOver(t *testing.T) {
 		switch {
 		case completed && (done || err != nil || string(files[programFile].Data) != agentText):
 			t.Errorf("%s: done %t, %v, %v", name, done, err, files)
-		case !completed && (!errors.Is(err, errOtherUpload) || strings.Contains(uploadFix(err), "room")):
+		case !completed && (!errors.Is(err, ErrOtherUpload) || strings.Contains(uploadFix(err), "room")):
 			t.Errorf("%s: %v; fix: %s", name, err, uploadFix(err))
 		}
 	}

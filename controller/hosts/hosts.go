@@ -130,6 +130,28 @@ type Outcome struct {
 	Facts bundle.Facts
 }
 
+// OtherRunError says that nothing was done on a host because another run changes it: one that another process has begun, or that of its node
+// agent.
+type OtherRunError struct {
+	// Run is what the other run says of itself.
+	Run string
+}
+
+func (e *OtherRunError) Error() string { return "another run is changing the host: " + e.Run }
+
+// Fix says what to do.
+func (e *OtherRunError) Fix() string {
+	return "wait for its end, after which the host is tried again; if it does not end, end its process on the host"
+}
+
+// unlessLocked returns an *OtherRunError where another run has the host locked.
+func unlessLocked(event applier.Event, err error) (applier.Event, error) {
+	if err == nil && event.LockedBy != "" {
+		err = &OtherRunError{event.LockedBy}
+	}
+	return event, err
+}
+
 // RefusedError says that no bundle can be rendered for the host.
 type RefusedError struct{ Findings bundle.Findings }
 
@@ -170,6 +192,9 @@ func (h *Hosts) Bring(ctx context.Context, w Wish) (Outcome, error) {
 	if event.Result == applier.ResultPartial || event.Result == applier.ResultRefused {
 		// Another run may have the host locked, that of an operator which has ended: the next call finds it at its end.
 		err = errors.Join(err, h.takeUp(ctx, w.Target, request))
+	}
+	if event.LockedBy != "" { // which says more than why it was not taken up
+		_, err = unlessLocked(event, nil)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: the payload of the operator lacks it", err)
@@ -310,7 +335,7 @@ func (h *Hosts) Stage(ctx context.Context, w Wish) (applier.Event, error) {
 	if err != nil {
 		return applier.Event{}, err
 	}
-	return agent.Stage(ctx, request, runWait)
+	return unlessLocked(agent.Stage(ctx, request, runWait))
 }
 
 // Repair restores on a host what was applied last, from what the host keeps. That starts a node agent that does not run. Wish.MaxImpact is
@@ -325,7 +350,7 @@ func (h *Hosts) Repair(ctx context.Context, w Wish) (applier.Event, error) {
 	if _, err := h.checked(ctx, agent, w.Check); err != nil {
 		return applier.Event{}, err
 	}
-	return agent.Repair(ctx, w.MaxImpact, runWait)
+	return unlessLocked(agent.Repair(ctx, w.MaxImpact, runWait))
 }
 
 // Cleanup removes everything managed from a host.
@@ -339,7 +364,7 @@ func (h *Hosts) Cleanup(ctx context.Context, t remote.Target, check Check) (appl
 	if _, err := h.checked(ctx, agent, check); err != nil {
 		return applier.Event{}, err
 	}
-	return agent.Cleanup(ctx, runWait)
+	return unlessLocked(agent.Cleanup(ctx, runWait))
 }
 
 // Pending asks a host what it is and for which key its kubelet waits. It changes nothing there.

@@ -11,10 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"wmco/controller/gather"
+	"wmco/controller/join"
 	"wmco/internal/testenv"
 	"wmco/internal/testenv/controlplane"
 )
@@ -45,18 +42,6 @@ func (a actsFile) changes(t *testing.T) []string {
 		word, _, _ := strings.Cut(line, " ")
 		return !slices.Contains([]string{"sftp", "apply", "stage", "repair", "cleanup"}, word)
 	})
-}
-
-// leader returns who holds the Lease.
-func (w *world) leader() string {
-	w.t.Helper()
-	var lease coordinationv1.Lease
-	err := w.Get(w.t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: deploymentName}, &lease)
-	must(w.t, client.IgnoreNotFound(err))
-	if lease.Spec.HolderIdentity == nil {
-		return ""
-	}
-	return *lease.Spec.HolderIdentity
 }
 
 // ends waits until the process ends by itself, and returns its status.
@@ -96,7 +81,7 @@ func TestALeaderThatWasFrozenChangesNothing(t *testing.T) {
 	s.Leader, s.Agent, s.Acts = true, "frozen", acts
 	frozen := w.process(s)
 	w.allJoin([]string{"machine-a"})
-	first := w.leader()
+	first := w.holder()
 	must(t, frozen.Process.Signal(syscall.SIGSTOP))
 	before := len(acts.changes(t))
 	if before == 0 || len(w.writes(byFrozen)) == 0 {
@@ -106,7 +91,7 @@ func TestALeaderThatWasFrozenChangesNothing(t *testing.T) {
 	s = w.settings()
 	s.Leader = true
 	w.operateAs(s)
-	eventually(t, "another leader", func() bool { return w.leader() != first })
+	eventually(t, "another leader", func() bool { return w.holder() != first })
 	w.machineObject("machine-b", "192.0.2.42")
 	w.allJoin([]string{"machine-b"})
 	requests, err := server.ControlPlane(t).Requests()
@@ -127,7 +112,24 @@ func TestALeaderThatWasFrozenChangesNothing(t *testing.T) {
 	if list := acts.changes(t); len(list) > before {
 		t.Errorf("done on hosts by an operator that does not lead: %q", list[before:])
 	}
-	if text := "is held by " + w.leader() + " now"; strings.Count(w.log.String(), text) != 1 {
+	if text := "is held by " + w.holder() + " now"; strings.Count(w.log.String(), text) != 1 {
 		t.Errorf("its log has no line with %q", text)
 	}
+}
+
+// TestARunOfAnotherProcessIsWaitedFor, and its words are in the Event: what it does is not known here, so nothing is advised about it.
+func TestARunOfAnotherProcessIsWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	m := w.machine("instance-a", "192.0.2.51")
+	const run = "wmco-node apply, process 7, since noon"
+	release, err := m.Applier().Lock(t.Context(), run)
+	must(t, err)
+	w.instances("192.0.2.51")
+	w.operate()
+	note := w.says(fails, "windows-instances", join.ReasonOtherRun, "192.0.2.51: another run is changing the host: "+run)
+	if strings.Contains(note, "drive") || w.node("instance-a") != nil {
+		t.Errorf("it says %s", note)
+	}
+	must(t, release())
+	w.allJoin([]string{"instance-a"})
 }

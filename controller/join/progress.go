@@ -59,6 +59,7 @@ const (
 	ReasonSameHost     = "SameHost"
 	ReasonNameTaken    = "NodeNameTaken"
 	ReasonNotTheHost   = "NotTheHost"
+	ReasonOtherRun     = "OtherRun"
 	ReasonFailed       = "JoinFailed"
 )
 
@@ -102,6 +103,7 @@ func failed(err error) Progress {
 	var refused *hosts.RefusedError
 	var own *refusal
 	var limit *remote.LimitError
+	var other *hosts.OtherRunError
 	switch {
 	case apierrors.IsConflict(err):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node has changed meanwhile", Again: againSoon}
@@ -112,6 +114,8 @@ func failed(err error) Progress {
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againLater}
 	case hosts.NotNow(err):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againSoon}
+	case errors.As(err, &other), errors.Is(err, remote.ErrOtherUpload):
+		p.State, p.Reason, p.Again = StateWaiting, ReasonOtherRun, againSoon
 	case errors.As(err, &own):
 		p.Reason, p.Fix = own.reason, own.fix
 	case errors.As(err, &refused):
