@@ -28,7 +28,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -66,7 +65,7 @@ func kindCSR() schema.GroupVersionKind {
 
 // joining is what works on hosts.
 type joining struct {
-	manager.Manager
+	leading
 	options Options
 	joiner  *join.Joiner
 }
@@ -88,7 +87,7 @@ func addJoining(m leading, o Options, read join.Inputs, records *hosts.Records, 
 		}
 		return []string{v.GitVersion}, nil
 	}
-	j := joining{Manager: m, options: o, joiner: &join.Joiner{
+	j := joining{leading: m, options: o, joiner: &join.Joiner{
 		Checks: &join.Checks{Live: m.GetAPIReader(), Login: login, Versions: versions, Payload: o.Payload, Now: time.Now},
 		Reader: m.GetClient(), Client: m.GetClient(), Inputs: read, Hosts: o.Hosts(login).GuardedBy(m.mayChange()), Login: login, Version: o.Version,
 		Log: o.Log.WithName("join"), Now: time.Now, Random: rand.Read, Unjoined: say.unjoined, Counters: say.counters,
@@ -101,15 +100,11 @@ func addJoining(m leading, o Options, read join.Inputs, records *hosts.Records, 
 	return nil
 }
 
-func (j joining) controller(name string, r reconcile.Reconciler) (controller.Controller, error) {
-	return controller.New(name, j, controller.Options{Reconciler: patient{r, j.options.Log.WithName(name)}, MaxConcurrentReconciles: parallelHosts})
-}
-
 // reaching is controller for reconcilers that reach hosts: there are workers for all hosts that may be open, and for what needs no host.
 func (j joining) reaching(name string, r reconcile.Reconciler) (controller.Controller, error) {
 	limits := remote.DefaultLimits().Places(parallelHosts)
 	reaches, queue := newReaching(r, limits)
-	c, err := controller.New(name, j, controller.Options{Reconciler: patient{reaches, j.options.Log.WithName(name)}, MaxConcurrentReconciles: limits.Open + parallelHosts})
+	c, err := j.controller(name, reaches, limits.Open+parallelHosts)
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +299,7 @@ func (j joining) addApprover() error {
 
 // addCollector forgets hosts that are gone: whenever something is, and at the start.
 func (j joining) addCollector() error {
-	c, err := j.controller("collector", &join.Collector{Live: j.GetAPIReader(), Login: j.joiner.Login, Namespace: j.options.Namespace, Log: j.options.Log.WithName("collector")})
+	c, err := j.controller("collector", &join.Collector{Live: j.GetAPIReader(), Login: j.joiner.Login, Namespace: j.options.Namespace, Log: j.options.Log.WithName("collector")}, parallelHosts)
 	if err != nil {
 		return err
 	}
@@ -330,7 +325,7 @@ func (j joining) addCollector() error {
 func (j joining) addUserData() error {
 	c, err := j.controller("userdata", &join.UserData{
 		Reader: j.GetClient(), Live: j.GetAPIReader(), Client: j.GetClient(), Policies: policies(j, j.options.Namespace), Say: j.sayAs(join.Owner + "-userdata"), Login: j.joiner.Login, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("userdata"),
-	})
+	}, parallelHosts)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (j joining) addCluster() error {
 		Checks: j.joiner.Checks, Unjoined: j.joiner.Unjoined, Inputs: j.joiner.Inputs, Client: j.GetClient(), Policies: policies(j, j.options.Namespace), Say: j.sayAs(join.Owner),
 		Deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: j.options.Namespace, Name: operatorName},
 		Events:     j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("cluster"),
-	})
+	}, parallelHosts)
 	if err != nil {
 		return err
 	}

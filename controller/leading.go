@@ -69,6 +69,8 @@ type leading struct {
 	manager.Manager
 	// lock is nil without leader election.
 	lock *leader.Lock
+	// retries are those of all controllers.
+	retries *retries
 }
 
 // mayChange is for hosts.Hosts.GuardedBy.

@@ -14,6 +14,9 @@ import (
 	"wmco/controller/publish"
 )
 
+// retryStatus is how long after an error the status is written again.
+const retryStatus = 10 * time.Second
+
 // recheck is how long after a rendering everything is read and rendered again, although nothing was seen to change.
 const recheck = 10 * time.Minute
 
@@ -68,13 +71,13 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		}
 	}
 	changes, err := p.publish(ctx, slices.Concat(p.kept.layers(), p.urgent))
-	result, rollErr := p.roll(ctx, p.kept.rolled(err != nil, p.urgent))
-	if len(result.Unready) > 0 && err == nil { // what is urgent is made for what nodes have, so its layers are known only now
+	result, rollErr := p.roll(ctx, p.kept.rolled(err, p.urgent))
+	if len(result.Unready) > 0 && isPublishedForSome(err) { // what is urgent is made for what nodes have, so its layers are known only now
 		urgent := slices.Concat(p.urgent, result.Unready)
 		more, failed := p.publish(ctx, slices.Concat(p.kept.layers(), urgent))
 		changes.Create, err = append(changes.Create, more.Create...), failed
-		if err == nil {
-			result, rollErr = p.roll(ctx, p.kept.rolled(false, urgent))
+		if isPublishedForSome(err) {
+			result, rollErr = p.roll(ctx, p.kept.rolled(err, urgent))
 		}
 	}
 	if rollErr == nil {
@@ -84,8 +87,12 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		p.log.Info("published", "nodes", result.Published, "secrets", len(changes.Create), "deleted", len(changes.Delete), "checked", len(changes.Check))
 	}
 	rest, untold := p.tell(ctx, outcome{*p.kept, fresh, err, result, rollErr})
-	if err := errors.Join(err, rollErr, untold); err != nil {
+	if err := errors.Join(err, rollErr); err != nil {
 		return reconcile.Result{}, err
+	}
+	if untold != nil { // which keeps nothing else waiting
+		p.log.Error(untold, "saying how it goes")
+		rest = retryStatus
 	}
 	again := max(recheck-p.now().Sub(p.kept.at), 0)
 	for _, sooner := range []time.Duration{result.Again, rest} {
@@ -94,4 +101,9 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		}
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// isPublishedForSome reports whether nodes can read layers after a call of publish with this error, but for some.
+func isPublishedForSome(err error) bool {
+	return err == nil || errors.As(err, new(*publish.LayersError))
 }

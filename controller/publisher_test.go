@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/controller/executor"
 	"wmco/controller/publish"
 )
@@ -55,5 +57,52 @@ func TestUrgentLayersStayWanted(t *testing.T) {
 	}
 	if diff := cmp.Diff([]bool{false, true, true, true, false}, ready); diff != "" {
 		t.Errorf("ready (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatFailsForOneNodeKeepsNoOtherWaiting: a layer that cannot be written holds its nodes, and a status that cannot be written holds
+// nothing.
+func TestWhatFailsForOneNodeKeepsNoOtherWaiting(t *testing.T) {
+	packed, err := published.Pack(bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerCluster, Stage: bundle.StageJoined})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := packed
+	other.Secrets = []published.Part{{Name: "layer-bad"}}
+	good, bad := publish.Wanted{Node: "good", Cluster: &packed}, publish.Wanted{Node: "bad", Cluster: &other}
+	var failed, untold error
+	var held []bool
+	p := &publisher{
+		inputs: &inputs{now: time.Now, settle: settle}, now: time.Now, log: logr.Discard(),
+		render: func(context.Context) (rendering, error) { return rendering{at: time.Now()}, nil },
+		publish: func(context.Context, []publish.Wanted) (publish.Changes, error) {
+			return publish.Changes{}, failed
+		},
+		roll: func(_ context.Context, r executor.Rendered) (executor.Result, error) {
+			held = []bool{r.Held != nil && r.Held(good), r.Held != nil && r.Held(bad)}
+			return executor.Result{}, nil
+		},
+		tell:   func(context.Context, outcome) (time.Duration, error) { return 0, untold },
+		forget: func(context.Context, []metav1.Object) error { return nil },
+	}
+	refused := errors.New("refused")
+	for name, tt := range map[string]struct {
+		failed, untold error
+		held           []bool
+		err            bool
+	}{
+		"nothing":             {nil, nil, []bool{false, false}, false},
+		"a layer":             {&publish.LayersError{Lacking: map[string]bool{"layer-bad": true}, Err: refused}, nil, []bool{false, true}, true},
+		"the access of nodes": {refused, nil, []bool{true, true}, true},
+		"the status":          {nil, refused, []bool{false, false}, false},
+	} {
+		failed, untold = tt.failed, tt.untold
+		result, err := p.Reconcile(t.Context(), reconcile.Request{})
+		if diff := cmp.Diff(tt.held, held); diff != "" || (err != nil) != tt.err {
+			t.Errorf("%s: %v, held (-want +got):\n%s", name, err, diff)
+		}
+		if tt.untold != nil && result.RequeueAfter > lastRetry {
+			t.Errorf("%s: again in %s", name, result.RequeueAfter)
+		}
 	}
 }

@@ -21,7 +21,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kubecluster "sigs.k8s.io/controller-runtime/pkg/cluster"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -60,7 +59,7 @@ func knownNodes(records *hosts.Records) func(context.Context, bool) (func(string
 }
 
 // addPublisher adds what publishes the bundles of all joined nodes, and gives nodes their turns.
-func addPublisher(m manager.Manager, o Options, p publishing) error {
+func addPublisher(m leading, o Options, p publishing) error {
 	wants, read, say := p.wants, p.read, p.say
 	layers, err := newLayers(m, o.Namespace)
 	if err != nil {
@@ -89,7 +88,7 @@ func addPublisher(m manager.Manager, o Options, p publishing) error {
 		counters: say.counters,
 	}
 	publishes := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), roll: e.Run, forget: forgetConfirmations(m.GetClient(), log), tell: says.tell}
-	c, err := controller.New("publish", m, controller.Options{Reconciler: publishes})
+	c, err := m.controller("publish", publishes, 1)
 	if err != nil {
 		return err
 	}

@@ -178,9 +178,12 @@ func (r rendering) layers() []publish.Wanted {
 	return list
 }
 
-// rolled is what the rollout is about. Held is true while not all layers are published, ready are urgent bundles whose layers are.
-func (r rendering) rolled(held bool, ready []publish.Wanted) executor.Rendered {
-	x := executor.Rendered{Wanted: map[string]executor.Wanted{}, Platform: r.platform, Policy: r.policy, Held: held, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}}
+// rolled is what the rollout is about. Unpublished is why not all layers are published, ready are urgent bundles whose layers are.
+func (r rendering) rolled(unpublished error, ready []publish.Wanted) executor.Rendered {
+	x := executor.Rendered{Wanted: map[string]executor.Wanted{}, Platform: r.platform, Policy: r.policy, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}}
+	if unpublished != nil {
+		x.Held = func(w publish.Wanted) bool { return !publish.IsPublished(w, unpublished) }
+	}
 	for _, w := range ready {
 		x.Ready[w.Bundle] = true
 	}

@@ -7,10 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -22,7 +20,7 @@ import (
 const parallelDrains = 4
 
 // addExecutor adds what drains nodes, and returns what makes the steps of the rollout. Changed is signalled when a drain has got further.
-func addExecutor(m manager.Manager, o Options, changed signal) (*executor.Executor, error) {
+func addExecutor(m leading, o Options, changed signal) (*executor.Executor, error) {
 	clients, err := kubernetes.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {
 		return nil, err
@@ -32,7 +30,7 @@ func addExecutor(m manager.Manager, o Options, changed signal) (*executor.Execut
 		Drainer: drain.Drainer{Client: clients}, Live: m.GetAPIReader(), Events: m.GetEventRecorder(operatorName),
 		Begin: begun.add, Changed: changed.send,
 	}
-	c, err := controller.New("drains", m, controller.Options{Reconciler: drains, MaxConcurrentReconciles: parallelDrains})
+	c, err := m.controller("drains", drains, parallelDrains)
 	if err != nil {
 		return nil, err
 	}

@@ -169,7 +169,10 @@ func newManager(o Options, wants []objects.Want) (leading, error) {
 	if lock != nil {
 		options.LeaderElectionResourceLockInterface = lock
 	}
-	m, err := manager.New(guardWrites(o.Config, lock), options)
+	again := newRetries()
+	watched := rest.CopyConfig(o.Config)
+	watched.Wrap(again.transport)
+	m, err := manager.New(guardWrites(watched, lock), options)
 	if err != nil {
 		return leading{}, err
 	}
@@ -180,7 +183,7 @@ func newManager(o Options, wants []objects.Want) (leading, error) {
 	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return leading{}, err
 	}
-	return leading{m, lock}, m.AddReadyzCheck("ping", healthz.Ping)
+	return leading{m, lock, again}, m.AddReadyzCheck("ping", healthz.Ping)
 }
 
 // createLease creates the Lease of leader election, without a holder, where there is none: by its name, which the library does not do.

@@ -16,10 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -116,12 +114,12 @@ type upgrades struct {
 }
 
 // addUpgrades does nothing where OLM gives the operator no OperatorCondition.
-func addUpgrades(m manager.Manager, o Options) error {
+func addUpgrades(m leading, o Options) error {
 	name := o.Environment[conditionVariable]
 	if name == "" {
 		return nil
 	}
-	c, err := controller.New("upgradeable", m, controller.Options{Reconciler: &upgrades{m.GetClient(), m.GetAPIReader(), m.GetClient(), o.Namespace, name, time.Now}})
+	c, err := m.controller("upgradeable", &upgrades{m.GetClient(), m.GetAPIReader(), m.GetClient(), o.Namespace, name, time.Now}, 1)
 	if err != nil {
 		return err
 	}
@@ -157,7 +155,10 @@ func (u *upgrades) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 		}
 		nodes = append(nodes, n)
 	}
-	return reconcile.Result{RequeueAfter: recheckUpgradeable}, u.write(ctx, upgradeable(nodes, u.now()))
+	if err := u.write(ctx, upgradeable(nodes, u.now())); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: recheckUpgradeable}, nil
 }
 
 // write keeps the conditions of others in the list. OLM copies it to the status, and reads that.

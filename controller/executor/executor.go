@@ -42,8 +42,8 @@ type Rendered struct {
 	Urgent func(has bundle.Layer) (Urgent, error)
 	// Ready are the urgent bundles whose layers are published.
 	Ready map[bundle.Digest]bool
-	// Held is true while not all layers can be read by nodes: no node is told of another bundle.
-	Held bool
+	// Held reports whether not all layers of a bundle can be read by nodes: none is told of it. Nil holds none.
+	Held func(publish.Wanted) bool
 }
 
 // Executor makes the steps of one cluster's rollout. Its methods are not for use by several goroutines.

@@ -88,13 +88,14 @@ type view struct {
 
 // to returns what a step publishes on its node, if it publishes anything.
 func (v view) to(s rollout.Step, r Rendered) target {
-	t := target{held: r.Held, permitFor: r.Policy.Timeout}
+	t := target{permitFor: r.Policy.Timeout}
 	if w, ok := r.Wanted[s.Node]; ok {
 		t.Wanted, t.known = w.Wanted, true
 	}
 	if u, ok := v.urgent[s.Node]; ok && s.Urgent {
 		t.Wanted, t.known = u, true
 	}
+	t.held = t.known && r.Held != nil && r.Held(t.Wanted)
 	return t
 }
 

@@ -176,18 +176,62 @@ func users(b rbacv1.RoleBinding) []string {
 	return list
 }
 
+// LayersError says that some Secrets of layers could not be written, and all others were. Nodes can use the bundles that lack none of them.
+type LayersError struct {
+	// Lacking are the names of the Secrets.
+	Lacking map[string]bool
+	Err     error
+}
+
+func (e *LayersError) Error() string { return e.Err.Error() }
+
+// Unwrap implements errors.
+func (e *LayersError) Unwrap() error { return e.Err }
+
+// IsPublished reports whether nodes can read all layers of a bundle after a call of Publish that returned this error, or none.
+func IsPublished(w Wanted, err error) bool {
+	var some *LayersError
+	if !errors.As(err, &some) {
+		return err == nil
+	}
+	return !slices.ContainsFunc(w.secrets(), func(s Secret) bool { return some.Lacking[s.Name] })
+}
+
+// maxLacking is how many Secrets may fail before the rest is not tried: then it is not about single ones.
+const maxLacking = 8
+
+// writeLayers creates and checks Secrets. One that fails does not keep the others from it.
+func (p *Publisher) writeLayers(ctx context.Context, c Changes) error {
+	lacking := &LayersError{Lacking: map[string]bool{}}
+	try := func(list []Secret, write func(context.Context, Secret) error) error {
+		for _, s := range list {
+			if err := write(ctx, s); err != nil {
+				lacking.Lacking[s.Name], lacking.Err = true, errors.Join(lacking.Err, err)
+			}
+			if len(lacking.Lacking) >= maxLacking || ctx.Err() != nil {
+				return lacking.Err // as it is: any layer may be lacking
+			}
+		}
+		return nil
+	}
+	if err := try(c.Create, p.create); err != nil {
+		return err
+	}
+	if err := try(c.Check, p.check); err != nil || lacking.Err == nil {
+		return err
+	}
+	return lacking
+}
+
 // write makes the changes in their order.
 func (p *Publisher) write(ctx context.Context, c Changes, o Observed) error {
-	for _, s := range c.Create {
-		if err := p.create(ctx, s); err != nil {
-			return err
-		}
+	lacking := p.writeLayers(ctx, c)
+	some := &LayersError{}
+	if lacking != nil && !errors.As(lacking, &some) {
+		return lacking
 	}
-	for _, s := range c.Check {
-		if err := p.check(ctx, s); err != nil {
-			return err
-		}
-	}
+	// Nothing that others could create under such a name can be read.
+	c.Readable = slices.DeleteFunc(slices.Clone(c.Readable), func(name string) bool { return some.Lacking[name] && o.Secrets[name] == "" })
 	if err := errors.Join(p.note(ctx, c.Replaced, o.Now.UTC().Format(time.RFC3339)), p.note(ctx, c.Restored, nil)); err != nil {
 		return err
 	}
@@ -201,7 +245,10 @@ func (p *Publisher) write(ctx context.Context, c Changes, o Observed) error {
 			failed = append(failed, fmt.Errorf("deleting Secret %s, which no node needs: %w", name, err))
 		}
 	}
-	return errors.Join(failed...)
+	if some.Err = errors.Join(append(failed, some.Err)...); some.Err != nil {
+		return some // no node needs what could not be deleted
+	}
+	return nil
 }
 
 // create publishes one part. One that exists already is the same: its name is that of its content.

@@ -340,3 +340,45 @@ func TestLayersAreForNodesOfKnownHosts(t *testing.T) {
 		t.Errorf("what a Node without a known host says: %+v", c)
 	}
 }
+
+// TestASecretThatCannotBeWrittenKeepsNoOtherNodeWaiting: the bundles of the others are published, and nodes can read nothing that is not there.
+func TestASecretThatCannotBeWrittenKeepsNoOtherNodeWaiting(t *testing.T) {
+	c := newTestCluster(t, "win-a", "win-b", "win-c")
+	bad, good := wish(t, "win-a", "bad", "a"), wish(t, "win-b", "good", "b")
+	same := wish(t, "win-c", "old", "c")
+	c.publish(t, same)
+	refused := bad.secrets()[0].Name
+	p := *c.publisher
+	p.Client = interceptor.NewClient(c.WithWatch, interceptor.Funcs{Create: func(ctx context.Context, w client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		if o.GetName() == refused {
+			return errRefused
+		}
+		return w.Create(ctx, o, opts...)
+	}})
+	_, err := p.Publish(t.Context(), []Wanted{bad, good, same})
+	if !errors.Is(err, errRefused) || IsPublished(bad, err) || !IsPublished(good, err) || !IsPublished(same, err) {
+		t.Errorf("%v: published: bad %t, good %t, same %t", err, IsPublished(bad, err), IsPublished(good, err), IsPublished(same, err))
+	}
+	c.tell(t, good)
+	checkReadable(t, c.observe(t))
+	checkAccess(t, c.observe(t))
+	c.publish(t, bad, good, same)
+	checkReadable(t, c.observe(t))
+}
+
+// TestManyFailuresAreNotAboutSingleSecrets: the API server is not asked for each of a thousand.
+func TestManyFailuresAreNotAboutSingleSecrets(t *testing.T) {
+	tried := 0
+	p := &Publisher{Namespace: namespace, Client: interceptor.NewClient(nil, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		tried++
+		return errRefused
+	}})}
+	var all []Secret
+	for range 100 {
+		all = append(all, Secret{Part: published.Part{Name: "layer-" + string(rune('a'+len(all)))}})
+	}
+	err := p.writeLayers(t.Context(), Changes{Create: all})
+	if tried != maxLacking || errors.As(err, new(*LayersError)) || !errors.Is(err, errRefused) {
+		t.Errorf("%d tried: %v", tried, err)
+	}
+}
