@@ -31,6 +31,8 @@ type Engine struct {
 	NodeName func(context.Context) (string, error)
 	// ChangeNode accepts the bundle of another Node than the one that the host is.
 	ChangeNode bool
+	// Reset is the name of the Node that this host may stop being: a bundle with which a host joins is refused on the host of any other.
+	Reset string
 	// Emit receives the events of a run; nil drops them.
 	Emit func(Event)
 	// GuardWait is how long Guard waits for a confirmation; 0 is the time that the confirmation may take, and guardSlack.

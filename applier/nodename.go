@@ -3,27 +3,69 @@ package applier
 import (
 	"context"
 	"fmt"
+	"slices"
 
+	"wmco/applier/records"
 	"wmco/bundle"
 )
 
-// checkNode refuses a bundle for another Node than the one that this host is, as a *RefusedError. Which one that is say the bundle that was
-// applied last and, where that names none, the client certificate of the kubelet.
+// checkNode refuses a bundle for another Node than the one that this host is, and one with which a host joins where this host is a node
+// already, as a *RefusedError.
 func (e *Engine) checkNode(ctx context.Context, s *situation, m bundle.Manifest) error {
+	have, from, err := e.nodeOf(ctx, s)
+	if err != nil {
+		return err
+	}
 	name := m.NodeName()
-	if name == "" || e.ChangeNode {
+	if name != "" && have != "" && have != name && !e.ChangeNode {
+		return &RefusedError{Why: fmt.Sprintf("the bundle is for node %s, and this host is node %s by %s (fix: apply the bundle of node %s; if the host is to become node %s, apply with --change-node)", name, have, from, have, name)}
+	}
+	if !m.HasStage(bundle.StageJoin) || s.resumes(m) || !s.isComplete(have) || e.resets(have) {
 		return nil
 	}
-	have, from := s.Ledger.Bundle.Manifest.NodeName(), "the bundle that was applied last"
-	if have == "" && e.NodeName != nil {
-		var err error
-		if have, err = e.NodeName(ctx); err != nil {
-			return err
-		}
-		from = "the client certificate of its kubelet"
+	return &RefusedError{Why: notReset(have, from)}
+}
+
+// nodeOf returns the name of the Node that this host is, empty where that is not known, and what says so: the bundles that the host has had
+// and, where these name none, the client certificate of the kubelet.
+func (e *Engine) nodeOf(ctx context.Context, s *situation) (name, from string, err error) {
+	if name := s.Ledger.Bundle.Manifest.NodeName(); name != "" {
+		return name, "the bundle that was applied last", nil
 	}
-	if have == "" || have == name {
-		return nil
+	if name := s.Journal.Bundle.Manifest.NodeName(); name != "" {
+		return name, "the bundle of an interrupted run", nil
 	}
-	return &RefusedError{Why: fmt.Sprintf("the bundle is for node %s, and this host is node %s by %s (fix: apply the bundle of node %s; if the host is to become node %s, apply with --change-node)", name, have, from, have, name)}
+	if e.NodeName != nil {
+		name, err = e.NodeName(ctx)
+	}
+	return name, "the client certificate of its kubelet", err
+}
+
+// isComplete reports whether the host may have the bundle of a node: a record says so, or one that would say it cannot be used and the
+// kubelet is that of a node.
+func (s *situation) isComplete(node string) bool {
+	complete := func(r records.BundleRecord) bool { return r.Manifest.HasStage(bundle.StageJoined) }
+	if slices.ContainsFunc(append([]records.BundleRecord{s.Ledger.Bundle, s.Journal.Bundle}, s.Journal.Earlier...), complete) {
+		return true
+	}
+	return node != "" && (s.Damaged || len(s.Untrusted) > 0)
+}
+
+// resumes reports whether a run was interrupted that applies the manifest: it was accepted then.
+func (s *situation) resumes(m bundle.Manifest) bool {
+	return s.Interrupted && s.Journal.Bundle.Manifest.Digest == m.Digest
+}
+
+// resets reports whether the node that this host is may be removed from it. A node whose name is not known may.
+func (e *Engine) resets(node string) bool {
+	return e.Reset != "" && (node == "" || node == e.Reset)
+}
+
+// notReset says why the bundle with which a host joins is not applied to a node, and what to do.
+func notReset(node, from string) string {
+	what, name := "is a node by the records of the applier", "NAME"
+	if node != "" {
+		what, name = fmt.Sprintf("is node %s by %s", node, from), node
+	}
+	return fmt.Sprintf("the bundle is one to join a cluster with, and this host %s: it would stop what runs there (fix: if the node exists, apply its own bundle, with --node %s; if it does not exist any more, apply with --reset %s)", what, name, name)
 }

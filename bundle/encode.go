@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // SchemaError means that something was written by a newer program than this one.
@@ -40,6 +41,11 @@ func (m Manifest) NodeName() string {
 		}
 	}
 	return ""
+}
+
+// HasStage reports whether a layer is of a stage.
+func (m Manifest) HasStage(stage Stage) bool {
+	return slices.ContainsFunc(m.Layers, func(l Index) bool { return l.Layer.Stage == stage })
 }
 
 // Encode returns the canonical encoding of the layer: the bytes that its digest is of.

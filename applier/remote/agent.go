@@ -28,6 +28,8 @@ type Request struct {
 	Manifest bundle.Manifest
 	// Source has the contents. Many hosts may share it.
 	Source archive.Source
+	// Reset is the name of the Node that the host may stop being, for a bundle with which it joins; empty is none.
+	Reset string
 }
 
 // ApplyOptions are how a request is applied.
@@ -60,6 +62,8 @@ const (
 	wordVersion = "version"
 	// flagChange lets a host become another node.
 	flagChange = "--change-node"
+	// flagReset lets the host of a node join again.
+	flagReset = "--reset"
 )
 
 // Target returns where the host is.
@@ -86,7 +90,8 @@ func (a *Agent) compare(ctx context.Context, r Request, word string, flags ...st
 		return err
 	}
 	var out answer
-	failed := a.run(ctx, ask{words: append([]string{word}, flags...), works: true, stdin: send, stdout: &out, limit: a.client.limits.Compare})
+	words := slices.Concat([]string{word}, flags, r.flags())
+	failed := a.run(ctx, ask{words: words, works: true, stdin: send, stdout: &out, limit: a.client.limits.Compare})
 	if len(out.data) == 0 && failed != nil {
 		return applier.Observation{}, failed
 	}
@@ -171,7 +176,7 @@ func (a *Agent) send(ctx context.Context, r Request, o ApplyOptions, missing []p
 		return archive.Send(ctx, w, archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts})
 	}
 	waits := o.Wait + o.ConfirmWithin
-	return a.result(ctx, ask{words: o.words(), changes: !o.DryRun, stdin: send, limit: a.client.limits.Apply + waits, waits: waits}, tell)
+	return a.result(ctx, ask{words: append(o.words(), r.flags()...), changes: !o.DryRun, stdin: send, limit: a.client.limits.Apply + waits, waits: waits}, tell)
 }
 
 // Stage sends the executables of a request that the host lacks, for a bundle of later. Nothing that runs is changed. An interrupted transfer
@@ -198,7 +203,7 @@ func (a *Agent) stage(ctx context.Context, r Request, missing []plan.Missing, wa
 	send := func(ctx context.Context, w io.Writer) error {
 		return archive.Send(ctx, w, archive.Request{Manifest: r.Manifest, Source: r.Source, Missing: parts})
 	}
-	return a.result(ctx, ask{words: []string{wordStage, "--wait", wait.String()}, changes: true, stdin: send, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
+	return a.result(ctx, ask{words: append([]string{wordStage, "--wait", wait.String()}, r.flags()...), changes: true, stdin: send, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
 }
 
 // result runs the agent and returns its last event. Tell gets all of them as they come.
@@ -238,6 +243,14 @@ func (o ApplyOptions) flags() []string {
 		return []string{flagChange}
 	}
 	return nil
+}
+
+// flags are those of each command that gets the request.
+func (r Request) flags() []string {
+	if r.Reset == "" {
+		return nil
+	}
+	return []string{flagReset, r.Reset}
 }
 
 func (o ApplyOptions) words() []string {

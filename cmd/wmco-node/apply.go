@@ -14,12 +14,12 @@ import (
 )
 
 type applyFlags struct {
+	identity
 	format  cli.Format
 	dryRun  bool
 	reboot  bool
 	full    bool
 	text    bool
-	change  bool
 	impact  string
 	wait    time.Duration
 	confirm time.Duration
@@ -41,7 +41,7 @@ archive: the manifest and the contents that observe lists as missing. Events are
 	flags.BoolVar(&f.reboot, "reboot", false, "reboot the host if something waits for it")
 	flags.BoolVar(&f.full, "full", false, "read every file, also those that appear unchanged")
 	textFlag(cmd, &f.text)
-	changeNodeFlag(cmd, &f.change)
+	f.add(cmd)
 	f.addImpact(cmd)
 	flags.DurationVar(&f.wait, "wait", time.Minute, "how long to wait for another run on this host")
 	flags.DurationVar(&f.confirm, "confirm-within", 0, "roll back unless 'wmco-node confirm' is called within this time")
@@ -63,7 +63,8 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 		return err
 	}
 	defer cli.Orderly(ctx)()
-	e.Emit, e.ChangeNode = a.emitter(f.format), f.change
+	e.Emit = a.emitter(f.format)
+	f.allow(e)
 	o := applier.Options{DryRun: f.dryRun, MaxImpact: impact, Reboot: f.reboot, Full: f.full, LockWait: f.wait}
 	if f.confirm > 0 {
 		o.ConfirmWithin = f.confirm

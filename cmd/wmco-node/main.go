@@ -136,10 +136,19 @@ func kubeletNode(ctx context.Context, host applier.Host) string {
 	return name
 }
 
-// changeNodeFlag lets a host become another Node.
-func changeNodeFlag(cmd *cobra.Command, on *bool) {
-	cmd.Flags().BoolVar(on, "change-node", false, "accept the bundle of another node than the one that this host is")
+// identity is what the bundle of a command may make of the node that this host is.
+type identity struct {
+	change bool
+	reset  string
 }
+
+func (i *identity) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&i.change, "change-node", false, "accept the bundle of another node than the one that this host is")
+	cmd.Flags().StringVar(&i.reset, "reset", "", "accept a bundle to join a cluster with, although this host is the node of this name: it stops being that")
+}
+
+// allow makes an engine accept it.
+func (i *identity) allow(e *applier.Engine) { e.ChangeNode, e.Reset = i.change, i.reset }
 
 // print writes one JSON value.
 func (a *app) print(value any) error { return cli.WriteJSON(a.stdout, value) }

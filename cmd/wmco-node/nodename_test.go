@@ -2,12 +2,42 @@ package main
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
 	"wmco/applier/hosttest/bundletest"
+	"wmco/bundle"
 	"wmco/internal/cli"
 )
+
+// TestAHostStopsBeingItsNodeByName: the bundle of a host that joins is accepted with the name of its node, and refused with that of another.
+func TestAHostStopsBeingItsNodeByName(t *testing.T) {
+	host := newSimulated(t, program(t))
+	complete := bundletest.New().Changed(func(n *bundletest.Node) { n.NodeName, n.Services = "a", nil })
+	joining := bundletest.New().Changed(func(n *bundletest.Node) {
+		n.Stage, n.Services = bundle.StageJoin, nil
+		delete(n.Files, `C:\k\kubelet.conf`)
+	})
+	if r := host.run(t, complete.Archive(t, host.missing(t, complete)), "apply"); r.status != cli.ExitDone {
+		t.Fatalf("%d, %s", r.status, r.stderr)
+	}
+	for _, word := range []string{"observe", "stage", "apply"} {
+		for _, flags := range [][]string{{word}, {word, "--reset", "b"}} {
+			if r := host.run(t, joining.Archive(t, nil), flags...); r.status != cli.ExitUsage || !strings.Contains(r.stderr, "apply with --reset a") {
+				t.Errorf("%q: %d, %s", flags, r.status, r.stderr)
+			}
+		}
+	}
+	for word, status := range map[string]int{"observe": cli.ExitDiffers, "stage": cli.ExitDone} {
+		if r := host.run(t, joining.Archive(t, nil), word, "--reset", "a"); r.status != status {
+			t.Errorf("%s: %d, %s", word, r.status, r.stderr)
+		}
+	}
+	if r := host.run(t, joining.Archive(t, nil), "apply", "--reset", "a"); r.status != cli.ExitDone {
+		t.Errorf("%d, %s", r.status, r.stderr)
+	}
+}
 
 // TestAHostIsTheNodeOfItsKubelet: the certificate that the kubelet has says which, until a bundle does.
 func TestAHostIsTheNodeOfItsKubelet(t *testing.T) {

@@ -32,15 +32,15 @@ archive as for apply. Nothing on the host changes.` + cli.ExitHelp("0  the host 
 
 // compareFlags are those of commands that compare.
 type compareFlags struct {
+	node   identity
 	format cli.Format
 	text   bool
-	change bool
 }
 
 func (f *compareFlags) add(cmd *cobra.Command) {
 	cli.AddFormat(cmd, &f.format, cli.JSON, cli.Text)
 	textFlag(cmd, &f.text)
-	changeNodeFlag(cmd, &f.change)
+	f.node.add(cmd)
 }
 
 func verifyCommand(a *app) *cobra.Command {
@@ -67,7 +67,7 @@ func (a *app) compare(ctx context.Context, f compareFlags, ask func(*applier.Eng
 	if err != nil {
 		return err
 	}
-	e.ChangeNode = f.change
+	f.node.allow(e)
 	r, err := a.bundleIn(ctx, f.text)
 	if err != nil {
 		return err

@@ -9,7 +9,8 @@ import (
 )
 
 func stageCommand(a *app) *cobra.Command {
-	var text, change bool
+	var text bool
+	var node identity
 	var wait time.Duration
 	var format cli.Format
 	cmd := &cobra.Command{
@@ -29,12 +30,13 @@ interrupted transfer is resumed by the next one. Events are printed, one per lin
 				return err
 			}
 			defer cli.Orderly(cmd.Context())()
-			e.Emit, e.ChangeNode = a.emitter(format), change
+			e.Emit = a.emitter(format)
+			node.allow(e)
 			return ended(e.Stage(cmd.Context(), r, wait))
 		},
 	}
 	textFlag(cmd, &text)
-	changeNodeFlag(cmd, &change)
+	node.add(cmd)
 	cmd.Flags().DurationVar(&wait, "wait", time.Minute, "how long to wait for another run on this host")
 	cli.AddFormat(cmd, &format, cli.JSON, cli.Text)
 	return cmd

@@ -25,6 +25,7 @@ type applyFlags struct {
 	format  cli.Format
 	options remote.ApplyOptions
 	impact  string
+	reset   string
 	// anyVersion says that the cluster may have a version that this release does not support.
 	anyVersion bool
 }
@@ -59,6 +60,7 @@ are refused: stand-ins never reach a host.` +
 	flags.BoolVar(&f.options.DryRun, "dry-run", false, "print what would be done, and stop before the first write (the node agent is copied all the same)")
 	flags.StringVar(&f.impact, "max-impact", "", "refuse a plan with a higher impact: none, restart, drain or reboot")
 	flags.BoolVar(&f.options.ChangeNode, "change-node", false, "give a host the bundle of another node than the one that it is")
+	flags.StringVar(&f.reset, "reset", "", "give the host of this node, which does not exist any more, a bundle to join with: what runs there is stopped")
 	flags.BoolVar(&f.options.Reboot, "reboot", false, "reboot hosts where a change needs it")
 	flags.DurationVar(&f.options.ConfirmWithin, "confirm-within", defaultConfirm, "roll back unless a new connection reaches the host within this time; 0 needs no confirmation")
 	flags.DurationVar(&f.options.Wait, "wait", time.Minute, "how long to wait for another run on the same host")
@@ -135,7 +137,9 @@ func (f *applyFlags) apply(ctx context.Context, o *hosts, progress *progress) *r
 		defer confirming.Wait()
 		applying, ended := context.WithCancel(ctx)
 		defer ended()
-		event, err := m.Apply(ctx, h.request, f.options, func(e applier.Event) {
+		request := h.request
+		request.Reset = f.reset
+		event, err := m.Apply(ctx, request, f.options, func(e applier.Event) {
 			progress.event(h.target, e)
 			impact = cmp.Or(e.Impact, impact)
 			if e.Event == applier.EventConfirm {

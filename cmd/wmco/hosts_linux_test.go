@@ -186,6 +186,28 @@ func TestABundleIsNotAppliedToAnotherHost(t *testing.T) {
 	}
 }
 
+// A host that is a node refuses to join again by inputs that lack its Node, unless the node is named.
+func TestANodeIsNotMadeToJoin(t *testing.T) {
+	o := newOverSSH(t, 1)
+	o.authorize()
+	host, _, _ := net.SplitHostPort(o.servers[0].Address)
+	machines, err := os.ReadFile(filepath.Join(o.folder, "machines.yaml"))
+	must(t, err)
+	o.write(t, "machines.yaml", string(machines)+"---\napiVersion: v1\nkind: Node\nmetadata:\n  name: win-0\n  labels: {kubernetes.io/os: windows, node.openshift.io/os_id: Windows}\n"+
+		"status:\n  addresses:\n  - {type: InternalIP, address: "+host+"}\n")
+	if got := o.wmco(t, "apply", o.hosts()...); got.status != cli.ExitDone {
+		t.Fatalf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+	o.write(t, "machines.yaml", string(machines))
+	got := o.wmco(t, "apply", o.hosts()...)
+	if got.status != cli.ExitUsage || !strings.Contains(got.stderr, "this host is node win-0") || !strings.Contains(got.stderr, "apply with --reset win-0") {
+		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+	if got := o.wmco(t, "apply", append(o.hosts(), "--reset", "win-0")...); got.status != cli.ExitDone {
+		t.Errorf("status %d\n%s%s", got.status, got.stdout, got.stderr)
+	}
+}
+
 // Without facts, the bundle of a node lacks its network.
 func TestABundleWithoutFactsIsNotAppliedToANode(t *testing.T) {
 	o := newOverSSH(t, 1)

@@ -112,6 +112,9 @@ type Wish struct {
 	// Check refuses a host by the facts that it reports under its pinned key, before anything is changed there: it must be the host that is
 	// meant.
 	Check Check
+	// Reset returns the name of the Node that a host with these facts, which Check has passed, may stop being. Nil is none: a host that is
+	// a node refuses a bundle to join with.
+	Reset func(bundle.Facts) string
 	// MaxImpact refuses a plan with a higher impact.
 	MaxImpact bundle.Impact
 	// Reboot reboots the host where the plan needs it.
@@ -187,6 +190,9 @@ func (h *Hosts) Bring(ctx context.Context, w Wish) (Outcome, error) {
 	request, err := h.request(w, facts)
 	if err != nil {
 		return Outcome{Facts: facts}, err
+	}
+	if w.Reset != nil {
+		request.Reset = w.Reset(facts)
 	}
 	event, err := h.apply(ctx, agent, request, remote.ApplyOptions{MaxImpact: w.MaxImpact, Reboot: w.Reboot, ConfirmWithin: confirmWithin, Wait: runWait})
 	if event.Result == applier.ResultPartial || event.Result == applier.ResultRefused {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier"
@@ -119,12 +120,23 @@ func (h host) bring(ctx context.Context) Progress {
 	w.MaxImpact, w.Reboot = bundle.ImpactReboot, true
 	if h.Name == "" {
 		w.Check = func(facts bundle.Facts) error { return h.identify(ctx, w.Target, facts) }
+		w.Reset = h.formerNode
 	}
 	outcome, err := h.Hosts.Bring(ctx, w)
 	if err != nil {
 		return h.failed(err)
 	}
 	return h.judge(outcome)
+}
+
+// formerNode returns the name of the Node that a host with these facts may have been: identify has seen that there is no such Node, and
+// that no other host has the name.
+func (h host) formerNode(facts bundle.Facts) string {
+	name := nameOf(h.Node, facts, h.inputs.Cluster.Platform)
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "" // it was no Node's
+	}
+	return name
 }
 
 // wish is what the host should be, if it is the one that its record says.
