@@ -44,12 +44,13 @@ const (
 	valueTrue                   = "true"
 )
 
-// Limits of a Machine's life before it has a Node.
+// Limits of a Machine's life before it has a Node. They count from when this operator saw first that its host could not be joined: the
+// clock of the API server, which wrote when the Machine was created, may be another one, and a Machine may have waited for its host.
 const (
-	// loginWithin is how long after its creation a Machine may refuse the login: its user data sets up the SSH server and the key.
+	// loginWithin is how long the host of a Machine may refuse the login: its user data sets up the SSH server and the key.
 	loginWithin = 30 * time.Minute
 	// approvedWithin is how long after a Machine's creation the cluster's approver accepts the first request of its kubelet
-	// (github.com/openshift/cluster-machine-approver).
+	// (github.com/openshift/cluster-machine-approver). The Machine is at least as old as what was seen.
 	approvedWithin = 2 * time.Hour
 )
 
@@ -69,6 +70,8 @@ type Machines struct {
 	Log          logr.Logger
 	Now          func() time.Time
 
+	// failing is since when the hosts of Machines could not be joined, refusing since when they have refused the login.
+	failing, refusing sightings
 	// replacing is held from the look at the other Machines to the deletion: otherwise two workers each see that no other is deleted.
 	replacing sync.Mutex
 }
@@ -78,6 +81,7 @@ func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	machine, err := m.read(ctx, req.Name)
 	if apierrors.IsNotFound(err) {
 		m.Joiner.Unjoined.Note(req.Name, Progress{State: StateGone})
+		m.forget(req.Name)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -95,7 +99,10 @@ func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	switch {
 	case p.State == StateFailed && p.Node == "":
 		p = m.judge(ctx, machine, p)
-	case p.Finished:
+	case p.State == StateJoined:
+		m.forget(req.Name)
+	}
+	if p.Finished {
 		m.Joiner.Counters.Machine(m.Now().Sub(machine.CreationTimestamp.Time))
 		if i := slices.IndexFunc(machine.OwnerReferences, isMachineSet); i >= 0 {
 			if err := m.Replacements.reset(ctx, machine.OwnerReferences[i].Name); err != nil {
@@ -155,16 +162,23 @@ func (m *Machines) read(ctx context.Context, name string) (*machinev1beta1.Machi
 	return &machine, nil
 }
 
+// forget ends what was seen of a Machine.
+func (m *Machines) forget(machine string) {
+	m.failing.forget(machine)
+	m.refusing.forget(machine)
+}
+
 // judge decides what becomes of a Machine whose host could not be joined.
 func (m *Machines) judge(ctx context.Context, machine *machinev1beta1.Machine, p Progress) Progress {
-	age := m.Now().Sub(machine.CreationTimestamp.Time)
+	// Another Machine may have the name, and another host the address.
+	what, now := string(machine.UID)+" "+firstIPv4(machine), m.Now()
 	switch {
-	case age > approvedWithin:
+	case m.failing.since(machine.Name, what, now) > approvedWithin:
 		p.Reason, p.Fix = ReasonTooOld, "delete the Machine; its MachineSet creates another one"
-		p.Message = fmt.Sprintf("the Machine is older than %s without a Node: the cluster's approver accepts no first certificate for it any more; last: %s", approvedWithin, p.Message)
+		p.Message = fmt.Sprintf("the Machine has been without a Node for longer than %s: the cluster's approver accepts no first certificate for it any more; last: %s", approvedWithin, p.Message)
 		p.Again = againLater * 10
 	case p.Reason != ReasonLoginRefused:
-	case age <= loginWithin:
+	case m.refusing.since(machine.Name, what, now) <= loginWithin:
 		p.State, p.Again = StateJoining, againSoon
 		p.Message = "the host refuses the login, as it does until its user data has run: " + p.Message
 	default:

@@ -185,6 +185,9 @@ func TestOnlyALastingRefusalReplacesAMachine(t *testing.T) {
 	if got := r.reconcile("first"); w.isDeleting("first") || len(got) > 0 {
 		t.Errorf("a new Machine that refuses the login: deleted %v, events %q", w.isDeleting("first"), got)
 	}
+	for _, name := range []string{"second", "of-another", "of-nobody"} {
+		r.reconcile(name)
+	}
 	r.late = 31 * time.Minute
 	if got := r.reconcile("of-nobody"); w.isDeleting("of-nobody") || !contains(got, "MachineDeletionRestricted", "no MachineSet owns it") {
 		t.Errorf("a Machine of no MachineSet: %q", got)
@@ -201,6 +204,8 @@ func TestOnlyALastingRefusalReplacesAMachine(t *testing.T) {
 	}
 	w.remove(second)
 	w.owned(set, "third", "192.0.2.45")
+	r.reconcile("third")
+	r.late = 62 * time.Minute
 	if got := r.reconcile("third"); w.isDeleting("third") || !contains(got, "MachineDeletionRestricted", "2 Machines in a row of MachineSet set", "fix: ", "windows-user-data") {
 		t.Errorf("after two replacements in a row: %q", got)
 	}
@@ -209,17 +214,60 @@ func TestOnlyALastingRefusalReplacesAMachine(t *testing.T) {
 	}
 }
 
+// TestANewMachineIsNotReplaced: however old its object is by the clock of the operator, and however long it waited for its host, the limits
+// count from the first refusal that this process saw.
+func TestANewMachineIsNotReplaced(t *testing.T) {
+	w := newWorld(t)
+	r := w.reconciler(refusesLogin)
+	w.owned(w.machineSet("set"), "machine", "192.0.2.41")
+	steps := []struct {
+		what    string
+		late    time.Duration
+		deleted bool
+	}{
+		{"the clock of the operator is ahead by three hours", 3 * time.Hour, false},
+		{"29 minutes later", 3*time.Hour + 29*time.Minute, false},
+		{"31 minutes later", 3*time.Hour + 31*time.Minute, true},
+	}
+	for _, step := range steps {
+		r.late = step.late
+		if got := r.reconcile("machine"); w.isDeleting("machine") != step.deleted || contains(got, join.ReasonTooOld) {
+			t.Fatalf("%s: deleted %t, %q", step.what, w.isDeleting("machine"), got)
+		}
+	}
+}
+
+// TestAHostThatWasAwayMayRefuseTheLogin: it could not be reached for an hour, and sets up its SSH server since.
+func TestAHostThatWasAwayMayRefuseTheLogin(t *testing.T) {
+	w := newWorld(t)
+	fault := unreachable
+	r := w.reconciler(func(to remote.Target) error { return fault(to) })
+	w.owned(w.machineSet("set"), "machine", "192.0.2.41")
+	for _, r.late = range []time.Duration{0, time.Hour} {
+		r.reconcile("machine")
+	}
+	fault = refusesLogin
+	if got := r.reconcile("machine"); w.isDeleting("machine") {
+		t.Errorf("it was deleted at once: %q", got)
+	}
+	r.late = 100 * time.Minute
+	if r.reconcile("machine"); !w.isDeleting("machine") {
+		t.Error("it was not deleted after 40 minutes of refusals")
+	}
+}
+
 // TestManyRefusalsAtOnceReplaceOneMachine: the workers of the operator work at the same time.
 func TestManyRefusalsAtOnceReplaceOneMachine(t *testing.T) {
 	w := newWorld(t)
 	r := w.reconciler(refusesLogin)
-	r.late = 31 * time.Minute
 	set := w.machineSet("set")
 	var names []string
 	for i := range 8 {
 		names = append(names, fmt.Sprintf("machine-%d", i))
 		w.owned(set, names[i], fmt.Sprintf("192.0.2.%d", 51+i))
+		r.reconcile(names[i])
 	}
+	r.late = 31 * time.Minute
 	var all sync.WaitGroup
 	for _, name := range names {
 		all.Go(func() {
@@ -254,7 +302,7 @@ func TestNothingElseDeletesAMachine(t *testing.T) {
 			}
 			for _, r.late = range []time.Duration{121 * time.Minute, 48 * time.Hour} {
 				got := r.reconcile("machine")
-				if w.isDeleting("machine") || !contains(got, "Warning MachineSetupFailure "+join.ReasonTooOld, "older than 2h0m0s without a Node", "fix: delete the Machine") {
+				if w.isDeleting("machine") || !contains(got, "Warning MachineSetupFailure "+join.ReasonTooOld, "without a Node for longer than 2h0m0s", "fix: delete the Machine") {
 					t.Errorf("after %s: %q", r.late, got)
 				}
 			}
@@ -289,6 +337,8 @@ func TestAMachineWithANodeIsNeverReplaced(t *testing.T) {
 		r.Node, r.NodeUID = liar.Name, liar.UID
 		return r, nil
 	}))
+	r.reconcile("works")
+	r.reconcile("dead")
 	r.late = 31 * time.Minute
 	if got := r.reconcile("works"); w.isDeleting("works") || !contains(got, "MachineSetupFailure", "LoginRefused") {
 		t.Errorf("a Machine whose node works: deleted %t, %q", w.isDeleting("works"), got)
