@@ -123,6 +123,8 @@ type Node struct {
 	Address string
 	// MachineName and MachineUID are those of the Machine; empty for instances.
 	MachineName, MachineUID string
+	// Ending is true for a Machine that is being deleted or has failed: its addresses may be those of another Machine already.
+	Ending bool
 	// Username is the account of an instance, as the user gave it.
 	Username string
 	// Addresses and HostNames are those of the Machine or the instance, in their order. Without records (gather.Options), those that its Node

@@ -75,7 +75,7 @@ func (g *gatherer) machines() []render.Node {
 		if !g.decode(o, &m) || m.Labels[labelIgnore] == "true" || !g.checkName(m.Name, o.Ref) {
 			continue
 		}
-		n := render.Node{Backing: render.BackingMachine, MachineName: m.Name, MachineUID: string(m.UID), Origins: render.Origins{render.FromMachine: o.Ref}}
+		n := render.Node{Backing: render.BackingMachine, MachineName: m.Name, MachineUID: string(m.UID), Ending: isEnding(m), Origins: render.Origins{render.FromMachine: o.Ref}}
 		for _, a := range m.Status.Addresses {
 			n = withAddress(n, a)
 		}
@@ -89,6 +89,12 @@ func (g *gatherer) machines() []render.Node {
 		list = append(list, n)
 	}
 	return list
+}
+
+// isEnding reports whether a Machine that is there has no host any longer, or not for long. Failed is a phase without a way back
+// (github.com/openshift/machine-api-operator, pkg/controller/machine).
+func isEnding(m machinev1beta1.Machine) bool {
+	return m.DeletionTimestamp != nil || m.Status.Phase != nil && *m.Status.Phase == machinev1beta1.PhaseFailed
 }
 
 // withAddress adds one address of a Machine or Node. A host name that is not a DNS name is skipped: it cannot be the name
@@ -124,11 +130,7 @@ func (g *gatherer) addInstances(list []render.Node) []render.Node {
 			continue
 		}
 		if k := slices.IndexFunc(list, func(n render.Node) bool { return answersAny(n, slices.Concat([]string{i.Address}, i.Addresses)) }); k >= 0 {
-			message := "is the host of the entry " + list[k].Address
-			if list[k].Backing == render.BackingMachine {
-				message = "is an address of Machine " + list[k].MachineName + ", which manages this host"
-			}
-			g.instanceTaken(i.Address, message)
+			g.instanceTaken(i.Address, takenBy(list[k]))
 			continue
 		}
 		list = append(list, render.Node{
@@ -139,9 +141,23 @@ func (g *gatherer) addInstances(list []render.Node) []render.Node {
 	return list
 }
 
+// takenBy says which host has the address of an entry, and what to do.
+func takenBy(n render.Node) advice {
+	switch {
+	case n.Backing != render.BackingMachine:
+		return advice{"is the host of the entry " + n.Address, "remove the entry"}
+	case n.Ending:
+		return advice{"is an address of Machine " + n.MachineName + ", which has failed or is being deleted", "wait until the Machine is gone; delete it if it has failed"}
+	}
+	return advice{"is an address of Machine " + n.MachineName + ", which manages this host", "remove the entry"}
+}
+
+// advice is what is wrong and what to do.
+type advice struct{ message, fix string }
+
 // instanceTaken skips an entry. Of its findings, this one is kept.
-func (g *gatherer) instanceTaken(address, message string) {
-	f := g.aboutInstance(address, reason.InstanceTaken, message, "remove the entry")
+func (g *gatherer) instanceTaken(address string, a advice) {
+	f := g.aboutInstance(address, reason.InstanceTaken, a.message, a.fix)
 	for k := range g.instances {
 		if g.instances[k].Address == address {
 			g.instances[k].Skipped, g.instances[k].Finding = true, f
@@ -252,7 +268,7 @@ func matching(list []render.Node, described render.Node) []int {
 // dropRepeats removes entries for the same host under another address, such as its IP address and its name.
 func (g *gatherer) dropRepeats(list []render.Node, matches []int, name string) []render.Node {
 	for _, i := range slices.Backward(matches[1:]) {
-		g.instanceTaken(list[i].Address, "is node "+name+", which another entry has already")
+		g.instanceTaken(list[i].Address, advice{"is node " + name + ", which another entry has already", "remove the entry"})
 		list = slices.Delete(list, i, i+1)
 	}
 	return list

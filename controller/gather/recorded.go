@@ -77,10 +77,24 @@ func byAddress(list []render.Node) map[string]int {
 			continue
 		}
 		for _, a := range append([]string{strings.ToLower(n.Address)}, n.Addresses...) {
-			all[a] = i
+			if before, ok := all[a]; !ok || precedence(n) >= precedence(list[before]) {
+				all[a] = i
+			}
 		}
 	}
 	return all
+}
+
+// precedence orders hosts with one address by which of them a Node without a record is, if any: that of a Machine which is ending was there
+// before the next one's, and one with a record has a Node.
+func precedence(n render.Node) int {
+	switch {
+	case !n.Ending:
+		return 1
+	case n.Name != "":
+		return 0
+	}
+	return 2
 }
 
 // judgeClaims looks at the addresses that Nodes report. One without a host may be the Node of a host that has none; that is noted there. One
@@ -93,9 +107,9 @@ func (g *gatherer) judgeClaims(list []render.Node) {
 			if !ok || n.Name == "" || HostID(list[i]) == HostID(n) {
 				continue
 			}
-			if !n.Unconfirmed {
+			if !n.Unconfirmed && !n.Ending && !list[i].Ending {
 				g.addressClaimed(n, list[i])
-			} else if list[i].Name == "" && list[i].ClaimedBy == "" {
+			} else if n.Unconfirmed && list[i].Name == "" && list[i].ClaimedBy == "" {
 				list[i].ClaimedBy = n.Name
 			}
 		}

@@ -19,6 +19,15 @@ func machineAt(name, uid, address string) objects.Object {
 	return object(groupMachine, "Machine", namespaceMachines, name, fmt.Sprintf(`{"metadata":{"name":%q,"uid":%q},"status":{"addresses":[{"type":"InternalIP","address":%q}]}}`, name, uid, address))
 }
 
+// machineEnding is a Machine that is being deleted, or has failed.
+func machineEnding(name, uid, address, phase string) objects.Object {
+	deleted := ""
+	if phase != "Failed" {
+		deleted = `,"deletionTimestamp":"2026-01-01T00:00:00Z"`
+	}
+	return object(groupMachine, "Machine", namespaceMachines, name, fmt.Sprintf(`{"metadata":{"name":%q,"uid":%q%s},"status":{"phase":%q,"addresses":[{"type":"InternalIP","address":%q}]}}`, name, uid, deleted, phase, address))
+}
+
 // nodeSaying is a Node that reports addresses and facts.
 func nodeSaying(t *testing.T, name, uid string, addresses ...string) objects.Object {
 	t.Helper()
@@ -71,6 +80,15 @@ func TestRecordsSayWhichHostANodeIs(t *testing.T) {
 			[]record.Record{of("machine_m1", "win-a", "1")},
 			[]string{"win-a Node 192.0.2.200 facts", "192.0.2.1 Machine 192.0.2.1", "finding win-a: Machine m-a"},
 		},
+		"a Machine with the address of one that is being deleted and is a Node": {
+			[]objects.Object{machineEnding("m-a", "m1", "192.0.2.1", "Deleting"), machineAt("m-b", "m2", "192.0.2.1"), nodeSaying(t, "win-a", "uid-1", "192.0.2.1"), nodeSaying(t, "win-b", "uid-2", "192.0.2.1")},
+			[]record.Record{of("machine_m1", "win-a", "1")},
+			[]string{"win-a Machine 192.0.2.1 facts ending", "win-b Node 192.0.2.1 unconfirmed", "192.0.2.1 Machine 192.0.2.1 claimed by win-b"},
+		},
+		"a Machine with the address of one that has failed and may be a Node": {
+			[]objects.Object{machineEnding("m-a", "m1", "192.0.2.1", "Failed"), machineAt("m-b", "m2", "192.0.2.1"), nodeSaying(t, "win-a", "uid-1", "192.0.2.1")}, nil,
+			[]string{"win-a Node 192.0.2.1 unconfirmed", "192.0.2.1 Machine 192.0.2.1 claimed by win-a ending", "192.0.2.1 Machine 192.0.2.1"},
+		},
 		"an entry that was removed": {
 			[]objects.Object{entries, nodeSaying(t, "win-a", "uid-1", "192.0.2.7")},
 			[]record.Record{of("192.0.2.7", "win-a", "1")},
@@ -105,6 +123,20 @@ func TestRecordsSayWhichHostANodeIs(t *testing.T) {
 	}
 }
 
+// TestAnEntryWithTheAddressOfAMachine is not used, and kept where the Machine is about to go.
+func TestAnEntryWithTheAddressOfAMachine(t *testing.T) {
+	for fix, machine := range map[string]objects.Object{
+		"remove the entry":               machineAt("m-a", "m1", "192.0.2.2"),
+		"wait until the Machine is gone": machineEnding("m-a", "m1", "192.0.2.2", "Deleting"),
+	} {
+		entries := object("", "ConfigMap", OperatorNamespace, instancesName, `{"data":{"192.0.2.2":"username=u"}}`)
+		r := gatherFrom(t, Options{Records: &record.Set{}}, machine, entries)
+		if i := r.Instances; len(i) != 1 || !i[0].Skipped || !strings.Contains(i[0].Finding.Message, "Machine m-a") || !strings.HasPrefix(i[0].Finding.Fix, fix) {
+			t.Errorf("%+v", i)
+		}
+	}
+}
+
 func describeHost(n render.Node) string {
 	text := fmt.Sprintf("%s %s %s", n.ID(), n.Backing, n.Address)
 	if !n.Facts.IsZero() {
@@ -115,6 +147,9 @@ func describeHost(n render.Node) string {
 	}
 	if n.ClaimedBy != "" {
 		text += " claimed by " + n.ClaimedBy
+	}
+	if n.Ending {
+		text += " ending"
 	}
 	if n.RemovedEntry != "" {
 		text += " removed " + n.RemovedEntry

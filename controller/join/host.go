@@ -85,6 +85,9 @@ func (j *Joiner) join(ctx context.Context, ref Ref) (Progress, error) {
 		if p, ok := waiting(result); ok {
 			return p, nil
 		}
+		if p, ok := h.sharesAddress(); ok {
+			return p, nil
+		}
 		return h.bring(ctx), nil
 	}
 	node, err := readNode(ctx, j.Reader, h.Name)
@@ -123,6 +126,9 @@ func (h host) bring(ctx context.Context) Progress {
 		w.Reset = h.formerNode
 	}
 	outcome, err := h.Hosts.Bring(ctx, w)
+	if forgotten, wrong := h.forgetsOtherKey(ctx, err); forgotten || wrong != nil {
+		err = cmp.Or(wrong, errOtherKey)
+	}
 	if err != nil {
 		return h.failed(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/remote"
@@ -59,27 +61,32 @@ func (h host) identify(ctx context.Context, t remote.Target, facts bundle.Facts)
 		return &refusal{ReasonSameHost, fmt.Sprintf("%s is the same host as %s, which is in the inputs too", h.Address, other.Address), "remove one of the two entries of windows-instances"}
 	}
 	name := nameOf(h.Node, facts, h.inputs.Cluster.Platform)
-	if err := h.yieldRecords(ctx, t, name, facts); err != nil {
+	replaced, err := h.yieldRecords(ctx, t, name, facts)
+	if err != nil {
 		return err
 	}
 	var node corev1.Node
 	if err := h.Login.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
-		return client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			return h.forgetReplaced(ctx, replaced)
+		}
+		return err
 	}
-	if err := h.mayBe(ctx, &node, facts); err != nil {
+	if err := h.mayBe(ctx, &node, facts, replaced); err != nil {
 		return err
 	}
 	if published.WaitsForAdoption(node.Annotations) {
 		return &refusal{fleet.ReasonWaitingForAdoption, fmt.Sprintf("the host is node %s of another operator, which waits for adoption", name), "adopt it with wmco apply --host, see docs/takeover.md"}
 	}
-	err := h.Login.Bind(ctx, t, func(r record.Record) (record.Record, error) {
+	err = h.Login.Bind(ctx, t, func(r record.Record) (record.Record, error) {
 		r.Node, r.NodeUID, r.Account, r.MachineName = node.Name, node.UID, t.User, h.MachineName
 		r.Resolved = h.resolved()
-		if r.Origin == "" {
-			r.Origin = originOf(&node)
-		}
+		r.Origin = cmp.Or(r.Origin, replaced.Origin, originOf(&node))
 		return r, nil
 	})
+	if err == nil {
+		err = h.forgetReplaced(ctx, replaced)
+	}
 	if err != nil {
 		return fmt.Errorf("recording which host Node %s is: %w", node.Name, err)
 	}
@@ -110,36 +117,59 @@ func (h host) twin(facts bundle.Facts) (render.Node, bool) {
 	return h.inputs.All[i], true
 }
 
-// yieldRecords refuses the host if another one is, or was, the Node of this name. The record of an entry that was replaced by this one, for
-// the same host under the same key, is removed.
-func (h host) yieldRecords(ctx context.Context, t remote.Target, name string, facts bundle.Facts) error {
+// yieldRecords refuses the host if another one is, or was, the Node of this name. It returns the record of an entry that was replaced by this
+// one, for the same host under the same key.
+func (h host) yieldRecords(ctx context.Context, t remote.Target, name string, facts bundle.Facts) (replaced record.Record, err error) {
 	all, err := h.Login.Records.All(ctx)
 	if err != nil {
-		return err
+		return record.Record{}, err
+	}
+	key := ""
+	if pin := h.Login.PinOf(t); pin != nil {
+		key = hosts.EncodeKey(pin)
 	}
 	for _, other := range all.Others(name, gather.HostID(h.Node)) {
-		key := h.Login.PinOf(t)
+		same := key != "" && key == other.HostKey
 		listed := slices.ContainsFunc(h.inputs.Instances, func(i gather.Instance) bool { return record.OfEntry(i.Address) == other.ID() })
 		switch {
-		case other.Entry != "" && !listed && len(h.inputs.Instances) > 0 && key != nil && hosts.EncodeKey(key) == other.HostKey:
-			if err := h.Login.Records.Forget(ctx, other.ID()); err != nil {
-				return err
-			}
-			h.Log.Info("an entry of windows-instances was replaced by another one for the same host", "node", name, "before", other.Entry, "now", h.Address)
-		case facts.HasAddress(other.Address):
-			return &refusal{ReasonSameHost, fmt.Sprintf("%s is the same host as %s, which is node %s", h.Address, other, name), "remove the one of the two that should not be there; if that is the node's, its node is drained and removed first"}
+		case same && other.Entry != "" && !listed && len(h.inputs.Instances) > 0:
+			replaced = other
+		case same, facts.HasAddress(other.Address):
+			return record.Record{}, h.isOther(other, name)
 		default:
-			return &refusal{
+			return record.Record{}, &refusal{
 				ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which is %s (%s)", name, other, other.Address),
 				"rename the computer of this host",
 			}
 		}
 	}
-	return nil
+	return replaced, nil
 }
 
-// mayBe refuses a host whose name is that of a Node which is not its own by the Node's addresses.
-func (h host) mayBe(ctx context.Context, node *corev1.Node, facts bundle.Facts) error {
+// isOther refuses a host that is the Node of a record already.
+func (h host) isOther(other record.Record, name string) error {
+	this, fix := record.Record{Machine: types.UID(h.MachineUID), MachineName: h.MachineName, Entry: h.Address}, "remove the entry "+h.Address+" of "+InstancesName
+	if h.Backing == render.BackingMachine {
+		fix = "nothing has to be done if " + other.String() + " is being deleted; otherwise check which host has the address " + h.Address
+	}
+	return &refusal{
+		ReasonSameHost, fmt.Sprintf("%s (%s) is the same host as %s (%s), which is node %s; nothing was changed on it", this, h.Address, other, other.Address, name), fix,
+	}
+}
+
+// forgetReplaced removes the record of an entry that was replaced by this one.
+func (h host) forgetReplaced(ctx context.Context, r record.Record) error {
+	if r.Entry == "" {
+		return nil
+	}
+	h.Log.Info("an entry of windows-instances was replaced by another one for the same host", "node", r.Node, "before", r.Entry, "now", h.Address)
+	return h.Login.Records.Forget(ctx, r.ID())
+}
+
+// mayBe refuses a host whose name is that of a Node which is not its own by the Node's addresses. The host of an entry that was replaced is
+// that Node by its key, and may have changed its address.
+func (h host) mayBe(ctx context.Context, node *corev1.Node, facts bundle.Facts, replaced record.Record) error {
+	known := replaced.IsNode(node.Name, node.UID)
 	fix := "rename the computer at " + h.Address + "; if the Node is what is left of this host, delete the Node"
 	if isReady(node) {
 		fix = "rename the computer at " + h.Address + "; do not delete the Node: its kubelet runs"
@@ -155,6 +185,12 @@ func (h host) mayBe(ctx context.Context, node *corev1.Node, facts bundle.Facts) 
 		return errNoAddress
 	}
 	if slices.ContainsFunc(addresses, func(a string) bool { return !facts.HasAddress(a) }) {
+		if known {
+			return &refusal{
+				ReasonNotTheHost, fmt.Sprintf("the host has another address than before, and Node %s does not report it yet (%s)", node.Name, strings.Join(addresses, ", ")),
+				"wait until its kubelet has written the Node; if it does not, start the service kubelet on the host",
+			}
+		}
 		return taken("has other addresses (" + strings.Join(addresses, ", ") + ")")
 	}
 	// The host may say anything about its addresses. The operator itself knows at which it was reached, and whose certificate it approved.
@@ -163,14 +199,16 @@ func (h host) mayBe(ctx context.Context, node *corev1.Node, facts bundle.Facts) 
 		return err
 	}
 	reached := func(a string) bool { return a == h.Address || slices.Contains(h.Addresses, a) }
-	if r.Node != node.Name && !slices.ContainsFunc(addresses, reached) {
+	if r.Node != node.Name && !known && !slices.ContainsFunc(addresses, reached) {
+		fix = "if it is the same host, write an address of the Node in the place of " + h.Address + "; if it is another computer, rename that; do not delete the Node"
 		return taken("does not report the address at which the host is reached (" + strings.Join(addresses, ", ") + ")")
 	}
 	for _, other := range h.inputs.All {
-		if other.Backing == render.BackingNode || gather.HostID(other) == gather.HostID(h.Node) {
+		if other.Backing == render.BackingNode || other.Ending || gather.HostID(other) == gather.HostID(h.Node) {
 			continue
 		}
 		if slices.ContainsFunc(addresses, func(a string) bool { return a == other.Address || slices.Contains(other.Addresses, a) }) {
+			fix = "look which of the two hosts has the address; do not delete the Node"
 			return taken("has the address of " + record.New(gather.HostID(other)).String() + " (" + other.Address + ")")
 		}
 	}

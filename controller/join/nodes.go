@@ -56,6 +56,9 @@ type Nodes struct {
 	Events  events.EventRecorder
 	Log     logr.Logger
 	Now     func() time.Time
+
+	// awaiting is since when the removals of Nodes wait for the first contact with new entries.
+	awaiting sightings
 }
 
 // Reconcile removes an instance whose entry is gone, lets a host join again whose certificate has expired, copies executables that a host
@@ -71,6 +74,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	if node == nil || err != nil {
 		n.Joiner.Unjoined.Note(lostName(req.Name), Progress{State: StateGone})
+		n.awaiting.forget(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	// What a Node says about itself is not asked: it cannot leave the record, and nothing is done about one that is not in it.
@@ -81,6 +85,8 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	n.sayClaims(node, r, records)
 	removed, why, err := n.isRemoved(ctx, n.Reader, node, r)
 	switch {
+	case errors.Is(err, errNotAsked):
+		return reconcile.Result{RequeueAfter: againDrain}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	case why != "":
@@ -95,6 +101,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		}
 		return reconcile.Result{RequeueAfter: p.Again}, err
 	}
+	n.awaiting.forget(node.Name)
 	if err := n.forgetRemoval(ctx, node, r); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -135,7 +142,8 @@ func (n *Nodes) relabeled(ctx context.Context, name string, records record.Set) 
 // sayClaims says that a Node reports the address of another host.
 func (n *Nodes) sayClaims(node *corev1.Node, r record.Record, records record.Set) {
 	for _, a := range internalAddresses(node) {
-		if other, ok := records.At(a); ok && other.ID() != r.ID() {
+		// A Machine that is being deleted keeps its address in its record.
+		if other, ok := records.At(a); ok && other.ID() != r.ID() && a != r.Address {
 			n.tell(node, corev1.EventTypeWarning, reason.AddressClaimed, actionJoin, fmt.Sprintf("the Node reports the address %s, which is that of %s (node %s); it is ignored; fix: look at the host of this Node: its kubelet, or whoever has the kubelet's certificate, has written that", a, other, other.Node))
 		}
 	}

@@ -107,7 +107,7 @@ func failed(err error) Progress {
 	switch {
 	case apierrors.IsConflict(err):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node has changed meanwhile", Again: againSoon}
-	case errors.Is(err, errRecorded), errors.Is(err, errNoAddress):
+	case errors.Is(err, errRecorded), errors.Is(err, errNoAddress), errors.Is(err, errOtherKey):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againRecorded}
 	case errors.Is(err, remote.ErrNoPlace):
 		// It is called again as soon as there is a place.

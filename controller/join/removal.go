@@ -2,9 +2,11 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -56,7 +58,7 @@ func (n *Nodes) isRemoved(ctx context.Context, from client.Reader, node *corev1.
 	if len(entries) == 0 && node.Annotations[RemoveAnnotation] == "" {
 		return false, "ConfigMap " + InstancesName + " is gone or has no entry; fix: restore it, or remove this node with oc annotate node " + node.Name + " " + RemoveAnnotation + "=true", nil
 	}
-	replaced, unknown, err := n.isReplaced(ctx, r)
+	replaced, unknown, err := n.isReplaced(ctx, node, r, entries)
 	if unknown != "" && node.Annotations[RemoveAnnotation] == "" {
 		return false, "the entry " + r.Entry + " was removed from " + InstancesName + ", and it is not known whether " + unknown + " is the same host, because the name cannot be resolved; fix: correct that entry, or remove this node with oc annotate node " +
 			node.Name + " " + RemoveAnnotation + "=true", err
@@ -70,9 +72,16 @@ func isEntryOf(r record.Record, entry string) bool {
 	return record.OfEntry(entry) == r.ID() || strings.EqualFold(entry, r.Address)
 }
 
+// askedWithin is how long a removal waits for the first contact with the hosts of new entries: one of them may be the same host at another
+// address, and its kubelet writes a new one within seconds.
+const askedWithin = time.Minute
+
+// errNotAsked says that a removal waits for that.
+var errNotAsked = errors.New("the host of a new entry was not reached yet, and may be the same one")
+
 // isReplaced reports whether another entry is one for the address of the host: the record follows when the host was asked. Unknown is an
 // entry of which that cannot be said, because its name cannot be resolved.
-func (n *Nodes) isReplaced(ctx context.Context, r record.Record) (replaced bool, unknown string, err error) {
+func (n *Nodes) isReplaced(ctx context.Context, node *corev1.Node, r record.Record, entries map[string]string) (replaced bool, unknown string, err error) {
 	inputs, err := n.Inputs(ctx)
 	if err != nil {
 		return false, "", fmt.Errorf("reading the inputs: %w", err)
@@ -87,7 +96,22 @@ func (n *Nodes) isReplaced(ctx context.Context, r record.Record) (replaced bool,
 			unknown = i.Address
 		}
 	}
+	if unknown == "" && node.Annotations[RemoveAnnotation] == "" && n.awaitsContact(r, entries, inputs.Records) {
+		return false, "", errNotAsked
+	}
 	return false, unknown, nil
+}
+
+// awaitsContact reports whether there is an entry whose host was not reached yet, or has the key of this one and is not known to be a Node,
+// and there was not enough time for that. Hosts that were copied have one key.
+func (n *Nodes) awaitsContact(r record.Record, entries map[string]string, records record.Set) bool {
+	for entry := range entries {
+		other, _ := records.Get(record.OfEntry(entry))
+		if other.HostKey == "" || other.HostKey == r.HostKey && other.Node == "" {
+			return n.awaiting.since(r.Node, string(r.NodeUID), n.Now()) < askedWithin
+		}
+	}
+	return false
 }
 
 // forgetRemoval takes RemoveAnnotation from the Node of an instance that has an entry: it was for another time, and must not confirm the next
@@ -129,7 +153,11 @@ func (n *Nodes) remove(ctx context.Context, node *corev1.Node, r record.Record) 
 	if err != nil || !known || !still.IsNode(node.Name, node.UID) {
 		return Progress{State: StateWaiting, Again: againSoon}, err
 	}
-	if removed, _, err := n.isRemoved(ctx, n.Joiner.Login.Live, node, still); err != nil || !removed {
+	removed, _, err := n.isRemoved(ctx, n.Joiner.Login.Live, node, still)
+	if errors.Is(err, errNotAsked) {
+		err = nil
+	}
+	if err != nil || !removed {
 		return Progress{State: StateWaiting, Again: againSoon}, err
 	}
 	if err := n.cleanUp(ctx, node, still); err != nil {
