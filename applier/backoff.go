@@ -1,13 +1,15 @@
 package applier
 
 import (
+	"errors"
 	"time"
 
 	"wmco/bundle"
 )
 
 // Backoff remembers the entries that could not be repaired, so that they are not tried again at once: each try may stop
-// services. The pause doubles with each failure, from firstPause to lastPause. It belongs to one Engine and is empty at first.
+// services. The pause doubles with each failure, from firstPause to lastPause; for a full disk it stays firstPause, as a file that has no room
+// stops no service. It belongs to one Engine and is empty at first.
 type Backoff struct{ failures map[bundle.EntryID]failure }
 
 // failure is why and how often the repair of an entry failed.
@@ -44,6 +46,10 @@ func (b *Backoff) learn(now time.Time, failed map[bundle.EntryID]error, skipped 
 		}
 	}
 	for id, why := range failed {
-		b.failures[id] = failure{why: why, failed: now, pause: min(max(2*old[id].pause, firstPause), lastPause)}
+		longest := lastPause
+		if errors.Is(why, ErrDiskFull) {
+			longest = firstPause
+		}
+		b.failures[id] = failure{why: why, failed: now, pause: min(max(2*old[id].pause, firstPause), longest)}
 	}
 }

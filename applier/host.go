@@ -37,6 +37,8 @@ type Reader interface {
 	// Open reads a file. While it is open, the file can be replaced and removed. A file that does not exist is
 	// fs.ErrNotExist, one that somebody has locked a *FileError.
 	Open(ctx context.Context, path string) (io.ReadCloser, error)
+	// Free returns how many bytes can be written to drive C: before it is full.
+	Free(ctx context.Context) (int64, error)
 }
 
 // Writer changes files. A lasting failure, such as a full disk, denied access or a locked file, is a *FileError.
@@ -131,6 +133,12 @@ const (
 func (e *FileError) Error() string { return fmt.Sprintf("%s: %s: %v", e.Path, e.Reason, e.Err) }
 
 func (e *FileError) Unwrap() error { return e.Err }
+
+// Is reports whether target is ErrDiskFull and the disk was full.
+func (e *FileError) Is(target error) bool { return target == ErrDiskFull && e.Reason == FileDiskFull }
+
+// ErrDiskFull is each FileError because of a full disk, for errors.Is: it passes when there is room, and no bundle is the reason.
+var ErrDiskFull = errors.New("the disk is full")
 
 // ServiceError means that a service could not be configured, started or stopped.
 type ServiceError struct {

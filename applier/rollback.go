@@ -15,7 +15,7 @@ func (r *run) undo(ctx context.Context, why error) error {
 		return &PartialError{Err: fmt.Errorf("interrupted: %w", why)}
 	}
 	r.emit(Event{Event: EventRollback, Message: why.Error()})
-	if err := r.restore(ctx, why.Error()); err != nil {
+	if err := r.restore(ctx, why); err != nil {
 		return &PartialError{Err: fmt.Errorf("%w; rolling back: %w", why, err)}
 	}
 	r.result = ResultRolledBack
@@ -23,8 +23,8 @@ func (r *run) undo(ctx context.Context, why error) error {
 }
 
 // restore applies the state in the journal, by the same steps as anything else, and removes the journal.
-func (r *run) restore(ctx context.Context, reason string) error {
-	j := r.situation.Journal
+func (r *run) restore(ctx context.Context, why error) error {
+	j, reason := r.situation.Journal, why.Error()
 	j.Phase, j.Reason = records.PhaseRollback, reason
 	if err := r.enter(ctx, j); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (r *run) restore(ctx context.Context, reason string) error {
 		return err
 	}
 	r.sweepAfter(ctx, p)
-	if r.restartSelf && !r.guards {
+	if r.restartSelf && !r.guards && !errors.Is(why, ErrDiskFull) { // what the disk had no room for is tried again
 		u := records.Undone{Program: r.Program, Time: r.Clock.Now(), Bundle: j.Bundle.Manifest.Digest, Reason: reason}
 		if err := records.WriteUndone(ctx, r.Host, u); err != nil {
 			return err

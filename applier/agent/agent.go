@@ -173,7 +173,7 @@ func (a *Agent) step(ctx context.Context) error {
 	}
 	// What was read during a comparison that waited for the Node is followed after the repair, which is due now. Else the bundle that it wants would
 	// carry the drift, with its impact.
-	if known && !a.unread && a.follower.due(node, a.now()) {
+	if known && !a.unread && a.follower.due(node, a.now()) && a.hasRoom(ctx, node) {
 		if err := a.follow(ctx, node); err != nil {
 			return err
 		}

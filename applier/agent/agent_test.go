@@ -230,8 +230,13 @@ func TestPublishedLayersThatAreDamaged(t *testing.T) {
 			d := w.publish(bundle.ImpactRestart)
 			good := maps.Clone(w.cluster.parts)
 			tt.damage(w, d.Cluster.Names()[0])
-			if got := w.turn(); got.State != published.StateFailed || got.Desired != d.Bundle {
+			name := d.Cluster.Names()[0]
+			got := w.turn()
+			if got.State != published.StateFailed || got.Desired != d.Bundle {
 				t.Fatalf("%+v", got)
+			}
+			if got.Fault != published.FaultLayer || !strings.Contains(got.Message, "Secret "+name+" of namespace operator is damaged") || got.BlamesInput() {
+				t.Errorf("fault %q: %s", got.Fault, got.Message)
 			}
 			if diff := cmp.Diff(before, w.host.Snapshot()); diff != "" {
 				t.Errorf("the host changed:\n%s", diff)

@@ -244,6 +244,27 @@ func (w *world) file(path string) string {
 	return text
 }
 
+// leaveRoom leaves this much room on the disk of the host, in bytes; 0 is no limit.
+func (w *world) leaveRoom(room int64) {
+	w.t.Helper()
+	limit := func(size int64) {
+		if err := w.host.Edit(w.t.Context(), func(s *simulation.State) { s.Script.DiskBytes = size }); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	limit(0)
+	if room == 0 {
+		return
+	}
+	const most = 1 << 50
+	limit(most)
+	free, err := w.host.Free(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	limit(most - free + room)
+}
+
 // starts is how often a service was started since the log was cleared.
 func (w *world) starts(service string) int {
 	n := 0

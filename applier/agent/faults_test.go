@@ -352,19 +352,19 @@ func TestAFullDisk(t *testing.T) {
 	r.kubeletReports(t)
 	before := r.world.settled()
 	r.stop()
-	r.host.Faults.DiskBytes = 1
+	r.leaveRoom(1)
 	r.start(t)
 	r.change(kubeletConf, "changed\n")
 	want := r.publishes(t)
 	got := r.reports(t, func(got published.Report) bool { return got.State == published.StateFailed })
-	if !strings.Contains(got.Message, "disk full") {
+	if !got.WaitsForRoom() || !strings.Contains(got.Message, "waits for room on C:") {
 		t.Errorf("%s", got.Message)
 	}
 	if diff := cmp.Diff(before, r.world.settled()); diff != "" {
 		t.Errorf("the host changed:\n%s", diff)
 	}
 	r.stop()
-	r.host.Faults.DiskBytes = 0
+	r.leaveRoom(0)
 	r.start(t)
 	r.reports(t, func(got published.Report) bool {
 		return got.State == published.StateApplied && got.Applied == want.Bundle

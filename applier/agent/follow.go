@@ -28,9 +28,10 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 	if f.text != n.Desired || !f.accepted {
 		var crashed []string
 		var cause published.Cause
+		var fault published.Fault
 		if f.text == "" {
 			asked = f.recall(n.Report, n.Retry)
-			crashed, cause = f.report.Crashed, f.report.Cause
+			crashed, cause, fault = f.report.Crashed, f.report.Cause, f.report.Fault
 		}
 		about := f.report.Desired
 		next := follower{text: n.Desired, report: published.Report{Applied: f.report.Applied, Layers: f.report.Layers, Retry: n.Retry}}
@@ -47,6 +48,7 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 			a.refuse(ctx, n.Desired, why)
 			return nil
 		case err != nil:
+			f.report.Desired = desired.Bundle // so that people see what the report is about
 			a.failed(ctx, err)
 			return nil
 		}
@@ -57,7 +59,7 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 		}
 		if why := a.rolledBack(n, desired.Bundle); why != "" && !asked {
 			f.ends(published.StateRolledBack, why)
-			f.report.Cause = cmp.Or(cause, published.CauseInterrupted)
+			f.report.Cause, f.report.Fault = cmp.Or(cause, published.CauseInterrupted), cmp.Or(fault, a.undone.fault)
 			if a.undone.unsaid {
 				a.undone.unsaid = false
 				a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %s", desired.Bundle.Short(), why)})
@@ -137,14 +139,14 @@ func (a *Agent) fetch(ctx context.Context) (bundle.Bundle, error) {
 		for _, name := range l.Names() {
 			part, err := a.Cluster.Part(ctx, d.Namespace, name)
 			if err != nil {
-				return bundle.Bundle{}, fmt.Errorf("fetching Secret %s: %w", name, err)
+				return bundle.Bundle{}, partError(name, err)
 			}
 			parts = append(parts, part)
 			pulled += len(part)
 		}
 		var err error
 		if layers[i], err = l.Open(parts); err != nil {
-			return bundle.Bundle{}, err
+			return bundle.Bundle{}, openError(l, d.Namespace, err)
 		}
 	}
 	a.follower.report.Pulled = pulled
@@ -187,6 +189,10 @@ func (a *Agent) ready(ctx context.Context, r archive.Request, o applier.Observat
 		slices.Sort(missing)
 		return &needsError{state: published.StatePayloadMissing, missing: missing, text: missingText(missing)}
 	}
+	// Before the permission: a node is not drained for what its disk has no room for.
+	if err := a.checkRoom(ctx, r, o); err != nil {
+		return err
+	}
 	f, now := &a.follower, a.now()
 	if err := applier.Allowed(o.Impact, f.permits(now)); err != nil {
 		needs := &needsError{state: published.StateNeedsPermission, impact: o.Impact, text: err.Error(), expired: f.expired(now)}
@@ -198,7 +204,7 @@ func (a *Agent) ready(ctx context.Context, r archive.Request, o applier.Observat
 	if cutsLink(o) {
 		// It is not begun unless the way back is known to work.
 		if _, err := a.Cluster.Heartbeat(ctx); err != nil {
-			return fmt.Errorf("reading the Node before a change that may cut the host off: %w", err)
+			return &faultError{published.FaultAPI, fmt.Errorf("reading the Node before a change that may cut the host off: %w", err)}
 		}
 	}
 	return nil
@@ -272,12 +278,18 @@ func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 		if needs.state == published.StatePayloadMissing {
 			f.retry(a.now(), a.Options.Jitter)
 		}
+	case errors.Is(err, applier.ErrDiskFull): // it is tried again, also if it was rolled back
+		if errors.As(err, &back) {
+			f.tried = max(f.tried, triedFull)
+		}
+		a.failed(ctx, err)
 	case errors.As(err, &back):
 		f.ends(published.StateRolledBack, err.Error())
-		f.report.Cause = causeOf(back)
+		f.report.Cause, f.report.Fault = causeOf(back), cmp.Or(faultOf(err), published.FaultHost)
 		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", f.desired.Bundle.Short(), err)})
 	case errors.As(err, &newer):
 		f.ends(published.StateFailed, err.Error())
+		f.report.Fault = faultOf(err)
 	case errors.As(err, &why):
 		a.refuse(ctx, f.text, why)
 	default:
@@ -288,6 +300,10 @@ func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 // failed is for what is tried again. What may be right in a moment is not reported at once.
 func (a *Agent) failed(ctx context.Context, err error) {
 	f, now := &a.follower, a.now()
+	f.room = nil
+	if errors.Is(err, applier.ErrDiskFull) {
+		err = a.awaitRoom(ctx, err)
+	}
 	f.retry(now, a.Options.Jitter)
 	a.Log.Warn("following the published bundle", "bundle", f.desired.Bundle.Short(), "error", err, "retry", f.retryAt-now)
 	if errors.Is(err, ErrNotPublished) && now-f.since < publishedWithin {
@@ -296,5 +312,5 @@ func (a *Agent) failed(ctx context.Context, err error) {
 	if f.report.State != published.StateFailed {
 		a.say(ctx, Event{Warning: true, Reason: EventFailed, Message: fmt.Sprintf("bundle %s: %v", f.desired.Bundle.Short(), err)})
 	}
-	f.report.State, f.report.Message = published.StateFailed, err.Error()
+	f.report.State, f.report.Message, f.report.Fault = published.StateFailed, err.Error(), faultOf(err)
 }

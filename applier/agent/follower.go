@@ -28,6 +28,10 @@ type follower struct {
 	// retryAt is when it is tried again; zero is never. Tried is how often in a row that has failed, since when the first did.
 	retryAt, since time.Duration
 	tried          int
+	// size is how many bytes the last plan writes. room is what is waited for, nil if the disk is not full; saidAt is when that was said.
+	size   int64
+	room   *roomError
+	saidAt time.Duration
 	// permitted is when the agent first had what is published, since the boot; it is negative for an earlier boot.
 	permitted time.Duration
 }
@@ -88,9 +92,9 @@ func (f *follower) waits() {
 
 // ends notes how it ended, for good.
 func (f *follower) ends(s published.State, message string) {
-	f.report.State, f.report.Message, f.report.Cause = s, message, ""
+	f.report.State, f.report.Message, f.report.Cause, f.report.Fault = s, message, "", ""
 	f.report.Refused, f.report.Expired = "", false
-	f.retryAt, f.tried = 0, 0
+	f.retryAt, f.tried, f.room = 0, 0, nil
 }
 
 // retry notes that it is tried again.
@@ -132,5 +136,8 @@ func (f *follower) recall(text, retry string) bool {
 	f.report.Applied, f.report.Layers = before.Applied, before.Layers
 	f.report.Desired, f.report.Crashed = before.Desired, before.Crashed
 	f.report.Cause = before.Cause
+	if before.State == published.StateRolledBack {
+		f.report.Fault = before.Fault
+	}
 	return before.Retry != retry
 }

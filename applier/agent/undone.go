@@ -14,6 +14,8 @@ import (
 type undone struct {
 	bundle bundle.Digest
 	why    string
+	// fault is whose fault it was; empty where that is not known.
+	fault published.Fault
 	// unsaid reports whether nobody has said so.
 	unsaid bool
 }
@@ -42,12 +44,17 @@ func (a *Agent) forgetUndone(ctx context.Context) {
 }
 
 // rolledBack returns why a bundle was rolled back before it was followed: by an earlier process, whose report says so, or by this
-// one when it resumed what an earlier one had begun. It is not tried again until it changes or a person asks.
+// one when it resumed what an earlier one had begun. It is not tried again until it changes or a person asks. What the disk had no room for is:
+// the journal of a rollback that was interrupted does not say so, and the report of the earlier process does.
 func (a *Agent) rolledBack(n Node, desired bundle.Digest) string {
-	if a.undone.bundle == desired {
+	before, err := published.DecodeReport(n.Report)
+	about := err == nil && before.Desired == desired
+	switch {
+	case about && before.WaitsForRoom():
+		return ""
+	case a.undone.bundle == desired:
 		return a.undone.why
-	}
-	if before, err := published.DecodeReport(n.Report); err == nil && before.State == published.StateRolledBack && before.Desired == desired {
+	case about && before.State == published.StateRolledBack:
 		return before.Message
 	}
 	return ""
@@ -61,8 +68,10 @@ func (a *Agent) resumed(ctx context.Context, o applier.Outcome, err error) {
 	switch {
 	case errors.As(err, &refused): // the published bundle is applied again as a whole, if that is allowed
 		a.Log.Warn("an interrupted run is not resumed", "bundle", short, "error", err)
+	case errors.As(err, &back) && errors.Is(err, applier.ErrDiskFull): // it is tried again when there is room
+		a.Log.Error("an interrupted run was rolled back for want of room", "bundle", short, "error", err)
 	case errors.As(err, &back):
-		a.undone = undone{bundle: o.Bundle, why: err.Error()}
+		a.undone = undone{bundle: o.Bundle, why: err.Error(), fault: faultOf(err)}
 		a.Log.Error("an interrupted run was rolled back", "bundle", short, "error", err)
 		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", short, err)})
 	case err != nil:

@@ -121,6 +121,11 @@ func (c *Calls) Open(ctx context.Context, path string) (io.ReadCloser, error) {
 	return calledFile{f, c}, nil
 }
 
+// Free implements applier.Reader.
+func (c *Calls) Free(ctx context.Context) (int64, error) {
+	return answer(c, func() (int64, error) { return c.Host.Free(ctx) })
+}
+
 // calledFile is a file of which each read is a call.
 type calledFile struct {
 	io.ReadCloser

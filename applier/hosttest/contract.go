@@ -78,6 +78,7 @@ func parts() []part {
 		{"reading", readClauses},
 		{"writing", writeClauses},
 		{"access", accessClauses},
+		{"room", roomClauses},
 		{"folders", folderClauses},
 		{"moving", moveClauses},
 		{"owners", ownerClauses},

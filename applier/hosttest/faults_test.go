@@ -171,7 +171,7 @@ func TestFaultsOfFiles(t *testing.T) {
 		faults func(*Memory, *simulation.Script)
 		want   applier.FileReason
 	}{
-		{"disk of limited size", func(m *Memory, _ *simulation.Script) { m.Faults.DiskBytes = 20 }, applier.FileDiskFull},
+		{"disk of limited size", func(_ *Memory, s *simulation.Script) { s.DiskBytes = 20 }, applier.FileDiskFull},
 		{"full folder", func(_ *Memory, s *simulation.Script) { s.Full = []string{`c:\K`} }, applier.FileDiskFull},
 		{"folder without write access", func(_ *Memory, s *simulation.Script) { s.Denied = []string{`C:\k`} }, applier.FileDenied},
 		{"file that is open without sharing", func(_ *Memory, s *simulation.Script) { s.Locked = []string{`C:\K\OLD`} }, applier.FileLocked},

@@ -31,6 +31,12 @@ type OtherPrograms interface {
 	RunProgram(t testing.TB, path string) (end func())
 }
 
+// DiskFiller fills the disk.
+type DiskFiller interface {
+	// FillDisk leaves this much room on drive C: until release, in bytes.
+	FillDisk(t testing.TB, left int64) (release func())
+}
+
 // LinkMaker makes symbolic links or junctions.
 type LinkMaker interface {
 	// MakeLink makes a link at path to a folder.

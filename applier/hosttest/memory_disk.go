@@ -219,21 +219,6 @@ func (d *memoryDisk) overwrite(path string, data []byte) {
 	}
 }
 
-// used is the number of bytes in all files.
-func (d *memoryDisk) used() int64 {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var sum int64
-	seen := map[*node]bool{}
-	for _, n := range d.names {
-		if !seen[n.node] {
-			seen[n.node] = true
-			sum += int64(len(n.data))
-		}
-	}
-	return sum
-}
-
 // copy returns another disk with the same files.
 func (d *memoryDisk) copy(now func() time.Time) *memoryDisk {
 	d.mu.Lock()

@@ -19,8 +19,6 @@ type Faults struct {
 	Before func(simulation.Operation) error
 	// After is called after such an operation. Its error is the operation's, as when the answer gets lost.
 	After func(simulation.Operation) error
-	// DiskBytes is the size of the disk; 0 is unlimited.
-	DiskBytes int64
 }
 
 // steps counts the changes of a storage and fails or cuts them.
@@ -130,9 +128,6 @@ func (d faultyDisk) Create(path string, access bundle.Access, content io.Reader)
 	data, err := io.ReadAll(content)
 	if err != nil {
 		return err
-	}
-	if limit := d.host.Faults.DiskBytes; limit > 0 && d.used()+int64(len(data)) > limit {
-		return simulation.ErrDiskFull
 	}
 	half := bytes.NewReader(data[:len(data)/2])
 	if err := d.host.effect(func() error { return d.memoryDisk.Create(path, access, half) }); err != nil {

@@ -48,6 +48,8 @@ type (
 	sortsServices  struct{ *Memory }
 	clearsRoots    struct{ *Memory }
 	movesAway      struct{ *Memory }
+	neverFills     struct{ *Memory }
+	ignoresSize    struct{ *Memory }
 )
 
 var mutants = map[string]mutant{
@@ -69,6 +71,8 @@ var mutants = map[string]mutant{
 	"Probe always succeeds":            {func(m *Memory) applier.Host { return alwaysHealthy{m} }, "a TCP probe succeeds while something answers"},
 	"Services sorts":                   {func(m *Memory) applier.Host { return sortsServices{m} }, "Services keeps the order of the names and returns missing ones as absent"},
 	"Set removes other trusted CAs":    {func(m *Memory) applier.Host { return clearsRoots{m} }, "unmanaged trusted CAs stay"},
+	"Free never changes":               {func(m *Memory) applier.Host { return neverFills{m} }, "a file takes its room, and gives it back when it is removed"},
+	"Write has room without end":       {func(m *Memory) applier.Host { return ignoresSize{m} }, "a file for which there is no room changes nothing and leaves no file"},
 	"Write removes the old file first": {func(m *Memory) applier.Host { return movesAway{m} }, "a running program is replaced, and the old one is moved aside until it ends"},
 }
 
@@ -167,6 +171,14 @@ func (h clearsRoots) Set(ctx context.Context, x plan.Setting) error {
 func (h movesAway) Write(ctx context.Context, path string, access bundle.Access, content io.Reader) error {
 	h.Discard(path)
 	return h.Memory.Write(ctx, path, access, content)
+}
+
+func (neverFills) Free(context.Context) (int64, error) { return 4 << 20, nil }
+
+func (h ignoresSize) Write(_ context.Context, path string, access bundle.Access, content io.Reader) error {
+	data, err := io.ReadAll(content)
+	h.Place(path, access, string(data))
+	return err
 }
 
 // TestContractOnMutant runs in another process, where it must fail.

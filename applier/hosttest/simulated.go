@@ -67,6 +67,19 @@ func (s Simulated) HoldOpen(t testing.TB, path string) func() {
 	}
 }
 
+// FillDisk implements DiskFiller.
+func (s Simulated) FillDisk(t testing.TB, left int64) func() {
+	limit := func(size int64) { s.script(t, func(script *simulation.Script) { script.DiskBytes = size }) }
+	const most = 1 << 40
+	limit(most)
+	free, err := s.Simulation.Free(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit(most - free + left)
+	return func() { limit(0) }
+}
+
 // RunProgram implements OtherPrograms.
 func (s Simulated) RunProgram(t testing.TB, path string) func() {
 	s.write(t, path)

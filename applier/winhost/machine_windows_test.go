@@ -303,5 +303,8 @@ func TestContract(t *testing.T) {
 	if isWine() {
 		skips = notOnWine()
 	}
+	const full = "a full drive C: would stop other programs of this computer; files.TestReasonOfAFileError has the errors of Windows"
+	skips["a file takes its room, and gives it back when it is removed"] = full
+	skips["a file for which there is no room changes nothing and leaves no file"] = full
 	hosttest.Contract(t, newMachine, skips)
 }

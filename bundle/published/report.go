@@ -67,6 +67,8 @@ type Report struct {
 	Message string `json:"message,omitempty"`
 	// Cause is why the bundle was rolled back; empty otherwise.
 	Cause Cause `json:"cause,omitempty"`
+	// Fault is whose fault it is, in StateFailed and StateRolledBack. Older agents do not say.
+	Fault Fault `json:"fault,omitempty"`
 	// Pulled is the number of bytes of layers that were fetched for the desired bundle.
 	Pulled int `json:"pulled,omitempty"`
 	// Retry is the value of the RetryAnnotation that was acted on last.

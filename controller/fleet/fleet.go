@@ -57,6 +57,9 @@ func States() []State {
 // ReasonWaitingForAdoption is that of a node that another operator has joined. Nothing is published for it.
 const ReasonWaitingForAdoption = "WaitingForAdoption"
 
+// ReasonDiskFull is that of a node whose agent waits for room on drive C:.
+const ReasonDiskFull = "DiskFull"
+
 // Row is one node.
 type Row struct {
 	Node    string        `json:"node"`
@@ -81,6 +84,8 @@ type Row struct {
 	// Cause is why the published bundle was rolled back, Pulled how many bytes of layers the node has fetched for it.
 	Cause  published.Cause `json:"cause,omitempty"`
 	Pulled int             `json:"pulled,omitempty"`
+	// Fault is whose fault it is that the node does not have the published bundle; empty where its agent does not say.
+	Fault published.Fault `json:"fault,omitempty"`
 	// Agent is the version of the node agent, Reported the time of its last sign of life.
 	Agent    string    `json:"agent,omitempty"`
 	Reported time.Time `json:"reported,omitzero"`
@@ -267,7 +272,7 @@ func (r *Row) readReport(node corev1.Node) (published.Report, bool) {
 	}
 	r.Reason, r.Message, r.Agent, r.Applied, r.Repaired = string(report.State), report.Message, report.Program, report.Applied, report.Repaired
 	r.Impact, r.Missing, r.RebootPending = report.Impact, report.Missing, report.RebootPending
-	r.Cause, r.Pulled = report.Cause, max(report.Pulled, 0)
+	r.Cause, r.Pulled, r.Fault = report.Cause, max(report.Pulled, 0), report.Fault
 	return report, true
 }
 
@@ -294,9 +299,10 @@ func (r *Row) judge(report published.Report) {
 		r.State, r.Fix = StateWaiting, "the operator copies the executables; or run wmco apply --host with --payload"
 	case published.StateRebootPending:
 		r.State, r.Fix = StateWaiting, "reboot the host"
-	case published.StateRolledBack:
-		r.State, r.Fix = StateFailed, "correct what the message names; another bundle is tried at once, the same one after: oc annotate --overwrite node "+r.Node+" "+published.RetryAnnotation+"=\"$(date)\""
-	case published.StateFailed:
-		r.State, r.Fix = StateFailed, "it is tried again; the log of the node agent has the details"
+	case published.StateRolledBack, published.StateFailed:
+		r.State, r.Fix = StateFailed, report.Fix(r.Node)
+		if report.WaitsForRoom() {
+			r.State, r.Reason = StateWaiting, ReasonDiskFull
+		}
 	}
 }

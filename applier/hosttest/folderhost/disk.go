@@ -224,6 +224,8 @@ func systemError(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.As(err, &code): // of the content: the drive has no more room
+		return err
 	case errors.Is(err, syscall.ENOSPC):
 		code = simulation.ErrDiskFull
 	case errors.Is(err, fs.ErrPermission):

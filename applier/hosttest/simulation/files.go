@@ -63,7 +63,7 @@ func (h *Host) Write(ctx context.Context, path string, access bundle.Access, con
 		if _, err := h.target(s, path, plan.FileRegular); err != nil {
 			return err
 		}
-		return h.replace(ctx, path, access, content)
+		return h.replace(ctx, s, newFile{path, access, content})
 	})
 }
 
@@ -109,7 +109,7 @@ func (h *Host) CopyTruncate(ctx context.Context, path, to string) error {
 		if err != nil {
 			return FileError(path, err)
 		}
-		if err := errors.Join(h.replace(ctx, to, file.Access, content), content.Close()); err != nil {
+		if err := errors.Join(h.replace(ctx, s, newFile{to, file.Access, content}), content.Close()); err != nil {
 			return err
 		}
 		return FileError(path, h.Storage.Files.Truncate(path))
@@ -237,12 +237,25 @@ func (h *Host) pair(s *State, path, second string) (file, there plan.FileInfo, e
 	return file, there, err
 }
 
-// replace puts a new file at a path.
-func (h *Host) replace(ctx context.Context, path string, access bundle.Access, content io.Reader) error {
-	from := &source{Reader: content}
-	err := h.place(ctx, path, func(beside string) error { return h.Storage.Files.Create(beside, access, from) })
+// newFile is a file that replaces what is at its path.
+type newFile struct {
+	path    string
+	access  bundle.Access
+	content io.Reader
+}
+
+// replace puts a new file at a path. What an interrupted call left there makes room first.
+func (h *Host) replace(ctx context.Context, s *State, f newFile) error {
+	from := &source{Reader: f.content}
+	err := h.place(ctx, f.path, func(beside string) error {
+		left, err := h.free(s)
+		if err != nil {
+			return err
+		}
+		return h.Storage.Files.Create(beside, f.access, &limited{from, left})
+	})
 	if from.err != nil {
-		return fmt.Errorf("writing %s: %w", path, from.err)
+		return fmt.Errorf("writing %s: %w", f.path, from.err)
 	}
 	return err
 }

@@ -19,6 +19,8 @@ type Script struct {
 	Denied []string `json:"denied,omitempty"`
 	// Full are paths at and below which the disk is full.
 	Full []string `json:"full,omitempty"`
+	// DiskBytes is the size of the drive in bytes; 0 is no limit.
+	DiskBytes int64 `json:"diskBytes,omitempty"`
 }
 
 // Behaviour is how one service behaves.

@@ -1,0 +1,194 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/hosttest/simulation"
+	"wmco/bundle"
+	"wmco/bundle/archive"
+	"wmco/bundle/published"
+)
+
+// passes lets the agent act twice a minute, as Agent.pause has it.
+func (w *world) passes(d time.Duration) {
+	w.t.Helper()
+	for end := w.clock.SinceBoot() + d; w.clock.SinceBoot() < end; {
+		w.clock.Pass(housekeepInterval)
+		w.turn()
+	}
+}
+
+// full lets every write into a folder fail although the drive says that it has room.
+func (w *world) full(folders ...string) {
+	w.t.Helper()
+	if err := w.host.Edit(w.t.Context(), func(s *simulation.State) { s.Script.Full = folders }); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestABundleWaitsForRoom: nothing is begun that the disk has no room for, and it is begun within a minute of room.
+func TestABundleWaitsForRoom(t *testing.T) {
+	for _, impact := range []bundle.Impact{bundle.ImpactRestart, bundle.ImpactNone} { // a node is not drained for what it has no room for
+		w := newWorld(t)
+		w.publish(bundle.ImpactRestart)
+		w.turn()
+		before := w.file(kubeletConf)
+		w.change(kubeletConf, strings.Repeat("# changed\n", 1<<18))
+		d := w.publish(impact)
+		w.leaveRoom(1 << 20)
+		w.host.ClearLog()
+		got := w.turn()
+		if !got.WaitsForRoom() || got.Fault != published.FaultDisk || got.Desired != d.Bundle || got.Cause != "" {
+			t.Fatalf("%+v", got)
+		}
+		if want := "waits for room on C:: needs 35 MiB, has 1 MiB"; got.Message != want {
+			t.Errorf("%q, want %q", got.Message, want)
+		}
+		reports := len(w.cluster.reports)
+		w.passes(8 * time.Minute)
+		w.leaveRoom(3 << 20) // more than the plan writes, and less than what is waited for
+		w.passes(8 * time.Minute)
+		if got := w.said(); !got.WaitsForRoom() || !strings.HasSuffix(got.Message, "has 3 MiB") {
+			t.Errorf("with more room: %+v", got)
+		}
+		if n := len(w.cluster.reports) - reports; n > 3 {
+			t.Errorf("%d reports in 16 minutes", n)
+		}
+		if len(w.host.Log()) > 0 || w.file(kubeletConf) != before {
+			t.Errorf("for want of room: %v", w.host.Log())
+		}
+		w.leaveRoom(40 << 20)
+		w.passes(time.Minute)
+		switch got := w.said(); {
+		case impact == bundle.ImpactNone && (got.State != published.StateNeedsPermission || got.Fault != ""):
+			t.Errorf("with room, without permission: %+v", got)
+		case impact == bundle.ImpactRestart && (got.State != published.StateApplied || got.Fault != "" || w.file(kubeletConf) == before):
+			t.Errorf("with room: %+v", got)
+		}
+	}
+}
+
+// TestAFullDiskIsNoRollbackForGood: what was rolled back because the disk became full is tried again by itself, with growing pauses, and also by
+// another process.
+func TestAFullDiskIsNoRollbackForGood(t *testing.T) {
+	for _, restarts := range []bool{false, true} {
+		w := newWorld(t)
+		w.publish(bundle.ImpactRestart)
+		w.turn()
+		before := w.file(kubeletConf)
+		w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: 1\n")
+		d := w.publish(bundle.ImpactRestart)
+		w.full(`C:\k`)
+		w.host.ClearLog()
+		got := w.turn()
+		if !got.WaitsForRoom() || got.Desired != d.Bundle || !strings.Contains(got.Message, "rolled back: ") || w.file(kubeletConf) != before {
+			t.Fatalf("%+v, %q", got, w.file(kubeletConf))
+		}
+		if got.BlamesInput() || !strings.Contains(got.Fix("win-a"), "free space on drive C:") {
+			t.Errorf("fix: %s", got.Fix("win-a"))
+		}
+		if restarts {
+			w.restart()
+		}
+		w.passes(time.Hour)
+		if n := w.starts("kubelet"); n > 20 {
+			t.Errorf("%d starts of the kubelet in an hour", n)
+		}
+		w.full()
+		w.passes(lastRetry + time.Minute)
+		if got := w.said(); got.State != published.StateApplied || w.file(kubeletConf) == before {
+			t.Errorf("with room: %+v", got)
+		}
+	}
+}
+
+// TestAnInterruptedRollbackForWantOfRoom is ended by another process, which learns from the report that the bundle is to be tried again.
+func TestAnInterruptedRollbackForWantOfRoom(t *testing.T) {
+	for cut := 0; ; cut++ {
+		w := newWorld(t)
+		w.publish(bundle.ImpactRestart)
+		w.turn()
+		w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: 1\n")
+		d := w.publish(bundle.ImpactRestart)
+		w.full(`C:\k`)
+		w.turn()
+		w.clock.Pass(lastRetry)
+		w.set(w.cluster.node, w.changed)
+		w.cluster.node.Report = w.cluster.reports[len(w.cluster.reports)-1].Text
+		reported := w.cluster.node.Report
+		w.host.CutAt(cut)
+		_ = w.step(t.Context())
+		if !w.host.Cut() {
+			if cut < 10 {
+				t.Errorf("only %d steps", cut)
+			}
+			return
+		}
+		w.cluster.node.Report = reported
+		w.host.Revive()
+		w.restart()
+		w.turn()
+		w.full()
+		w.passes(2 * lastRetry)
+		if got := w.said(); got.State != published.StateApplied || got.Applied != d.Bundle {
+			t.Fatalf("killed at step %d: %s %s", cut, got.State, got.Message)
+		}
+	}
+}
+
+func TestFaultsOfErrors(t *testing.T) {
+	full := &applier.FileError{Path: `C:\k\a`, Reason: applier.FileDiskFull, Err: errors.New("Windows error 112")}
+	locked := &applier.FileError{Path: `C:\k\a`, Reason: applier.FileLocked, Err: errors.New("Windows error 32")}
+	service := &applier.ServiceError{Name: "kubelet", Doing: "starting", Err: errors.New("it has ended")}
+	for _, tt := range []struct {
+		name string
+		err  error
+		want published.Fault
+	}{
+		{"a full disk", full, published.FaultDisk},
+		{"a full disk behind another error", &applier.RolledBackError{Err: errors.Join(locked, full)}, published.FaultDisk},
+		{"a rollback that has no room", &applier.PartialError{Err: fmt.Errorf("%w; rolling back: %w", service, full)}, published.FaultDisk},
+		{"a locked file", &applier.RolledBackError{Err: fmt.Errorf("write file: %w", locked)}, published.FaultHost},
+		{"another run", &applier.LockedError{Owner: "wmco"}, published.FaultHost},
+		{"a service", &applier.RolledBackError{Err: service}, published.FaultInput},
+		{"a Node that is not Ready", &applier.RolledBackError{Err: errNotReady}, published.FaultInput},
+		{"an API server that is away since", &applier.RolledBackError{Err: fmt.Errorf("%w: %w", errAway, errors.New("refused"))}, published.FaultAPI},
+		{"a Secret that cannot be fetched", partError("windows-layer-0", errors.New("connection refused")), published.FaultAPI},
+		{"a Secret that does not exist", partError("windows-layer-0", fmt.Errorf("%w: it does not exist", ErrNotPublished)), published.FaultLayer},
+		{"a layer that is cut", openError(published.Layer{Parts: 1}, "operator", fmt.Errorf("%w: no end", archive.ErrMalformed)), published.FaultLayer},
+		{"a layer of a newer program", openError(published.Layer{Parts: 1}, "operator", &bundle.SchemaError{}), published.FaultHost},
+		{"a bundle whose layers do not fit", fmt.Errorf("reading the bundle: %w", bundle.ErrInconsistent), published.FaultInput},
+		{"anything else", errors.New("no luck"), ""},
+	} {
+		if got := faultOf(tt.err); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestAFullDiskThatCannotNoteWhatIsAccepted: without room for its own record of what is published, the agent still says what it waits with.
+func TestAFullDiskThatCannotNoteWhatIsAccepted(t *testing.T) {
+	s := withKeys(t, signingKey(1))
+	s.change = nil
+	s.world.change(mirrors, "changed\n")
+	s.publishSigned(bundle.ImpactNone)
+	d, err := published.DecodeDesired(s.cluster.node.Desired)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.leaveRoom(1)
+	if got := s.turn(); !got.WaitsForRoom() || got.Desired != d.Bundle || !strings.Contains(got.Message, "needs 32 MiB, has 0 MiB") {
+		t.Fatalf("%+v", got)
+	}
+	s.passes(5 * time.Minute)
+	s.leaveRoom(0)
+	s.passes(time.Minute)
+	if got := s.said(); got.State != published.StateApplied || got.Applied != d.Bundle {
+		t.Errorf("with room: %+v", got)
+	}
+}

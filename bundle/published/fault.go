@@ -1,0 +1,87 @@
+package published
+
+import "slices"
+
+// Fault is whose fault it is that a node does not have what is published for it. It is about StateFailed and StateRolledBack.
+type Fault string
+
+const (
+	// FaultAPI means that the API server cannot be reached, or does not answer.
+	FaultAPI Fault = "api"
+	// FaultDisk means that drive C: of the host is full. It is tried again when there is room, also where something was rolled back.
+	FaultDisk Fault = "disk"
+	// FaultLayer means that a layer is missing, or is not what its digest says. The operator publishes it again.
+	FaultLayer Fault = "layer"
+	// FaultInput means that the host did what the bundle says, and does not work with it: the inputs are wrong.
+	FaultInput Fault = "input"
+	// FaultHost means that the host refused a change, such as that of a file which another program has locked.
+	FaultHost Fault = "host"
+)
+
+// Faults returns every fault.
+func Faults() []Fault { return []Fault{FaultAPI, FaultDisk, FaultLayer, FaultInput, FaultHost} }
+
+// fault returns the fault that a report names; empty for that of an older agent, and for one that this program does not know.
+func (r Report) fault() Fault {
+	if slices.Contains(Faults(), r.Fault) {
+		return r.Fault
+	}
+	return ""
+}
+
+// WaitsForRoom reports whether the agent begins the bundle when the disk of its host has room.
+func (r Report) WaitsForRoom() bool { return r.State == StateFailed && r.fault() == FaultDisk }
+
+// Heals reports whether what failed is tried again and needs no person: the operator publishes layers again, and API servers come back.
+func (r Report) Heals() bool {
+	return r.State == StateFailed && slices.Contains([]Fault{FaultAPI, FaultDisk, FaultLayer}, r.fault())
+}
+
+// BlamesInput reports whether the inputs may be why a bundle does not work on a node. Older agents do not say.
+func (r Report) BlamesInput() bool {
+	switch r.fault() {
+	case FaultInput:
+		return r.State == StateFailed || r.State == StateRolledBack
+	case "", FaultAPI: // what was rolled back may be what kept the host from the API server
+		return r.State == StateRolledBack
+	case FaultDisk, FaultLayer, FaultHost:
+	}
+	return false
+}
+
+// Fix returns what to do about a node that says StateFailed or StateRolledBack; empty for other states.
+func (r Report) Fix(node string) string {
+	retry := "oc annotate --overwrite node " + node + " " + RetryAnnotation + `="$(date)"`
+	switch {
+	case r.State == StateRolledBack:
+		return fixRolledBack(r.fault(), retry)
+	case r.State != StateFailed:
+		return ""
+	case r.Refused != "":
+		return "do what the message says; the operator writes the annotation again"
+	}
+	switch r.fault() {
+	case FaultAPI:
+		return "see why this host does not reach the API server: its network, DNS, proxy and clock; it is tried again"
+	case FaultDisk:
+		return "free space on drive C: of the host, for example from images that no container uses (crictl rmi --prune) and from logs; it is tried again within a minute of room"
+	case FaultLayer:
+		return "nothing: the operator publishes the layer again, and the node fetches it; if it stays, see that the operator runs, and who writes Secrets in its namespace"
+	case FaultInput:
+		return "correct the inputs that the message names"
+	case FaultHost:
+		return "correct on the host what the message names; it is tried again, at once after: " + retry
+	}
+	return "it is tried again; the log of the node agent has the details"
+}
+
+func fixRolledBack(f Fault, retry string) string {
+	switch f {
+	case FaultAPI:
+		return "if the API server was away, or the network, try it again: " + retry + "; otherwise correct the inputs: the change may have cut the host off"
+	case FaultHost:
+		return "correct on the host what the message names, then: " + retry
+	case FaultInput, FaultDisk, FaultLayer:
+	}
+	return "correct what the message names; another bundle is tried at once, the same one after: " + retry
+}
