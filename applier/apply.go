@@ -98,7 +98,7 @@ func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
 		event.Result, err = ResultPartial, asFault(err)
 	}
 	if err != nil {
-		event.Message = err.Error()
+		event.Message, event.DiskFull = err.Error(), errors.Is(err, ErrDiskFull)
 	}
 	r.emit(event)
 	return Outcome{Event: event, RestartSelf: r.restartSelf, Resumed: r.resumed}, err

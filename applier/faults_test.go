@@ -46,9 +46,12 @@ func TestHostFaults(t *testing.T) {
 			m := newMachine()
 			m.mustApply(t, newNode())
 			m.edit(func(s *simulation.State) { tt.fault(&s.Script) })
-			_, err := m.apply(t, next, applier.Options{})
+			o, err := m.apply(t, next, applier.Options{})
 			if err == nil || !strings.Contains(err.Error(), tt.names) {
 				t.Errorf("error %v does not name %q", err, tt.names)
+			}
+			if full := tt.names == "disk full"; errors.Is(err, applier.ErrDiskFull) != full || o.DiskFull != full {
+				t.Errorf("%v: disk full %t in the event", err, o.DiskFull)
 			}
 			m.edit(func(s *simulation.State) { s.Script = simulation.Script{} })
 			m.mustApply(t, next)

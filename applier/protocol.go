@@ -123,6 +123,8 @@ type Event struct {
 	Restarted int `json:"restarted,omitempty"`
 	// RebootPending are settings that take effect with the next boot, in EventResult.
 	RebootPending []bundle.EntryID `json:"rebootPending,omitempty"`
+	// DiskFull is true in an EventResult if drive C: had not enough room: no bundle is the reason.
+	DiskFull bool `json:"diskFull,omitempty"`
 	// Missing are contents that were needed and missing, in a refused EventResult.
 	Missing []plan.Missing `json:"missing,omitempty"`
 	// LockedBy is the run that has the host locked, in its own words, in an EventResult of a run that could do nothing.

@@ -49,6 +49,8 @@ type outcome struct {
 	// rollout is where the fleet is, rollErr why not every step was made.
 	rollout executor.Result
 	rollErr error
+	// damaged are the names of Secrets of layers that were not what was published, and were replaced.
+	damaged []string
 }
 
 // Reconcile publishes what differs. Inputs that are refused leave everything as it is published.
@@ -75,7 +77,7 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	if len(result.Unready) > 0 && isPublishedForSome(err) { // what is urgent is made for what nodes have, so its layers are known only now
 		urgent := slices.Concat(p.urgent, result.Unready)
 		more, failed := p.publish(ctx, slices.Concat(p.kept.layers(), urgent))
-		changes.Create, err = append(changes.Create, more.Create...), failed
+		changes.Create, changes.Damaged, err = append(changes.Create, more.Create...), append(changes.Damaged, more.Damaged...), failed
 		if isPublishedForSome(err) {
 			result, rollErr = p.roll(ctx, p.kept.rolled(err, urgent))
 		}
@@ -86,7 +88,7 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	if !changes.IsZero() || result.Published > 0 {
 		p.log.Info("published", "nodes", result.Published, "secrets", len(changes.Create), "deleted", len(changes.Delete), "checked", len(changes.Check))
 	}
-	rest, untold := p.tell(ctx, outcome{*p.kept, fresh, err, result, rollErr})
+	rest, untold := p.tell(ctx, outcome{*p.kept, fresh, err, result, rollErr, changes.Damaged})
 	if err := errors.Join(err, rollErr); err != nil {
 		return reconcile.Result{}, err
 	}

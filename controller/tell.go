@@ -23,6 +23,9 @@ import (
 	"wmco/controller/status"
 )
 
+// EventLayerReplaced is the reason of an Event about a Secret of a layer that somebody else has written.
+const EventLayerReplaced = "LayerReplaced"
+
 // maxNodeEvents is how many refused nodes get an Event from one rendering: a mistake may refuse every node.
 const maxNodeEvents = 20
 
@@ -69,6 +72,7 @@ func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 	if o.fresh {
 		t.send(o.rendering)
 	}
+	t.sayDamaged(o.damaged)
 	nodes, err := t.count(ctx, len(o.refused))
 	if err != nil {
 		return 0, err
@@ -112,6 +116,14 @@ func (t *teller) sayUnserved() {
 	const message = "the cluster does not serve " + status.Kind + " of " + status.Group + "/" + status.Version + ", so conditions are said in the log and in events alone (fix: apply deploy/crd)"
 	t.log.Info(message)
 	t.events.Eventf(t.deployment(), nil, corev1.EventTypeWarning, "StatusNotServed", "Publish", message)
+}
+
+// sayDamaged says which Secrets were not what was published. Nodes say the same of a layer that they cannot use.
+func (t *teller) sayDamaged(secrets []string) {
+	for _, name := range secrets {
+		t.log.Info("a Secret was not what was published, and was replaced", "secret", name)
+		t.events.Eventf(t.deployment(), nil, corev1.EventTypeWarning, EventLayerReplaced, "Replace "+name, "Secret %s was damaged, or was another one, and was replaced; nodes fetch it again by themselves; fix: see in the audit log who writes Secrets of namespace %s", name, t.writer.Namespace)
+	}
 }
 
 // send sends the Events of a rendering.

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -69,5 +70,24 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	refused := outcome{rendering: rendering{blocking: bundle.Findings{{Severity: bundle.SeverityError, Reason: "Wrong", Message: "it is wrong"}}}}
 	if again := tell(refused); again != 0 || writes != before+1 {
 		t.Errorf("%d writes for another reason, again in %s", writes-before, again)
+	}
+}
+
+// TestADamagedLayerIsSaid with the name of its Secret, also while the rest of the status waits for its pause.
+func TestADamagedLayerIsSaid(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	says := &teller{writer: &status.Writer{Namespace: "windows"}, events: recorder, log: logr.Discard()}
+	says.sayDamaged(nil)
+	says.sayDamaged([]string{"windows-layer-0-1of1"})
+	select {
+	case got := <-recorder.Events:
+		if !strings.Contains(got, "Warning LayerReplaced Secret windows-layer-0-1of1 was damaged") || !strings.Contains(got, "fix: see in the audit log who writes Secrets of namespace windows") {
+			t.Errorf("%q", got)
+		}
+	default:
+		t.Error("no event")
+	}
+	if n := len(recorder.Events); n > 0 {
+		t.Errorf("%d more events", n)
 	}
 }

@@ -21,25 +21,25 @@ const (
 // Faults returns every fault.
 func Faults() []Fault { return []Fault{FaultAPI, FaultDisk, FaultLayer, FaultInput, FaultHost} }
 
-// fault returns the fault that a report names; empty for that of an older agent, and for one that this program does not know.
-func (r Report) fault() Fault {
-	if slices.Contains(Faults(), r.Fault) {
-		return r.Fault
+// Known returns the fault, or none for one that is unknown: it is what a node says.
+func (f Fault) Known() Fault {
+	if slices.Contains(Faults(), f) {
+		return f
 	}
 	return ""
 }
 
 // WaitsForRoom reports whether the agent begins the bundle when the disk of its host has room.
-func (r Report) WaitsForRoom() bool { return r.State == StateFailed && r.fault() == FaultDisk }
+func (r Report) WaitsForRoom() bool { return r.State == StateFailed && r.Fault.Known() == FaultDisk }
 
 // Heals reports whether what failed is tried again and needs no person: the operator publishes layers again, and API servers come back.
 func (r Report) Heals() bool {
-	return r.State == StateFailed && slices.Contains([]Fault{FaultAPI, FaultDisk, FaultLayer}, r.fault())
+	return r.State == StateFailed && slices.Contains([]Fault{FaultAPI, FaultDisk, FaultLayer}, r.Fault.Known())
 }
 
 // BlamesInput reports whether the inputs may be why a bundle does not work on a node. Older agents do not say.
 func (r Report) BlamesInput() bool {
-	switch r.fault() {
+	switch r.Fault.Known() {
 	case FaultInput:
 		return r.State == StateFailed || r.State == StateRolledBack
 	case "", FaultAPI: // what was rolled back may be what kept the host from the API server
@@ -49,18 +49,23 @@ func (r Report) BlamesInput() bool {
 	return false
 }
 
+// RetryCommand returns the command by which a person asks a node for another try.
+func RetryCommand(node string) string {
+	return "oc annotate --overwrite node " + node + " " + RetryAnnotation + `="$(date)"`
+}
+
 // Fix returns what to do about a node that says StateFailed or StateRolledBack; empty for other states.
 func (r Report) Fix(node string) string {
-	retry := "oc annotate --overwrite node " + node + " " + RetryAnnotation + `="$(date)"`
+	retry := RetryCommand(node)
 	switch {
 	case r.State == StateRolledBack:
-		return fixRolledBack(r.fault(), retry)
+		return fixRolledBack(r.Fault.Known(), retry)
 	case r.State != StateFailed:
 		return ""
 	case r.Refused != "":
 		return "do what the message says; the operator writes the annotation again"
 	}
-	switch r.fault() {
+	switch r.Fault.Known() {
 	case FaultAPI:
 		return "see why this host does not reach the API server: its network, DNS, proxy and clock; it is tried again"
 	case FaultDisk:

@@ -246,6 +246,8 @@ func (f *applyFlags) printEnd(a app, t remote.Target, e applier.Event) {
 // fix returns what to do about a result; empty where its message says that.
 func (f *applyFlags) fix(e applier.Event) string {
 	switch {
+	case e.DiskFull:
+		return "free space on drive C: of the host, for example from images that no container uses, and apply again"
 	case e.Result == applier.ResultRolledBack:
 		return `read the log of the service under C:\var\log on the host, fix the inputs and apply again`
 	case e.Result == applier.ResultPartial:

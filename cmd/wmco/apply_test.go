@@ -58,6 +58,7 @@ func TestTheFixDependsOnTheFieldsOfTheResult(t *testing.T) {
 		{applier.Event{Result: applier.ResultApplied, Message: "x"}, ""},
 		{applier.Event{Result: applier.ResultReboot}, ""},
 		{applier.Event{Result: applier.ResultRolledBack, Message: "x"}, "HOST: x\n  fix: read the log of the service under C:\\var\\log on the host, fix the inputs and apply again\n"},
+		{applier.Event{Result: applier.ResultRolledBack, Message: "x", DiskFull: true}, "HOST: x\n  fix: free space on drive C: of the host, for example from images that no container uses, and apply again\n"},
 		{applier.Event{Result: applier.ResultPartial}, "HOST: partial\n  fix: apply again; if another run is in progress on the host, wait for its end or give a longer --wait\n"},
 		{applier.Event{Result: applier.ResultRefused, Impact: bundle.ImpactDrain, Message: "x"}, "HOST: x\n  fix: allow it with --max-impact drain\n"},
 		{applier.Event{Result: applier.ResultRefused, Impact: bundle.ImpactNone, Missing: []plan.Missing{{}}, Message: "x"}, "HOST: x\n  fix: apply again, with --payload if these are executables\n"},

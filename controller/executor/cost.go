@@ -91,12 +91,12 @@ func (c *costs) layer(ctx context.Context, d bundle.Digest, node corev1.Node) (b
 	return l, true
 }
 
-// blame names what the bundle of failed nodes changes, and which objects caused that.
+// blame names what the bundle of failed nodes changes, and which objects caused that. A full disk, a damaged layer and a locked file are no
+// fault of an object.
 func (e *Executor) blame(v view, r Rendered) string {
 	for _, n := range v.Nodes {
 		w, ok := r.Wanted[n.Name]
-		failed := n.Report.State == published.StateRolledBack || n.Report.State == published.StateFailed
-		if !ok || n.Published != n.Wanted || n.Report.Desired != n.Wanted || !failed || len(n.Report.Layers) != 2 {
+		if !ok || n.Published != n.Wanted || n.Report.Desired != n.Wanted || !n.Report.BlamesInput() || len(n.Report.Layers) != 2 {
 			continue
 		}
 		from, known := e.costs.layers[n.Report.Layers[0]]

@@ -140,3 +140,33 @@ func TestUrgentThatANodeWasToldOf(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsBlamed: an object is named where the host did what the bundle says and does not work with it, and for nothing else.
+func TestWhatIsBlamed(t *testing.T) {
+	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
+	e := &Executor{costs: costs{layers: map[bundle.Digest]bundle.Layer{has.Cluster.Digest: has.Content.Cluster, has.Own.Digest: has.Content.Node}}}
+	for _, tt := range []struct {
+		state published.State
+		fault published.Fault
+		want  bool
+	}{
+		{published.StateRolledBack, "", true}, // of an older agent
+		{published.StateRolledBack, published.FaultInput, true},
+		{published.StateRolledBack, published.FaultAPI, true}, // the change may have cut the host off
+		{published.StateRolledBack, published.FaultHost, false},
+		{published.StateFailed, published.FaultInput, true},
+		{published.StateFailed, published.FaultLayer, false},
+		{published.StateFailed, published.FaultDisk, false},
+		{published.StateFailed, published.FaultAPI, false},
+		{published.StateFailed, published.FaultHost, false},
+		{published.StateFailed, "", false},
+		{published.StateApplied, "", false},
+	} {
+		n := rollout.Node{Name: "win-1", Published: next.Bundle, Wanted: next.Bundle, Report: reportOf(has)}
+		n.Report.State, n.Report.Fault, n.Report.Desired = tt.state, tt.fault, next.Bundle
+		got := e.blame(view{Fleet: rollout.Fleet{Nodes: []rollout.Node{n}}}, Rendered{Wanted: map[string]Wanted{"win-1": next}})
+		if (got != "") != tt.want {
+			t.Errorf("%s, fault %q: %q", tt.state, tt.fault, got)
+		}
+	}
+}

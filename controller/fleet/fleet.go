@@ -272,7 +272,7 @@ func (r *Row) readReport(node corev1.Node) (published.Report, bool) {
 	}
 	r.Reason, r.Message, r.Agent, r.Applied, r.Repaired = string(report.State), report.Message, report.Program, report.Applied, report.Repaired
 	r.Impact, r.Missing, r.RebootPending = report.Impact, report.Missing, report.RebootPending
-	r.Cause, r.Pulled, r.Fault = report.Cause, max(report.Pulled, 0), report.Fault
+	r.Cause, r.Pulled, r.Fault = report.Cause, max(report.Pulled, 0), report.Fault.Known()
 	return report, true
 }
 

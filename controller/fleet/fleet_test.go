@@ -71,6 +71,10 @@ func TestStates(t *testing.T) {
 		{"executables are missing", &published.Report{State: published.StatePayloadMissing, Desired: wanted}, now(), StateWaiting, "--payload"},
 		{"a boot is pending", &published.Report{State: published.StateRebootPending, Desired: wanted}, now(), StateWaiting, "reboot"},
 		{"rolled back", &published.Report{State: published.StateRolledBack, Desired: wanted}, now(), StateFailed, "oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry=\"$(date)\""},
+		{"no room", &published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: wanted}, now(), StateWaiting, "free space on drive C:"},
+		{"a damaged layer", &published.Report{State: published.StateFailed, Fault: published.FaultLayer, Desired: wanted}, now(), StateFailed, "the operator publishes the layer again"},
+		{"a locked file", &published.Report{State: published.StateRolledBack, Fault: published.FaultHost, Desired: wanted}, now(), StateFailed, "correct on the host"},
+		{"refused", &published.Report{State: published.StateFailed, Refused: wanted, Desired: wanted}, now(), StateFailed, "the operator writes the annotation again"},
 		{"failed", &published.Report{State: published.StateFailed, Desired: wanted}, now(), StateFailed, "tried again"},
 		{"no report", nil, now(), StateSilent, "windows-instance-config-daemon"},
 		{"an old report", &published.Report{State: published.StateApplied, Desired: wanted}, now().Add(-31 * time.Minute), StateSilent, "windows-instance-config-daemon"},
@@ -79,6 +83,13 @@ func TestStates(t *testing.T) {
 		if got.State != tt.want || !strings.Contains(got.Fix, tt.fix) || (tt.fix == "") != (got.Fix == "") || got.Desired != wanted {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
+	}
+	full := Of(node(t, &published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: wanted}, now()), now())
+	if full.Reason != ReasonDiskFull || full.Fault != published.FaultDisk {
+		t.Errorf("without room: %+v", full)
+	}
+	if got := Of(node(t, &published.Report{State: published.StateFailed, Fault: "chosen by a host", Desired: wanted}, now()), now()); got.Fault != "" || got.State != StateFailed {
+		t.Errorf("an unknown fault: %+v", got)
 	}
 	if got := stageOf(node(t, nil, now())); got != bundle.StageJoined {
 		t.Errorf("the stage is %q", got)

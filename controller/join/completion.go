@@ -39,7 +39,7 @@ func (h host) complete(ctx context.Context, node *corev1.Node) (Progress, error)
 	whole, err := h.isWhole(node, row)
 	if err != nil || !whole {
 		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the node agent follows the cluster; " + h.lacks(node, row), Node: node.Name, Again: againSoon}
-		if row.State == fleet.StateFailed {
+		if row.State == fleet.StateFailed || row.Fault == published.FaultDisk {
 			h.takeUp(ctx)
 			p.State, p.Reason, p.Message, p.Fix = StateFailed, row.Reason, row.Message, row.Fix
 		}

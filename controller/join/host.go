@@ -189,5 +189,8 @@ func (h host) judge(o hosts.Outcome) Progress {
 	case applier.ResultPartial, applier.ResultRefused, applier.ResultPlanned, applier.ResultHandedOver:
 		p.State, p.Reason, p.Message, p.Fix = StateFailed, ReasonFailed, o.Message, "it is tried again"
 	}
+	if o.DiskFull {
+		p.Fix = "free space on drive C: of the host, or give it a larger disk; it is tried again"
+	}
 	return p
 }

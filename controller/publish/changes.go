@@ -58,6 +58,8 @@ type Changes struct {
 	Readable, Readers []string
 	// Check are Secrets that a node could not use: they are replaced if they hold anything else.
 	Check []Secret
+	// Damaged are the names of those of them that held anything else, and were replaced. Make does not know.
+	Damaged []string
 	// Delete are the names of Secrets that no node needs.
 	Delete []string
 }
@@ -134,9 +136,9 @@ func (n Node) told() told {
 	return t
 }
 
-// failed reports whether the node says that it cannot use this bundle.
+// failed reports whether the node says that it cannot use this bundle. One that waits for room has nothing to say about layers.
 func (t told) failed(b bundle.Digest) bool {
-	return t.desired.Bundle == b && t.report.State == published.StateFailed && t.report.Desired == b
+	return t.desired.Bundle == b && t.report.State == published.StateFailed && t.report.Desired == b && !t.report.WaitsForRoom()
 }
 
 // areTold reports whether every node has been told of the bundle that is wanted for it.

@@ -57,7 +57,8 @@ func (p *Publisher) Publish(ctx context.Context, wanted []Wanted) (Changes, erro
 	if err != nil {
 		return Changes{}, err
 	}
-	return c, p.write(ctx, c, o)
+	err = p.write(ctx, &c, o)
+	return c, err
 }
 
 func (p *Publisher) compare(ctx context.Context, wanted []Wanted, nodes, layers client.Reader) (Changes, Observed, error) {
@@ -200,8 +201,8 @@ func IsPublished(w Wanted, err error) bool {
 // maxLacking is how many Secrets may fail before the rest is not tried: then it is not about single ones.
 const maxLacking = 8
 
-// writeLayers creates and checks Secrets. One that fails does not keep the others from it.
-func (p *Publisher) writeLayers(ctx context.Context, c Changes) error {
+// writeLayers creates and checks Secrets, and notes those that were damaged. One that fails does not keep the others from it.
+func (p *Publisher) writeLayers(ctx context.Context, c *Changes) error {
 	lacking := &LayersError{Lacking: map[string]bool{}}
 	try := func(list []Secret, write func(context.Context, Secret) error) error {
 		for _, s := range list {
@@ -217,14 +218,21 @@ func (p *Publisher) writeLayers(ctx context.Context, c Changes) error {
 	if err := try(c.Create, p.create); err != nil {
 		return err
 	}
-	if err := try(c.Check, p.check); err != nil || lacking.Err == nil {
+	check := func(ctx context.Context, s Secret) error {
+		replaced, err := p.check(ctx, s)
+		if replaced {
+			c.Damaged = append(c.Damaged, s.Name)
+		}
+		return err
+	}
+	if err := try(c.Check, check); err != nil || lacking.Err == nil {
 		return err
 	}
 	return lacking
 }
 
 // write makes the changes in their order.
-func (p *Publisher) write(ctx context.Context, c Changes, o Observed) error {
+func (p *Publisher) write(ctx context.Context, c *Changes, o Observed) error {
 	lacking := p.writeLayers(ctx, c)
 	some := &LayersError{}
 	if lacking != nil && !errors.As(lacking, &some) {
@@ -235,7 +243,7 @@ func (p *Publisher) write(ctx context.Context, c Changes, o Observed) error {
 	if err := errors.Join(p.note(ctx, c.Replaced, o.Now.UTC().Format(time.RFC3339)), p.note(ctx, c.Restored, nil)); err != nil {
 		return err
 	}
-	if err := p.grant(ctx, c, o); err != nil {
+	if err := p.grant(ctx, *c, o); err != nil {
 		return err
 	}
 	var failed []error
@@ -274,22 +282,24 @@ func (p *Publisher) note(ctx context.Context, names []string, since any) error {
 	return nil
 }
 
-// check replaces a part that a node could not use, if it is not what was published: somebody deleted and created it.
-func (p *Publisher) check(ctx context.Context, s Secret) error {
+// check replaces a part that a node could not use, if it is not what was published: it was deleted and created by others. It reports whether it
+// did.
+func (p *Publisher) check(ctx context.Context, s Secret) (bool, error) {
 	var have corev1.Secret
 	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: s.Name}, &have)
 	switch {
 	case err == nil && bytes.Equal(have.Data[published.SecretKey], s.Data):
-		return nil
+		return false, nil
 	case err == nil:
 		uid := have.UID
 		if err := p.Client.Delete(ctx, &have, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("deleting Secret %s, which is not what was published: %w", s.Name, err)
+			return false, fmt.Errorf("deleting Secret %s, which is not what was published: %w", s.Name, err)
 		}
 	case !apierrors.IsNotFound(err):
-		return fmt.Errorf("reading Secret %s, which a node could not use: %w", s.Name, err)
+		return false, fmt.Errorf("reading Secret %s, which a node could not use: %w", s.Name, err)
 	}
-	return p.create(ctx, s)
+	err = p.create(ctx, s)
+	return err == nil, err
 }
 
 // grant lets the nodes read the layers.

@@ -274,14 +274,20 @@ func TestAReplacedLayerIsPublishedAgain(t *testing.T) {
 	if n := c.publish(t, w); n != 0 {
 		t.Errorf("%d writes before a node reports anything", n)
 	}
-	c.report(t, "win-a", published.Report{State: published.StateFailed, Desired: w.Bundle})
-	c.publish(t, w)
+	c.report(t, "win-a", published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: w.Bundle})
+	if n := c.publish(t, w); n != 0 {
+		t.Errorf("%d writes for a node that waits for room", n)
+	}
+	c.report(t, "win-a", published.Report{State: published.StateFailed, Fault: published.FaultLayer, Desired: w.Bundle})
+	if did, err := c.publisher.Publish(t.Context(), []Wanted{w}); err != nil || !slices.Equal(did.Damaged, []string{name}) {
+		t.Errorf("%q were replaced: %v", did.Damaged, err)
+	}
 	var now corev1.Secret
 	if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &now); err != nil || string(now.Data[published.SecretKey]) != string(w.Cluster.Secrets[0].Data) {
 		t.Errorf("%v: %d bytes", err, len(now.Data[published.SecretKey]))
 	}
-	if n := c.publish(t, w); n != 0 {
-		t.Errorf("%d writes for a layer that is right", n)
+	if did, err := c.publisher.Publish(t.Context(), []Wanted{w}); err != nil || len(did.Damaged) > 0 {
+		t.Errorf("%q are right, and were replaced: %v", did.Damaged, err)
 	}
 }
 
@@ -377,7 +383,7 @@ func TestManyFailuresAreNotAboutSingleSecrets(t *testing.T) {
 	for range 100 {
 		all = append(all, Secret{Part: published.Part{Name: "layer-" + string(rune('a'+len(all)))}})
 	}
-	err := p.writeLayers(t.Context(), Changes{Create: all})
+	err := p.writeLayers(t.Context(), &Changes{Create: all})
 	if tried != maxLacking || errors.As(err, new(*LayersError)) || !errors.Is(err, errRefused) {
 		t.Errorf("%d tried: %v", tried, err)
 	}

@@ -61,6 +61,8 @@ func (p *planner) claimed(m *member) {
 	switch {
 	case m.unbegun():
 		p.release(m, "the node was paused before its node agent began")
+	case m.waitsForRoom() && m.Published == m.Wanted && m.drastic():
+		p.release(m, m.Report.Message)
 	case m.working() && !(begun && m.reachable && m.Published != m.Wanted):
 		p.moving(m)
 	case begun && (m.need.Rank() >= bundle.ImpactDrain.Rank() || m.working()) && m.reachable:

@@ -52,6 +52,8 @@ const (
 	ReasonDrain Reason = "DrainBlocked"
 	// ReasonPayload means that executables are on their way.
 	ReasonPayload Reason = "PayloadPending"
+	// ReasonRoom means that the disk of its host is full. It goes on by itself when there is room.
+	ReasonRoom Reason = "WaitingForRoom"
 	// ReasonUnreachable means that the node does not answer.
 	ReasonUnreachable Reason = "Unreachable"
 	// ReasonLeaving means that the node is about to go.
@@ -90,6 +92,8 @@ type Summary struct {
 	Limit       int `json:"limit"`
 	// Stopped says why no node is started; empty if nothing failed.
 	Stopped string `json:"stopped,omitempty"`
+	// Fix says what to do about what stopped it.
+	Fix string `json:"fix,omitempty"`
 	// Urgent are the nodes that something urgent cannot reach, by name.
 	Urgent []Held `json:"urgent,omitempty"`
 	// Message is one line for people.
@@ -146,7 +150,7 @@ func (m *member) phase(r Reason) Phase {
 		return PhaseMoving
 	case ReasonFailed:
 		return PhaseFailed
-	case ReasonCanary, ReasonUnavailable, ReasonParallel, ReasonPaused, ReasonStopped, ReasonDrain, ReasonPayload, ReasonUnreachable,
+	case ReasonCanary, ReasonUnavailable, ReasonParallel, ReasonPaused, ReasonStopped, ReasonDrain, ReasonPayload, ReasonRoom, ReasonUnreachable,
 		ReasonLeaving, ReasonJoining, ReasonUnknown, ReasonForeign:
 	}
 	return PhaseWaiting
@@ -200,6 +204,9 @@ func (p *planner) summary() Summary {
 	s := p.plan.Fleet
 	slices.SortFunc(s.Urgent, func(a, b Held) int { return strings.Compare(a.Node, b.Node) })
 	s.Limit, s.Stopped = p.limit, p.stopped
+	if s.Stopped != "" {
+		s.Fix = p.fix
+	}
 	for i := range p.members {
 		s.Unavailable += count(p.members[i].away)
 	}
@@ -240,9 +247,9 @@ func (s Summary) line(p Policy, reasons map[Reason]string) string {
 	case p.Paused:
 		return line + "; paused (fix: set rollout.paused to false)"
 	case s.Stopped != "":
-		return line + "; " + s.Stopped + " (fix: correct the inputs, or pause the node with the annotation " + published.PausedAnnotation + ")"
+		return line + "; " + s.Stopped + " (fix: " + s.Fix + ")"
 	}
-	for _, r := range []Reason{ReasonSettling, ReasonUnavailable, ReasonDrain, ReasonStep, ReasonApplying, ReasonPayload, ReasonUnreachable, ReasonLeaving, ReasonPaused, ReasonJoining, ReasonUnknown, ReasonForeign} {
+	for _, r := range []Reason{ReasonSettling, ReasonUnavailable, ReasonDrain, ReasonStep, ReasonApplying, ReasonPayload, ReasonRoom, ReasonUnreachable, ReasonLeaving, ReasonPaused, ReasonJoining, ReasonUnknown, ReasonForeign} {
 		if why := reasons[r]; why != "" {
 			return line + "; " + why
 		}

@@ -66,9 +66,11 @@ func (m *member) candidate() bool {
 }
 
 // rank orders candidates: those that have begun, then those that are drained already, then the node on which the change before went
-// wrong, then any that works. A node whose drain does not end, or that is off, comes last: it proves nothing.
+// wrong, then any that works. A node whose drain does not end, whose disk is full, or that is off, comes last: it proves nothing.
 func (m *member) rank() int {
 	switch {
+	case m.waitsForRoom():
+		return 4
 	case !m.State.Postponed.IsZero() && !m.working() && m.reachable:
 		return 4
 	case m.Published == m.Wanted && (m.answered || m.Ready && !m.lost() && !m.Silent):
@@ -95,8 +97,12 @@ func (p *planner) halted() string {
 			continue
 		}
 		failed = append(failed, m.Name+" ("+m.failed+")")
-		if canary == "" && !p.gate[m.kind()].open() {
+		isCanary := canary == "" && !p.gate[m.kind()].open()
+		if isCanary {
 			canary = failed[len(failed)-1]
+		}
+		if isCanary || p.fix == "" {
+			p.fix = m.fix()
 		}
 	}
 	switch {

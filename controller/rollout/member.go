@@ -87,7 +87,9 @@ func (m *member) ended() bool {
 		return m.Report.Expired || m.Report.Impact.Rank() > m.Permitted.Rank()
 	case published.StateRebootPending:
 		return m.Permitted != bundle.ImpactReboot
-	case published.StateUnpublished, published.StateApplying, published.StatePayloadMissing, published.StateFailed:
+	case published.StateFailed:
+		return m.waitsForRoom() && m.drastic()
+	case published.StateUnpublished, published.StateApplying, published.StatePayloadMissing:
 		return false
 	}
 	return false
@@ -139,9 +141,11 @@ func (m *member) failure(p Policy, now time.Time) string {
 	}
 	held := !m.State.Claim.IsZero() || m.working()
 	switch {
+	case m.waitsForRoom():
+		return "" // its disk says nothing about the bundle
 	case m.answered && m.Report.State == published.StateRolledBack:
 		return describe("rolled back", m.Report.Message)
-	case m.answered && m.Report.State == published.StateFailed:
+	case m.answered && m.Report.State == published.StateFailed && (m.late || !m.Report.Heals()):
 		return describe("failed", m.Report.Message)
 	case m.late && !m.done && (m.answered || held):
 		return fmt.Sprintf("not done after %s", p.Timeout)
@@ -153,6 +157,19 @@ func (m *member) failure(p Policy, now time.Time) string {
 		return describe("not settled after its turn", m.Unsettled)
 	}
 	return ""
+}
+
+// fix says what to do about a node that failed.
+func (m *member) fix() string {
+	const pause = ", or pause the node with the annotation " + published.PausedAnnotation
+	fix := m.Report.Fix(m.Name)
+	switch {
+	case fix == "" || !m.answered:
+		return "correct the inputs" + pause
+	case m.Report.BlamesInput() && m.Report.Fault != published.FaultAPI:
+		return "correct the inputs" + pause + "; the same bundle is tried again after: " + published.RetryCommand(m.Name)
+	}
+	return fix + pause
 }
 
 func describe(what, message string) string {

@@ -66,8 +66,10 @@ type machine struct {
 	booting   bool
 	// off hosts do nothing, dumb ones have no agent.
 	off, dumb bool
-	pods      int
-	blocked   bool
+	// full is true while the disk of the host has no room.
+	full    bool
+	pods    int
+	blocked bool
 
 	// adminCordon and userScaleDown are true while somebody else did it; available is true if a rollout took the node while it worked.
 	adminCordon, userScaleDown, available bool
@@ -300,6 +302,12 @@ func (w *world) follow(m *machine) {
 	need := distance(m.applied, to)
 	if !n.PublishedUrgent {
 		need = larger(need, m.drift)
+	}
+	if m.full && (m.applied != to || need != bundle.ImpactNone) {
+		w.report(m, published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: n.Published, Message: "waits for room"})
+		w.counts["full"]++
+		w.excuse(m) // another node is the canary, and this one follows when it has room
+		return
 	}
 	switch {
 	case need.Rank() > n.Permitted.Rank():

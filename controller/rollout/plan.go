@@ -30,6 +30,8 @@ type planner struct {
 	gate    map[kind]gate
 	// stopped says why failures keep the rollout from starting nodes.
 	stopped string
+	// fix says what to do about the first of them.
+	fix string
 	// limit is how many nodes may be unavailable, away how many are or will be after the steps, restarts likewise.
 	limit, away, restarts int
 	// fits is true if all claims in this view fit together, withdraw are the names of those that have to go.
@@ -168,6 +170,8 @@ func (p *planner) start(m *member) {
 		s := m.State
 		s.Turn.Permitted, s.Turn.Impact = p.now, bundle.ImpactNone
 		p.step(m, Step{Action: ActionPermit, Bundle: m.Published, Permit: bundle.ImpactNone, State: s, Why: "the node agent does not answer: its permission is taken back"})
+	case m.waitsForRoom() && m.Published == m.Wanted && m.reachable && !m.Paused:
+		p.awaitRoom(m)
 	case m.Wanted != "" && m.Published == m.Wanted && !m.done && m.failed == "" && !m.Paused && (m.reachable || m.Permitted != bundle.ImpactNone):
 		p.moving(m)
 	case why != "":
@@ -180,6 +184,8 @@ func (p *planner) start(m *member) {
 		p.wait(m, ReasonUnreachable, "the node does not answer")
 	case m.need == bundle.ImpactNone:
 		p.publish(m, m.need, "nothing restarts")
+	case m.waitsForRoom() && m.need != bundle.ImpactRestart: // of the bundle before
+		p.publish(m, bundle.ImpactNone, "the disk of its host was full: the node is not drained before its agent says that there is room")
 	case m.need == bundle.ImpactRestart:
 		p.restart(m)
 	default:
@@ -259,6 +265,8 @@ func (p *planner) alarm(m *member) {
 	_, why := p.held(m)
 	switch {
 	case u.Bundle == "":
+	case m.waitsForRoom():
+		p.hold(m, u.what(), m.Report.Message)
 	case u.Bundle == m.Published && m.Ready && (m.late || m.done && m.answered):
 		p.hold(m, u.what(), describe("the node agent has not applied it", m.Report.Message))
 	case u.Bundle != m.Published && u.Cost != bundle.ImpactNone && why != "":

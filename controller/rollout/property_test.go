@@ -129,6 +129,8 @@ func (w *world) event() {
 		m.followed = ""
 		m.resource++
 		w.excuse(m)
+	case e < 99:
+		m.full = !m.full
 	}
 	w.checkWorld()
 }
@@ -364,7 +366,7 @@ func (w *world) heal() {
 		w.add()
 	}
 	for _, m := range w.machines {
-		m.api.Leaving, m.api.Paused, m.off, m.dumb, m.blocked = "", false, false, false, false
+		m.api.Leaving, m.api.Paused, m.off, m.dumb, m.blocked, m.full = "", false, false, false, false, false
 		if m.adminCordon {
 			m.adminCordon, m.api.Unschedulable, m.meddled = false, false, true
 		}
@@ -419,7 +421,7 @@ func (w *world) reached(m *machine) bool {
 // handicap leaves one node with a fault.
 func (w *world) handicap() *machine {
 	m := w.machines[w.r.IntN(len(w.machines))]
-	switch x := w.r.IntN(6); {
+	switch x := w.r.IntN(7); {
 	case x == 0 && w.limit() > 1:
 		m.off = true
 		w.ready(m, false)
@@ -429,6 +431,8 @@ func (w *world) handicap() *machine {
 		return m
 	case x == 2:
 		m.blocked = true
+	case x == 5:
+		m.full = true
 	case x == 3:
 		m.api.Paused = true
 		m.resource++
@@ -489,7 +493,7 @@ func (w *world) rested(exempt *machine) {
 // released ends the last fault.
 func (w *world) released() {
 	for _, m := range w.machines {
-		m.off, m.dumb, m.blocked, m.api.Paused = false, false, false, false
+		m.off, m.dumb, m.blocked, m.full, m.api.Paused = false, false, false, false, false
 		if m.adminCordon {
 			m.adminCordon, m.api.Unschedulable, m.meddled = false, false, true
 		}

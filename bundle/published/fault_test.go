@@ -1,0 +1,53 @@
+package published
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFixesNameWhatHelps: each state and fault has its own, and the inputs are named only where they can be the reason.
+func TestFixesNameWhatHelps(t *testing.T) {
+	const retry = `oc annotate --overwrite node win-a windowsmachineconfig.openshift.io/retry="$(date)"`
+	for _, tt := range []struct {
+		report Report
+		want   string
+		inputs bool
+	}{
+		{Report{State: StateFailed, Fault: FaultAPI}, "reach the API server", false},
+		{Report{State: StateFailed, Fault: FaultDisk}, "free space on drive C:", false},
+		{Report{State: StateFailed, Fault: FaultLayer}, "the operator publishes the layer again", false},
+		{Report{State: StateFailed, Fault: FaultInput}, "correct the inputs", true},
+		{Report{State: StateFailed, Fault: FaultHost}, "correct on the host what the message names; it is tried again, at once after: " + retry, false},
+		{Report{State: StateFailed}, "it is tried again", false},
+		{Report{State: StateFailed, Fault: "another"}, "it is tried again", false},
+		{Report{State: StateFailed, Refused: "sha256:0"}, "the operator writes the annotation again", false},
+		{Report{State: StateRolledBack, Fault: FaultAPI}, retry + "; otherwise correct the inputs", true},
+		{Report{State: StateRolledBack, Fault: FaultHost}, "correct on the host what the message names, then: " + retry, false},
+		{Report{State: StateRolledBack, Fault: FaultInput}, "another bundle is tried at once, the same one after: " + retry, false},
+		{Report{State: StateRolledBack}, "another bundle is tried at once, the same one after: " + retry, false},
+	} {
+		got := tt.report.Fix("win-a")
+		if !strings.Contains(got, tt.want) || strings.Contains(got, "inputs") != tt.inputs {
+			t.Errorf("%s, fault %q: %q", tt.report.State, tt.report.Fault, got)
+		}
+	}
+	for _, s := range States() {
+		if fix := (Report{State: s}).Fix("win-a"); (fix != "") != (s == StateFailed || s == StateRolledBack) {
+			t.Errorf("%s: %q", s, fix)
+		}
+	}
+}
+
+// TestAReportOfAnotherVersionHasNoFault: an older agent leaves the field empty, and a newer one may say what this program does not know.
+func TestAReportOfAnotherVersionHasNoFault(t *testing.T) {
+	for text, want := range map[string]Fault{
+		`{"schema":1,"program":"x","state":"Failed"}`:                   "",
+		`{"schema":1,"program":"x","state":"Failed","fault":"disk"}`:    FaultDisk,
+		`{"schema":1,"program":"x","state":"Failed","fault":"another"}`: "",
+	} {
+		r, err := DecodeReport(text)
+		if err != nil || r.Fault.Known() != want || r.WaitsForRoom() != (want == FaultDisk) || r.Heals() != (want == FaultDisk) {
+			t.Errorf("%s: %+v, %v", text, r, err)
+		}
+	}
+}
