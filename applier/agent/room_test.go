@@ -92,6 +92,10 @@ func TestAFullDiskIsNoRollbackForGood(t *testing.T) {
 		if got.BlamesInput() || !strings.Contains(got.Fix("win-a"), "free space on drive C:") {
 			t.Errorf("fix: %s", got.Fix("win-a"))
 		}
+		w.passes(2 * time.Minute)
+		if n := w.starts("kubelet"); n > 2 {
+			t.Errorf("%d starts of the kubelet in two minutes", n)
+		}
 		if restarts {
 			w.restart()
 		}
@@ -190,5 +194,34 @@ func TestAFullDiskThatCannotNoteWhatIsAccepted(t *testing.T) {
 	s.passes(time.Minute)
 	if got := s.said(); got.State != published.StateApplied || got.Applied != d.Bundle {
 		t.Errorf("with room: %+v", got)
+	}
+}
+
+// TestAResumedRunThatHasNoRoom was begun while there was room, and is tried again as a whole.
+func TestAResumedRunThatHasNoRoom(t *testing.T) {
+	for cut := 0; ; cut++ {
+		w := newWorld(t)
+		w.publish(bundle.ImpactRestart)
+		w.turn()
+		w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: 1\n")
+		d := w.publish(bundle.ImpactRestart)
+		w.set(w.cluster.node, w.changed)
+		w.host.CutAt(cut)
+		_ = w.step(t.Context())
+		if !w.host.Cut() {
+			if cut < 10 {
+				t.Errorf("only %d steps", cut)
+			}
+			return
+		}
+		w.host.Revive()
+		w.full(`C:\k`)
+		w.restart()
+		w.turn()
+		w.full()
+		w.passes(2 * lastRetry)
+		if got := w.said(); got.State != published.StateApplied || got.Applied != d.Bundle {
+			t.Fatalf("killed at step %d: %s %s", cut, got.State, got.Message)
+		}
 	}
 }
