@@ -133,6 +133,7 @@ func (a *Agent) defaults() {
 
 // set keeps the newest state of the Node: what came before it does not matter any longer.
 func (a *Agent) set(n Node, changed chan<- struct{}) {
+	n.read = a.now()
 	a.mu.Lock()
 	a.node, a.known = n, true
 	a.mu.Unlock()

@@ -13,6 +13,8 @@ type Node struct {
 	Desired, Report, Retry string
 	// Paused is true for a node that an administrator keeps as it is.
 	Paused bool
+	// read is when the agent got it, since the boot of the host.
+	read time.Duration
 }
 
 // Cluster is what the agent asks of the API server.

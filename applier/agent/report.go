@@ -19,7 +19,8 @@ type reporter struct {
 	endpoints map[string]bool
 	// before is the report that the Node has.
 	before published.Report
-	// watched reports whether the Node has had the last report, missing whether somebody has removed it since.
+	// watched reports whether the Node has had the last report, missing whether it does not have it any longer: somebody has removed it, or etcd was
+	// restored.
 	watched, missing bool
 	// sent is the last report, state its State and about its bundle, changedAt when the condition last became true or false, or about
 	// another bundle.
@@ -27,9 +28,13 @@ type reporter struct {
 	state     published.State
 	about     bundle.Digest
 	changedAt time.Time
-	// heartbeat is when the next one is due although nothing has changed.
-	heartbeat time.Duration
+	// sentAt is when it was sent, heartbeat when the next one is due although nothing has changed. A report that is missing is sent again, and before
+	// againAt not once more: somebody else may write there too.
+	sentAt, heartbeat, againAt time.Duration
 }
+
+// seenWithin is how long after a report was sent the watch may still show the Node without it.
+const seenWithin = 10 * time.Second
 
 // observe asks for the facts of the host, from which its node layer is rendered.
 func (r *reporter) observe(ctx context.Context, h applier.Host) {
@@ -62,10 +67,12 @@ func (r *reporter) waits() bool {
 	return false
 }
 
-// seen notes the report that the Node has.
+// seen notes the report that the Node had when it was read. Without the last one it is an older Node, unless that came from the watch after the
+// last report was there, or long enough after it was sent.
 func (r *reporter) seen(n Node, known bool) {
-	r.missing = known && n.Report == "" && r.watched
-	r.watched = r.watched || n.Report != ""
+	has := known && n.Report == r.sent
+	r.missing = known && !has && r.sent != "" && (r.watched || n.read > r.sentAt+seenWithin)
+	r.watched = r.watched || has
 	if before, err := published.DecodeReport(n.Report); err == nil {
 		r.before = before
 	}
@@ -110,7 +117,8 @@ func (a *Agent) sendReport(ctx context.Context) {
 			return
 		}
 	}
-	if text == r.sent && a.now() < r.heartbeat && !r.missing {
+	again := r.missing && a.now() >= r.againAt
+	if text == r.sent && a.now() < r.heartbeat && !again {
 		return
 	}
 	now := a.Engine.Clock.Now()
@@ -127,7 +135,10 @@ func (a *Agent) sendReport(ctx context.Context) {
 		return
 	}
 	r.sent, r.state, r.about, r.changedAt, r.before = text, state.State, state.Desired, changed, state
-	r.watched, r.missing = false, false
+	r.watched, r.missing, r.sentAt = false, false, a.now()
+	if again {
+		r.againAt = a.now() + seenWithin
+	}
 	r.heartbeat = a.now() + a.Options.Jitter(heartbeatInterval)
 }
 

@@ -90,13 +90,18 @@ func (q *quiet) write(body io.Reader) error {
 	if err := json.NewDecoder(body).Decode(&patch); err != nil {
 		return err
 	}
+	q.put(patch.Annotations[published.ReportAnnotation])
+	return nil
+}
+
+// put makes a report that of the Node, and tells the watches.
+func (q *quiet) put(report string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.report = patch.Annotations[published.ReportAnnotation]
+	q.report = report
 	q.version++
 	close(q.changed)
 	q.changed = make(chan struct{})
-	return nil
 }
 
 // stream is a watch until its time limit.
@@ -142,6 +147,17 @@ type rested struct {
 // rest lets an agent run for a day without any change, after an hour to begin with.
 func rest24(t *testing.T) rested {
 	t.Helper()
+	var result rested
+	atRest(t, func(q *quiet, before uint64) {
+		time.Sleep(24 * time.Hour)
+		result = rested{q.requests, heap() - before}
+	})
+	return result
+}
+
+// atRest calls do when an agent has run for an hour, and ends it then. The heap is that of before the agent.
+func atRest(t *testing.T, do func(q *quiet, heap uint64)) {
+	t.Helper()
 	w := newWorld(t)
 	w.publish(bundle.ImpactRestart)
 	q := &quiet{desired: w.cluster.node.Desired, parts: w.cluster.parts, changed: make(chan struct{}), requests: map[string]int{}, version: 1}
@@ -162,13 +178,11 @@ func rest24(t *testing.T) rested {
 	q.mu.Lock()
 	clear(q.requests)
 	q.mu.Unlock()
-	time.Sleep(24 * time.Hour)
-	result := rested{q.requests, heap() - before}
+	do(q, before)
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	return result
 }
 
 func heap() uint64 {
