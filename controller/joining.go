@@ -90,7 +90,7 @@ func addJoining(m leading, o Options, read join.Inputs, records *hosts.Records, 
 	j := joining{leading: m, options: o, joiner: &join.Joiner{
 		Checks: &join.Checks{Live: m.GetAPIReader(), Login: login, Versions: versions, Payload: o.Payload, Now: time.Now},
 		Reader: m.GetClient(), Client: m.GetClient(), Inputs: read, Hosts: o.Hosts(login).GuardedBy(m.mayChange()), Login: login, Version: o.Version,
-		Log: o.Log.WithName("join"), Now: time.Now, Random: rand.Read, Unjoined: say.unjoined, Counters: say.counters,
+		Log: o.Log.WithName("join"), Now: time.Now, Silence: o.Silence, Random: rand.Read, Unjoined: say.unjoined, Counters: say.counters,
 	}}
 	for _, add := range []func() error{j.addNodes, j.addMachines, j.addInstances, j.addApprover, j.addUserData, j.addCluster, j.addCollector} {
 		if err := add(); err != nil {

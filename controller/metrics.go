@@ -27,7 +27,7 @@ func newSaid(o Options) said {
 // addMetrics has the metrics of the operator served.
 func addMetrics(m manager.Manager, o Options, s said) error {
 	return m.Add(&metrics.Registration{Registry: registry.Registry, Counters: s.counters, Collector: &metrics.Collector{
-		Nodes: m.GetClient(), Live: m.GetAPIReader(), Namespace: o.Namespace, Unjoined: s.unjoined.ByReason, Now: time.Now,
+		Nodes: m.GetClient(), Live: m.GetAPIReader(), Namespace: o.Namespace, Unjoined: s.unjoined.ByReason, Now: time.Now, Silence: o.Silence,
 	}})
 }
 

@@ -85,7 +85,7 @@ func addPublisher(m leading, o Options, p publishing) error {
 	says := &teller{
 		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: operatorName + "-publish", Now: time.Now},
 		nodes:  e.Cached, events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
-		counters: say.counters,
+		counters: say.counters, silence: o.Silence, heartbeats: o.heartbeats,
 	}
 	publishes := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), roll: e.Run, forget: forgetConfirmations(m.GetClient(), log), tell: says.tell}
 	c, err := m.controller("publish", publishes, 1)

@@ -27,6 +27,7 @@ import (
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
+	"wmco/controller/heartbeat"
 	"wmco/controller/hosts"
 	"wmco/controller/join"
 	"wmco/controller/metrics"
@@ -84,6 +85,10 @@ type Options struct {
 	Traffic func() (sent, received int64)
 	Log     logr.Logger
 
+	// Silence says for how long the agent of a node has been silent; nil is what this process observes.
+	Silence heartbeat.Silence
+	// heartbeats is what this process observes of the node agents.
+	heartbeats *heartbeat.Watch
 	// settle is that of the inputs; tests on a busy computer have a longer one.
 	settle time.Duration
 }
@@ -104,6 +109,10 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	}
 	if o.Resolver == nil {
 		o.Resolver = net.DefaultResolver
+	}
+	o.heartbeats = heartbeat.NewWatch(time.Now, heartbeat.Monotonic())
+	if o.Silence == nil {
+		o.Silence = o.heartbeats.Silence
 	}
 	wants := gather.Wants(o.Namespace)
 	o.Config = paced(o.Config)

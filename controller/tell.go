@@ -19,6 +19,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/executor"
 	"wmco/controller/fleet"
+	"wmco/controller/heartbeat"
 	"wmco/controller/metrics"
 	"wmco/controller/status"
 )
@@ -41,6 +42,9 @@ type teller struct {
 	events events.EventRecorder
 	log    logr.Logger
 	now    func() time.Time
+	// silence is for how long node agents have been silent, heartbeats knows whose clocks differ.
+	silence    heartbeat.Silence
+	heartbeats *heartbeat.Watch
 	// counters serve what is urgent and held.
 	counters *metrics.Counters
 
@@ -77,7 +81,7 @@ func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 	if err != nil {
 		return 0, err
 	}
-	s := status.Status{Conditions: append(conditions(o), inputsPresent(o.rendering), urgentReached(o)), Nodes: nodes}
+	s := status.Status{Conditions: append(conditions(o), inputsPresent(o.rendering), urgentReached(o), clocksAgree(t.heartbeats.Skews())), Nodes: nodes}
 	for _, r := range o.refused {
 		s.Refused = append(s.Refused, status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix})
 	}
@@ -197,6 +201,23 @@ func urgentReached(o outcome) metav1.Condition {
 	return c
 }
 
+// clocksAgree says whose clocks differ from the operator's. It is a hint: nothing is decided by it.
+func clocksAgree(skews []heartbeat.Skew) metav1.Condition {
+	c := metav1.Condition{Type: status.ClocksAgree, Status: metav1.ConditionTrue, Reason: status.ReasonClocksAgree, Message: "no clock of a node is known to differ from the operator's by more than " + strings.TrimSuffix(heartbeat.Tolerance.String(), "0s")}
+	if len(skews) == 0 {
+		return c
+	}
+	const most = 3
+	var texts []string
+	for _, s := range skews[:min(len(skews), most)] {
+		texts = append(texts, s.String())
+	}
+	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonClockSkew
+	c.Message = "the clocks of nodes differ from the operator's: " + strings.Join(texts, ", ") + more(max(len(skews)-most, 0), "node") +
+		" (fix: check the time service of these hosts, such as with w32tm /query /status; if it is all of them, that of the node on which the operator runs)"
+	return c
+}
+
 // urgentHeld counts the nodes that each urgent input cannot reach.
 func urgentHeld(o outcome) map[string]metrics.Urgent {
 	all := map[string]metrics.Urgent{}
@@ -242,9 +263,10 @@ func (t *teller) count(ctx context.Context, refused int) (*status.Nodes, error) 
 	if err != nil {
 		return nil, fmt.Errorf("counting Windows nodes: %w", err)
 	}
+	t.heartbeats.Keep(nodes)
 	n := &status.Nodes{Total: len(nodes), Refused: refused}
 	for _, node := range nodes {
-		*counter(n, fleet.Of(node, t.now()).State)++
+		*counter(n, fleet.Of(node, t.silence).State)++
 	}
 	return n, nil
 }

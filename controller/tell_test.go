@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/events"
@@ -18,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"wmco/bundle"
+	"wmco/controller/heartbeat"
 	"wmco/controller/metrics"
 	"wmco/controller/status"
 )
@@ -43,6 +45,7 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]corev1.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock,
 		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}),
+		silence: heartbeat.OfKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
 	}
 	tell := func(o outcome) (again time.Duration) {
 		t.Helper()
@@ -89,5 +92,20 @@ func TestADamagedLayerIsSaid(t *testing.T) {
 	}
 	if n := len(recorder.Events); n > 0 {
 		t.Errorf("%d more events", n)
+	}
+}
+
+// TestClocksThatDifferAreNamed: it is a hint for people, with the nodes.
+func TestClocksThatDifferAreNamed(t *testing.T) {
+	if c := clocksAgree(nil); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "by more than 5m") {
+		t.Errorf("%+v", c)
+	}
+	c := clocksAgree([]heartbeat.Skew{{Node: "win-a", By: -time.Hour}, {Node: "win-b", By: 90 * time.Minute}, {Node: "win-c", By: time.Hour}, {Node: "win-d", By: time.Hour}})
+	if c.Type != status.ClocksAgree || c.Status != metav1.ConditionFalse || c.Reason != "ClockSkew" {
+		t.Errorf("%+v", c)
+	}
+	const want = "the clocks of nodes differ from the operator's: win-a (1h0m behind), win-b (1h30m ahead), win-c (1h0m ahead); and 1 more node (fix: "
+	if !strings.HasPrefix(c.Message, want) {
+		t.Errorf("%s", c.Message)
 	}
 }

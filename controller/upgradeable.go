@@ -24,6 +24,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/fleet"
+	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 )
 
@@ -53,10 +54,10 @@ func kindOperatorCondition() schema.GroupVersionKind {
 
 // upgradeable says whether nodes are being changed. Nodes that are not, because they have failed, cannot be reached or are paused, keep
 // nobody from an upgrade, which may be what they need.
-func upgradeable(nodes []corev1.Node, now time.Time) metav1.Condition {
+func upgradeable(nodes []corev1.Node, silence heartbeat.Silence) metav1.Condition {
 	var moving []string
 	for _, n := range nodes {
-		if what := movement(n, now); what != "" {
+		if what := movement(n, silence); what != "" {
 			moving = append(moving, n.Name+" "+what)
 		}
 	}
@@ -76,11 +77,11 @@ func upgradeable(nodes []corev1.Node, now time.Time) metav1.Condition {
 }
 
 // movement says what is being done with a node, empty if nothing is.
-func movement(n corev1.Node, now time.Time) string {
+func movement(n corev1.Node, silence heartbeat.Silence) string {
 	if _, paused := n.Annotations[published.PausedAnnotation]; paused || isLost(n) {
 		return ""
 	}
-	row := fleet.Of(n, now)
+	row := fleet.Of(n, silence)
 	state, err := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
 	switch {
 	case row.State == fleet.StateFailed || row.State == fleet.StateSilent && !row.Reported.IsZero():
@@ -111,6 +112,7 @@ type upgrades struct {
 	client          client.Client
 	namespace, name string
 	now             func() time.Time
+	silence         heartbeat.Silence
 }
 
 // addUpgrades does nothing where OLM gives the operator no OperatorCondition.
@@ -119,7 +121,7 @@ func addUpgrades(m leading, o Options) error {
 	if name == "" {
 		return nil
 	}
-	c, err := m.controller("upgradeable", &upgrades{m.GetClient(), m.GetAPIReader(), m.GetClient(), o.Namespace, name, time.Now}, 1)
+	c, err := m.controller("upgradeable", &upgrades{m.GetClient(), m.GetAPIReader(), m.GetClient(), o.Namespace, name, time.Now, o.Silence}, 1)
 	if err != nil {
 		return err
 	}
@@ -155,7 +157,7 @@ func (u *upgrades) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 		}
 		nodes = append(nodes, n)
 	}
-	if err := u.write(ctx, upgradeable(nodes, u.now())); err != nil {
+	if err := u.write(ctx, upgradeable(nodes, u.silence)); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: recheckUpgradeable}, nil

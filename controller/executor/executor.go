@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
+	"wmco/controller/heartbeat"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
 )
@@ -60,17 +61,22 @@ type Executor struct {
 	Deployment *corev1.ObjectReference
 	Events     events.EventRecorder
 	Log        logr.Logger
-	Now        func() time.Time
+	// Now is the time of day, which is written on Nodes. Elapsed is a monotonic clock, which turns are decided by.
+	Now     func() time.Time
+	Elapsed func() time.Duration
+	// Heartbeats says for how long the agent of a node has been silent.
+	Heartbeats heartbeat.Silence
 
 	// mu guards written and told.texts while steps are made at the same time.
 	mu sync.Mutex
 	// written are Nodes as this executor wrote them, until the cache has them.
-	written map[string]corev1.Node
-	read    decoded
-	costs   costs
-	urgents urgents
-	teller  teller
-	told    told
+	written      map[string]corev1.Node
+	read         decoded
+	costs        costs
+	urgents      urgents
+	teller       teller
+	told         told
+	observations observations
 }
 
 // Result is where the fleet is, and what was done.
@@ -102,7 +108,7 @@ const (
 func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 	if e.written == nil {
 		e.written, e.costs = map[string]corev1.Node{}, costs{read: e.Live, namespace: e.Namespace}
-		e.told = newTold()
+		e.told, e.observations = newTold(), observations{}
 	}
 	if err := e.begin(ctx); err != nil {
 		return Result{}, err
@@ -127,8 +133,8 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 	}
 	e.Drains.keep(claims(view.Fleet))
 	result := Result{Plan: plan, Policy: r.Policy, Blame: e.blame(view, r)}
-	if !plan.Wake.IsZero() {
-		result.Again = max(plan.Wake.Sub(e.Now()), time.Second)
+	if plan.Wake > 0 {
+		result.Again = max(plan.Wake, time.Second)
 	}
 	for i, n := range plan.Nodes { // both are sorted by name
 		result.pending = result.pending || n.Phase != rollout.PhaseDone && !view.Nodes[i].Joining && view.Nodes[i].Wanted != ""

@@ -15,6 +15,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 )
 
@@ -29,6 +30,7 @@ func beside(t *testing.T, objects ...client.Object) (*Executor, *events.FakeReco
 	recorder := events.NewFakeRecorder(10)
 	return &Executor{Notary: notary(t), told: newTold(),
 		Nodes: c, Live: c, Drains: &Drains{}, Namespace: namespace, Events: recorder, Now: func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) },
+		Elapsed: heartbeat.Monotonic(), Heartbeats: heartbeat.OfKubelet, observations: observations{},
 		costs: costs{read: c, namespace: namespace},
 	}, recorder
 }

@@ -110,7 +110,8 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 	e.urgents.begin()
 	for _, name := range names(nodes) {
 		node := nodes[name]
-		n := rollout.Observe(node, v.Now, e.Notary.Open)
+		n := rollout.Observe(node, e.Notary.Open)
+		n.Seen, n.Silent = e.observations.look(n, e.Elapsed()), e.Heartbeats.IsSilent(node)
 		if !e.told.look(node, e.open(node), n.Report) { // an earlier signed annotation was put back: it is written again
 			n.Published, n.Permitted, n.PublishedUrgent = "", "", false
 		}
@@ -142,6 +143,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 	e.costs.end()
 	e.urgents.end()
 	e.told.keep(nodes)
+	e.observations.keep(nodes)
 	return v, nil
 }
 

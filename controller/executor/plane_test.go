@@ -21,6 +21,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/drain"
+	"wmco/controller/heartbeat"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
 	"wmco/internal/testenv"
@@ -47,6 +48,7 @@ func newPlane(t *testing.T) *plane {
 	p := &plane{Client: c, t: t}
 	p.Executor = &Executor{
 		Notary: notary(t), told: newTold(), Nodes: c, Live: c, Client: c, Pods: set, Namespace: namespace, Events: events.NewFakeRecorder(100), Now: time.Now,
+		Elapsed: heartbeat.Monotonic(), Heartbeats: heartbeat.OfKubelet,
 		Drains: &Drains{Drainer: drain.Drainer{Client: set}, Live: c, Begin: func(_ context.Context, node string) { p.begun = append(p.begun, node) }, Changed: func() {}},
 	}
 	return p

@@ -123,7 +123,7 @@ func (e *Executor) note(s rollout.Step, before corev1.Node, wanted bundle.Digest
 		}
 	case rollout.ActionHold, rollout.ActionDrain, rollout.ActionPermit:
 		level = 0
-	case rollout.ActionPublish, rollout.ActionConfirm:
+	case rollout.ActionPublish, rollout.ActionConfirm, rollout.ActionNote:
 	}
 	e.Log.V(level).Info("step", "node", s.Node, "action", s.Action, "permit", s.Permit, "bundle", s.Bundle.Short(), "why", s.Why)
 	if reason != "" {

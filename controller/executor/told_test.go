@@ -13,6 +13,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 	"wmco/controller/signing"
 )
@@ -32,7 +33,7 @@ func notary(t *testing.T) *signing.Keys {
 func executorOf(t *testing.T) (*Executor, Wanted, corev1.Node) {
 	t.Helper()
 	has := rendered(t, "has", bundle.ImpactRestart)
-	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Drains: &Drains{}, costs: costs{read: fake.NewClientBuilder().Build(), namespace: namespace}}
+	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.Monotonic(), Heartbeats: heartbeat.OfKubelet, observations: observations{}, Drains: &Drains{}, costs: costs{read: fake.NewClientBuilder().Build(), namespace: namespace}}
 	e.told = newTold()
 	return e, has, signedNode(t, e, has, reportOf(has))
 }

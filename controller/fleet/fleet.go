@@ -21,6 +21,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
+	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 	"wmco/controller/status"
 	"wmco/render"
@@ -120,10 +121,10 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 	slices.SortFunc(all.nodes, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
 	f := Fleet{Conditions: all.said.Conditions, Nodes: []Row{}, turns: map[string][]rollout.Turn{}}
 	for _, node := range all.nodes {
-		row := Of(node, now)
+		row := Of(node, heartbeat.OfKubelet)
 		row.Stage = stageOf(node)
 		f.Nodes = append(f.Nodes, row)
-		f.turns[node.Name] = rollout.History(rollout.Observe(node, now, rollout.Unverified))
+		f.turns[node.Name] = rollout.History(rollout.Observe(node, rollout.Unverified))
 	}
 	for i := range f.Nodes {
 		for _, refused := range all.said.Refused {
@@ -213,7 +214,8 @@ func (r *Row) refuse(by status.Refused) {
 }
 
 // Of returns the row of one node without its stage, which takes longer than all else: the operator does this for all nodes again and again.
-func Of(node corev1.Node, now time.Time) Row {
+// Silence is what the operator has observed, or heartbeat.OfKubelet for who has observed nothing.
+func Of(node corev1.Node, silence heartbeat.Silence) Row {
 	r := Row{Node: node.Name}
 	report, reported := r.readReport(node)
 	desired, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
@@ -234,8 +236,8 @@ func Of(node corev1.Node, now time.Time) Row {
 	switch {
 	case !reported:
 		r.State, r.Message, r.Fix = StateSilent, "the node agent has not reported yet", agentFix
-	case isSilent(node, r.Reported, now):
-		r.State, r.Message, r.Fix = StateSilent, "the node agent has not reported for "+now.Sub(r.Reported).Round(time.Minute).String(), agentFix
+	case silence.IsSilent(node):
+		r.State, r.Message, r.Fix = StateSilent, "the node agent has not reported for "+silence(node).Round(time.Minute).String(), agentFix
 	case report.Desired != desired.Bundle:
 		r.State, r.Reason, r.Message = StateStale, "", "the node agent has not acted on the published bundle yet"
 	default:
@@ -274,14 +276,6 @@ func (r *Row) readReport(node corev1.Node) (published.Report, bool) {
 	r.Impact, r.Missing, r.RebootPending = report.Impact, report.Missing, report.RebootPending
 	r.Cause, r.Pulled, r.Fault = report.Cause, max(report.Pulled, 0), report.Fault.Known()
 	return report, true
-}
-
-// isSilent reports whether the kubelet lives and the agent does not.
-func isSilent(node corev1.Node, last, now time.Time) bool {
-	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	return ready && !last.IsZero() && now.Sub(last) > published.SilentAfter
 }
 
 // judge is for a report about the published bundle.

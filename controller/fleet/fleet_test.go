@@ -12,6 +12,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 	"wmco/controller/status"
 	"wmco/render"
@@ -36,20 +37,20 @@ func desired(t *testing.T) published.Desired {
 	return published.Desired{Bundle: digest, MaxImpact: bundle.ImpactRestart, Namespace: "n", Cluster: layers[0].Layer, Node: layers[1].Layer}
 }
 
-func node(t *testing.T, report *published.Report, heartbeat time.Time) corev1.Node {
+func node(t *testing.T, report *published.Report, reported time.Time) corev1.Node {
 	t.Helper()
 	text, err := desired(t).Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a", Annotations: map[string]string{published.DesiredAnnotation: text}}}
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
+	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(now())}}
 	if report != nil {
 		if n.Annotations[published.ReportAnnotation], err = report.Encode(); err != nil {
 			t.Fatal(err)
 		}
 		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{
-			Type: published.Condition, LastHeartbeatTime: metav1.NewTime(heartbeat), LastTransitionTime: metav1.NewTime(now().Add(-time.Hour)),
+			Type: published.Condition, LastHeartbeatTime: metav1.NewTime(reported), LastTransitionTime: metav1.NewTime(now().Add(-time.Hour)),
 		})
 	}
 	return n
@@ -79,12 +80,12 @@ func TestStates(t *testing.T) {
 		{"no report", nil, now(), StateSilent, "windows-instance-config-daemon"},
 		{"an old report", &published.Report{State: published.StateApplied, Desired: wanted}, now().Add(-31 * time.Minute), StateSilent, "windows-instance-config-daemon"},
 	} {
-		got := Of(node(t, tt.report, tt.heartbeat), now())
+		got := Of(node(t, tt.report, tt.heartbeat), heartbeat.OfKubelet)
 		if got.State != tt.want || !strings.Contains(got.Fix, tt.fix) || (tt.fix == "") != (got.Fix == "") || got.Desired != wanted {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
-	full := Of(node(t, &published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: wanted}, now()), now())
+	full := Of(node(t, &published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: wanted}, now()), heartbeat.OfKubelet)
 	if full.Reason != ReasonDiskFull || full.Fault != published.FaultDisk {
 		t.Errorf("without room: %+v", full)
 	}
@@ -94,17 +95,17 @@ func TestStates(t *testing.T) {
 	if got := stageOf(node(t, nil, now())); got != bundle.StageJoined {
 		t.Errorf("the stage is %q", got)
 	}
-	bare := Of(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-b"}}, now())
+	bare := Of(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-b"}}, heartbeat.OfKubelet)
 	if diff := cmp.Diff(Row{Node: "win-b", State: StateUnpublished}, bare, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || bare.Fix == "" {
 		t.Errorf("a node without a bundle (-want +got):\n%s", diff)
 	}
-	theirs := Of(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-c", Annotations: map[string]string{published.VersionAnnotation: "11.0.0"}}}, now())
+	theirs := Of(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-c", Annotations: map[string]string{published.VersionAnnotation: "11.0.0"}}}, heartbeat.OfKubelet)
 	if diff := cmp.Diff(Row{Node: "win-c", State: StateUnpublished, Reason: ReasonWaitingForAdoption}, theirs, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || !strings.Contains(theirs.Fix, "adopt") {
 		t.Errorf("a node of the existing operator (-want +got):\n%s", diff)
 	}
 	damaged := node(t, nil, now())
 	damaged.Annotations[published.DesiredAnnotation] = "{"
-	if got := Of(damaged, now()); got.State != StateFailed || got.Fix == "" {
+	if got := Of(damaged, heartbeat.OfKubelet); got.State != StateFailed || got.Fix == "" {
 		t.Errorf("a damaged annotation: %+v", got)
 	}
 }

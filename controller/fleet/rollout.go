@@ -10,6 +10,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 	"wmco/controller/status"
 	"wmco/render"
@@ -45,7 +46,7 @@ func Policy(s render.RolloutSettings) rollout.Policy {
 // rolling returns where the rollout is. What the operator says about it wins: it has rendered what is wanted.
 func rolling(nodes []corev1.Node, policy rollout.Policy, said []metav1.Condition, now time.Time) Rollout {
 	c := meta.FindStatusCondition(said, status.RolledOut)
-	f := rollout.Fleet{Policy: policy, Now: now, Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse, now)}
+	f := rollout.ByStamps(rollout.Fleet{Policy: policy, Now: now, Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse)})
 	plan := rollout.Next(f)
 	r := Rollout{Summary: plan.Fleet, Nodes: plan.Nodes}
 	if c != nil && c.Message != "" {
@@ -59,13 +60,14 @@ func rolling(nodes []corev1.Node, policy rollout.Policy, said []metav1.Condition
 }
 
 // observed reads the Nodes, and infers what is wanted for each. Pending is true if the operator says that nodes wait.
-func observed(nodes []corev1.Node, pending bool, now time.Time) []rollout.Node {
+func observed(nodes []corev1.Node, pending bool) []rollout.Node {
 	list := make([]rollout.Node, len(nodes))
 	layers := make([]bundle.Digest, len(nodes))
 	urgent := make([]bool, len(nodes))
 	newest := -1
 	for i, node := range nodes {
-		n := rollout.Observe(node, now, rollout.Unverified)
+		n := rollout.Observe(node, rollout.Unverified)
+		n.Silent = heartbeat.Silence(heartbeat.OfKubelet).IsSilent(node)
 		if d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation]); err == nil {
 			layers[i], urgent[i] = d.Cluster.Digest, d.Urgent
 		}

@@ -16,6 +16,7 @@ import (
 	"wmco/controller/desired"
 	"wmco/controller/fleet"
 	"wmco/controller/gather/objects"
+	"wmco/controller/heartbeat"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
 	"wmco/render"
@@ -66,6 +67,7 @@ func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Fin
 	for _, n := range nodes {
 		f.Nodes = append(f.Nodes, guess.node(c, n))
 	}
+	f = rollout.ByStamps(f)
 	return Forecast{Prediction: rollout.Predict(f, rollout.Learn(f)), Notes: append(notes, guess.notes()...)}, nil, nil
 }
 
@@ -78,7 +80,8 @@ type guesses struct {
 
 // node returns a node with what is wanted after the change.
 func (g *guesses) node(c Change, object corev1.Node) rollout.Node {
-	n := rollout.Observe(object, c.Now, rollout.Unverified)
+	n := rollout.Observe(object, rollout.Unverified)
+	n.Silent = heartbeat.Silence(heartbeat.OfKubelet).IsSilent(object)
 	n.Group.Platform, n.Wanted = c.Platform, n.Published
 	after, ok := find(c.After, n.Name)
 	if !ok {

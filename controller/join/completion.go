@@ -32,7 +32,7 @@ func (h host) complete(ctx context.Context, node *corev1.Node) (Progress, error)
 	if done, err := h.mark(ctx, node); done || err != nil {
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node is labelled, and cordoned until it has joined", Node: node.Name, Again: againSoon}, err
 	}
-	row := fleet.Of(*node, h.Now())
+	row := fleet.Of(*node, h.Silence)
 	if row.Reported.IsZero() || row.State == fleet.StateSilent {
 		return h.bring(ctx), nil
 	}

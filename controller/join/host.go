@@ -15,6 +15,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
+	"wmco/controller/heartbeat"
 	"wmco/controller/hosts"
 	"wmco/controller/metrics"
 	"wmco/render"
@@ -34,6 +35,8 @@ type Joiner struct {
 	Version string
 	Log     logr.Logger
 	Now     func() time.Time
+	// Silence is what the operator has observed of the node agents.
+	Silence heartbeat.Silence
 	// Random makes the salt of encrypted user names.
 	Random func([]byte) (int, error)
 	// Unjoined is told how far each host is.

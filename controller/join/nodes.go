@@ -157,13 +157,13 @@ func (n *Nodes) tell(node *corev1.Node, kind, reason, action, message string) {
 
 // repairSilent repairs an agent that has not reported for half an hour while the kubelet lives.
 func (n *Nodes) repairSilent(ctx context.Context, node *corev1.Node) reconcile.Result {
-	row := fleet.Of(*node, n.Now())
+	row := fleet.Of(*node, n.Joiner.Silence)
 	switch {
 	case row.Reported.IsZero():
 		// No agent has reported yet: the Node's next change is seen.
 		return reconcile.Result{}
 	case row.State != fleet.StateSilent:
-		left := row.Reported.Add(published.SilentAfter).Sub(n.Now())
+		left := published.SilentAfter - n.Joiner.Silence(*node)
 		if left < 0 {
 			// The kubelet is not Ready, or nothing is published: the Node's next change is seen.
 			return reconcile.Result{}

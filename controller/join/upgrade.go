@@ -76,7 +76,7 @@ func (n *Nodes) versions(node *corev1.Node) marks {
 	d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
 	switch mine := err == nil && d.Payload == n.Payload; {
 	case node.Annotations[VersionAnnotation] == n.Version || !mine:
-	case fleet.Of(*node, n.Now()).State == fleet.StateCurrent:
+	case fleet.Of(*node, n.Joiner.Silence).State == fleet.StateCurrent:
 		m.annotations[VersionAnnotation] = n.Version
 	default:
 		m.labels[published.UpgradingLabel] = valueTrue

@@ -9,6 +9,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/heartbeat"
 )
 
 // TestVersionsOfANodeOnItsWayToAnother: the label stands from when the bundle with the executables is published until it is applied, the
@@ -16,7 +17,7 @@ import (
 func TestVersionsOfANodeOnItsWayToAnother(t *testing.T) {
 	older, newer := bundle.Of([]byte("older")), bundle.Of([]byte("newer"))
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	n := &Nodes{Version: "2", Payload: newer, Now: func() time.Time { return now }}
+	n := &Nodes{Version: "2", Payload: newer, Joiner: &Joiner{Silence: heartbeat.OfKubelet}}
 	for _, tt := range []struct {
 		name    string
 		payload bundle.Digest

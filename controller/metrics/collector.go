@@ -15,6 +15,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/fleet"
+	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 	"wmco/controller/status"
 )
@@ -29,6 +30,8 @@ type Collector struct {
 	// Unjoined returns the number of hosts that were kept from joining when they were last tried, by reason.
 	Unjoined func() map[string]int
 	Now      func() time.Time
+	// Silence is what the operator has observed of the node agents.
+	Silence heartbeat.Silence
 }
 
 // readLimit is for what one scrape reads. Prometheus waits ten seconds by default.
@@ -139,7 +142,7 @@ func (c *Collector) fleet(to chan<- prometheus.Metric, list []corev1.Node) {
 	count, causes := map[fleet.State]int{}, map[published.Cause]int{}
 	now, first := c.Now(), c.Now()
 	for _, n := range list {
-		row := fleet.Of(n, now)
+		row := fleet.Of(n, c.Silence)
 		// A state that cannot be read is the rollout's to say.
 		turns, _ := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
 		count[row.State]++

@@ -12,7 +12,7 @@ func TestWhatForbidsADrainIsNoted(t *testing.T) {
 		n := node("a", wants(drain), claim(1, true), func(n *Node) {
 			n.State.Claim.Blocked, n.DrainBlocked, n.DrainForbidden = "earlier", tt.text, tt.forbidden
 		})
-		got := Next(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()})
+		got := stamped(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()})
 		if len(got.Steps) != 1 || got.Steps[0].Action != ActionDrain || got.Steps[0].State.Claim.Blocked != tt.want || got.Nodes[0].DrainBlocked != tt.text {
 			t.Errorf("%q: %+v, %+v", tt.text, got.Steps, got.Nodes)
 		}

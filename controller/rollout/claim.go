@@ -86,9 +86,10 @@ func (p *planner) proceed(m *member) {
 		p.release(m, p.unavailable())
 	case !c.Held:
 		p.wait(m, ReasonUnavailable, "waits until a later claim is withdrawn")
-	case !m.Drained && !m.working() && !p.now.Before(c.Taken.Add(p.policy.Timeout)):
-		m.State.Postponed = p.now.Add(p.policy.Timeout)
-		p.release(m, describe("the drain did not end in "+p.policy.Timeout.String(), m.DrainBlocked))
+	case !m.Drained && !m.working() && m.Seen.Taken >= p.policy.Timeout:
+		s := m.State
+		s.Postponed = p.now.Add(p.policy.Timeout)
+		p.giveBack(m, s, describe("the drain did not end in "+p.policy.Timeout.String(), m.DrainBlocked))
 	case !m.Drained || !m.Unschedulable:
 		s := m.State
 		s.Claim.Blocked = ""
@@ -106,8 +107,10 @@ func (p *planner) proceed(m *member) {
 }
 
 // release gives a place back.
-func (p *planner) release(m *member, why string) {
-	s := m.State
+func (p *planner) release(m *member, why string) { p.giveBack(m, m.State, why) }
+
+// giveBack gives the place of a node back that will have this state besides.
+func (p *planner) giveBack(m *member, s State, why string) {
 	step := Step{Action: ActionRelease, Why: why}
 	switch {
 	case !s.Claim.IsZero() && !s.Claim.Held:

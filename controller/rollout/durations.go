@@ -37,7 +37,7 @@ func Learn(f Fleet) Durations {
 
 // History returns the turns of a node with their ends as far as they are known, the latest first. The first one may be under way.
 func History(n Node) []Turn {
-	m := judge(n, Policy{}, time.Time{})
+	m := judge(n, Policy{})
 	if m.turn.IsZero() {
 		return n.State.Past
 	}

@@ -112,6 +112,7 @@ type Held struct {
 // step adds a step, and says so.
 func (p *planner) step(m *member, s Step) {
 	s.Node = m.Name
+	s.State.Elapsed = p.elapsed(m, s)
 	p.plan.Steps = append(p.plan.Steps, s)
 	message := string(s.Action)
 	if s.Permit != "" {
@@ -132,9 +133,9 @@ func (p *planner) status(m *member, r Reason, message string) {
 		s.DrainBlocked = m.DrainBlocked
 	}
 	p.plan.Nodes = append(p.plan.Nodes, s)
-	for _, t := range m.times(p.policy) {
-		if t.After(p.now) && (p.plan.Wake.IsZero() || t.Before(p.plan.Wake)) {
-			p.plan.Wake = t
+	for _, left := range m.waits(p.policy) {
+		if left > 0 && (p.plan.Wake == 0 || left < p.plan.Wake) {
+			p.plan.Wake = left
 		}
 	}
 }
@@ -174,29 +175,32 @@ func (p *planner) moving(m *member) {
 	case what == "":
 		what = "has been permitted impact " + string(m.Permitted)
 	}
-	limit := "its turn may take until " + clock(m.turn.Permitted.Add(p.policy.Timeout))
+	limit := "its turn may take until " + p.in(p.policy.Timeout-m.Seen.Permitted)
 	if m.late {
 		limit = "its turn takes longer than " + p.policy.Timeout.String() + " (fix: check the host)"
 	}
 	p.wait(m, ReasonApplying, what+"; "+limit)
 }
 
-// times are when something about the node changes although nothing happens.
-func (m *member) times(p Policy) []time.Time {
-	var list []time.Time
-	if !m.turn.Permitted.IsZero() && (!m.done || !m.Ready) {
-		list = append(list, m.turn.Permitted.Add(p.Timeout))
+// waits are the times until something about the node changes although nothing happens; those that have passed are not above zero.
+func (m *member) waits(p Policy) []time.Duration {
+	list := m.notes(p)
+	if m.isTimed() {
+		list = append(list, p.Timeout-m.Seen.Permitted)
 	}
 	if m.unconfirmed() && !m.turn.Ended.IsZero() {
-		list = append(list, m.settledAt(p), m.settling().Add(p.Settle+p.Timeout+time.Second))
+		list = append(list, m.settlesIn(p), p.Settle+p.Timeout+time.Second-m.Seen.Ended)
 	}
-	if c := m.State.Claim; c.Held {
-		list = append(list, c.Taken.Add(p.Timeout))
+	if m.State.Claim.Held {
+		list = append(list, p.Timeout-m.Seen.Taken)
 	}
 	if m.current && !m.Ready {
-		list = append(list, m.Since.Add(p.Settle))
+		list = append(list, p.Settle-m.Seen.Reported)
 	}
-	return append(list, m.State.Postponed)
+	if !m.State.Postponed.IsZero() {
+		list = append(list, p.Timeout-m.Seen.Postponed)
+	}
+	return list
 }
 
 // summary counts, and finds the one line that explains the rest.
@@ -257,6 +261,9 @@ func (s Summary) line(p Policy, reasons map[Reason]string) string {
 	return line
 }
 
-func clock(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+// in returns the time of day that is expected after a wait, for people.
+func (p *planner) in(left time.Duration) string {
+	return p.now.Add(left).Round(time.Second).UTC().Format(time.RFC3339)
+}
 
 func contains(list []string, name string) bool { return slices.Contains(list, name) }

@@ -14,7 +14,8 @@ import (
 type Fleet struct {
 	Nodes  []Node
 	Policy Policy
-	Now    time.Time
+	// Now is what is written on Nodes and shown to people. How long something has lasted is in Node.Seen.
+	Now time.Time
 }
 
 // Policy limits how many nodes change at once.
@@ -64,13 +65,13 @@ type Node struct {
 	Permitted bundle.Impact
 	// PublishedUrgent is true if what is published is for a paused node too.
 	PublishedUrgent bool
-	// Report is what the node agent says, Since when that became Applied or ceased to be (by the clock of the node), and Silent
-	// is true if the agent should report and does not.
+	// Report is what the node agent says, Since when that became Applied or ceased to be, by the clock of the node: it is for estimates, and
+	// tells one report from the next. Silent is true if the agent should report and does not.
 	Report published.Report
 	Since  time.Time
 	Silent bool
 
-	// Ready is the Node's condition, ReadySince when it last changed.
+	// Ready is the Node's condition, ReadySince when it last changed, by the clock of another computer.
 	Ready      bool
 	ReadySince time.Time
 	// Unsettled says what is wrong on the node since its turn, such as pods that are not back.
@@ -98,8 +99,9 @@ type Node struct {
 	Leaving string
 	// Foreign says why the node must not be touched: a newer operator has written its annotations.
 	Foreign string
-	// State is what the operator has noted.
+	// State is what the operator has noted, Seen for how long it has observed what it decides by.
 	State State
+	Seen  Seen
 }
 
 // Urgent is a bundle that differs from what the node has only in what must not wait for a rollout: the CAs that kubelet and API server

@@ -38,7 +38,7 @@ func (p *planner) gates() map[kind]gate {
 		k := m.kind()
 		g := all[k]
 		g.wanted = p.policy.Canaries
-		if m.confirmed(p.policy, p.now) {
+		if m.confirmed(p.policy) {
 			g.confirmed++
 		}
 		all[k] = g

@@ -31,7 +31,7 @@ type member struct {
 	failed string
 }
 
-func judge(n Node, p Policy, now time.Time) member {
+func judge(n Node, p Policy) member {
 	m := member{Node: n}
 	if n.State.Turn.Bundle == n.Published {
 		m.turn = n.State.Turn
@@ -43,8 +43,8 @@ func judge(n Node, p Policy, now time.Time) member {
 	m.awayAlone = !n.Ready || n.Leaving != "" || n.Unschedulable && !n.cordonedByUs() && !n.Joining
 	m.away = m.awayAlone || n.Unschedulable || !n.State.Claim.IsZero() || m.drastic() && !m.done
 	m.reachable = !n.Silent && (n.Ready || m.answered && n.Published == n.Wanted)
-	m.late = !m.turn.Permitted.IsZero() && !now.Before(m.turn.Permitted.Add(p.Timeout))
-	m.failed = m.failure(p, now)
+	m.late = !m.turn.Permitted.IsZero() && n.Seen.Permitted >= p.Timeout
+	m.failed = m.failure(p)
 	return m
 }
 
@@ -112,13 +112,19 @@ func (m *member) working() bool { return m.drastic() && !m.done }
 // time of a turn is long enough for one that began at the last moment to say so.
 func (m *member) unbegun() bool { return m.Paused && m.working() && !m.answered && m.late }
 
+// isTimed reports whether something is decided by how long ago the impact was permitted.
+func (m *member) isTimed() bool {
+	away := !m.Ready && (!m.State.Claim.IsZero() || m.working() || m.unconfirmed())
+	return !m.turn.Permitted.IsZero() && (!m.done || away)
+}
+
 // restarting reports whether the node holds one of the places for restarts: until its agent has ended, and until it is Ready
 // again. A turn that takes too long counts as failed, and keeps nobody else.
-func (m *member) restarting(p Policy, now time.Time) bool {
+func (m *member) restarting(p Policy) bool {
 	if m.Published == "" || m.Permitted != bundle.ImpactRestart || m.Joining {
 		return false
 	}
-	back := m.Ready || m.turn.Impact != bundle.ImpactRestart || !now.Before(m.Since.Add(p.Settle))
+	back := m.Ready || m.turn.Impact != bundle.ImpactRestart || m.Seen.Reported >= p.Settle
 	return !m.done && !m.late || m.current && !back
 }
 
@@ -129,7 +135,7 @@ func (m *member) lost() bool {
 
 // failure says why the node counts as failed. A node that does not answer does not: it may be off. Neither does one that is about to go,
 // or that an administrator has paused.
-func (m *member) failure(p Policy, now time.Time) string {
+func (m *member) failure(p Policy) string {
 	if m.Leaving != "" || m.Paused || m.Joining || m.Wanted == "" {
 		return ""
 	}
@@ -153,7 +159,7 @@ func (m *member) failure(p Policy, now time.Time) string {
 		return fmt.Sprintf("not Ready %s after it was permitted", p.Timeout)
 	case m.unconfirmed() && m.turn.Impact != bundle.ImpactNone && len(m.Report.Crashed) > 0:
 		return bundle.Count(len(m.Report.Crashed), "service") + " ended after the change: " + some(m.Report.Crashed)
-	case m.unconfirmed() && !m.settled(p, now) && now.After(m.settling().Add(p.Settle+p.Timeout)):
+	case m.unconfirmed() && !m.settled(p) && m.settling() > p.Settle+p.Timeout:
 		return describe("not settled after its turn", m.Unsettled)
 	}
 	return ""
@@ -184,16 +190,20 @@ func (m *member) unconfirmed() bool {
 	return m.current && m.turn.Canary && m.turn.Confirmed.IsZero()
 }
 
-// settling returns when the turn of a canary ended, by the clock of the operator.
-func (m *member) settling() time.Time {
-	if m.turn.Ended.IsZero() {
-		return m.turn.Permitted
+// settling returns for how long a canary has had time to settle. One that is Ready has it from when the end of its turn was written: the operator
+// may have been away when that was.
+func (m *member) settling() time.Duration {
+	switch {
+	case !m.turn.Ended.IsZero():
+		return m.Seen.Ended
+	case m.Ready:
+		return 0
 	}
-	return m.turn.Ended
+	return m.Seen.Permitted
 }
 
 // settled reports whether the node works with the bundle, and has for long enough. What has no impact needs no time.
-func (m *member) settled(p Policy, now time.Time) bool {
+func (m *member) settled(p Policy) bool {
 	switch {
 	case !m.current:
 		return false
@@ -202,19 +212,28 @@ func (m *member) settled(p Policy, now time.Time) bool {
 	case !m.Ready || m.Unsettled != "" || len(m.Report.Crashed) > 0 || !m.State.Claim.IsZero() || m.turn.Canary && m.turn.Ended.IsZero():
 		return false
 	}
-	return !now.Before(m.settledAt(p))
+	return m.settlesIn(p) <= 0
 }
 
-// settledAt returns when the node will have settled, if nothing happens.
-func (m *member) settledAt(p Policy) time.Time {
-	last := m.turn.Ended
-	if m.ReadySince.After(last) {
-		last = m.ReadySince
+// settlesIn returns the time until the node will have settled, if nothing happens.
+func (m *member) settlesIn(p Policy) time.Duration {
+	if m.turn.Ended.IsZero() {
+		return p.Settle - m.Seen.Ready
 	}
-	return last.Add(p.Settle)
+	return p.Settle - min(m.Seen.Ended, m.Seen.Ready)
 }
 
 // confirmed reports whether the node proves that its bundle works.
-func (m *member) confirmed(p Policy, now time.Time) bool {
-	return m.current && (!m.turn.Confirmed.IsZero() || !m.turn.Canary && m.settled(p, now))
+func (m *member) confirmed(p Policy) bool {
+	return m.current && (!m.turn.Confirmed.IsZero() || !m.turn.Canary && m.settled(p))
+}
+
+// postponed reports whether the node waits because its drain did not end in time.
+func (m *member) postponed(p Policy) bool {
+	return !m.State.Postponed.IsZero() && m.Seen.Postponed < p.Timeout
+}
+
+// asked reports whether a person asks for another try of the turn that has failed, by another value of the annotation.
+func (m *member) asked() bool {
+	return m.failed != "" && m.Retry != "" && m.Published == m.Wanted && !m.turn.IsZero() && m.turn.Retry != retryOf(m.Retry)
 }

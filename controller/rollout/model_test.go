@@ -75,21 +75,26 @@ type machine struct {
 	adminCordon, userScaleDown, available bool
 	// meddled is true while somebody has uncordoned the node in its turn.
 	meddled bool
+	// ahead is by how much its clock is ahead of the true time.
+	ahead time.Duration
 }
 
 // operator is one process; what it sees is a snapshot of some moment.
 type operator struct {
-	view  []Node
-	rv    map[string]int
-	fresh bool
-	now   time.Time
+	view []Node
+	rv   map[string]int
+	// watches are what it has observed of each node, the last time at looked; ahead is by how much its clock is ahead of the true time.
+	watches map[string]*Watch
+	looked  time.Duration
+	ahead   time.Duration
 }
 
 // world is the model.
 type world struct {
-	t        *testing.T
-	r        chance
-	now      time.Time
+	t *testing.T
+	r chance
+	// elapsed is the true time, which no clock tells.
+	elapsed  time.Duration
 	policy   Policy
 	machines []*machine
 	// wanted are the versions by group, versions all by the digest of a node's bundle.
@@ -111,7 +116,7 @@ var groups = []Group{{bundle.PlatformAWS, "10.0.20348"}, {bundle.PlatformNone, "
 
 func newWorld(t *testing.T, r chance) *world {
 	w := &world{
-		t: t, r: r, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), wanted: map[Group]version{}, versions: map[bundle.Digest]version{},
+		t: t, r: r, wanted: map[Group]version{}, versions: map[bundle.Digest]version{},
 		exposed: map[string]map[string]bool{}, excused: map[string]int{}, counts: map[string]int{}, ops: []*operator{{}},
 	}
 	w.policy = Policy{
@@ -149,7 +154,7 @@ func (w *world) limit() int { return w.policy.limit(len(w.machines)) }
 func (w *world) add() {
 	w.names++
 	m := &machine{resource: 1, drift: bundle.ImpactNone, pods: 3}
-	m.api = Node{Name: fmt.Sprintf("win-%03d", w.names), Group: groups[w.r.IntN(len(groups))], Ready: true, ReadySince: w.now}
+	m.api = Node{Name: fmt.Sprintf("win-%03d", w.names), Group: groups[w.r.IntN(len(groups))], Ready: true, ReadySince: w.clock(0)}
 	if w.r.IntN(2) == 0 {
 		m.applied = w.wanted[m.api.Group]
 		if m.applied.bad {
@@ -187,11 +192,39 @@ func (w *world) observe(m *machine) Node {
 
 // refresh is a new snapshot.
 func (w *world) refresh(o *operator) {
-	o.view, o.rv, o.now, o.fresh = nil, map[string]int{}, w.now, true
+	if o.watches == nil {
+		o.watches = map[string]*Watch{}
+	}
+	passed := w.elapsed - o.looked
+	o.view, o.rv, o.looked = nil, map[string]int{}, w.elapsed
 	for _, m := range w.machines {
-		o.view = append(o.view, w.observe(m))
+		n, watch := w.observe(m), o.watches[m.api.Name]
+		if watch == nil {
+			watch = &Watch{}
+			o.watches[n.Name] = watch
+			watch.Look(n, 0)
+		} else {
+			watch.Look(n, passed)
+		}
+		n.Seen = watch.seen
+		o.view = append(o.view, n)
 		o.rv[m.api.Name] = m.resource
 	}
+}
+
+// clock is what a clock shows that is ahead by some time.
+func (w *world) clock(ahead time.Duration) time.Time {
+	return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(w.elapsed + ahead)
+}
+
+// jump sets the clock of an operator or of a host, by hours and by seconds.
+func (w *world) jump() {
+	by := time.Duration(w.r.IntN(48)-24)*time.Hour + time.Duration(w.r.IntN(60))*time.Second
+	if w.r.IntN(2) == 0 {
+		w.ops[w.r.IntN(len(w.ops))].ahead = by
+		return
+	}
+	w.machines[w.r.IntN(len(w.machines))].ahead = by
 }
 
 // isFresh reports whether nothing has changed since.
@@ -216,7 +249,7 @@ func (w *world) machine(name string) *machine {
 
 // plan lets an operator decide and make steps; it may be killed between two.
 func (w *world) plan(o *operator, kills bool) int {
-	f := Fleet{Nodes: o.view, Policy: w.policy, Now: w.now}
+	f := Fleet{Nodes: o.view, Policy: w.policy, Now: w.clock(o.ahead)}
 	p := Next(f)
 	w.checkPlan(f, p)
 	made := 0
@@ -230,7 +263,7 @@ func (w *world) plan(o *operator, kills bool) int {
 		}
 		w.checkStep(o, m, s)
 		w.make(m, s)
-		if s.Action != ActionDrain || s.Cordon != SwitchKeep {
+		if s.Action != ActionNote && (s.Action != ActionDrain || s.Cordon != SwitchKeep) {
 			made++
 		}
 		w.checkWorld()
@@ -355,7 +388,7 @@ func (w *world) finish(m *machine) {
 
 func (w *world) report(m *machine, r published.Report) {
 	if (r.State == published.StateApplied) != (m.api.Report.State == published.StateApplied) {
-		m.api.Since = w.now
+		m.api.Since = w.clock(m.ahead)
 	}
 	m.api.Report = r
 	m.resource++
@@ -363,7 +396,7 @@ func (w *world) report(m *machine, r published.Report) {
 
 func (w *world) ready(m *machine, ready bool) {
 	if m.api.Ready != ready {
-		m.api.Ready, m.api.ReadySince = ready, w.now
+		m.api.Ready, m.api.ReadySince = ready, w.clock(m.ahead)
 		m.resource++
 	}
 }

@@ -3,7 +3,6 @@ package rollout
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -25,8 +24,8 @@ type Read func(node, text string) (published.Desired, error)
 func Unverified(_, text string) (published.Desired, error) { return published.DecodeDesired(text) }
 
 // Observe reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the platform, pods,
-// executables, and a Machine that is being deleted.
-func Observe(node corev1.Node, now time.Time, read Read) Node {
+// executables, a Machine that is being deleted, whether the agent is silent, and how long all that has lasted.
+func Observe(node corev1.Node, read Read) Node {
 	n := Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CordonedFor: node.Annotations[published.CordonAnnotation],
 		ScaleDownDisabled: node.Annotations[ScaleDownAnnotation] == "true", Leaving: leaving(node),
@@ -46,10 +45,8 @@ func Observe(node corev1.Node, now time.Time, read Read) Node {
 			n.Ready, n.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.UTC()
 		case published.Condition:
 			n.Since = c.LastTransitionTime.UTC()
-			n.Silent = now.Sub(c.LastHeartbeatTime.Time) > published.SilentAfter
 		}
 	}
-	n.Silent = n.Silent && n.Ready
 	return n
 }
 

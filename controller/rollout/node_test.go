@@ -67,10 +67,10 @@ func TestATurnOnANode(t *testing.T) {
 	now, moved := noon(), false
 	var made []Action
 	for range 20 {
-		n := Observe(object, now, Unverified)
+		n := Observe(object, Unverified)
 		n.Wanted, n.Cost = wanted.Bundle, reboot
 		n.Drained = moved
-		plan := Next(Fleet{Nodes: []Node{n}, Policy: p, Now: now})
+		plan := stamped(Fleet{Nodes: []Node{n}, Policy: p, Now: now})
 		if len(plan.Steps) == 0 {
 			break
 		}
@@ -93,7 +93,7 @@ func TestATurnOnANode(t *testing.T) {
 	if diff := cmp.Diff([]Action{ActionTake, ActionHold, ActionDrain, ActionPublish, ActionRelease}, made); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	n := Observe(object, now, Unverified)
+	n := Observe(object, Unverified)
 	if n.Unschedulable || n.CordonedFor != "" || n.ScaleDownDisabled || n.Published != wanted.Bundle || n.Permitted != restart || n.Group.OSBuild != "10.0.20348" || !n.Ready {
 		t.Errorf("%+v", n)
 	}
@@ -104,11 +104,7 @@ func TestObserve(t *testing.T) {
 		change func(*corev1.Node)
 		ok     func(Node) bool
 	}{
-		"healthy":        {func(*corev1.Node) {}, func(n Node) bool { return n.Ready && !n.Silent && n.Leaving == "" && !n.Paused && n.Foreign == "" }},
-		"a silent agent": {func(n *corev1.Node) { n.Status.Conditions[1].LastHeartbeatTime = metav1.NewTime(ago(31)) }, func(n Node) bool { return n.Silent }},
-		"a host that is off is not silent": {func(n *corev1.Node) {
-			n.Status.Conditions[0].Status, n.Status.Conditions[1].LastHeartbeatTime = corev1.ConditionUnknown, metav1.NewTime(ago(31))
-		}, func(n Node) bool { return !n.Silent && !n.Ready }},
+		"healthy":                   {func(*corev1.Node) {}, func(n Node) bool { return n.Ready && n.Leaving == "" && !n.Paused && n.Foreign == "" }},
 		"removed by the autoscaler": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: toBeDeleted}} }, func(n Node) bool { return n.Leaving != "" }},
 		"being deleted":             {func(n *corev1.Node) { at := metav1.NewTime(ago(1)); n.DeletionTimestamp = &at }, func(n Node) bool { return n.Leaving != "" }},
 		"paused without a value":    {func(n *corev1.Node) { n.Annotations[published.PausedAnnotation] = "" }, func(n Node) bool { return n.Paused }},
@@ -126,7 +122,7 @@ func TestObserve(t *testing.T) {
 	} {
 		object := windowsNode()
 		tt.change(&object)
-		if n := Observe(object, noon(), Unverified); !tt.ok(n) {
+		if n := Observe(object, Unverified); !tt.ok(n) {
 			t.Errorf("%s: %+v", name, n)
 		}
 	}
@@ -175,7 +171,7 @@ func TestAPermissionThatWasNotUsedInTimeIsGivenAgain(t *testing.T) {
 	next := func(n Node) Step {
 		p := policy()
 		p.Canaries = 0
-		plan := Next(Fleet{Nodes: []Node{n}, Policy: p, Now: noon()})
+		plan := stamped(Fleet{Nodes: []Node{n}, Policy: p, Now: noon()})
 		if len(plan.Steps) != 1 {
 			t.Fatalf("%+v", plan.Nodes)
 		}
@@ -194,7 +190,7 @@ func TestAPermissionThatWasNotUsedInTimeIsGivenAgain(t *testing.T) {
 		t.Errorf("drained: %+v", s)
 	}
 	n.Report.Expired = false
-	if plan := Next(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}); len(plan.Steps) > 0 && plan.Steps[0].Again {
+	if plan := stamped(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}); len(plan.Steps) > 0 && plan.Steps[0].Again {
 		t.Errorf("a permission that holds is given again: %+v", plan.Steps)
 	}
 }

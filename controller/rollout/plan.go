@@ -18,13 +18,14 @@ type Plan struct {
 	// Nodes are all nodes, by name.
 	Nodes []Status
 	Fleet Summary
-	// Wake is when the next decision is due although nothing changes; zero if none is.
-	Wake time.Time
+	// Wake is the time until the next decision is due although nothing changes; zero if none is.
+	Wake time.Duration
 }
 
 // planner is one decision.
 type planner struct {
-	policy  Policy
+	policy Policy
+	// now is what is written on Nodes and shown to people. Nothing is decided by it.
 	now     time.Time
 	members []member
 	gate    map[kind]gate
@@ -44,10 +45,10 @@ type planner struct {
 func Next(f Fleet) Plan {
 	p := &planner{policy: f.Policy, now: f.Now.UTC().Truncate(time.Second), limit: f.Policy.limit(len(f.Nodes))}
 	for _, n := range f.Nodes {
-		m := judge(n, p.policy, p.now)
+		m := judge(n, p.policy)
 		p.members = append(p.members, m)
 		p.away += count(m.away)
-		p.restarts += count(m.restarting(p.policy, p.now))
+		p.restarts += count(m.restarting(p.policy))
 	}
 	p.gate = p.gates()
 	p.stopped = p.halted()
@@ -115,6 +116,8 @@ func (p *planner) decide(m *member) {
 		p.wait(m, ReasonForeign, m.Foreign)
 	case m.Joining:
 		p.join(m)
+	case m.asked():
+		p.retry(m)
 	case !m.State.Claim.IsZero() || m.cordonedByUs() || m.drastic():
 		p.claimed(m)
 	case m.current:
@@ -122,6 +125,7 @@ func (p *planner) decide(m *member) {
 	default:
 		p.start(m)
 	}
+	p.noteTime(m)
 }
 
 // join publishes for a node that has no pods yet: everything is permitted, and it waits for nobody.
@@ -140,7 +144,7 @@ func (p *planner) have(m *member) {
 		p.wait(m, ReasonPayload, "executables are being copied to the host; it has every other change that needs none of them")
 	case !m.unconfirmed():
 		p.wait(m, ReasonCurrent, "has the wanted bundle")
-	case m.settled(p.policy, p.now):
+	case m.settled(p.policy):
 		s := m.State
 		s.Turn.Confirmed = p.now
 		if s.Turn.Ended.IsZero() {
@@ -158,7 +162,7 @@ func (p *planner) have(m *member) {
 	case m.Unsettled != "":
 		p.wait(m, ReasonSettling, "the canary has not settled: "+m.Unsettled)
 	default:
-		p.wait(m, ReasonSettling, "the canary is observed until "+clock(m.settledAt(p.policy)))
+		p.wait(m, ReasonSettling, "the canary is observed until "+p.in(m.settlesIn(p.policy)))
 	}
 }
 
@@ -208,8 +212,8 @@ func (p *planner) held(m *member) (Reason, string) {
 		return ReasonPaused, "the rollout is paused"
 	case p.stopped != "":
 		return ReasonStopped, p.stopped
-	case p.now.Before(m.State.Postponed):
-		return ReasonDrain, "its drain did not end in time and is tried again at " + clock(m.State.Postponed)
+	case m.postponed(p.policy):
+		return ReasonDrain, "its drain did not end in time and is tried again at " + p.in(p.policy.Timeout-m.Seen.Postponed)
 	case m.PayloadPending:
 		return ReasonPayload, "executables are being copied to the host"
 	}
@@ -228,11 +232,11 @@ func canaries(g gate) string {
 
 // restart permits the restart of services where there is a place.
 func (p *planner) restart(m *member) {
-	if p.restarts >= p.policy.MaxParallel && !m.restarting(p.policy, p.now) {
+	if p.restarts >= p.policy.MaxParallel && !m.restarting(p.policy) {
 		p.urgent(m, ReasonParallel, fmt.Sprintf("waits until fewer than %s restart", bundle.Count(p.policy.MaxParallel, "node")))
 		return
 	}
-	p.restarts += count(!m.restarting(p.policy, p.now))
+	p.restarts += count(!m.restarting(p.policy))
 	p.publish(m, m.need, "services restart")
 }
 
@@ -245,7 +249,7 @@ func (p *planner) urgent(m *member, reason Reason, why string) {
 	// has drift to repair that costs more.
 	told := u.Bundle == m.Published && (m.PublishedUrgent || !m.Paused && !m.done || m.answered && m.Report.State == published.StateApplied)
 	// An agent that restarts services may be applying; that of a paused node does not begin.
-	if u.Bundle == "" || told || u.Cost != bundle.ImpactNone || !waits || m.restarting(p.policy, p.now) && (!m.Paused || m.answered) {
+	if u.Bundle == "" || told || u.Cost != bundle.ImpactNone || !waits || m.restarting(p.policy) && (!m.Paused || m.answered) {
 		p.wait(m, reason, why)
 		return
 	}
@@ -292,7 +296,7 @@ func (p *planner) publish(m *member, permit bundle.Impact, why string) {
 
 // turn returns the state of a node when a bundle is published on it.
 func (p *planner) turn(m *member, b bundle.Digest, permit bundle.Impact) State {
-	t := Turn{Bundle: b, Impact: permit, Begun: p.now, Permitted: p.now, Canary: !p.gate[m.kind()].open() && b == m.Wanted && !m.Joining}
+	t := Turn{Bundle: b, Impact: permit, Begun: p.now, Permitted: p.now, Retry: retryOf(m.Retry), Canary: !p.gate[m.kind()].open() && b == m.Wanted && !m.Joining}
 	if c := m.State.Claim; !c.IsZero() {
 		t.Begun = c.Taken
 	}

@@ -25,6 +25,15 @@ func digest(version int, node string) bundle.Digest {
 	return bundle.Of(fmt.Appendf(nil, "%d %s", version, node))
 }
 
+// stamped decides about nodes on which all has lasted since the times that stand on them, which was noted.
+func stamped(f Fleet) Plan {
+	f = ByStamps(f)
+	for i, n := range f.Nodes {
+		f.Nodes[i].State.Elapsed = n.Seen.follow(n.State, n.State).elapsed()
+	}
+	return Next(f)
+}
+
 type edit func(*Node)
 
 // node has bundle 1 since yesterday, and wants it.
@@ -229,7 +238,7 @@ func TestNext(t *testing.T) {
 		if tt.policy != nil {
 			tt.policy(&p)
 		}
-		got := Next(Fleet{Nodes: tt.nodes, Policy: p, Now: noon()})
+		got := stamped(Fleet{Nodes: tt.nodes, Policy: p, Now: noon()})
 		var steps []string
 		for _, s := range got.Steps {
 			steps = append(steps, s.text())
@@ -287,7 +296,7 @@ func TestUrgentThatDoesNotReachANode(t *testing.T) {
 		{"it is mixed with other changes", paused(func(n *Node) { n.Urgent = Urgent{Mixed: "the pull secret of quay.io"} }), "the pull secret of quay.io, which changes together"},
 	} {
 		var all []string
-		for _, h := range Next(Fleet{Nodes: []Node{tt.node}, Policy: policy(), Now: noon()}).Fleet.Urgent {
+		for _, h := range stamped(Fleet{Nodes: []Node{tt.node}, Policy: policy(), Now: noon()}).Fleet.Urgent {
 			all = append(all, h.Message)
 		}
 		if got := strings.Join(all, "\n"); !strings.Contains(got, tt.want) || (got == "") != (tt.want == "") {
@@ -299,7 +308,7 @@ func TestUrgentThatDoesNotReachANode(t *testing.T) {
 // TestAPausedNodeThatHasNotBegun: what was published before the pause is not applied, and does not hide what is urgent.
 func TestAPausedNodeThatHasNotBegun(t *testing.T) {
 	n := node("a", wants(restart), given(restart, 1), urgent(none), func(n *Node) { n.Paused = true })
-	got := Next(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()})
+	got := stamped(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()})
 	if len(got.Steps) != 1 || got.Steps[0].Bundle != n.Urgent.Bundle || !got.Steps[0].Urgent || got.Steps[0].Permit != none {
 		t.Errorf("%+v, %+v", got.Steps, got.Nodes)
 	}
@@ -307,45 +316,45 @@ func TestAPausedNodeThatHasNotBegun(t *testing.T) {
 
 func TestUrgentIsRememberedAndTold(t *testing.T) {
 	failed := node("a", wants(drain), given(restart, 9), says(rolledBack, ""), urgent(none))
-	got := Next(Fleet{Nodes: []Node{failed}, Policy: policy(), Now: noon()})
+	got := stamped(Fleet{Nodes: []Node{failed}, Policy: policy(), Now: noon()})
 	if len(got.Steps) != 1 || got.Steps[0].State.Failed != failed.Wanted || got.Steps[0].State.Past[0].Result != rolledBack {
 		t.Errorf("the failure is forgotten: %+v", got.Steps)
 	}
 	failed.State, failed.Published, failed.Permitted = got.Steps[0].State, got.Steps[0].Bundle, none
 	says(applied, "")(&failed)
-	if again := Next(Fleet{Nodes: []Node{failed, node("b", wants(drain))}, Policy: policy(), Now: noon()}); len(again.Steps) > 0 || !strings.Contains(again.Fleet.Stopped, "canary a (it was rolled back)") {
+	if again := stamped(Fleet{Nodes: []Node{failed, node("b", wants(drain))}, Policy: policy(), Now: noon()}); len(again.Steps) > 0 || !strings.Contains(again.Fleet.Stopped, "canary a (it was rolled back)") {
 		t.Errorf("the rollout goes on: %+v", again.Steps)
 	}
 	failed.Retry = "2026-01-01"
-	if again := Next(Fleet{Nodes: []Node{failed}, Policy: policy(), Now: noon()}); len(again.Steps) != 1 || again.Steps[0].Action != ActionTake {
+	if again := stamped(Fleet{Nodes: []Node{failed}, Policy: policy(), Now: noon()}); len(again.Steps) != 1 || again.Steps[0].Action != ActionTake {
 		t.Errorf("a person asks for another try: %+v", again.Steps)
 	}
 	costly := node("a", wants(drain), urgent(restart))
 	costly.Paused = true
 	want := []Held{{Node: "a", Message: "the kubelet client CA (signer expires on 2026-03-01) (impact restart): the node is paused", Inputs: []UrgentInput{clientCA()}}}
-	if diff := cmp.Diff(want, Next(Fleet{Nodes: []Node{costly}, Policy: policy(), Now: noon()}).Fleet.Urgent); diff != "" {
+	if diff := cmp.Diff(want, stamped(Fleet{Nodes: []Node{costly}, Policy: policy(), Now: noon()}).Fleet.Urgent); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	same := node("a", wants(none), given(none, 1), says(rolledBack, ""))
 	next := node("b", wants(none))
 	next.Urgent = Urgent{Bundle: next.Wanted, Cost: none, Inputs: []UrgentInput{{Name: "pull secret", Text: "the pull secret"}}}
-	if got := Next(Fleet{Nodes: []Node{same, next}, Policy: policy(), Now: noon()}); len(got.Steps) > 0 {
+	if got := stamped(Fleet{Nodes: []Node{same, next}, Policy: policy(), Now: noon()}); len(got.Steps) > 0 {
 		t.Errorf("what failed on the canary is published as urgent: %+v", got.Steps)
 	}
 }
 
 func TestWake(t *testing.T) {
 	settling := node("a", done, canary, func(n *Node) { n.State.Turn.Ended = ago(1) })
-	late := node("b", wants(restart), given(restart, 10), says(applying, ""))
+	late := node("b", wants(restart), given(restart, 10), says(applying, ""), func(n *Node) { n.State.Elapsed.Permitted = 450 })
 	for name, tt := range map[string]struct {
 		nodes []Node
-		want  time.Time
+		want  time.Duration
 	}{
-		"nothing to wait for":        {[]Node{node("c")}, time.Time{}},
-		"a canary settles":           {[]Node{settling, late}, ago(-1)},
-		"a turn may take until then": {[]Node{late}, ago(-20)},
+		"nothing to wait for":           {[]Node{node("c")}, 0},
+		"a canary settles":              {[]Node{settling, late}, time.Minute},
+		"the time of a turn is written": {[]Node{late}, 5 * time.Minute},
 	} {
-		if got := Next(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()}).Wake; !got.Equal(tt.want) {
+		if got := Next(ByStamps(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()})).Wake; got != tt.want {
 			t.Errorf("%s: %s, not %s", name, got, tt.want)
 		}
 	}

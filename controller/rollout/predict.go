@@ -41,7 +41,7 @@ func Predict(f Fleet, d Durations) Prediction {
 	s.fleet.Nodes = slices.Clone(f.Nodes)
 	for i, n := range s.fleet.Nodes {
 		s.index[n.Name] = i
-		if m := judge(n, f.Policy, f.Now); n.Published != "" && !m.done && m.reachable {
+		if m := judge(n, f.Policy); n.Published != "" && !m.done && m.reachable {
 			s.ends[n.Name] = s.end(&s.fleet.Nodes[i], m.turn.Begun)
 		}
 	}
@@ -82,7 +82,7 @@ func (s *simulation) run() {
 		if next.IsZero() {
 			return
 		}
-		s.fleet.Now = next
+		s.pass(next.Sub(s.fleet.Now))
 		s.finish()
 	}
 }
@@ -95,10 +95,20 @@ func (s *simulation) next() time.Time {
 			first = t
 		}
 	}
-	if w := s.last.Wake; !w.IsZero() && (first.IsZero() || w.Before(first)) && s.awaited() {
-		return w
+	if s.last.Wake > 0 && s.awaited() {
+		if w := s.fleet.Now.Add(s.last.Wake); first.IsZero() || w.Before(first) {
+			return w
+		}
 	}
 	return first
+}
+
+// pass lets time pass.
+func (s *simulation) pass(d time.Duration) {
+	s.fleet.Now = s.fleet.Now.Add(d)
+	for i := range s.fleet.Nodes {
+		s.fleet.Nodes[i].Seen = s.fleet.Nodes[i].Seen.passed(d)
+	}
 }
 
 // awaited reports whether time alone brings the rollout on: a canary settles, or a drain is tried again.
@@ -109,6 +119,7 @@ func (s *simulation) awaited() bool {
 // make makes a step.
 func (s *simulation) make(step Step) {
 	n := &s.fleet.Nodes[s.index[step.Node]]
+	n.Seen = n.Seen.follow(n.State, step.State)
 	n.State = step.State
 	switch step.Cordon {
 	case SwitchOn:
@@ -130,7 +141,7 @@ func (s *simulation) make(step Step) {
 		return
 	}
 	n.Published, n.Permitted = step.Bundle, step.Permit
-	if m := judge(*n, s.fleet.Policy, s.fleet.Now); m.reachable {
+	if m := judge(*n, s.fleet.Policy); m.reachable {
 		s.ends[n.Name] = s.end(n, step.State.Turn.Begun)
 		c := s.change(n.Name)
 		c.Impact, c.Canary = larger(c.Impact, step.Permit), step.State.Turn.Canary
@@ -170,10 +181,10 @@ func (s *simulation) finish() bool {
 		delete(s.ends, name)
 		n := &s.fleet.Nodes[s.index[name]]
 		if !n.Ready {
-			n.Ready, n.ReadySince = true, s.fleet.Now
+			n.Ready, n.ReadySince, n.Seen.Ready = true, s.fleet.Now, 0
 		}
 		n.Report = published.Report{State: published.StateApplied, Desired: n.Published, Applied: n.Published}
-		n.Since, n.Unsettled = s.fleet.Now, ""
+		n.Since, n.Seen.Reported, n.Unsettled = s.fleet.Now, 0, ""
 		if n.Published == n.Wanted {
 			n.Cost = bundle.ImpactNone
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"testing"
@@ -38,7 +39,7 @@ func TestRandomFleets(t *testing.T) {
 		}
 	}
 	t.Logf("steps: %v", counts)
-	for _, a := range []Action{ActionPublish, ActionPermit, ActionTake, ActionHold, ActionWithdraw, ActionDrain, ActionRelease, ActionConfirm} {
+	for _, a := range []Action{ActionPublish, ActionPermit, ActionTake, ActionHold, ActionWithdraw, ActionDrain, ActionRelease, ActionConfirm, ActionNote} {
 		if counts[string(a)] == 0 {
 			t.Errorf("no step %s was made", a)
 		}
@@ -77,7 +78,7 @@ func FuzzFleets(f *testing.F) {
 func (w *world) event() {
 	m := w.machines[w.r.IntN(len(w.machines))]
 	n := &m.api
-	switch e := w.r.IntN(100); {
+	switch e := w.r.IntN(101); {
 	case e < 30:
 		w.agent(m)
 	case e < 52:
@@ -89,7 +90,7 @@ func (w *world) event() {
 	case e < 56:
 		w.refresh(w.ops[w.r.IntN(len(w.ops))]) // its next decision is from this moment
 	case e < 66:
-		w.now = w.now.Add(time.Duration(w.r.IntN(240)) * time.Second)
+		w.elapsed += time.Duration(w.r.IntN(240)) * time.Second
 	case e < 70:
 		w.settle(m)
 	case e < 74:
@@ -126,13 +127,26 @@ func (w *world) event() {
 		m.resource++
 	case e < 97 && n.Report.State == published.StateRolledBack:
 		n.Report = published.Report{} // a person asks for another try
+		n.Retry = fmt.Sprint(w.elapsed)
 		m.followed = ""
 		m.resource++
 		w.excuse(m)
 	case e < 99:
+		w.jump()
+	case e < 100:
+		w.away()
+	case e < 101:
 		m.full = !m.full
 	}
 	w.checkWorld()
+}
+
+// away lets time pass in which no operator looks: they are started again.
+func (w *world) away() {
+	w.elapsed += time.Duration(w.r.IntN(12)) * time.Hour
+	for i := range w.ops {
+		w.ops[i] = &operator{ahead: w.ops[i].ahead}
+	}
 }
 
 // change changes what is wanted, or only what is urgent of it.
@@ -271,8 +285,12 @@ func (w *world) checkStep(o *operator, m *machine, s Step) {
 	if s.Permit == bundle.ImpactRestart && s.Action != ActionRelease {
 		restarting := 1
 		for _, x := range w.machines {
-			y := judge(w.observe(x), w.policy, w.now)
-			restarting += count(x != m && y.restarting(w.policy, w.now))
+			n := w.observe(x)
+			if i := slices.IndexFunc(o.view, func(v Node) bool { return v.Name == n.Name }); i >= 0 {
+				n.Seen = o.view[i].Seen
+			}
+			y := judge(n, w.policy)
+			restarting += count(x != m && y.restarting(w.policy))
 		}
 		allowed := w.policy.MaxParallel
 		if w.two || !w.isFresh(o) {
@@ -329,7 +347,7 @@ func (w *world) checkWorld() {
 
 // checkPlan checks a decision against what it was made from.
 func (w *world) checkPlan(f Fleet, p Plan) {
-	seen := map[string]bool{}
+	seen, noting := map[string]bool{}, map[string]bool{}
 	for _, s := range p.Steps {
 		i := slices.IndexFunc(f.Nodes, func(n Node) bool { return n.Name == s.Node })
 		n := f.Nodes[i]
@@ -347,12 +365,20 @@ func (w *world) checkPlan(f Fleet, p Plan) {
 			w.fatalf("a step without a reason: %+v", s)
 		}
 		seen[s.Node] = true
+		if noted := s.State; s.Action == ActionNote {
+			delete(seen, s.Node) // what the node waits for is told all the same
+			noted.Elapsed, noted.Turn.Permitted, noted.Turn.Ended, noted.Turn.Confirmed, noted.Turn.Retry = n.State.Elapsed, n.State.Turn.Permitted, n.State.Turn.Ended, n.State.Turn.Confirmed, n.State.Turn.Retry
+			if !reflect.DeepEqual(noted, n.State) || s.Bundle != "" || s.Cordon != SwitchKeep || s.ScaleDown != SwitchKeep {
+				w.fatalf("%s: more than times is noted: %+v", s.Node, s)
+			}
+			noting[s.Node] = true
+		}
 	}
 	if len(p.Nodes) != len(f.Nodes) || p.Fleet.Done+p.Fleet.Moving+p.Fleet.Waiting+p.Fleet.Failed != len(f.Nodes) || p.Fleet.Message == "" {
 		w.fatalf("%d nodes are explained, of %d: %+v", len(p.Nodes), len(f.Nodes), p.Fleet)
 	}
 	for _, n := range p.Nodes {
-		if n.Message == "" || n.Reason == "" || (n.Reason == ReasonStep) != seen[n.Node] {
+		if n.Message == "" || n.Reason == "" || !noting[n.Node] && (n.Reason == ReasonStep) != seen[n.Node] {
 			w.fatalf("%+v", n)
 		}
 	}
@@ -389,7 +415,7 @@ func (w *world) heal() {
 			return
 		}
 	}
-	f := Fleet{Nodes: w.view(), Policy: w.policy, Now: w.now}
+	f := Fleet{Nodes: w.ops[0].view, Policy: w.policy, Now: w.clock(0)}
 	for _, n := range Next(f).Nodes {
 		w.t.Logf("%+v", n)
 	}
@@ -453,17 +479,12 @@ func (w *world) round() int {
 	}
 	w.refresh(w.ops[0])
 	made := w.plan(w.ops[0], false)
-	w.now = w.now.Add(2 * time.Minute)
+	w.elapsed += 2 * time.Minute
+	if w.r.IntN(8) == 0 {
+		w.jump()
+	}
 	w.checkWorld()
 	return made
-}
-
-func (w *world) view() []Node {
-	var list []Node
-	for _, m := range w.machines {
-		list = append(list, w.observe(m))
-	}
-	return list
 }
 
 // arrived reports whether every node but one has what is wanted.
@@ -472,7 +493,7 @@ func (w *world) arrived(exempt *machine) bool {
 		return false
 	}
 	return !slices.ContainsFunc(w.machines, func(m *machine) bool {
-		n := judge(w.observe(m), w.policy, w.now)
+		n := judge(w.observe(m), w.policy)
 		return m != exempt && (!n.current || !n.State.Claim.IsZero() || n.cordonedByUs())
 	})
 }

@@ -22,6 +22,9 @@ const (
 
 // State is what the operator knows about a node: the content of published.RolloutAnnotation. A node may change the annotations
 // of its own Node, so it decides about this node and about places that others wait for, and about nothing else.
+//
+// Its times are for people and for estimates, and tell one turn from the next. How long something lasts is decided by Elapsed: the clock of the
+// operator may be set, and the operator may have been away.
 type State struct {
 	Schema int `json:"schema"`
 	// Turn is about the bundle that is published.
@@ -32,8 +35,10 @@ type State struct {
 	Failed bundle.Digest `json:"failed,omitempty"`
 	// FailedRetry is what published.RetryAnnotation was then. Another value asks for another try.
 	FailedRetry bundle.Digest `json:"failedRetry,omitempty"`
-	// Postponed is when a node whose drain did not end in time is taken again, at the earliest.
+	// Postponed is set for a node whose drain did not end in time: when it was expected to be taken again.
 	Postponed time.Time `json:"postponed,omitzero"`
+	// Elapsed is how much time operators have seen pass before this was written.
+	Elapsed Elapsed `json:"elapsed,omitzero"`
 	// Past are the turns before, the latest first.
 	Past []Turn `json:"past,omitempty"`
 }
@@ -51,6 +56,8 @@ type Turn struct {
 	// Ended is when the node was released or, for canaries, seen to have the bundle. Confirmed is when a canary had settled.
 	Ended     time.Time `json:"ended,omitzero"`
 	Confirmed time.Time `json:"confirmed,omitzero"`
+	// Retry stands for what published.RetryAnnotation was. Another value gives a turn that has failed its time again.
+	Retry bundle.Digest `json:"retry,omitempty"`
 	// Result is how a past turn ended; empty if another bundle replaced this one before.
 	Result published.State `json:"result,omitempty"`
 }

@@ -25,6 +25,8 @@ const (
 	ActionRelease Action = "release"
 	// ActionConfirm notes that a canary has settled.
 	ActionConfirm Action = "confirm"
+	// ActionNote writes how long a turn has taken, for an operator that is started later, or that its time begins again.
+	ActionNote Action = "note"
 )
 
 // Switch is what happens to a field of a Node.

@@ -27,6 +27,8 @@ const (
 	InputsPresent = "InputsPresent"
 	// UrgentInputsReached is false while a CA or the pull secret, which must not wait for a rollout, cannot reach a node.
 	UrgentInputsReached = "UrgentInputsReached"
+	// ClocksAgree is false while the clock of a node differs much from the operator's. Nothing is decided by that.
+	ClocksAgree = "ClocksAgree"
 )
 
 // Reasons of conditions. That of a finding is the reason of InputsAccepted where all inputs are refused.
@@ -40,6 +42,8 @@ const (
 	ReasonDeleted       = "InputsDeleted"
 	ReasonReached       = "Reached"
 	ReasonUrgentHeld    = "UrgentInputsHeld"
+	ReasonClocksAgree   = "ClocksAgree"
+	ReasonClockSkew     = "ClockSkew"
 	ReasonRolledOut     = "RolledOut"
 	ReasonRollingOut    = "RollingOut"
 	ReasonPaused        = "RolloutPaused"

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -52,6 +53,8 @@ type fleet struct {
 	since int
 	// network is between operators that live and the API server; nil is none.
 	network *faults.Network
+	// aged are the times of heartbeats, by Node, that count as the last ones for half an hour already.
+	aged sync.Map
 	// created are removed at the end, like the Nodes.
 	created []client.Object
 }

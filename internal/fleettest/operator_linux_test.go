@@ -38,7 +38,7 @@ func (f *fleet) operate(t *testing.T, reach func(*hosts.Login) *hosts.Hosts) {
 	o := controller.Options{
 		Config: config, Version: version, Payload: executables.Set(), HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true,
 		LeaderElection: true, Lease: controller.Lease{Duration: 20 * time.Second, Renew: 12 * time.Second, Retry: 2 * time.Second},
-		Hosts: reach, Log: logr.FromSlogHandler(logs().Handler()).WithName("operator"),
+		Hosts: reach, Silence: f.silence(), Log: logr.FromSlogHandler(logs().Handler()).WithName("operator"),
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup

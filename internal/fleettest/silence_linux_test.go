@@ -16,6 +16,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	fleetstate "wmco/controller/fleet"
+	"wmco/controller/heartbeat"
 	"wmco/controller/join"
 )
 
@@ -43,7 +44,7 @@ func (f *fleet) checkSilence(t *testing.T) {
 		s.Services[simulation.Key(bundle.AgentService)] = service
 	}))
 	silent.server.Stop()
-	f.age(t, silent.name, published.SilentAfter+time.Minute)
+	f.age(t, silent.name)
 	eventually(t, "an event about the host that cannot be reached", func() bool { return len(f.notes(t, join.EventAgentSilent, silent.name)) > 0 })
 	// A change of the Node during the attempt may have caused another one.
 	f.awaitHeartbeats(t, silent.name, 1)
@@ -53,10 +54,10 @@ func (f *fleet) checkSilence(t *testing.T) {
 		t.Errorf("the host was asked %d times, and %d times after two signs of life of its kubelet", asked, again)
 	}
 	must(t, silent.server.Restart())
-	f.age(t, silent.name, published.SilentAfter+2*time.Minute)
+	f.age(t, silent.name)
 	eventually(t, "an event about the repaired node agent", func() bool { return len(f.notes(t, join.EventAgentRepaired, silent.name)) > 0 })
 	eventually(t, "a node agent that reports again", func() bool {
-		row := fleetstate.Of(*f.node(t, silent.name), time.Now())
+		row := fleetstate.Of(*f.node(t, silent.name), heartbeat.OfKubelet)
 		return silent.Status(bundle.AgentService) == plan.ServiceRunning && row.State == fleetstate.StateCurrent
 	})
 	if notes := f.notes(t, join.EventAgentRepaired, silent.name); len(notes) != 1 || !strings.Contains(notes[0], "1 service started") {
@@ -90,17 +91,33 @@ func (f *fleet) awaitHeartbeats(t *testing.T, name string, n int) {
 	}
 }
 
-// age makes the last sign of life of a node agent older.
-func (f *fleet) age(t *testing.T, name string, by time.Duration) {
+// age gives a node agent a sign of life, and half an hour passes for the operator without another one.
+func (f *fleet) age(t *testing.T, name string) {
 	t.Helper()
 	n := f.node(t, name)
 	before := n.DeepCopy()
 	for i, c := range n.Status.Conditions {
 		if c.Type == published.Condition {
-			n.Status.Conditions[i].LastHeartbeatTime = metav1.NewTime(time.Now().Add(-by))
+			last := metav1.NewTime(c.LastHeartbeatTime.Add(time.Second).Truncate(time.Second))
+			n.Status.Conditions[i].LastHeartbeatTime = last
+			f.aged.Store(name, last.Unix())
 		}
 	}
 	must(t, f.Status().Patch(t.Context(), n, client.StrategicMergeFrom(before)))
+}
+
+// silence is what the operator observes, but for the sign of life of age.
+func (f *fleet) silence() heartbeat.Silence {
+	observed := heartbeat.NewWatch(time.Now, heartbeat.Monotonic())
+	return func(n corev1.Node) time.Duration {
+		at, aged := f.aged.Load(n.Name)
+		if aged && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == published.Condition && c.LastHeartbeatTime.Unix() == at
+		}) {
+			return published.SilentAfter + time.Minute
+		}
+		return observed.Silence(n)
+	}
 }
 
 // notes are the texts of the events about a Node with a reason.

@@ -198,8 +198,13 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/executor",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/drain", "controller/publish", "controller/rollout"},
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/drain", "controller/heartbeat", "controller/publish", "controller/rollout"},
 		never:   join(remote, rendering, []string{"applier/..."}),
+	},
+	{
+		pkg:     "controller/heartbeat",
+		imports: []string{"bundle", "bundle/archive", "bundle/published"},
+		never:   join(cluster, remote, rendering, []string{"applier/..."}),
 	},
 	{
 		pkg:     "controller/signing",
@@ -212,17 +217,17 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/fleet",
-		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/rollout", "controller/status", "render", "render/reason"},
+		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/heartbeat", "controller/rollout", "controller/status", "render", "render/reason"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
 		pkg:     "controller/metrics",
-		imports: []string{"bundle", "bundle/published", "controller/fleet", "controller/gather", "controller/rollout", "controller/status", "render"},
+		imports: []string{"bundle", "bundle/published", "controller/fleet", "controller/gather", "controller/heartbeat", "controller/rollout", "controller/status", "render"},
 		never:   join(remote, []string{"applier/...", "cmd/...", "k8s.io/apiserver/..."}),
 	},
 	{
 		pkg:     "controller/forecast",
-		imports: []string{"bundle", "bundle/published", "controller/desired", "controller/fleet", "controller/gather/objects", "controller/publish", "controller/rollout", "render"},
+		imports: []string{"bundle", "bundle/published", "controller/desired", "controller/fleet", "controller/gather/objects", "controller/heartbeat", "controller/publish", "controller/rollout", "render"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
@@ -242,7 +247,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/join",
-		imports: []string{"controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/hosts", "controller/keys", "controller/keys/username", "controller/metrics", "controller/named", "controller/record", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
+		imports: []string{"controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/heartbeat", "controller/hosts", "controller/keys", "controller/keys/username", "controller/metrics", "controller/named", "controller/record", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -270,7 +275,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
+			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/heartbeat", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

@@ -1,0 +1,37 @@
+package executor
+
+import (
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"wmco/controller/rollout"
+)
+
+// observations are what this process has observed of each node, by name, and for how long. A process that starts has observed nothing: what the
+// one before it has noted stands on the Node, and the time in which there was none is held against no node.
+type observations map[string]*observation
+
+type observation struct {
+	rollout.Watch
+	// at is when the node was observed last.
+	at time.Duration
+}
+
+// look observes a node, and returns for how long what it says has lasted.
+func (o observations) look(n rollout.Node, now time.Duration) rollout.Seen {
+	last, known := o[n.Name]
+	if !known {
+		last = &observation{at: now}
+		o[n.Name] = last
+	}
+	passed := now - last.at
+	last.at = now
+	return last.Look(n, passed)
+}
+
+// keep forgets the nodes that are gone.
+func (o observations) keep(nodes map[string]corev1.Node) {
+	maps.DeleteFunc(o, func(name string, _ *observation) bool { _, ok := nodes[name]; return !ok })
+}

@@ -1,0 +1,166 @@
+// Package heartbeat knows for how long node agents have been silent, and whose clocks are not ours.
+//
+//	Nodes, as they are read --Watch.Silence--> how long this process has seen no new sign of life, on its monotonic clock
+//	                          `--------------> by how much the clock of a node differs: a hint for people
+//	one Node               --OfKubelet-------> how much older the agent's last sign of life is than its kubelet's, both by one clock
+//
+// The time of a heartbeat is the node's own. It is never subtracted from ours to decide something: only whether it has changed counts.
+package heartbeat
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"wmco/bundle/published"
+)
+
+// Silence returns for how long the agent of a node has given no sign of life; what that is compared with is published.SilentAfter.
+type Silence func(corev1.Node) time.Duration
+
+// Tolerance is how much clocks may differ before people are told.
+const Tolerance = 5 * time.Minute
+
+// Watch remembers the signs of life of all nodes. It may be used by several goroutines.
+type Watch struct {
+	now     func() time.Time
+	elapsed func() time.Duration
+
+	mu    sync.Mutex
+	nodes map[string]*sign
+}
+
+// sign is the last sign of life of one node.
+type sign struct {
+	uid types.UID
+	// beat is its time by the clock of the node, at when it was first seen.
+	beat time.Time
+	at   time.Duration
+	// differences are those of the last two signs of life from our clock when they were seen.
+	differences []time.Duration
+}
+
+// NewWatch returns a watch that has seen nothing. Elapsed is a monotonic clock, now the one that people see.
+func NewWatch(now func() time.Time, elapsed func() time.Duration) *Watch {
+	return &Watch{now: now, elapsed: elapsed, nodes: map[string]*sign{}}
+}
+
+// Monotonic returns a clock that begins now and is not changed by setting the time: a time.Time of time.Now has a monotonic reading, which
+// time.Since uses (pkg.go.dev/time, Monotonic Clocks).
+func Monotonic() func() time.Duration {
+	began := time.Now()
+	return func() time.Duration { return time.Since(began) }
+}
+
+// Silence looks at a Node, and returns for how long this process has seen no new sign of life. It is zero when the process sees the Node for the
+// first time. A Node that is older than the one before, from another cache, only begins that time again.
+func (w *Watch) Silence(node corev1.Node) time.Duration {
+	beat, _ := beats(node)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := w.elapsed()
+	s, known := w.nodes[node.Name]
+	switch {
+	case !known || s.uid != node.UID:
+		s = &sign{uid: node.UID, beat: beat, at: now}
+		w.nodes[node.Name] = s
+		// It may have been written long ago, but not later than now.
+		if by := beat.Sub(w.now()); by > 0 {
+			s.differences = []time.Duration{by}
+		}
+	case !s.beat.Equal(beat):
+		s.beat, s.at = beat, now
+		s.differences = append(s.differences[max(0, len(s.differences)-1):], beat.Sub(w.now()))
+	}
+	return now - s.at
+}
+
+// difference returns by how much the clock of the node is ahead of ours, negative if it is behind. A sign of life is seen some time after it was
+// written, so each makes the clock look slower than it is: of the last two the better one is taken.
+func (s *sign) difference() time.Duration {
+	if len(s.differences) == 0 {
+		return 0
+	}
+	best := slices.Max(s.differences)
+	if best < 0 && len(s.differences) < 2 {
+		return 0
+	}
+	return best
+}
+
+// Keep forgets all nodes but these.
+func (w *Watch) Keep(nodes map[string]corev1.Node) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(w.nodes, func(name string, _ *sign) bool { _, ok := nodes[name]; return !ok })
+}
+
+// Skew is a node whose clock differs from ours by more than Tolerance.
+type Skew struct {
+	Node string
+	// By is positive for a clock that is ahead.
+	By time.Duration
+}
+
+// String is the difference for people: "win-1 (1h0m behind)".
+func (s Skew) String() string {
+	by := strings.TrimSuffix(s.By.Abs().Round(time.Minute).String(), "0s")
+	if s.By < 0 {
+		return s.Node + " (" + by + " behind)"
+	}
+	return s.Node + " (" + by + " ahead)"
+}
+
+// Skews returns the nodes whose clocks differ, by name.
+func (w *Watch) Skews() []Skew {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var list []Skew
+	for name, s := range w.nodes {
+		if by := s.difference(); by.Abs() > Tolerance {
+			list = append(list, Skew{name, by})
+		}
+	}
+	slices.SortFunc(list, func(a, b Skew) int { return cmp.Compare(a.Node, b.Node) })
+	return list
+}
+
+// OfKubelet is Silence for who has observed nothing: the time from the last sign of life of the agent to that of the kubelet of the same node. The
+// kubelet writes one at least every five minutes while it runs (kubernetes.io/docs/reference/node/node-status, Heartbeats). It is zero where
+// one of them has not been written.
+func OfKubelet(node corev1.Node) time.Duration {
+	agent, kubelet := beats(node)
+	if agent.IsZero() || kubelet.IsZero() {
+		return 0
+	}
+	return max(kubelet.Sub(agent), 0)
+}
+
+// IsSilent reports whether the agent should report and does not: the kubelet lives.
+func (s Silence) IsSilent(node corev1.Node) bool {
+	silent := s(node) > published.SilentAfter // it looks at every Node
+	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+	agent, _ := beats(node)
+	return silent && ready && !agent.IsZero()
+}
+
+// beats returns the last signs of life of the agent and of the kubelet, by the clock of the node.
+func beats(node corev1.Node) (agent, kubelet time.Time) {
+	for _, c := range node.Status.Conditions {
+		switch c.Type {
+		case published.Condition:
+			agent = c.LastHeartbeatTime.Time
+		case corev1.NodeReady:
+			kubelet = c.LastHeartbeatTime.Time
+		}
+	}
+	return agent, kubelet
+}

@@ -1,0 +1,177 @@
+package rollout
+
+import (
+	"slices"
+	"time"
+
+	"wmco/bundle/published"
+)
+
+// Seen is for how long what is decided by has lasted, as the operator has observed it by its own monotonic clock. No time that is written
+// somewhere is subtracted from now: clocks are set, those of other computers are others, and an operator that was away has observed nothing.
+type Seen struct {
+	// Permitted is the time since the impact of State.Turn was permitted, Ended since that turn ended.
+	Permitted, Ended time.Duration
+	// Taken is the time since State.Claim was taken, Postponed since a drain was postponed.
+	Taken, Postponed time.Duration
+	// Ready is for how long the node has been Ready, or not; Reported for how long its report has been Applied, or not.
+	Ready, Reported time.Duration
+}
+
+// Elapsed is what of Seen stands on the Node for an operator that is started later. It is written with every step and, where a turn takes
+// long, a few times in it.
+type Elapsed struct {
+	Permitted int64 `json:"permittedSeconds,omitempty"`
+	Ended     int64 `json:"endedSeconds,omitempty"`
+	Taken     int64 `json:"takenSeconds,omitempty"`
+	Postponed int64 `json:"postponedSeconds,omitempty"`
+	// Ready is for a canary that is observed: for how long it had been Ready, since it became so at ReadySince by its clock. It counts for an operator
+	// that is started later if that has not changed.
+	Ready      int64     `json:"readySeconds,omitempty"`
+	ReadySince time.Time `json:"readySince,omitzero"`
+}
+
+// longest is the longest time that is counted. Sums of a few stay in range.
+const longest = 1e6 * time.Hour
+
+func duration(seconds int64) time.Duration {
+	return time.Duration(min(max(seconds, 0), int64(longest/time.Second))) * time.Second
+}
+
+func (e Elapsed) seen() Seen {
+	return Seen{Permitted: duration(e.Permitted), Ended: duration(e.Ended), Taken: duration(e.Taken), Postponed: duration(e.Postponed)}
+}
+
+func (s Seen) elapsed() Elapsed {
+	seconds := func(d time.Duration) int64 { return int64(d / time.Second) }
+	return Elapsed{Permitted: seconds(s.Permitted), Ended: seconds(s.Ended), Taken: seconds(s.Taken), Postponed: seconds(s.Postponed)}
+}
+
+// passed adds the time since the last observation.
+func (s Seen) passed(d time.Duration) Seen {
+	add := func(t time.Duration) time.Duration { return min(t+max(d, 0), longest) }
+	return Seen{add(s.Permitted), add(s.Ended), add(s.Taken), add(s.Postponed), add(s.Ready), add(s.Reported)}
+}
+
+// follow is for a Node whose state was another one before: what is about something else now begins with what stands there.
+func (s Seen) follow(before, now State) Seen {
+	base := now.Elapsed.seen()
+	since := func(before, now time.Time, seen, base time.Duration) time.Duration {
+		switch {
+		case now.IsZero():
+			return 0
+		case now.Equal(before):
+			return max(seen, base)
+		}
+		return base
+	}
+	if before.Turn.Bundle != now.Turn.Bundle {
+		before.Turn = Turn{}
+	}
+	s.Permitted = since(before.Turn.Permitted, now.Turn.Permitted, s.Permitted, base.Permitted)
+	s.Ended = since(before.Turn.Ended, now.Turn.Ended, s.Ended, base.Ended)
+	s.Taken = since(before.Claim.Taken, now.Claim.Taken, s.Taken, base.Taken)
+	s.Postponed = since(before.Postponed, now.Postponed, s.Postponed, base.Postponed)
+	return s
+}
+
+// Watch is what an operator has observed of one node until now. The zero value has observed nothing.
+type Watch struct {
+	state             State
+	isReady, applied  bool
+	ready, transition time.Time
+	seen              Seen
+}
+
+// Look observes a node some time after the last time, and returns for how long what it says has lasted.
+func (w *Watch) Look(n Node, passed time.Duration) Seen {
+	now := Watch{state: n.State, isReady: n.Ready, applied: n.Report.State == published.StateApplied, ready: n.ReadySince, transition: n.Since}
+	now.seen = w.seen.passed(passed).follow(w.state, n.State)
+	if w.isReady != now.isReady || !w.ready.Equal(now.ready) {
+		now.seen.Ready = 0
+		if e := n.State.Elapsed; n.Ready && !e.ReadySince.IsZero() && e.ReadySince.Equal(n.ReadySince) {
+			now.seen.Ready = duration(e.Ready)
+		}
+	}
+	if w.applied != now.applied || !w.transition.Equal(now.transition) {
+		now.seen.Reported = 0
+	}
+	*w = now
+	return now.seen
+}
+
+// ByStamps returns a fleet in which all has lasted since the times that stand on the Nodes, for those who have observed nothing: a command that
+// shows where the nodes are. The clocks may have been wrong when those were written, so it decides nothing.
+func ByStamps(f Fleet) Fleet {
+	since := func(t time.Time) time.Duration { return min(max(f.Now.Sub(t), 0), longest) }
+	f.Nodes = slices.Clone(f.Nodes)
+	for i := range f.Nodes {
+		n := &f.Nodes[i]
+		n.Seen = Seen{
+			Permitted: since(n.State.Turn.Permitted), Ended: since(n.State.Turn.Ended), Taken: since(n.State.Claim.Taken),
+			Postponed: since(n.State.Postponed.Add(-f.Policy.Timeout)), Ready: since(n.ReadySince), Reported: since(n.Since),
+		}
+	}
+	return f
+}
+
+// notesOfTurn is how often in the time of a turn that takes so long its duration is written, so that an operator that is restarted again and again
+// ends it some time.
+const notesOfTurn = 4
+
+// notes are the times until what has elapsed is to be written, without another step. Once a limit has passed, there is nothing more to write.
+func (m *member) notes(p Policy) []time.Duration {
+	written := m.State.Elapsed.seen()
+	var list []time.Duration
+	note := func(counts bool, seen, written, limit time.Duration) {
+		if counts && written < limit {
+			list = append(list, written+limit/notesOfTurn-seen)
+		}
+	}
+	note(m.isTimed(), m.Seen.Permitted, written.Permitted, p.Timeout)
+	note(m.unconfirmed() && !m.turn.Ended.IsZero(), m.Seen.Ended, written.Ended, p.Settle+p.Timeout)
+	note(m.State.Claim.Held, m.Seen.Taken, written.Taken, p.Timeout)
+	note(!m.State.Postponed.IsZero(), m.Seen.Postponed, written.Postponed, p.Timeout)
+	return list
+}
+
+// noteTime writes what has elapsed in a turn that takes long, if no other step does.
+func (p *planner) noteTime(m *member) {
+	if m.Foreign != "" || m.Joining || !m.mustNote(p.policy) || slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Node == m.Name }) {
+		return
+	}
+	s := m.State
+	s.Elapsed = m.elapsed(s)
+	p.plan.Steps = append(p.plan.Steps, Step{Node: m.Name, Action: ActionNote, State: s, Why: "its turn takes long: its duration is kept"})
+}
+
+func (m *member) mustNote(p Policy) bool {
+	return slices.ContainsFunc(m.notes(p), func(left time.Duration) bool { return left <= 0 })
+}
+
+// elapsed returns what stands on the Node after a step. A step that changes nothing else, such as a drain that goes on, is no reason to write.
+func (p *planner) elapsed(m *member, s Step) Elapsed {
+	still := s.Action == ActionDrain && s.Cordon == SwitchKeep && s.State.Claim == m.State.Claim
+	if still && !m.mustNote(p.policy) {
+		return m.State.Elapsed
+	}
+	return m.elapsed(s.State)
+}
+
+// elapsed returns what has elapsed of a state that is about to be written.
+func (m *member) elapsed(s State) Elapsed {
+	s.Elapsed = Elapsed{}
+	e := m.Seen.follow(m.State, s).elapsed()
+	if s.Turn.Canary && s.Turn.Confirmed.IsZero() && !s.Turn.Ended.IsZero() && m.Ready {
+		e.Ready, e.ReadySince = int64(m.Seen.Ready/time.Second), m.ReadySince.UTC().Truncate(time.Second)
+	}
+	return e
+}
+
+// retry gives a turn that has failed its time again, because a person asks for that. What the node agent reported as failed it tries again by itself.
+func (p *planner) retry(m *member) {
+	s := m.State
+	s.Turn.Permitted, s.Turn.Retry = p.now, retryOf(m.Retry)
+	s.Turn.Ended, s.Turn.Confirmed = time.Time{}, time.Time{}
+	p.step(m, Step{Action: ActionNote, State: s, Why: "another try is asked for by the annotation retry: the time of its turn begins again"})
+}
