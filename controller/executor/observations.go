@@ -6,11 +6,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 )
 
 // observations are what this process has observed of each node, by name, and for how long. A process that starts has observed nothing: what the
-// one before it has noted stands on the Node, and the time in which there was none is held against no node.
+// one before it has noted stands on the Node, and the time in which there was none, or it was frozen, is held against no node.
 type observations map[string]*observation
 
 type observation struct {
@@ -26,7 +27,7 @@ func (o observations) look(n rollout.Node, now time.Duration) rollout.Seen {
 		last = &observation{at: now}
 		o[n.Name] = last
 	}
-	passed := now - last.at
+	passed := min(now-last.at, heartbeat.LongestLook)
 	last.at = now
 	return last.Look(n, passed)
 }

@@ -130,3 +130,20 @@ func TestANodeWhoseClockIsSlowGetsItsTurn(t *testing.T) {
 		t.Errorf("%+v", n.Status.Conditions)
 	}
 }
+
+// TestAFrozenExecutorHasObservedNothing: it goes on with a cache from before.
+func TestAFrozenExecutorHasObservedNothing(t *testing.T) {
+	turn := rollout.Turn{Bundle: bundle.Of(nil), Impact: bundle.ImpactReboot, Begun: time.Unix(1, 0), Permitted: time.Unix(1, 0)}
+	n := rollout.Node{Name: "win-1", Published: turn.Bundle, State: rollout.State{Turn: turn}}
+	o := observations{}
+	o.look(n, time.Minute)
+	if got := o.look(n, 9*time.Minute); got.Permitted != 8*time.Minute {
+		t.Errorf("%s have been observed, want 8m", got.Permitted)
+	}
+	if got := o.look(n, 12*time.Hour); got.Permitted > 30*time.Minute {
+		t.Errorf("%s have been observed by a process that was frozen", got.Permitted)
+	}
+	if got := o.look(rollout.Node{Name: "win-2", State: n.State}, 12*time.Hour); got.Permitted != 0 {
+		t.Errorf("%s have been observed of another node", got.Permitted)
+	}
+}

@@ -27,6 +27,10 @@ type Silence func(corev1.Node) time.Duration
 // Tolerance is how much clocks may differ before people are told.
 const Tolerance = 5 * time.Minute
 
+// LongestLook is how much of the time between two looks counts at most. A process that runs looks at all Nodes every ten minutes; one that was
+// frozen, or could do nothing else but wait for the API server, has observed nothing for longer.
+const LongestLook = 15 * time.Minute
+
 // Watch remembers the signs of life of all nodes. It may be used by several goroutines.
 type Watch struct {
 	now     func() time.Time
@@ -39,9 +43,9 @@ type Watch struct {
 // sign is the last sign of life of one node.
 type sign struct {
 	uid types.UID
-	// beat is its time by the clock of the node, at when it was first seen.
-	beat time.Time
-	at   time.Duration
+	// beat is its time by the clock of the node, looked when this process looked last, silent for how long it had seen no other one then.
+	beat           time.Time
+	looked, silent time.Duration
 	// differences are those of the last two signs of life from our clock when they were seen.
 	differences []time.Duration
 }
@@ -68,17 +72,20 @@ func (w *Watch) Silence(node corev1.Node) time.Duration {
 	s, known := w.nodes[node.Name]
 	switch {
 	case !known || s.uid != node.UID:
-		s = &sign{uid: node.UID, beat: beat, at: now}
+		s = &sign{uid: node.UID, beat: beat}
 		w.nodes[node.Name] = s
 		// It may have been written long ago, but not later than now.
 		if by := beat.Sub(w.now()); by > 0 {
 			s.differences = []time.Duration{by}
 		}
 	case !s.beat.Equal(beat):
-		s.beat, s.at = beat, now
+		s.beat, s.silent = beat, 0
 		s.differences = append(s.differences[max(0, len(s.differences)-1):], beat.Sub(w.now()))
+	default:
+		s.silent += min(now-s.looked, LongestLook)
 	}
-	return now - s.at
+	s.looked = now
+	return s.silent
 }
 
 // difference returns by how much the clock of the node is ahead of ours, negative if it is behind. A sign of life is seen some time after it was

@@ -28,6 +28,14 @@ func newProcess() *process {
 
 func (p *process) pass(d time.Duration) { p.clock, p.elapsed = p.clock.Add(d), p.elapsed+d }
 
+// passLooking lets minutes pass, in each of which it looks at a node.
+func (p *process) passLooking(minutes int, n corev1.Node) {
+	for range minutes {
+		p.Silence(n)
+		p.pass(time.Minute)
+	}
+}
+
 // node is Ready, and its agent and kubelet have given signs of life at these times by its clock.
 func node(name string, agent, kubelet time.Time) corev1.Node {
 	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "1"}}
@@ -59,7 +67,10 @@ func TestSilenceIsWhatThisProcessHasSeen(t *testing.T) {
 			t.Errorf("%s: a node is silent because the clock of the operator was set", name)
 		}
 		p.clock = p.clock.Add(-9 * time.Hour)
-		p.pass(published.SilentAfter)
+		for range 3 {
+			silent()
+			p.pass(10 * time.Minute)
+		}
 		if silent() {
 			t.Errorf("%s: it is silent too early", name)
 		}
@@ -80,7 +91,7 @@ func TestSilenceBeginsWithTheProcess(t *testing.T) {
 	if got := p.Silence(old); got != 0 {
 		t.Errorf("silent for %s at the start", got)
 	}
-	p.pass(31 * time.Minute)
+	p.passLooking(31, old)
 	if !Silence(p.Silence).IsSilent(old) {
 		t.Error("an agent that is dead since before the start is never silent")
 	}
@@ -91,8 +102,7 @@ func TestSilenceBeginsWithTheProcess(t *testing.T) {
 	}
 	joining := old.DeepCopy()
 	joining.Status.Conditions = joining.Status.Conditions[:1]
-	p.Silence(*joining)
-	p.pass(31 * time.Minute)
+	p.passLooking(31, *joining)
 	if Silence(p.Silence).IsSilent(*joining) {
 		t.Error("an agent that has never reported is silent")
 	}
@@ -101,10 +111,25 @@ func TestSilenceBeginsWithTheProcess(t *testing.T) {
 	if p.Silence(*again) != 0 {
 		t.Error("another Node of that name was not seen before")
 	}
-	p.pass(31 * time.Minute)
+	p.passLooking(31, *again)
 	p.Keep(nil)
 	if p.Silence(*again) != 0 {
 		t.Error("a node that was away is remembered")
+	}
+}
+
+// TestAFrozenProcessHasObservedNothing: what it reads first may be a Node from before.
+func TestAFrozenProcessHasObservedNothing(t *testing.T) {
+	p := newProcess()
+	n := node("a", noon(), noon())
+	p.passLooking(10, n)
+	p.pass(7 * time.Hour)
+	if Silence(p.Silence).IsSilent(n) {
+		t.Error("all agents are silent when the process goes on")
+	}
+	p.passLooking(31, n)
+	if !Silence(p.Silence).IsSilent(n) {
+		t.Error("a dead agent is not silent")
 	}
 }
 
