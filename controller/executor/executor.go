@@ -67,7 +67,7 @@ type Executor struct {
 	// Heartbeats says for how long the agent of a node has been silent.
 	Heartbeats heartbeat.Silence
 
-	// mu guards written and told.texts while steps are made at the same time.
+	// mu guards written, ready and told.texts while steps are made at the same time.
 	mu sync.Mutex
 	// written are Nodes as this executor wrote them, until the cache has them.
 	written      map[string]corev1.Node
@@ -77,6 +77,8 @@ type Executor struct {
 	teller       teller
 	told         told
 	observations observations
+	// ready are the pods of canaries before their changes, by node.
+	ready map[string]readyBefore
 }
 
 // Result is where the fleet is, and what was done.

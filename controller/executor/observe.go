@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -144,6 +145,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 	e.urgents.end()
 	e.told.keep(nodes)
 	e.observations.keep(nodes)
+	maps.DeleteFunc(e.ready, func(name string, _ readyBefore) bool { _, ok := nodes[name]; return !ok })
 	return v, nil
 }
 

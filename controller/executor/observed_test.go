@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	clientfake "k8s.io/client-go/kubernetes/fake"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -146,4 +148,32 @@ func TestAFrozenExecutorHasObservedNothing(t *testing.T) {
 	if got := o.look(rollout.Node{Name: "win-2", State: n.State}, 12*time.Hour); got.Permitted != 0 {
 		t.Errorf("%s have been observed of another node", got.Permitted)
 	}
+}
+
+// TestPodsThatWereReadyBeforeTheChangeOfACanary: which those are, the clock of its kubelet does not say.
+func TestPodsThatWereReadyBeforeTheChangeOfACanary(t *testing.T) {
+	pod := func(name string, ready corev1.ConditionStatus, since time.Time) *corev1.Pod {
+		p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(time.Unix(1, 0))}}
+		p.Spec.NodeName, p.Status.Phase = "win-1", corev1.PodRunning
+		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.NewTime(since)}}
+		return p
+	}
+	now := time.Now()
+	set := clientfake.NewClientset(pod("good", corev1.ConditionTrue, now.Add(-time.Hour)), pod("down", corev1.ConditionFalse, now.Add(time.Hour)))
+	e := &Executor{Pods: set}
+	turn := rollout.Turn{Bundle: bundle.Of(nil), Impact: bundle.ImpactRestart, Canary: true, Begun: now, Permitted: now}
+	must(t, e.notePods(t.Context(), rollout.Step{Node: "win-1", Action: rollout.ActionPublish, Bundle: turn.Bundle, Permit: bundle.ImpactRestart, State: rollout.State{Turn: turn}}))
+	n := rollout.Node{Name: "win-1", Published: turn.Bundle, Report: published.Report{State: published.StateApplied}, State: rollout.State{Turn: turn}}
+	look := func(want string) {
+		t.Helper()
+		if got, err := e.unsettled(t.Context(), n); err != nil || got != want {
+			t.Errorf("%q, %v, want %q", got, err, want)
+		}
+	}
+	look("") // the kubelet's clock is ahead: what was not Ready before seems to have ceased in the turn
+	_, err := set.CoreV1().Pods("shop").Update(t.Context(), pod("good", corev1.ConditionFalse, now.Add(-time.Minute)), metav1.UpdateOptions{})
+	must(t, err)
+	look("these pods are not Ready: shop/good")
+	e = &Executor{Pods: set} // another process goes by the times
+	look("these pods are not Ready: shop/down")
 }

@@ -71,6 +71,9 @@ func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, t
 			return false, err
 		}
 	}
+	if err := e.notePods(ctx, s); err != nil {
+		return false, err
+	}
 	after := node.DeepCopy()
 	if err := s.Edit(after, from); err != nil {
 		return false, err
