@@ -89,7 +89,7 @@ func TestStates(t *testing.T) {
 	if full.Reason != ReasonDiskFull || full.Fault != published.FaultDisk {
 		t.Errorf("without room: %+v", full)
 	}
-	if got := Of(node(t, &published.Report{State: published.StateFailed, Fault: "chosen by a host", Desired: wanted}, now()), now()); got.Fault != "" || got.State != StateFailed {
+	if got := Of(node(t, &published.Report{State: published.StateFailed, Fault: "chosen by a host", Desired: wanted}, now()), heartbeat.OfKubelet); got.Fault != "" || got.State != StateFailed {
 		t.Errorf("an unknown fault: %+v", got)
 	}
 	if got := stageOf(node(t, nil, now())); got != bundle.StageJoined {
