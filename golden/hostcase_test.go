@@ -36,6 +36,8 @@ type hostState struct {
 	Before  []edit    `json:"before,omitempty"`
 	Bundles []earlier `json:"bundles,omitempty"`
 	Edits   []edit    `json:"edits,omitempty"`
+	// Reset is the node that the host may stop being, as the operator says it when it has seen that there is none.
+	Reset string `json:"reset,omitempty"`
 }
 
 // earlier is a bundle that was applied, completely unless it says where the process was killed.
@@ -73,6 +75,8 @@ type host struct {
 	wanted shipment
 	// secrets are the texts that must not be in a golden.
 	secrets map[string]bool
+	// reset is hostState.Reset.
+	reset string
 }
 
 // prepare creates the host of a case in its state before.
@@ -94,6 +98,7 @@ func prepare(t testing.TB, dir string, c hostCase) *host {
 		e.do(t, h)
 	}
 	h.later()
+	h.reset = c.Host.Reset
 	return h
 }
 
@@ -141,7 +146,7 @@ func (h *host) facts(t testing.TB, file string) bundle.Facts {
 }
 
 func (h *host) engine(emit func(applier.Event)) *applier.Engine {
-	return &applier.Engine{Host: h.Memory, Clock: h.clock, Permits: layout.Check, Program: "golden", Owner: "the goldens", Emit: emit}
+	return &applier.Engine{Host: h.Memory, Clock: h.clock, Permits: layout.Check, Reset: h.reset, Program: "golden", Owner: "the goldens", Emit: emit}
 }
 
 func reader(t testing.TB, s shipment, missing []plan.Missing) *archive.Reader {

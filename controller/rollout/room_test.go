@@ -52,7 +52,7 @@ func TestWhoseFaultItIs(t *testing.T) {
 		{"a change after which the API server is away", []Node{node("a", wants(restart), given(restart, 1), faults(rolledBack, published.FaultAPI), canary), node("b", wants(restart))}, nil,
 			"(fix: if the API server was away, or the network, try it again: " + retry + "; otherwise correct the inputs"},
 	} {
-		got := Next(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()})
+		got := stamped(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()})
 		var steps []string
 		for _, s := range got.Steps {
 			steps = append(steps, s.text())
