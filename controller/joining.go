@@ -35,6 +35,7 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle/published"
 	"wmco/controller/drain"
+	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
 	"wmco/controller/join"
@@ -71,7 +72,8 @@ type joining struct {
 }
 
 // addJoining adds what is done over SSH: hosts become nodes, and silent node agents are repaired.
-func addJoining(m leading, o Options, read join.Inputs, records *hosts.Records, say said) error {
+func addJoining(ctx context.Context, m leading, o Options, p publishing) error {
+	read, records, say := p.read, p.records, p.say
 	if o.Hosts == nil {
 		return nil
 	}
@@ -92,12 +94,18 @@ func addJoining(m leading, o Options, read join.Inputs, records *hosts.Records, 
 		Reader: m.GetClient(), Client: m.GetClient(), Inputs: read, Hosts: o.Hosts(login).GuardedBy(m.mayChange()), Login: login, Version: o.Version,
 		Log: o.Log.WithName("join"), Now: time.Now, Silence: o.Silence, Random: rand.Read, Unjoined: say.unjoined, Counters: say.counters,
 	}}
-	for _, add := range []func() error{j.addNodes, j.addMachines, j.addInstances, j.addApprover, j.addUserData, j.addCluster, j.addCollector} {
+	for _, add := range []func() error{j.addNodes, j.addInstances, j.addApprover, j.addUserData, j.addCluster} {
 		if err := add(); err != nil {
 			return err
 		}
 	}
-	return nil
+	collector, err := j.addCollector()
+	if err != nil {
+		return err
+	}
+	// Machines join when the cluster serves them.
+	wanted := slices.DeleteFunc(gather.Wants(o.Namespace), func(w objects.Want) bool { return kindOf(w) != kindMachine() })
+	return m.kinds.begin(ctx, wanted, func() error { return errors.Join(j.addMachines(), j.collectMachines(collector)) })
 }
 
 // reaching is controller for reconcilers that reach hosts: there are workers for all hosts that may be open, and for what needs no host.
@@ -179,10 +187,6 @@ func (j joining) instanceNodes(ctx context.Context, config object) []reconcile.R
 }
 
 func (j joining) addMachines() error {
-	served, err := isServed(j.GetRESTMapper(), objects.Want{Group: machinev1beta1.GroupName, Version: kindMachine().Version, Kind: kindMachine().Kind})
-	if err != nil || !served {
-		return err
-	}
 	c, err := j.reaching("machines", &join.Machines{
 		Joiner: j.joiner, Reader: j.GetClient(), Live: j.GetAPIReader(), Client: j.GetClient(), Events: j.GetEventRecorder(operatorName),
 		Replacements: join.Replacements{Live: j.GetAPIReader(), Client: j.GetClient(), Namespace: j.options.Namespace},
@@ -298,27 +302,31 @@ func (j joining) addApprover() error {
 }
 
 // addCollector forgets hosts that are gone: whenever something is, and at the start.
-func (j joining) addCollector() error {
+func (j joining) addCollector() (controller.Controller, error) {
 	c, err := j.controller("collector", &join.Collector{Live: j.GetAPIReader(), Login: j.joiner.Login, Namespace: j.options.Namespace, Log: j.options.Log.WithName("collector")}, parallelHosts)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	all := handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, object) []reconcile.Request { return requestsFor([]string{"all"}) })
-	gone := predicate.TypedFuncs[object]{
+	return c, errors.Join(c.Watch(source.Kind(j.GetCache(), of(kindNode()), toAll(), isGone())), c.Watch(source.Kind(j.GetCache(), of(kindConfig()), toAll())), c.Watch(atStart()))
+}
+
+// collectMachines has the collector forget the hosts of Machines that are gone.
+func (j joining) collectMachines(c controller.Controller) error {
+	return c.Watch(source.Kind(j.GetCache(), of(kindMachine()), toAll(), isGone()))
+}
+
+// toAll requests everything.
+func toAll() handler.TypedEventHandler[object, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, object) []reconcile.Request { return requestsFor([]string{"all"}) })
+}
+
+// isGone passes deletions.
+func isGone() predicate.TypedPredicate[object] {
+	return predicate.TypedFuncs[object]{
 		CreateFunc:  func(event.TypedCreateEvent[object]) bool { return false },
 		UpdateFunc:  func(event.TypedUpdateEvent[object]) bool { return false },
 		GenericFunc: func(event.TypedGenericEvent[object]) bool { return false },
 	}
-	served, err := isServed(j.GetRESTMapper(), objects.Want{Group: machinev1beta1.GroupName, Version: kindMachine().Version, Kind: kindMachine().Kind})
-	if err != nil {
-		return err
-	}
-	if served {
-		if err := c.Watch(source.Kind(j.GetCache(), of(kindMachine()), all, gone)); err != nil {
-			return err
-		}
-	}
-	return errors.Join(c.Watch(source.Kind(j.GetCache(), of(kindNode()), all, gone)), c.Watch(source.Kind(j.GetCache(), of(kindConfig()), all)), c.Watch(atStart()))
 }
 
 // addUserData keeps the user data of new Machines. The private key alone is watched, in a cache of its own.

@@ -69,8 +69,9 @@ type leading struct {
 	manager.Manager
 	// lock is nil without leader election.
 	lock *leader.Lock
-	// retries are those of all controllers.
+	// retries are those of all controllers, kinds those that cannot be watched now.
 	retries *retries
+	kinds   *kinds
 }
 
 // mayChange is for hosts.Hosts.GuardedBy.

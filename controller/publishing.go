@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,7 +34,7 @@ import (
 	"wmco/controller/status"
 )
 
-// publishing is what the publisher needs of the rest of the operator.
+// publishing is what the publisher, and what joins hosts, need of the rest of the operator.
 type publishing struct {
 	wants []objects.Want
 	read  join.Inputs
@@ -59,7 +60,7 @@ func knownNodes(records *hosts.Records) func(context.Context, bool) (func(string
 }
 
 // addPublisher adds what publishes the bundles of all joined nodes, and gives nodes their turns.
-func addPublisher(m leading, o Options, p publishing) error {
+func addPublisher(ctx context.Context, m leading, o Options, p publishing) error {
 	wants, read, say := p.wants, p.read, p.say
 	layers, err := newLayers(m, o.Namespace)
 	if err != nil {
@@ -92,16 +93,13 @@ func addPublisher(m leading, o Options, p publishing) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range wants {
-		served, err := isServed(m.GetRESTMapper(), w)
-		if err != nil {
-			return err
+	for _, same := range byKind(wants) {
+		watch := func() error {
+			publishes.inputs.changed() // the inputs are read again, also if there is no object of the kind
+			again.send()
+			return c.Watch(publishes.inputs.watch(m.GetCache(), same[0]))
 		}
-		if !served {
-			o.Log.Info("the cluster does not serve a kind; it is not watched", "kind", w.Kind, "group", w.Group)
-			continue
-		}
-		if err := c.Watch(publishes.inputs.watch(m.GetCache(), w)); err != nil {
+		if err := m.kinds.begin(ctx, same, watch); err != nil {
 			return err
 		}
 	}
@@ -191,12 +189,16 @@ func paced(config *rest.Config) *rest.Config {
 	return config
 }
 
-// isServed reports whether the cluster has the kind. A kind that is needed and not served is a finding of the inputs.
-func isServed(mapper meta.RESTMapper, w objects.Want) (bool, error) {
-	kind := kindOf(w)
-	_, err := mapper.RESTMapping(kind.GroupKind(), kind.Version)
-	if meta.IsNoMatchError(err) {
-		return false, nil
+// byKind returns what is wanted of each kind: a kind is watched once, in all namespaces together.
+func byKind(wants []objects.Want) [][]objects.Want {
+	var all [][]objects.Want
+	for _, w := range wants {
+		i := slices.IndexFunc(all, func(same []objects.Want) bool { return kindOf(same[0]) == kindOf(w) })
+		if i < 0 {
+			all = append(all, nil)
+			i = len(all) - 1
+		}
+		all[i] = append(all[i], w)
 	}
-	return err == nil, err
+	return all
 }

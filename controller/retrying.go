@@ -62,19 +62,23 @@ func (r *retries) succeeded(key waitingFor) {
 	delete(r.waiting, key)
 }
 
-// answered notes whether the API server has answered a request. Single failures between answers end no outage: what fails for a reason of its
-// own keeps its pauses.
-func (r *retries) answered(well bool) {
+// unanswered notes that the API server has not answered a request.
+func (r *retries) unanswered() {
 	r.mu.Lock()
-	now, since := r.now(), r.failing
-	switch {
-	case well:
-		r.failing = time.Time{}
-	case since.IsZero():
-		r.failing = now
+	defer r.mu.Unlock()
+	if r.failing.IsZero() {
+		r.failing = r.now()
 	}
+}
+
+// answered notes that the API server has answered a request. Single failures between answers are no outage: what fails for a reason of its own
+// keeps its pauses.
+func (r *retries) answered() {
+	r.mu.Lock()
+	since := r.failing
+	r.failing = time.Time{}
 	var all map[waitingFor]queue
-	if well && !since.IsZero() && now.Sub(since) >= outage {
+	if !since.IsZero() && r.now().Sub(since) >= outage {
 		all, r.waiting = r.waiting, map[waitingFor]queue{}
 	}
 	r.mu.Unlock()
@@ -108,10 +112,10 @@ type watchedRequests struct {
 func (w watchedRequests) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := w.RoundTripper.RoundTrip(req)
 	switch {
-	case err == nil:
-		w.retries.answered(resp.StatusCode < http.StatusInternalServerError && resp.StatusCode != http.StatusTooManyRequests)
-	case req.Context().Err() == nil:
-		w.retries.answered(false)
+	case err == nil && resp.StatusCode < http.StatusInternalServerError && resp.StatusCode != http.StatusTooManyRequests:
+		w.retries.answered()
+	case err == nil || req.Context().Err() == nil:
+		w.retries.unanswered()
 	}
 	return resp, err
 }

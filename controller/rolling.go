@@ -42,7 +42,7 @@ func addExecutor(m leading, o Options, changed signal) (*executor.Executor, erro
 		return nil, err
 	}
 	return &executor.Executor{
-		Nodes: m.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Namespace: o.Namespace,
+		Nodes: m.kinds.reading(m.GetClient()), Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Namespace: o.Namespace,
 		Deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
 		Events:     m.GetEventRecorder(operatorName), Log: o.Log.WithName("rollout"), Now: time.Now, Elapsed: heartbeat.Monotonic(), Heartbeats: o.Silence,
 	}, nil

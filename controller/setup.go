@@ -117,33 +117,34 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	wants := gather.Wants(o.Namespace)
 	o.Config = paced(o.Config)
 	if err := awaitPredecessor(ctx, o); err != nil {
-		return nil, fmt.Errorf("waiting for the existing operator to end: %w", err)
+		return nil, startError("looking for the existing operator", err)
 	}
 	m, err := newManager(o, wants)
 	if err != nil {
-		return nil, fmt.Errorf("starting the operator: %w", err)
+		return nil, startError("starting the operator", err)
 	}
 	// Before anything else is written. Whoever cannot apply it is told by a condition, once the operator works.
 	if err := policies(m, o.Namespace).BindOperator(ctx); err != nil {
 		o.Log.Info("no admission policy binds the Secrets that the operator may write", "error", err.Error(), "condition", join.SecretWritesBound)
 	}
 	if err := createLease(ctx, m, o); err != nil {
-		return nil, fmt.Errorf("starting the operator: %w", err)
+		return nil, startError("starting the operator", err)
 	}
 	key, err := digestKey(ctx, m, o.Namespace)
 	if err != nil {
-		return nil, fmt.Errorf("starting the operator: %w", err)
+		return nil, startError("starting the operator", err)
 	}
 	records := &hosts.Records{Live: m.GetAPIReader(), Client: m.GetClient(), Cache: m.GetClient(), Namespace: o.Namespace}
 	signs := &signing.Keys{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: time.Now}
-	from := &reading{keys: signs, records: records, log: o.Log.WithName("inputs"), reader: m.GetClient(), namespace: o.Namespace, resolver: o.Resolver, now: time.Now, source: desired.Source{
-		Objects: objects.Cluster(m.GetClient()), Set: o.Payload, Key: key,
+	from := &reading{keys: signs, records: records, log: o.Log.WithName("inputs"), reader: m.kinds.reading(m.GetClient()), namespace: o.Namespace, resolver: o.Resolver, now: time.Now, source: desired.Source{
+		Objects: objects.Cluster(m.kinds.reading(m.GetClient())), Set: o.Payload, Key: key,
 		Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 	}}
 	says := newSaid(o)
 	read := (&sharing{read: from.read}).get
-	if err := errors.Join(addPublisher(m, o, publishing{wants, read, says, signs, records}), addJoining(m, o, read, records, says), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
-		return nil, fmt.Errorf("starting the operator: %w", err)
+	p := publishing{wants, read, says, signs, records}
+	if err := errors.Join(addPublisher(ctx, m, o, p), addJoining(ctx, m, o, p), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
+		return nil, startError("starting the operator", err)
 	}
 	return m, nil
 }
@@ -168,7 +169,7 @@ func newManager(o Options, wants []objects.Want) (leading, error) {
 		return leading{}, err
 	}
 	options := manager.Options{
-		Scheme: scheme, Logger: o.Log, Cache: cacheOptions(wants),
+		Scheme: scheme, Logger: o.Log, Cache: cacheOptions(wants), NewCache: newCache(wants),
 		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		HealthProbeBindAddress: o.HealthAddress, Metrics: served,
 		Controller:     config.Controller{SkipNameValidation: &o.SkipNameValidation},
@@ -192,7 +193,11 @@ func newManager(o Options, wants []objects.Want) (leading, error) {
 	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return leading{}, err
 	}
-	return leading{m, lock, again}, m.AddReadyzCheck("ping", healthz.Ping)
+	if err := m.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return leading{}, err
+	}
+	missing := newKinds(m.GetRESTMapper(), m.GetAPIReader(), o.Log.WithName("kinds"))
+	return leading{m, lock, again, missing}, m.Add(missing)
 }
 
 // createLease creates the Lease of leader election, without a holder, where there is none: by its name, which the library does not do.

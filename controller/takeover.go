@@ -19,6 +19,18 @@ import (
 // it holds it as long as the Pod exists (operator-framework/operator-lib, leader).
 const predecessorLock = "windows-machine-config-operator-lock"
 
+// startError says why the operator cannot start. Where the API server refuses its credentials or its rights, that is all there is to say: what it
+// was about to do has nothing to do with it.
+func startError(doing string, err error) error {
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return fmt.Errorf("the API server does not accept the operator's credentials (401); fix: check the token of its ServiceAccount, or KUBECONFIG: %w", err)
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("the operator lacks a right (403); fix: apply deploy/rbac: %w", err)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
 // askAgain is how often the existing operator is looked for.
 const askAgain = 5 * time.Second
 

@@ -1,13 +1,19 @@
 package controller
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
+
+	"github.com/go-logr/logr"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 )
 
 func TestWhoHoldsTheLockOfTheExistingOperator(t *testing.T) {
@@ -34,6 +40,25 @@ func TestWhoHoldsTheLockOfTheExistingOperator(t *testing.T) {
 		got, err := predecessor(t.Context(), fake.NewClientset(tt.objects...), "n")
 		if err != nil || got != tt.want {
 			t.Errorf("%s: held by %q, want %q: %v", name, got, tt.want, err)
+		}
+	}
+}
+
+// TestWhatTheAPIServerRefusesAtTheStartIsSaid as what it is: it has nothing to do with the existing operator.
+func TestWhatTheAPIServerRefusesAtTheStartIsSaid(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		want   string
+	}{
+		"credentials":              {http.StatusUnauthorized, "the API server does not accept the operator's credentials (401); fix: "},
+		"rights":                   {http.StatusForbidden, "the operator lacks a right (403); fix: apply deploy/rbac"},
+		"anything, for it is sick": {http.StatusInternalServerError, "looking for the existing operator: "},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(tt.status) }))
+		_, err := New(t.Context(), Options{Config: &rest.Config{Host: server.URL}, HealthAddress: "0", Log: logr.Discard()})
+		server.Close()
+		if err == nil || !strings.HasPrefix(err.Error(), tt.want) || strings.Contains(err.Error(), "to end") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -86,7 +86,10 @@ func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 		s.Refused = append(s.Refused, status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix})
 	}
 	t.counters.Urgent(urgentHeld(o))
-	if !o.fresh && t.said != nil {
+	if t.unserved && t.now().Sub(t.wrote) < kindsPeriod {
+		return t.wrote.Add(kindsPeriod).Sub(t.now()), nil
+	}
+	if !o.fresh && t.said != nil && !t.unserved {
 		if reflect.DeepEqual(s, *t.said) {
 			return 0, nil
 		}
@@ -103,6 +106,9 @@ func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 		t.unserved = false
 	}
 	t.said, t.wrote = &s, t.now()
+	if t.unserved {
+		return kindsPeriod, nil
+	}
 	return 0, nil
 }
 

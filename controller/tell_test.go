@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -107,5 +108,41 @@ func TestClocksThatDifferAreNamed(t *testing.T) {
 	const want = "the clocks of nodes differ from the operator's: win-a (1h0m behind), win-b (1h30m ahead), win-c (1h0m ahead); and 1 more node (fix: "
 	if !strings.HasPrefix(c.Message, want) {
 		t.Errorf("%s", c.Message)
+	}
+}
+
+// TestTheStatusIsWrittenWhenItsKindAppears: it is looked for twice a minute, although nothing else has changed.
+func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
+	asked, served := 0, false
+	cluster := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			if asked++; !served {
+				return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: status.Group, Kind: status.Kind}}
+			}
+			return apierrors.NewNotFound(schema.GroupResource{}, status.Name)
+		},
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return nil
+		},
+		SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+			return nil
+		},
+	})
+	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	says := &teller{
+		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]corev1.Node, error) { return nil, nil }, log: logr.Discard(), now: clock,
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}),
+	}
+	for i, want := range []struct {
+		asked int
+		again time.Duration
+	}{{1, kindsPeriod}, {1, kindsPeriod / 2}, {2, kindsPeriod}, {2, kindsPeriod / 2}, {3, 0}, {3, 0}} {
+		served = i == 4
+		again, err := says.tell(t.Context(), outcome{})
+		if err != nil || asked != want.asked || again != want.again {
+			t.Errorf("call %d: asked %d times, again in %s: %v; want %+v", i, asked, again, err, want)
+		}
+		now = now.Add(kindsPeriod / 2)
 	}
 }

@@ -12,9 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/heartbeat"
 	"wmco/controller/gather"
 	"wmco/controller/rollout"
 	"wmco/internal/testenv"
@@ -163,5 +166,14 @@ func TestOLMIsToldWhenAnUpgradeIsNotSafe(t *testing.T) {
 	annotate(`null`)
 	if err := testenv.Eventually(t.Context(), "that it is safe again", says("True", reasonSafe)); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestAnErrorComesWithoutAPause: the library would ignore it, and say so each time.
+func TestAnErrorComesWithoutAPause(t *testing.T) {
+	c := fake.NewFakeClient() // without the OperatorCondition
+	u := &upgrades{c, c, c, "n", "name", time.Now, heartbeat.OfKubelet}
+	if result, err := u.Reconcile(t.Context(), reconcile.Request{}); err == nil || result.RequeueAfter != 0 {
+		t.Errorf("%+v, %v", result, err)
 	}
 }

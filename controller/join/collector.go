@@ -8,6 +8,7 @@ import (
 	"github.com/go-logr/logr"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -50,6 +51,9 @@ func (c *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		}
 		c.Log.Info("forgot a host that is gone", "host", r.String(), "address", r.Address, "node", r.Node)
 	}
+	if is.unserved {
+		return reconcile.Result{}, nil
+	}
 	return reconcile.Result{}, c.Login.ForgetPins(ctx, func(address, _ string) bool { return !is.addresses[strings.ToLower(address)] })
 }
 
@@ -61,22 +65,27 @@ type existing struct {
 	entries  map[record.ID]bool
 	// addresses are those of Machines and entries.
 	addresses map[string]bool
+	// unserved is true while the cluster does not serve Machines: whether one is gone is not known then.
+	unserved bool
 }
 
 // has reports whether the host of a record is still one of the cluster. Without any entry that of an instance is: the ConfigMap may be gone by
 // mistake.
 func (e existing) has(r record.Record) bool {
 	if r.Machine != "" {
-		return e.machines[r.Machine]
+		return e.unserved || e.machines[r.Machine]
 	}
 	uid, ok := e.nodes[r.Node]
 	return len(e.entries) == 0 || e.entries[r.ID()] || ok && uid == r.NodeUID
 }
 
 func (c *Collector) observe(ctx context.Context) (existing, error) {
-	is := existing{map[types.UID]bool{}, map[string]types.UID{}, map[record.ID]bool{}, map[string]bool{}}
+	is := existing{machines: map[types.UID]bool{}, nodes: map[string]types.UID{}, entries: map[record.ID]bool{}, addresses: map[string]bool{}}
 	var machines machinev1beta1.MachineList
-	if err := c.Live.List(ctx, &machines, client.InNamespace(machinesNamespace)); err != nil && !meta.IsNoMatchError(err) && !runtime.IsNotRegisteredError(err) {
+	switch err := c.Live.List(ctx, &machines, client.InNamespace(machinesNamespace)); {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), runtime.IsNotRegisteredError(err): // not found: by a client that has known the kind
+		is.unserved = true
+	case err != nil:
 		return existing{}, fmt.Errorf("listing Machines: %w", err)
 	}
 	for _, m := range machines.Items {

@@ -163,6 +163,14 @@ func (c *clusterReader) list(ctx context.Context, w Want) ([]unstructured.Unstru
 	return nil, &requestError{"list", w, "", err}
 }
 
+// WatchError says that a cache cannot list and watch a kind: Err is what the API server has said.
+type WatchError struct{ Err error }
+
+func (e *WatchError) Error() string { return e.Err.Error() }
+
+// Unwrap implements errors.
+func (e *WatchError) Unwrap() error { return e.Err }
+
 // errNotServed is the error for a kind that the cluster does not serve.
 var errNotServed = errors.New("the kind is not served")
 
@@ -203,8 +211,13 @@ func notServed(w Want) bundle.Finding {
 // forbidden is the finding for a forbidden request. It has the rule that allows it.
 func forbidden(w Want, err error) bundle.Finding {
 	verb, resource := verbOf(err), resourceOf(w, err)
-	rule := fmt.Sprintf("{apiGroups: [%q], resources: [%q], verbs: [%q]", w.Group, resource, verb)
-	if verb == "get" {
+	verbs := fmt.Sprintf("%q", verb)
+	watched := errors.As(err, new(*WatchError))
+	if watched {
+		verb, verbs = "list", `"list", "watch"`
+	}
+	rule := fmt.Sprintf("{apiGroups: [%q], resources: [%q], verbs: [%s]", w.Group, resource, verbs)
+	if verb == "get" || watched && len(w.Names) == 1 {
 		rule += ", resourceNames: [" + quoted(w.Names) + "]"
 	}
 	where, role := "in the whole cluster", "a ClusterRole"
