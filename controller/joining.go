@@ -338,7 +338,7 @@ func (j joining) addUserData() error {
 		return err
 	}
 	only := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", keys.SecretName), Namespaces: map[string]cache.Config{j.options.Namespace: {}}}
-	secrets, err := cache.New(j.GetConfig(), cache.Options{Scheme: j.GetScheme(), Mapper: j.GetRESTMapper(), HTTPClient: j.GetHTTPClient(), ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: only}})
+	secrets, err := cache.New(j.GetConfig(), cache.Options{Scheme: j.GetScheme(), Mapper: j.GetRESTMapper(), HTTPClient: j.GetHTTPClient(), NewInformer: newInformer, ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: only}})
 	if err != nil {
 		return err
 	}

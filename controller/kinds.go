@@ -203,7 +203,7 @@ func (r watchedReader) List(ctx context.Context, list client.ObjectList, opts ..
 func newCache(wants []objects.Want) func(*rest.Config, cache.Options) (cache.Cache, error) {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 		scopes := &knownScopes{RESTMapper: o.Mapper, wants: wants}
-		o.Mapper = scopes
+		o.Mapper, o.NewInformer = scopes, newInformer
 		c, err := cache.New(config, o)
 		scopes.made.Store(true)
 		return c, err

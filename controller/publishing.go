@@ -158,7 +158,7 @@ func newLayers(m manager.Manager, namespace string) (kubecluster.Cluster, error)
 				&rbacv1.Role{}:        named,
 				&rbacv1.RoleBinding{}: named,
 			},
-			DefaultTransform: cache.TransformStripManagedFields(),
+			DefaultTransform: cache.TransformStripManagedFields(), NewInformer: newInformer,
 		}
 	})
 	if err != nil {
@@ -172,7 +172,7 @@ func newKeyCache(m manager.Manager, namespace string) (cache.Cache, error) {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	only := cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, signing.SecretName), Namespaces: map[string]cache.Config{namespace: {}}}
-	keys, err := cache.New(m.GetConfig(), cache.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient(), ByObject: map[client.Object]cache.ByObject{secret: only}})
+	keys, err := cache.New(m.GetConfig(), cache.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient(), NewInformer: newInformer, ByObject: map[client.Object]cache.ByObject{secret: only}})
 	if err != nil {
 		return nil, err
 	}

@@ -132,7 +132,7 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	clock := func() time.Time { return now }
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]corev1.Node, error) { return nil, nil }, log: logr.Discard(), now: clock,
-		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}),
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), silence: heartbeat.OfKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
 	}
 	for i, want := range []struct {
 		asked int

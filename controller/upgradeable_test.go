@@ -17,8 +17,8 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/heartbeat"
 	"wmco/controller/gather"
+	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 	"wmco/internal/testenv"
 )

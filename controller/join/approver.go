@@ -100,13 +100,17 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: a.later(csr, v)}, a.act(ctx, &csr, v)
 }
 
+// lookLimit is the longest time between two looks at a request that is not approved.
+const lookLimit = time.Hour
+
 // later returns when to look again at a request that is not approved: what is wrong may be fixed meanwhile. Old ones are looked at less and
 // less often, because each look may cost a question to the host, and anybody with the bootstrap token can make many.
 func (a *Approver) later(csr certificatesv1.CertificateSigningRequest, v certificates.Verdict) time.Duration {
 	if v.Decision == certificates.Approve {
 		return 0
 	}
-	return max(againLater, a.Now().Sub(csr.CreationTimestamp.Time))
+	// The clock of the API server may be another one.
+	return min(max(againLater, a.Now().Sub(csr.CreationTimestamp.Time)), lookLimit)
 }
 
 // unknown returns when to look again at a request for a name that no host has: as long as there are hosts whose name is not known.

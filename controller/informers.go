@@ -1,0 +1,76 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	toolscache "k8s.io/client-go/tools/cache"
+)
+
+// newInformer is for cache.Options.NewInformer. After failures the library's informers wait for up to a minute (k8s.io/client-go,
+// tools/cache/reflector.go): all that an operator learns would come so late after an outage. Its lists and watches are tried again here instead.
+func newInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	return toolscache.NewSharedIndexInformer(patientListWatch{toolscache.ToListerWatcherWithContext(from), relistPauses()}, o, resync, indexers)
+}
+
+// relistPauses are those between the tries: half a second at first, five at last.
+func relistPauses() wait.Backoff {
+	return wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 1 << 30, Cap: 5 * time.Second}
+}
+
+// patientListWatch tries lists and watches again that fail because the API server, or the way to it, is not well. All other errors are the
+// informer's: a version that is gone, what is not permitted, a kind that is not served.
+type patientListWatch struct {
+	toolscache.ListerWatcherWithContext
+	pauses wait.Backoff
+}
+
+// ListWithContext implements cache.ListerWithContext.
+func (p patientListWatch) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+	return untilWell(ctx, p.pauses, func() (runtime.Object, error) { return p.ListerWatcherWithContext.ListWithContext(ctx, o) })
+}
+
+// WatchWithContext implements cache.WatcherWithContext.
+func (p patientListWatch) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+	return untilWell(ctx, p.pauses, func() (watch.Interface, error) { return p.ListerWatcherWithContext.WatchWithContext(ctx, o) })
+}
+
+// List and Watch implement cache.ListerWatcher, for those who have no context.
+func (p patientListWatch) List(o metav1.ListOptions) (runtime.Object, error) {
+	return p.ListWithContext(context.Background(), o)
+}
+
+func (p patientListWatch) Watch(o metav1.ListOptions) (watch.Interface, error) {
+	return p.WatchWithContext(context.Background(), o)
+}
+
+// untilWell asks until the API server answers.
+func untilWell[T any](ctx context.Context, pauses wait.Backoff, ask func() (T, error)) (T, error) {
+	for {
+		answer, err := ask()
+		if err == nil || !isUnwell(err) || ctx.Err() != nil {
+			return answer, err
+		}
+		select {
+		case <-ctx.Done():
+			return answer, err
+		case <-time.After(pauses.Step()):
+		}
+	}
+}
+
+// isUnwell reports whether an error says that the API server, or the way to it, is not well.
+func isUnwell(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return !errors.Is(err, context.Canceled)
+	}
+	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err) ||
+		apierrors.IsTooManyRequests(err) || status.Status().Code >= 500 //nolint:mnd // 5xx
+}
