@@ -413,6 +413,9 @@ func (s *storm) eventuallySaid(t *testing.T, what string, is func(metav1.Conditi
 	}
 }
 
+// anHour is longer than a turn may take, in seconds: as if an operator before this one had seen it pass.
+const anHour = 3600
+
 // checkStuck: of the nodes that have to boot, one is away for good, and one has a pod that may not be evicted. Both keep their places, with
 // the one that an administrator has cordoned, and all others pass. When their time is over, the lost one stops the rollout, and the other
 // one is given back. In the end both follow.
@@ -449,11 +452,11 @@ func (s *storm) checkStuck(t *testing.T) {
 	}
 
 	// The time of both is over.
-	s.turn(t, guarded.name, func(x *rollout.State) { x.Claim.Taken = x.Claim.Taken.Add(-time.Hour) })
+	s.turn(t, guarded.name, func(x *rollout.State) { x.Elapsed.Taken = anHour })
 	s.await(t, s.o, "a node that is given back", func() bool {
 		return slices.Contains(s.o.those(func(n corev1.Node) bool { return !isCordonedByUs(n) && !n.Spec.Unschedulable && !isHeld(n) }), guarded.name)
 	})
-	s.turn(t, lost.name, func(x *rollout.State) { x.Turn.Permitted = x.Turn.Permitted.Add(-time.Hour) })
+	s.turn(t, lost.name, func(x *rollout.State) { x.Elapsed.Permitted = anHour })
 	s.eventuallySaid(t, "a rollout that has stopped because of the lost host", func(c metav1.Condition) bool {
 		return c.Reason == status.ReasonStopped && strings.Contains(c.Message, lost.name)
 	})
