@@ -2,6 +2,7 @@ package controller
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -71,6 +72,11 @@ func newRenderCounter() prometheus.Counter {
 func (r *renderer) render(ctx context.Context) (rendering, error) {
 	r.count.Inc()
 	result := rendering{at: r.now()}
+	// Before the inputs: these are no older then.
+	nodes, err := r.windowsNodes(ctx)
+	if err != nil {
+		return rendering{}, err
+	}
 	hosts, err := r.read(ctx)
 	if err != nil {
 		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
@@ -79,10 +85,6 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	if result.blocking = desired.Blocking(hosts.Findings); len(result.blocking) > 0 {
 		r.log.Info("the inputs are refused, what is published stays", "reason", result.blocking[0].Reason, "message", sentence(result.blocking[0]))
 		return result, nil
-	}
-	nodes, err := r.windowsNodes(ctx)
-	if err != nil {
-		return rendering{}, err
 	}
 	result.deleted = r.findDeleted(hosts, nodes)
 	list, _, err := hosts.Render(asJoined(result.deleted, hosts.Joined()))
@@ -94,9 +96,9 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	if err := result.pack(list); err != nil {
 		return rendering{}, err
 	}
-	inputs := deletions.Inputs(hosts.Cluster)
+	inputs, from := deletions.Inputs(hosts.Cluster), digestsOf(nodes)
 	for i, w := range result.wanted {
-		w.Inputs, w.Payload = inputs, r.payload
+		w.Inputs, w.Payload, w.From = inputs, r.payload, from[w.Node]
 		if d, ok := kept[w.Node]; ok {
 			w.Inputs, w.Payload, w.PayloadKept = madeFrom(inputs, d), d.Payload, true
 		}
@@ -106,6 +108,27 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason", n.Reason, "message", sentence(n.Finding))
 	}
 	return result, nil
+}
+
+// digestsOf returns what of each Node bundles are rendered from, by name.
+func digestsOf(nodes []metav1.Object) map[string]bundle.Digest {
+	all := map[string]bundle.Digest{}
+	for _, n := range nodes {
+		if u, ok := n.(object); ok {
+			all[n.GetName()] = digestOf(inputOf(u))
+		}
+	}
+	return all
+}
+
+// digestOfNode is the same for one Node.
+func digestOfNode(n corev1.Node) bundle.Digest {
+	return digestOf(inputOfNode(&n, n.Status.Addresses))
+}
+
+func digestOf(input map[string]any) bundle.Digest {
+	text, _ := json.Marshal(input) // of strings and facts
+	return bundle.Of(text)
 }
 
 // windowsNodes returns the Windows nodes of the cache.
@@ -180,7 +203,7 @@ func (r rendering) layers() []publish.Wanted {
 
 // rolled is what the rollout is about. Unpublished is why not all layers are published, ready are urgent bundles whose layers are.
 func (r rendering) rolled(unpublished error, ready []publish.Wanted) executor.Rendered {
-	x := executor.Rendered{Wanted: map[string]executor.Wanted{}, Platform: r.platform, Policy: r.policy, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}}
+	x := executor.Rendered{Wanted: map[string]executor.Wanted{}, Platform: r.platform, Policy: r.policy, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
 	if unpublished != nil {
 		x.Held = func(w publish.Wanted) bool { return !publish.IsPublished(w, unpublished) }
 	}

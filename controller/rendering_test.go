@@ -4,7 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/controller/desired"
 	"wmco/render"
 	"wmco/render/reason"
@@ -30,5 +36,38 @@ func TestABundleThatIsTooLargeConcernsOneNode(t *testing.T) {
 	}
 	if len(r.refused) != 1 || r.refused[0].name != "win-b" || r.refused[0].Reason != reason.BundleTooLarge || !strings.Contains(sentence(r.refused[0].Finding), "fix: ") {
 		t.Errorf("refused: %+v", r.refused)
+	}
+}
+
+// TestWhatABundleIsRenderedFrom is the same for a Node of the cache and for one of the API server, and changes with what a bundle depends on.
+func TestWhatABundleIsRenderedFrom(t *testing.T) {
+	node := corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "win-1", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{published.RolloutAnnotation: "{}", "k8s.ovn.org/hybrid-overlay-node-subnet": "10.132.0.0/24"}},
+		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}},
+	}
+	of := func(n corev1.Node) bundle.Digest {
+		t.Helper()
+		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cached := &unstructured.Unstructured{Object: u}
+		cached.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+		d := digestsOf([]metav1.Object{cached})[n.Name]
+		if live := digestOfNode(n); live != d {
+			t.Errorf("%s of the cache, %s of the API server", d, live)
+		}
+		return d
+	}
+	before := of(node)
+	node.Annotations[published.RolloutAnnotation], node.Status.Phase = "{\"schema\":1}", "other"
+	if of(node) != before {
+		t.Error("what the operator itself writes changes it")
+	}
+	node.Annotations["k8s.ovn.org/hybrid-overlay-node-subnet"] = "10.132.1.0/24"
+	changed := of(node)
+	node.Status.Addresses[0].Address = "192.0.2.2"
+	if changed == before || of(node) == changed {
+		t.Error("a subnet or an address changes nothing")
 	}
 }

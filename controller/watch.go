@@ -162,7 +162,19 @@ func inputOf(u object) map[string]any {
 		}
 		return in
 	}
-	addresses, _, _ := unstructured.NestedSlice(u.Object, "status", "addresses")
+	var addresses []corev1.NodeAddress
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "addresses")
+	for _, a := range list {
+		m, _ := a.(map[string]any)
+		kind, _ := m["type"].(string)
+		address, _ := m["address"].(string)
+		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeAddressType(kind), Address: address})
+	}
+	return inputOfNode(u, addresses)
+}
+
+// inputOfNode is inputOf for a Node of any form.
+func inputOfNode(u metav1.Object, addresses []corev1.NodeAddress) map[string]any {
 	foreign := maps.Clone(u.GetAnnotations())
 	maps.DeleteFunc(foreign, func(key, _ string) bool {
 		return strings.HasPrefix(key, published.Domain) || key == rollout.ScaleDownAnnotation

@@ -29,6 +29,8 @@ type Wanted struct {
 	Content bundle.Bundle
 	// Target is that of rollout.Target.
 	Target bundle.Digest
+	// From is what of its Node the bundle was rendered from, as Rendered.From has it; empty is not compared.
+	From bundle.Digest
 	// PayloadKept is true while the bundle has the executables that are published for the node, because newer ones are not on its host yet.
 	PayloadKept bool
 }
@@ -45,6 +47,9 @@ type Rendered struct {
 	Ready map[bundle.Digest]bool
 	// Held reports whether not all layers of a bundle can be read by nodes: none is told of it. Nil holds none.
 	Held func(publish.Wanted) bool
+	// From returns what of a Node its bundle is rendered from. A bundle that was rendered from something else is not published any more: the next
+	// rendering knows what it was not made from, such as the networks of a host that joins. Nil compares nothing.
+	From func(corev1.Node) bundle.Digest
 }
 
 // Executor makes the steps of one cluster's rollout. Its methods are not for use by several goroutines.

@@ -92,6 +92,7 @@ func (v view) to(s rollout.Step, r Rendered) target {
 	t := target{permitFor: r.Policy.Timeout}
 	if w, ok := r.Wanted[s.Node]; ok {
 		t.Wanted, t.known = w.Wanted, true
+		t.outdated = func(now corev1.Node) bool { return w.From != "" && r.From != nil && r.From(now) != w.From }
 	}
 	if u, ok := v.urgent[s.Node]; ok && s.Urgent {
 		t.Wanted, t.known = u, true

@@ -250,6 +250,28 @@ func TestACacheThatIsBehind(t *testing.T) {
 	}
 }
 
+// TestABundleThatWasRenderedFromAnotherNode: what was made before the node had networks is not published when it has them.
+func TestABundleThatWasRenderedFromAnotherNode(t *testing.T) {
+	p := newPlane(t)
+	has, next := rendered(t, "old", bundle.ImpactNone), rendered(t, "new", bundle.ImpactNone)
+	p.node("win-1", has)
+	next.From = bundle.Of([]byte("without networks"))
+	now := bundle.Of([]byte("with networks"))
+	told := func() bool {
+		t.Helper()
+		r := Rendered{Wanted: map[string]Wanted{"win-1": next}, Policy: rollout.Policy{MaxParallel: 1, FailureLimit: 1, Timeout: time.Hour}, From: func(corev1.Node) bundle.Digest { return now }}
+		_, err := p.Run(t.Context(), r)
+		must(t, err)
+		return p.desired("win-1").Bundle == next.Bundle
+	}
+	if told() {
+		t.Error("the node was told of a bundle that was rendered before it changed")
+	}
+	if next.From = now; !told() {
+		t.Error("the node was not told of the bundle that was rendered from it as it is")
+	}
+}
+
 // TestAPlaceThatTheCacheDoesNotShow: a node is taken only if there is a place for it at the API server, whatever the cache has.
 func TestAPlaceThatTheCacheDoesNotShow(t *testing.T) {
 	p := newPlane(t)

@@ -24,6 +24,8 @@ type target struct {
 	publish.Wanted
 	// known is false where nothing is rendered for the node, held true while not all layers can be read by nodes.
 	known, held bool
+	// outdated reports whether what is rendered was made from another state of the Node; nil is never.
+	outdated func(corev1.Node) bool
 	// permitFor is how long an impact above restart is permitted.
 	permitFor time.Duration
 }
@@ -63,8 +65,8 @@ func (e *Executor) makeSteps(ctx context.Context, steps []rollout.Step, nodes ma
 // step makes one step. It reports whether the Node was written.
 func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, to target) (bool, error) {
 	from := e.source(node, to, s.Permit)
-	if s.Bundle != "" && to.held && from.Told.Bundle != s.Bundle {
-		return false, nil
+	if s.Bundle != "" && from.Told.Bundle != s.Bundle && (to.held || to.outdated != nil && to.outdated(node)) {
+		return false, nil // it is rendered again
 	}
 	if isDrastic(s) {
 		if err := e.checkDrained(ctx, s, node); err != nil {

@@ -2,6 +2,8 @@ package join
 
 import (
 	"errors"
+	"net/http"
+	"net/url"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -60,12 +62,13 @@ const (
 	ReasonNameTaken    = "NodeNameTaken"
 	ReasonNotTheHost   = "NotTheHost"
 	ReasonOtherRun     = "OtherRun"
+	ReasonAPIError     = "APIServerError"
 	ReasonFailed       = "JoinFailed"
 )
 
 // FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are besides.
 func FailureReasons() []string {
-	return []string{ReasonUnreachable, ReasonSilent, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonExpired, ReasonFailed}
+	return []string{ReasonUnreachable, ReasonSilent, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonExpired, ReasonAPIError, ReasonFailed}
 }
 
 // Pauses between two calls.
@@ -74,6 +77,8 @@ const (
 	againSoon = 15 * time.Second
 	// againRecorded is for the caches, which have to learn what was just written.
 	againRecorded = time.Second
+	// againAPI is for an API server that is not well.
+	againAPI = 5 * time.Second
 	// againDrain is for pods that end.
 	againDrain = 5 * time.Second
 	// againLater is for what a person has to do.
@@ -116,6 +121,9 @@ func failed(err error) Progress {
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againSoon}
 	case errors.As(err, &other), errors.Is(err, remote.ErrOtherUpload):
 		p.State, p.Reason, p.Again = StateWaiting, ReasonOtherRun, againSoon
+	case isOfAPI(err):
+		p.State, p.Reason, p.Again = StateWaiting, ReasonAPIError, againAPI
+		p.Fix = "nothing for the host: it is tried again every few seconds; if that stays, look at the API server"
 	case errors.As(err, &own):
 		p.Reason, p.Fix = own.reason, own.fix
 	case errors.As(err, &refused):
@@ -131,4 +139,14 @@ func failed(err error) Progress {
 		p.Reason, p.Fix = ReasonSilent, "log in to the host over SSH and run a command, such as hostname: if it does not end, restart the service sshd, or the host"
 	}
 	return p
+}
+
+// isOfAPI reports whether an error is of the API server, or of the way to it, and not of a host.
+func isOfAPI(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		code := status.Status().Code
+		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
+	}
+	return errors.As(err, new(*url.Error)) // of HTTP, which hosts are not reached with
 }

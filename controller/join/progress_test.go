@@ -3,8 +3,14 @@ package join
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"wmco/applier/remote"
 	"wmco/controller/hosts"
@@ -32,5 +38,21 @@ func TestWhoeverElseWorksOnAHostIsWaitedFor(t *testing.T) {
 		if tt.state == StateWaiting && (p.Reason != ReasonOtherRun || p.Again != againSoon) {
 			t.Errorf("%s: reason %s, again in %s", name, p.Reason, p.Again)
 		}
+	}
+}
+
+// TestAnAPIServerThatIsNotWellIsNoFaultOfAHost: it is tried again within seconds.
+func TestAnAPIServerThatIsNotWellIsNoFaultOfAHost(t *testing.T) {
+	for _, err := range []error{
+		apierrors.NewInternalError(errors.New("etcd")), apierrors.NewTooManyRequests("", 1), apierrors.NewServiceUnavailable(""),
+		&url.Error{Op: "Get", URL: "https://127.0.0.1", Err: io.ErrUnexpectedEOF},
+	} {
+		p := failed(fmt.Errorf("reading the keys: %w", err))
+		if p.State != StateWaiting || p.Reason != ReasonAPIError || p.Again > 10*time.Second {
+			t.Errorf("%v: %+v", err, p)
+		}
+	}
+	if p := failed(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", nil)); p.Reason != ReasonFailed {
+		t.Errorf("what is not permitted: %+v", p)
 	}
 }
