@@ -24,7 +24,7 @@ import (
 	"wmco/controller/status"
 )
 
-// EventLayerReplaced is the reason of an Event about a Secret of a layer that somebody else has written.
+// EventLayerReplaced is the reason of an Event about a Secret of a layer that others have written.
 const EventLayerReplaced = "LayerReplaced"
 
 // maxNodeEvents is how many refused nodes get an Event from one rendering: a mistake may refuse every node.

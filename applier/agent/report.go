@@ -19,7 +19,7 @@ type reporter struct {
 	endpoints map[string]bool
 	// before is the report that the Node has.
 	before published.Report
-	// watched reports whether the Node has had the last report, missing whether it does not have it any longer: somebody has removed it, or etcd was
+	// watched reports whether the Node has had the last report, missing whether it does not have it any longer: it was removed, or etcd was
 	// restored.
 	watched, missing bool
 	// sent is the last report, state its State and about its bundle, changedAt when the condition last became true or false, or about
@@ -29,7 +29,7 @@ type reporter struct {
 	about     bundle.Digest
 	changedAt time.Time
 	// sentAt is when it was sent, heartbeat when the next one is due although nothing has changed. A report that is missing is sent again, and before
-	// againAt not once more: somebody else may write there too.
+	// againAt not once more: others may write there too.
 	sentAt, heartbeat, againAt time.Duration
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// reserve is how much room is waited for beside what the plan writes, in bytes: the records of the run, and what else is written meanwhile.
+	// reserve is how much room is waited for beside what the plan writes, in bytes: the records of the run, and what else is written at the same time.
 	reserve = 32 << 20
 	// roomInterval is the time between two looks at the room that is waited for.
 	roomInterval = 30 * time.Second
@@ -30,7 +30,7 @@ type roomError struct {
 }
 
 func (e *roomError) Error() string {
-	text := fmt.Sprintf("waits for room on C:: needs %d MiB, has %d MiB", (e.needs+1<<20-1)>>20, e.has>>20)
+	text := fmt.Sprintf("waits for room on drive C: needs %d MiB, has %d MiB", (e.needs+1<<20-1)>>20, e.has>>20)
 	if e.why != nil {
 		text += ": " + e.why.Error()
 	}

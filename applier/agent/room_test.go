@@ -46,7 +46,7 @@ func TestABundleWaitsForRoom(t *testing.T) {
 		if !got.WaitsForRoom() || got.Fault != published.FaultDisk || got.Desired != d.Bundle || got.Cause != "" {
 			t.Fatalf("%+v", got)
 		}
-		if want := "waits for room on C:: needs 35 MiB, has 1 MiB"; got.Message != want {
+		if want := "waits for room on drive C: needs 35 MiB, has 1 MiB"; got.Message != want {
 			t.Errorf("%q, want %q", got.Message, want)
 		}
 		reports := len(w.cluster.reports)
