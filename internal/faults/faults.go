@@ -58,7 +58,7 @@ func Chosen() []Fault {
 	if os.Getenv("WMCO_FAULTS") == "all" {
 		return All()
 	}
-	return []Fault{CutWatches, ServerErrors, LostAnswers}
+	return []Fault{ServerErrors, LostAnswers}
 }
 
 const (

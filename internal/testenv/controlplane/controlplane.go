@@ -141,7 +141,8 @@ func newControlPlane(o Options, programs, openshift string) (*ControlPlane, erro
 		if err := os.WriteFile(folders.auditPolicy, []byte(auditPolicy), 0o600); err != nil {
 			return nil, err
 		}
-		api.Configure().Set("audit-policy-file", folders.auditPolicy).Set("audit-log-path", folders.audit)
+		api.Configure().Set("audit-policy-file", folders.auditPolicy).Set("audit-log-path", folders.audit).
+			Set("audit-log-maxsize", "4096") // in MB: one file has all requests; after 100 it would begin another one
 	}
 	return &ControlPlane{server: server, clients: clients, folders: folders, logs: logs}, nil
 }
