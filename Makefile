@@ -53,8 +53,8 @@ build: setup ## bin/wmco and bin/wmco-node for this computer
 		$(STEP) "building bin/$$program $(VERSION)" go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/$$program ./cmd/$$program; \
 	done
 
-# For the tests of one package. Those that take longest, half of it on two processors, begin first.
-TEST_TIMEOUT ?= 30m
+# For the tests of one package. Those that take longest, on two processors half of it, begin first.
+TEST_TIMEOUT ?= 45m
 LONG_TESTS := ./controller/join ./internal/fleettest
 # Packages that are tested at the same time: the long ones mostly wait for a control plane.
 TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
