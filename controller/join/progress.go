@@ -2,6 +2,7 @@ package join
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"time"
@@ -135,6 +136,8 @@ func failed(err error) Progress {
 	case errors.As(err, &unreachable):
 		// A new machine may still boot, or run its user data.
 		p.Reason, p.Again = ReasonUnreachable, againSoon
+	case errors.Is(err, io.ErrUnexpectedEOF): // an answer that was cut, of the API server or of the host
+		p.Again = againAPI
 	case errors.Is(err, remote.ErrNoProgress), errors.As(err, &limit):
 		p.Reason, p.Fix = ReasonSilent, "log in to the host over SSH and run a command, such as hostname: if it does not end, restart the service sshd, or the host"
 	}

@@ -52,6 +52,9 @@ func TestAnAPIServerThatIsNotWellIsNoFaultOfAHost(t *testing.T) {
 			t.Errorf("%v: %+v", err, p)
 		}
 	}
+	if p := failed(fmt.Errorf("reading the body: %w", io.ErrUnexpectedEOF)); p.Again > 10*time.Second {
+		t.Errorf("an answer that was cut: again in %s", p.Again)
+	}
 	if p := failed(apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, "s", nil)); p.Reason != ReasonFailed {
 		t.Errorf("what is not permitted: %+v", p)
 	}
