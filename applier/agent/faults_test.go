@@ -357,7 +357,7 @@ func TestAFullDisk(t *testing.T) {
 	r.change(kubeletConf, "changed\n")
 	want := r.publishes(t)
 	got := r.reports(t, func(got published.Report) bool { return got.State == published.StateFailed })
-	if !got.WaitsForRoom() || !strings.Contains(got.Message, "waits for room on C:") {
+	if !got.WaitsForRoom() || !strings.Contains(got.Message, "waits for room on drive C:") {
 		t.Errorf("%s", got.Message)
 	}
 	if diff := cmp.Diff(before, r.world.settled()); diff != "" {

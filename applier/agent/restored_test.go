@@ -9,7 +9,7 @@ import (
 	"wmco/bundle/published"
 )
 
-// TestAReportThatTheNodeHasNoLongerIsSentAgain: etcd was restored to an earlier moment, or somebody has removed the annotation. The operator waits for the
+// TestAReportThatTheNodeHasNoLongerIsSentAgain: etcd was restored to an earlier moment, or the annotation was removed. The operator waits for the
 // report where the node is in its turn.
 func TestAReportThatTheNodeHasNoLongerIsSentAgain(t *testing.T) {
 	earlier, err := published.Report{State: published.StateApplying, Desired: bundle.Of([]byte("earlier"))}.Encode()
@@ -33,7 +33,7 @@ func TestAReportThatTheNodeHasNoLongerIsSentAgain(t *testing.T) {
 	})
 }
 
-// TestAReportIsNotSentAgainAndAgain while somebody else writes there too.
+// TestAReportIsNotSentAgainAndAgain while others write there too.
 func TestAReportIsNotSentAgainAndAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		atRest(t, func(q *quiet, _ uint64) {

@@ -57,7 +57,7 @@ func (h host) forgetsOtherKey(ctx context.Context, err error) (bool, error) {
 	}
 	theirs := func(other record.ID) bool {
 		r, _ := all.Get(other)
-		return other != id && r.Node != "" && r.HostKey == own.HostKey
+		return other != id && r.Node != "" && r.HostKey == own.HostKey && r.Address == h.Address // copied hosts elsewhere may have the key too
 	}
 	if own.Node != "" || !slices.ContainsFunc(all.IDs(), theirs) {
 		return false, nil
