@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -82,20 +83,9 @@ func (r *retries) answered() {
 		all, r.waiting = r.waiting, map[waitingFor]queue{}
 	}
 	r.mu.Unlock()
-	for _, key := range slices.SortedFunc(maps.Keys(all), func(a, b waitingFor) int { return compareRequests(a.Request, b.Request) }) {
+	for _, key := range slices.SortedFunc(maps.Keys(all), func(a, b waitingFor) int { return strings.Compare(a.Request.String(), b.Request.String()) }) {
 		all[key].Add(key.Request)
 	}
-}
-
-// compareRequests orders requests by name, so that tests see one order.
-func compareRequests(a, b reconcile.Request) int {
-	switch {
-	case a.String() < b.String():
-		return -1
-	case a.String() > b.String():
-		return 1
-	}
-	return 0
 }
 
 // transport notes what becomes of the requests of a client.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -162,15 +163,10 @@ func inputOf(u object) map[string]any {
 		}
 		return in
 	}
-	var addresses []corev1.NodeAddress
+	var status corev1.NodeStatus
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "addresses")
-	for _, a := range list {
-		m, _ := a.(map[string]any)
-		kind, _ := m["type"].(string)
-		address, _ := m["address"].(string)
-		addresses = append(addresses, corev1.NodeAddress{Type: corev1.NodeAddressType(kind), Address: address})
-	}
-	return inputOfNode(u, addresses)
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"addresses": list}, &status) // those of an API server
+	return inputOfNode(u, status.Addresses)
 }
 
 // inputOfNode is inputOf for a Node of any form.
