@@ -90,16 +90,10 @@ func (f *fleet) followed(t *testing.T, r reading) {
 // node agents.
 func (f *fleet) check(t *testing.T, r reading, want effects) (operator, agents int) {
 	t.Helper()
-	got := effects{Operator: map[string]int{}, Agents: map[string]int{}}
-	for _, q := range f.requests(t)[r.requests:] {
-		switch key := what(q); {
-		case !q.IsWrite() || q.Resource == "leases": // leader election goes by the clock
-		case q.Status == http.StatusConflict: // a kubelet wrote on the Node at the same time; it is tried again
-		case q.User == operatorUser:
-			got.Operator[key]++
-		case q.Agent == agentProgram:
-			got.Agents[key]++
-		}
+	got := f.writes(t, r)
+	// Events are written by goroutines of their own: the last may come after all nodes are as they should be.
+	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && (lacks(got.Operator, want.Operator) || lacks(got.Agents, want.Agents)); got = f.writes(t, r) {
+		time.Sleep(100 * time.Millisecond)
 	}
 	if diff := cmp.Diff(want.Operator, got.Operator, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("writes of the operator (-want +got):\n%s", diff)
@@ -113,6 +107,28 @@ func (f *fleet) check(t *testing.T, r reading, want effects) (operator, agents i
 		}
 	}
 	return sum(got.Operator), sum(got.Agents)
+}
+
+// writes counts those since the reading.
+func (f *fleet) writes(t *testing.T, r reading) effects {
+	t.Helper()
+	got := effects{Operator: map[string]int{}, Agents: map[string]int{}}
+	for _, q := range f.requests(t)[r.requests:] {
+		switch key := what(q); {
+		case !q.IsWrite() || q.Resource == "leases": // leader election goes by the clock
+		case q.Status == http.StatusConflict: // a kubelet wrote on the Node at the same time; it is tried again
+		case q.User == operatorUser:
+			got.Operator[key]++
+		case q.Agent == agentProgram:
+			got.Agents[key]++
+		}
+	}
+	return got
+}
+
+// lacks reports whether there are fewer writes of a kind than wanted.
+func lacks(got, want map[string]int) bool {
+	return slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(kind string) bool { return got[kind] < want[kind] })
 }
 
 // what names a request by its verb and its resource.
