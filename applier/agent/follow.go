@@ -248,7 +248,11 @@ func (a *Agent) apply(ctx context.Context, r archive.Request, o applier.Observat
 	}
 	if confirmer := confirmerOf(o); confirmer != "" {
 		a.follower.report.State, a.follower.report.Message = published.StateApplying, ""
+		facts := a.reporter.before.Facts
 		a.sendReport(ctx)
+		if err := a.awaitReplaced(ctx, facts); err != nil {
+			return applier.Outcome{}, err
+		}
 		options.Confirm, options.ConfirmWithin, options.Confirmer = a.confirm(confirmer), a.Options.Confirm, confirmer
 	}
 	return a.Engine.Apply(ctx, reader, options)
@@ -292,6 +296,7 @@ func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 		f.report.Fault = faultOf(err)
 	case errors.As(err, &why):
 		a.refuse(ctx, f.text, why)
+	case errors.Is(err, errReplaced): // the next step follows the other one
 	default:
 		a.failed(ctx, err)
 	}
