@@ -196,8 +196,8 @@ func (t transport) watch(f Fault, r *http.Request) (*http.Response, error) {
 
 func isWrite(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
-// chosen reports whether a request is hit.
-func (n *Network) chosen() bool { return n.number(100) < share } //nolint:mnd // percent
+// chosen reports whether a request is hit. The first one always is, as a removal has few.
+func (n *Network) chosen() bool { return n.hits.Load() == 0 || n.number(100) < share } //nolint:mnd // percent
 
 func (n *Network) number(below int) int {
 	n.mu.Lock()
