@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path"
 	"slices"
 	"syscall"
 
@@ -110,7 +109,7 @@ func (d disk) Create(path string, access bundle.Access, content io.Reader) error
 		if _, err := io.Copy(f, content); err != nil {
 			return errors.Join(err, f.Close())
 		}
-		return errors.Join(f.Sync(), f.Close())
+		return f.Close()
 	})
 }
 
@@ -120,10 +119,7 @@ func (d disk) MakeFolder(name string, access bundle.Access) error {
 		if at[0].info == nil {
 			return d.createFolder(at[0].rel, folderModes[access])
 		}
-		if err := d.tree.Chmod(at[0].rel, folderModes[access]); err != nil {
-			return err
-		}
-		return syncFolder(d.tree, path.Dir(at[0].rel))
+		return d.tree.Chmod(at[0].rel, folderModes[access])
 	})
 }
 
@@ -140,10 +136,7 @@ func (d disk) createFolder(rel string, mode fs.FileMode) error {
 	if err := d.tree.Chmod(beside, mode); err != nil {
 		return err
 	}
-	if err := d.tree.Rename(beside, rel); err != nil {
-		return err
-	}
-	return syncFolder(d.tree, path.Dir(rel))
+	return d.tree.Rename(beside, rel)
 }
 
 // Link implements simulation.Disk.
@@ -153,22 +146,12 @@ func (d disk) Link(path, second string) error {
 
 // Rename implements simulation.Disk.
 func (d disk) Rename(name, to string) error {
-	return d.at([]string{name, to}, func(at []place) error {
-		if err := d.tree.Rename(at[0].rel, at[1].rel); err != nil {
-			return err
-		}
-		return syncFolder(d.tree, path.Dir(at[1].rel))
-	})
+	return d.at([]string{name, to}, func(at []place) error { return d.tree.Rename(at[0].rel, at[1].rel) })
 }
 
 // Move implements simulation.Disk.
 func (d disk) Move(name, to string) error {
-	return d.at([]string{name, to}, func(at []place) error {
-		if err := d.tree.Rename(at[0].rel, at[1].rel); err != nil {
-			return err
-		}
-		return errors.Join(syncFolder(d.tree, path.Dir(at[0].rel)), syncFolder(d.tree, path.Dir(at[1].rel)))
-	})
+	return d.at([]string{name, to}, func(at []place) error { return d.tree.Rename(at[0].rel, at[1].rel) })
 }
 
 // ownerOf returns whose something is.
@@ -181,12 +164,7 @@ func ownerOf(info fs.FileInfo) plan.Owner {
 
 // Remove implements simulation.Disk.
 func (d disk) Remove(name string) error {
-	return d.at([]string{name}, func(at []place) error {
-		if err := d.tree.Remove(at[0].rel); err != nil {
-			return err
-		}
-		return syncFolder(d.tree, path.Dir(at[0].rel))
-	})
+	return d.at([]string{name}, func(at []place) error { return d.tree.Remove(at[0].rel) })
 }
 
 // Truncate implements simulation.Disk.
@@ -196,7 +174,7 @@ func (d disk) Truncate(path string) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(f.Sync(), f.Close())
+		return f.Close()
 	})
 }
 

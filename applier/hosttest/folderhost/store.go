@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"time"
 
 	"wmco/applier/hosttest/simulation"
 )
@@ -33,7 +34,17 @@ type store struct {
 	// they have to be read again. Both are nil before.
 	state  *simulation.State
 	stamps map[string]stamp
+	// folders are the times when names in the folders changed, as of lookedAt.
+	folders  map[string]time.Time
+	lookedAt time.Time
 }
+
+const (
+	// lookAgain is when every document is looked at again: a person may have edited one in its place.
+	lookAgain = time.Second
+	// timesDiffer is more than the distance of two different times of a file system.
+	timesDiffer = 50 * time.Millisecond
+)
 
 // stamp changes when a file is written. Save renames a new file to the path, so its ID changes.
 type stamp struct {
@@ -44,10 +55,15 @@ type stamp struct {
 
 // Load implements simulation.Store.
 func (s *store) Load() (*simulation.State, error) {
+	folders, at := s.folderTimes(), time.Now()
+	if s.isCurrent(folders, at) {
+		return s.state.Clone(), nil
+	}
 	stamps, err := s.look()
 	if err != nil {
 		return nil, fmt.Errorf("reading the state: %w", err)
 	}
+	s.folders, s.lookedAt = folders, at
 	if s.state == nil || !maps.Equal(stamps, s.stamps) {
 		if s.state, err = s.read(stamps); err != nil {
 			return nil, err
@@ -55,6 +71,30 @@ func (s *store) Load() (*simulation.State, error) {
 		s.stamps = stamps
 	}
 	return s.state.Clone(), nil
+}
+
+// folderTimes returns when names in the folders changed last, as Save renames, and when the file was that people edit.
+func (s *store) folderTimes() map[string]time.Time {
+	times := map[string]time.Time{}
+	for _, dir := range []string{dirMachine, dirServices, dirCertificates, fileBehaviour} {
+		if info, err := s.tree.Stat(dir); err == nil {
+			times[dir] = info.ModTime()
+		}
+	}
+	return times
+}
+
+// isCurrent reports whether no process has saved since the documents were looked at.
+func (s *store) isCurrent(folders map[string]time.Time, now time.Time) bool {
+	if s.stamps == nil || now.Sub(s.lookedAt) > lookAgain || !maps.Equal(folders, s.folders) {
+		return false
+	}
+	for _, changed := range folders {
+		if s.lookedAt.Sub(changed) < timesDiffer {
+			return false // what was saved in the same moment does not show
+		}
+	}
+	return true
 }
 
 // look returns the stamps of all documents by path.
@@ -176,28 +216,11 @@ func (s *store) makeFolders() error {
 // put replaces a document, or removes it if data is nil.
 func (s *store) put(rel string, data []byte) error {
 	if data == nil {
-		return errors.Join(s.tree.Remove(rel), syncFolder(s.tree, path.Dir(rel)))
+		return s.tree.Remove(rel)
 	}
 	beside := rel + ".new"
-	if err := s.write(beside, data); err != nil {
+	if err := s.tree.WriteFile(beside, data, 0o600); err != nil {
 		return err
 	}
-	if err := s.tree.Rename(beside, rel); err != nil {
-		return err
-	}
-	return syncFolder(s.tree, path.Dir(rel))
-}
-
-func (s *store) write(rel string, data []byte) error {
-	f, err := s.tree.OpenFile(rel, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	if _, err := f.Write(data); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	if err := f.Sync(); err != nil {
-		return errors.Join(err, f.Close())
-	}
-	return f.Close()
+	return s.tree.Rename(beside, rel)
 }

@@ -19,7 +19,4 @@ func fileID(info fs.FileInfo) string {
 // accessOf returns the access that stands for unknown.
 func accessOf(fs.FileInfo) bundle.Access { return "" }
 
-// syncFolder does nothing: the file system flushes names with its journal.
-func syncFolder(*os.Root, string) error { return nil }
-
 func tryLock(*os.File) (bool, error) { return false, errors.ErrUnsupported }

@@ -36,15 +36,6 @@ func accessOf(info fs.FileInfo) bundle.Access {
 	return plan.AccessOther
 }
 
-// syncFolder flushes the names in a folder to the disk.
-func syncFolder(tree *os.Root, rel string) error {
-	d, err := tree.Open(rel)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
-
 // tryLock locks an open file and reports whether it did. It does not wait.
 func tryLock(f *os.File) (bool, error) {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
