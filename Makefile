@@ -129,6 +129,10 @@ bench: DEBIAN_PACKAGES += rsync
 bench: setup ## every benchmark
 	@$(STEP) "running the benchmarks" go test -run '^$$' -bench . -benchmem -timeout 30m ./...
 
+.PHONY: figures
+figures: ## how many packages, imports, long names and dense functions there are; no check
+	@go run ./internal/figures
+
 .PHONY: demo
 # Only its last parts need packages, and install them themselves.
 demo: DEBIAN_PACKAGES :=
