@@ -59,6 +59,14 @@ func (s stolen) claim(addresses ...string) {
 	s.patch(map[string]any{"status": map[string]any{"addresses": list}}, true)
 }
 
+// forget removes what the Node says of its version and of its bundle: the annotations, and the condition that its agent writes. Without
+// that condition, the host of a Node that has not joined gets its bundle over SSH.
+func (s stolen) forget() {
+	s.w.t.Helper()
+	s.annotate(map[string]any{published.VersionAnnotation: nil, published.ReportAnnotation: nil, published.DesiredAnnotation: nil})
+	s.patch(map[string]any{"status": map[string]any{"conditions": nil}}, true)
+}
+
 func (s stolen) patch(body map[string]any, status bool) {
 	s.w.t.Helper()
 	text, err := json.Marshal(body)
@@ -128,6 +136,8 @@ func TestANodeCannotHaveAnotherHostRemoved(t *testing.T) {
 	for _, address := range []string{"192.0.2.82", "192.0.2.83:22", "192.0.2.83"} {
 		evil.annotate(map[string]any{join.InstanceAnnotation: address, join.RemoveAnnotation: "force"})
 		w.awaitReconciled("aaa-attacker")
+		ofMachine()
+		ofInstance()
 	}
 	w.removeEntry("192.0.2.84")
 	eventually(t, "the removal of another instance", func() bool { return w.node("instance-last") == nil })
@@ -154,6 +164,7 @@ func TestANodeCannotTakeAnotherHost(t *testing.T) {
 	w.machine("aaa-attacker", "192.0.2.85")
 	w.machine("machine-victim", "192.0.2.86")
 	w.machine("instance-victim", "192.0.2.87")
+	w.machine("instance-other", "192.0.2.91")
 	w.machineObject("machine-victim", "192.0.2.86")
 	w.instances("192.0.2.85", "192.0.2.87")
 	w.operate()
@@ -162,9 +173,12 @@ func TestANodeCannotTakeAnotherHost(t *testing.T) {
 	ofInstance := w.untouched("instance-victim", record.OfEntry("192.0.2.87"))
 	evil := w.steal("aaa-attacker")
 	evil.claim("192.0.2.86", "192.0.2.87", "192.0.2.88", "192.0.2.89")
-	forgotten := map[string]any{published.VersionAnnotation: nil, published.ReportAnnotation: nil, published.DesiredAnnotation: nil, join.InstanceAnnotation: "192.0.2.88"}
-	evil.annotate(forgotten)
+	evil.annotate(map[string]any{join.InstanceAnnotation: "192.0.2.88"})
+	evil.forget()
 	w.awaitReconciled("aaa-attacker")
+	// Until a host has joined of which it says nothing, its bundle would have reached the others.
+	w.addEntry("192.0.2.91")
+	w.allJoin([]string{"instance-other"})
 	ofMachine()
 	ofInstance()
 	// A kubelet of Linux calls its Node one of Windows.
