@@ -10,7 +10,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	certificatesv1 "k8s.io/api/certificates/v1"
@@ -90,9 +89,9 @@ func addJoining(ctx context.Context, m leading, o Options, p publishing) error {
 		return []string{v.GitVersion}, nil
 	}
 	j := joining{leading: m, options: o, joiner: &join.Joiner{
-		Checks: &join.Checks{Live: m.GetAPIReader(), Login: login, Versions: versions, Payload: o.Payload, Now: time.Now},
+		Checks: &join.Checks{Live: m.GetAPIReader(), Login: login, Versions: versions, Payload: o.Payload, Now: o.Now},
 		Reader: m.GetClient(), Client: m.GetClient(), Inputs: read, Hosts: o.Hosts(login).GuardedBy(m.mayChange()), Login: login, Version: o.Version,
-		Log: o.Log.WithName("join"), Now: time.Now, Silence: o.Silence, Random: rand.Read, Unjoined: say.unjoined, Counters: say.counters,
+		Log: o.Log.WithName("join"), Now: o.Now, Silence: o.Silence, Random: rand.Read, Unjoined: say.unjoined, Counters: say.counters,
 	}}
 	for _, add := range []func() error{j.addNodes, j.addInstances, j.addApprover, j.addUserData, j.addCluster} {
 		if err := add(); err != nil {
@@ -134,7 +133,7 @@ func (j joining) addNodes() error {
 	c, err := j.reaching("nodes", &join.Nodes{
 		Reader: j.GetClient(), Client: j.GetClient(), Joiner: j.joiner, Inputs: j.joiner.Inputs, Hosts: j.joiner.Hosts, Drainer: drain.Drainer{Client: clients},
 		Namespace: j.options.Namespace, Version: j.options.Version, Payload: j.options.Payload.Digest(), Copying: copying(),
-		Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("nodes"), Now: time.Now,
+		Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("nodes"), Elapsed: j.options.Elapsed, APITime: apiTime(j),
 	})
 	if err != nil {
 		return err
@@ -190,7 +189,7 @@ func (j joining) addMachines() error {
 	c, err := j.reaching("machines", &join.Machines{
 		Joiner: j.joiner, Reader: j.GetClient(), Live: j.GetAPIReader(), Client: j.GetClient(), Events: j.GetEventRecorder(operatorName),
 		Replacements: join.Replacements{Live: j.GetAPIReader(), Client: j.GetClient(), Namespace: j.options.Namespace},
-		Log:          j.options.Log.WithName("machines"), Now: time.Now,
+		Log:          j.options.Log.WithName("machines"), Now: j.options.Now, Elapsed: j.options.Elapsed,
 	})
 	if err != nil {
 		return err
@@ -291,7 +290,7 @@ func (j joining) instancesOf(ctx context.Context, node object) []reconcile.Reque
 func (j joining) addApprover() error {
 	c, err := j.reaching("certificates", &join.Approver{
 		Inputs: j.joiner.Inputs, Hosts: j.joiner.Hosts, Records: j.joiner.Login.Records, Resolver: j.options.Resolver, Live: j.GetAPIReader(), Client: j.GetClient(),
-		Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("certificates"), Now: time.Now,
+		Namespace: j.options.Namespace, Events: j.GetEventRecorder(operatorName), Log: j.options.Log.WithName("certificates"), Elapsed: j.options.Elapsed,
 	})
 	if err != nil {
 		return fmt.Errorf("approving certificates: %w", err)

@@ -3,7 +3,6 @@ package controller
 import (
 	"context"
 	"errors"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -45,7 +44,7 @@ func (j joining) addCluster() error {
 // sayAs returns what writes all conditions of one field manager. Without the definition of their object they are in events alone, which the
 // publisher says.
 func (j joining) sayAs(owner string) func(context.Context, []metav1.Condition) error {
-	w := status.Writer{Live: j.GetAPIReader(), Client: j.GetClient(), Namespace: j.options.Namespace, Owner: owner, Now: time.Now}
+	w := status.Writer{Live: j.GetAPIReader(), Client: j.GetClient(), Namespace: j.options.Namespace, Owner: owner, Now: j.options.Now}
 	return func(ctx context.Context, conditions []metav1.Condition) error {
 		err := w.Write(ctx, status.Status{Conditions: conditions})
 		if meta.IsNoMatchError(err) {

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -27,7 +26,7 @@ func newSaid(o Options) said {
 // addMetrics has the metrics of the operator served.
 func addMetrics(m manager.Manager, o Options, s said) error {
 	return m.Add(&metrics.Registration{Registry: registry.Registry, Counters: s.counters, Collector: &metrics.Collector{
-		Nodes: m.GetClient(), Live: m.GetAPIReader(), Namespace: o.Namespace, Unjoined: s.unjoined.ByReason, Now: time.Now, Silence: o.Silence,
+		Nodes: m.GetClient(), Live: m.GetAPIReader(), Namespace: o.Namespace, Unjoined: s.unjoined.ByReason, Now: o.Now, Silence: o.Silence,
 	}})
 }
 

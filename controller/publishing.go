@@ -71,7 +71,7 @@ func addPublisher(ctx context.Context, m leading, o Options, p publishing) error
 	if err != nil {
 		return err
 	}
-	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: knownNodes(p.records), Namespace: o.Namespace, Now: time.Now}
+	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: knownNodes(p.records), Namespace: o.Namespace, Now: o.Now}
 	r := &renderer{read: read, nodes: m.GetClient(), told: p.signs.Open, now: time.Now, log: log, count: renders}
 	if o.Hosts != nil { // nobody copies executables otherwise
 		r.payload = o.Payload.Digest()
@@ -84,7 +84,7 @@ func addPublisher(ctx context.Context, m leading, o Options, p publishing) error
 	}
 	e.Notary = p.signs
 	says := &teller{
-		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: operatorName + "-publish", Now: time.Now},
+		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: operatorName + "-publish", Now: o.Now},
 		nodes:  e.Cached, events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
 		counters: say.counters, silence: o.Silence, heartbeats: o.heartbeats,
 	}

@@ -2,7 +2,6 @@ package controller
 
 import (
 	"context"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -14,7 +13,6 @@ import (
 
 	"wmco/controller/drain"
 	"wmco/controller/executor"
-	"wmco/controller/heartbeat"
 )
 
 // parallelDrains is how many nodes are drained at the same time. A round of evictions is short, and waits for nothing.
@@ -44,7 +42,7 @@ func addExecutor(m leading, o Options, changed signal) (*executor.Executor, erro
 	return &executor.Executor{
 		Nodes: m.kinds.reading(m.GetClient()), Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Namespace: o.Namespace,
 		Deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
-		Events:     m.GetEventRecorder(operatorName), Log: o.Log.WithName("rollout"), Now: time.Now, Elapsed: heartbeat.Monotonic(), Heartbeats: o.Silence,
+		Events:     m.GetEventRecorder(operatorName), Log: o.Log.WithName("rollout"), Now: o.Now, Elapsed: o.Elapsed, Heartbeats: o.Silence,
 	}, nil
 }
 

@@ -84,6 +84,10 @@ type Options struct {
 	// Traffic returns how many bytes were sent and received over SSH since the process began; nil is none.
 	Traffic func() (sent, received int64)
 	Log     logr.Logger
+	// Now is the wall clock, which may be set at any time: its times are for people and for what lasts days. Elapsed is a monotonic clock, which is
+	// decided by. Nil are those of this computer.
+	Now     func() time.Time
+	Elapsed func() time.Duration
 
 	// Silence says for how long the agent of a node has been silent; nil is what this process observes.
 	Silence heartbeat.Silence
@@ -110,7 +114,13 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if o.Resolver == nil {
 		o.Resolver = net.DefaultResolver
 	}
-	o.heartbeats = heartbeat.NewWatch(time.Now, heartbeat.Monotonic())
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Elapsed == nil {
+		o.Elapsed = heartbeat.Monotonic()
+	}
+	o.heartbeats = heartbeat.NewWatch(o.Now, o.Elapsed)
 	if o.Silence == nil {
 		o.Silence = o.heartbeats.Silence
 	}
@@ -135,7 +145,7 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 		return nil, startError("starting the operator", err)
 	}
 	records := &hosts.Records{Live: m.GetAPIReader(), Client: m.GetClient(), Cache: m.GetClient(), Namespace: o.Namespace}
-	signs := &signing.Keys{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: time.Now}
+	signs := &signing.Keys{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: o.Now}
 	from := &reading{keys: signs, records: records, log: o.Log.WithName("inputs"), reader: m.kinds.reading(m.GetClient()), namespace: o.Namespace, resolver: o.Resolver, now: time.Now, source: desired.Source{
 		Objects: objects.Cluster(m.kinds.reading(m.GetClient())), Set: o.Payload, Key: key,
 		Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},

@@ -121,7 +121,7 @@ func addUpgrades(m leading, o Options) error {
 	if name == "" {
 		return nil
 	}
-	c, err := m.controller("upgradeable", &upgrades{m.GetClient(), m.GetAPIReader(), m.GetClient(), o.Namespace, name, time.Now, o.Silence}, 1)
+	c, err := m.controller("upgradeable", &upgrades{m.GetClient(), m.GetAPIReader(), m.GetClient(), o.Namespace, name, o.Now, o.Silence}, 1)
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,11 @@ type Approver struct {
 	Namespace string
 	Events    events.EventRecorder
 	Log       logr.Logger
-	Now       func() time.Time
+	// Elapsed is a monotonic clock.
+	Elapsed func() time.Duration
+
+	// refused is since when requests are seen that are not approved.
+	refused sightings
 }
 
 // lookupLimit is for one question to the resolver.
@@ -60,6 +64,7 @@ const retryAsk = 5 * time.Second
 func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	var csr certificatesv1.CertificateSigningRequest
 	if err := a.Live.Get(ctx, req.NamespacedName, &csr); err != nil {
+		a.refused.forget(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	name := certificates.NodeName(&csr)
@@ -109,8 +114,7 @@ func (a *Approver) later(csr certificatesv1.CertificateSigningRequest, v certifi
 	if v.Decision == certificates.Approve {
 		return 0
 	}
-	// The clock of the API server may be another one.
-	return min(max(againLater, a.Now().Sub(csr.CreationTimestamp.Time)), lookLimit)
+	return min(max(againLater, a.refused.since(csr.Name, string(csr.UID), a.Elapsed())), lookLimit)
 }
 
 // unknown returns when to look again at a request for a name that no host has: as long as there are hosts whose name is not known.

@@ -22,6 +22,7 @@ func TestJoinsAndRemovalsWhileTheAPIServerHasBadDays(t *testing.T) {
 	options, err := w.settings().options(w.output())
 	must(t, err)
 	options.Config.Wrap(network.Wrap)
+	options.Now = network.Now
 	w.operateWith(options)
 	w.allJoin([]string{"instance-stays"})
 	good := stays.Starts()

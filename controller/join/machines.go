@@ -68,7 +68,9 @@ type Machines struct {
 	Replacements Replacements
 	Events       events.EventRecorder
 	Log          logr.Logger
-	Now          func() time.Time
+	// Now is the wall clock, for figures, Elapsed a monotonic one, which Machines are judged by.
+	Now     func() time.Time
+	Elapsed func() time.Duration
 
 	// failing is since when the hosts of Machines could not be joined, refusing since when they have refused the login.
 	failing, refusing sightings
@@ -171,7 +173,7 @@ func (m *Machines) forget(machine string) {
 // judge decides what becomes of a Machine whose host could not be joined.
 func (m *Machines) judge(ctx context.Context, machine *machinev1beta1.Machine, p Progress) Progress {
 	// Another Machine may have the name, and another host the address.
-	what, now := string(machine.UID)+" "+firstIPv4(machine), m.Now()
+	what, now := string(machine.UID)+" "+firstIPv4(machine), m.Elapsed()
 	switch {
 	case m.failing.since(machine.Name, what, now) > approvedWithin:
 		p.Reason, p.Fix = ReasonTooOld, "delete the Machine; its MachineSet creates another one"

@@ -55,8 +55,13 @@ type Nodes struct {
 	Copying *remote.Places
 	Events  events.EventRecorder
 	Log     logr.Logger
-	Now     func() time.Time
+	// Elapsed is a monotonic clock.
+	Elapsed func() time.Duration
+	// APITime asks an API server for its time of day: it is the one that accepts the certificate of a kubelet, or refuses it.
+	APITime func(context.Context) (time.Time, error)
 
+	// lost is since when kubelets are seen to be lost.
+	lost sightings
 	// awaiting is since when the removals of Nodes wait for the first contact with new entries.
 	awaiting sightings
 }
@@ -75,6 +80,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if node == nil || err != nil {
 		n.Joiner.Unjoined.Note(lostName(req.Name), Progress{State: StateGone})
 		n.awaiting.forget(req.Name)
+		n.lost.forget(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	// What a Node says about itself is not asked: it cannot leave the record, and nothing is done about one that is not in it.
@@ -105,9 +111,10 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err := n.forgetRemoval(ctx, node, r); err != nil {
 		return reconcile.Result{}, err
 	}
-	if since, lost := lostSince(node); lost {
-		return n.find(ctx, node, since)
+	if isLost(node) {
+		return n.find(ctx, node)
 	}
+	n.lost.forget(node.Name)
 	n.Joiner.Unjoined.Note(lostName(node.Name), Progress{State: StateJoined})
 	later, done, err := n.upgrade(ctx, node)
 	if done || err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,20 +43,17 @@ const (
 )
 
 const (
-	// lostWithin is how long after the last sign of life of a kubelet its host is asked.
+	// lostWithin is how long a kubelet is seen to be lost before its host is asked.
 	lostWithin = 5 * time.Minute
 	// retryLost is how long after that the host is asked again.
 	retryLost = 10 * time.Minute
 )
 
-// lostSince returns when the cluster lost a kubelet. A kubelet that says by itself that it is not Ready has a certificate.
-func lostSince(node *corev1.Node) (since time.Time, lost bool) {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.LastTransitionTime.Time, c.Status == corev1.ConditionUnknown
-		}
-	}
-	return time.Time{}, false
+// isLost reports whether the cluster has lost a kubelet. A kubelet that says by itself that it is not Ready has a certificate.
+func isLost(node *corev1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
+	})
 }
 
 // lostName is under what a lost node is noted among the hosts that cannot join. No Machine and no address has a blank.
@@ -66,15 +64,16 @@ const lostPrefix = "node "
 func isLostName(name string) bool { return strings.HasPrefix(name, lostPrefix) }
 
 // find looks whether a kubelet that was lost is lost because its certificate has expired.
-func (n *Nodes) find(ctx context.Context, node *corev1.Node, since time.Time) (reconcile.Result, error) {
-	if left := since.Add(lostWithin).Sub(n.Now()); left > 0 {
+func (n *Nodes) find(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
+	if left := lostWithin - n.lost.since(node.Name, string(node.UID), n.Elapsed()); left > 0 {
+		n.Log.V(1).Info("a kubelet is lost", "node", node.Name, "askedIn", left.Round(time.Second))
 		return reconcile.Result{RequeueAfter: left + time.Second}, nil
 	}
 	h, about, err := n.hostOf(ctx, node)
 	if err != nil || about == nil {
 		return reconcile.Result{}, err
 	}
-	expired, err := n.expired(ctx, h)
+	expires, err := n.expiry(ctx, h)
 	if hosts.NotNow(err) {
 		return reconcile.Result{RequeueAfter: againSoon}, nil
 	}
@@ -83,17 +82,21 @@ func (n *Nodes) find(ctx context.Context, node *corev1.Node, since time.Time) (r
 		n.Log.V(1).Info("asking the host of a lost node for its certificate", "node", node.Name, "error", err)
 		return reconcile.Result{RequeueAfter: retryLost}, nil
 	}
-	if expired.IsZero() {
+	expired, err := n.hasExpired(ctx, expires)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !expired {
 		n.Joiner.Unjoined.Note(lostName(node.Name), Progress{State: StateJoined})
 		return reconcile.Result{RequeueAfter: retryLost}, nil
 	}
 	p := Progress{
 		State: StateFailed, Reason: ReasonExpired, Again: retryLost, Node: node.Name,
-		Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s, and the cluster approves no other one for its Machine", node.Name, expired.UTC().Format(time.RFC3339)),
+		Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s, and the cluster approves no other one for its Machine", node.Name, expires.UTC().Format(time.RFC3339)),
 		Fix:     "delete the Machine; its MachineSet creates another one",
 	}
 	if h.Backing == render.BackingInstance {
-		if p, err = n.rejoin(ctx, h, expired); err != nil {
+		if p, err = n.rejoin(ctx, h, expires); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -101,7 +104,7 @@ func (n *Nodes) find(ctx context.Context, node *corev1.Node, since time.Time) (r
 	switch p.State { //nolint:exhaustive // a host that has joined is none that joins again
 	case StateJoining:
 		n.Events.Eventf(about, nil, corev1.EventTypeNormal, ReasonRejoining, actionRejoin, "%s", p.Text())
-		n.Log.Info("a host joins again: the certificate of its kubelet has expired", "node", node.Name, "expired", expired)
+		n.Log.Info("a host joins again: the certificate of its kubelet has expired", "node", node.Name, "expired", expires)
 	case StateWaiting, StateFailed:
 		n.Events.Eventf(about, nil, corev1.EventTypeWarning, p.Reason, actionRejoin, "%s", p.Text())
 	}
@@ -148,9 +151,8 @@ func (n *Nodes) machineOf(ctx context.Context, h host) (host, runtime.Object, er
 	return h, &corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()}, nil
 }
 
-// expired asks a host over SSH, with its pinned host key, when the certificate of its kubelet has expired; zero if it has not. By the clock
-// of the operator: that of a host that was off for long may be wrong.
-func (n *Nodes) expired(ctx context.Context, h host) (time.Time, error) {
+// expiry asks a host over SSH, with its pinned host key, when the certificate of its kubelet expires; zero if it has none.
+func (n *Nodes) expiry(ctx context.Context, h host) (time.Time, error) {
 	w, err := h.wish()
 	if err != nil {
 		return time.Time{}, err
@@ -159,13 +161,17 @@ func (n *Nodes) expired(ctx context.Context, h host) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	if err := h.check(facts); err != nil {
-		return time.Time{}, err
+	return key.NotAfter, h.check(facts)
+}
+
+// hasExpired reports whether a certificate has expired by the clock of an API server, which refuses it then. The clock of a host that was off for long
+// may be wrong, and with a wrong clock of the operator each node that is lost would have to join again.
+func (n *Nodes) hasExpired(ctx context.Context, expires time.Time) (bool, error) {
+	if expires.IsZero() {
+		return false, nil
 	}
-	if key.NotAfter.IsZero() || n.Now().Before(key.NotAfter) {
-		return time.Time{}, nil
-	}
-	return key.NotAfter, nil
+	now, err := n.APITime(ctx)
+	return err == nil && !now.Before(expires), err
 }
 
 // rejoin deletes the Node of an instance, after what users have set there is kept.
@@ -182,7 +188,7 @@ func (n *Nodes) rejoin(ctx context.Context, h host, expired time.Time) (Progress
 	if err := n.Joiner.Login.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
 		return Progress{}, client.IgnoreNotFound(err)
 	}
-	if _, lost := lostSince(&node); !lost {
+	if !isLost(&node) {
 		return Progress{State: StateJoined}, nil
 	}
 	if err := n.Joiner.rejoining().keep(ctx, setOn(&node, h.Address)); err != nil {

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/json"
 	"encoding/pem"
 	"math/big"
 	"strings"
@@ -21,11 +20,13 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/join"
+	"wmco/internal/faults"
 )
 
-// expire makes the client certificate of a machine's kubelet one that has expired, with the key that it has, and boots the machine: it was
-// off for so long. What the cluster keeps of its requests is cleaned up meanwhile (kube-controller-manager, csrcleaner).
-func (w *world) expire(name string) {
+// expire makes the client certificate of a machine's kubelet one that no API server accepts and that ends some time from now, with the key that
+// it has, and boots the machine: it was off for long. What the cluster keeps of its requests is cleaned up meanwhile (kube-controller-manager,
+// csrcleaner).
+func (w *world) expire(name string, ends time.Duration) {
 	w.t.Helper()
 	const folder = `C:\var\lib\kubelet\pki`
 	m := w.machines[name]
@@ -33,7 +34,7 @@ func (w *world) expire(name string) {
 	must(w.t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}},
-		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(-24 * time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(ends), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, pair.Leaf.PublicKey, pair.PrivateKey)
 	must(w.t, err)
@@ -46,8 +47,17 @@ func (w *world) expire(name string) {
 	must(w.t, m.PowerOn())
 }
 
-// lose waits until the cluster has lost a kubelet, and makes that ten minutes ago.
-func (w *world) lose(name string) {
+// operateBy runs the operator with a monotonic clock that is moved on, and a wall clock that is two days ahead.
+func (w *world) operateBy(clock *faults.Monotonic) (stop func()) {
+	w.t.Helper()
+	options, err := w.settings().options(w.output())
+	must(w.t, err)
+	options.Now, options.Elapsed = func() time.Time { return time.Now().Round(0).Add(48 * time.Hour) }, clock.Elapsed
+	return w.operateWith(options)
+}
+
+// lose waits until the cluster has lost a kubelet, which the operator has seen for ten minutes then.
+func (w *world) lose(name string, clock *faults.Monotonic) {
 	w.t.Helper()
 	eventually(w.t, name+" is lost", func() bool {
 		for _, c := range w.node(name).Status.Conditions {
@@ -57,11 +67,11 @@ func (w *world) lose(name string) {
 		}
 		return false
 	})
-	ago := time.Now().Add(-10 * time.Minute).UTC().Format(time.RFC3339)
-	// The operator looks at the node when something else changes, too.
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{"example.com/lost": ago}}, "status": map[string]any{"conditions": []map[string]string{{"type": "Ready", "lastTransitionTime": ago}}}})
-	must(w.t, err)
-	must(w.t, w.Status().Patch(w.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, client.RawPatch(types.StrategicMergePatchType, patch)))
+	eventually(w.t, "an operator that sees that "+name+" is lost", func() bool {
+		return strings.Contains(w.log.String(), `msg="a kubelet is lost" logger=nodes node=`+name+" ")
+	})
+	clock.Pass(10 * time.Minute)
+	w.annotate(name, "example.com/lost", "ten minutes ago") // the operator looks at the node again when something changes
 }
 
 // TestAHostWithAnExpiredCertificateJoinsAgain with what users have set on its Node, although the operator is another one by then. The host
@@ -71,10 +81,12 @@ func TestAHostWithAnExpiredCertificateJoinsAgain(t *testing.T) {
 	w.machine("instance-r", "192.0.2.61")
 	w.machine("machine-r", "192.0.2.62")
 	w.machine("instance-s", "192.0.2.63")
+	w.machine("instance-v", "192.0.2.64")
 	w.machineObject("machine-r", "192.0.2.62")
-	w.instances("192.0.2.61", "192.0.2.63")
-	stop := w.operate()
-	for _, name := range []string{"instance-r", "machine-r", "instance-s"} {
+	w.instances("192.0.2.61", "192.0.2.63", "192.0.2.64")
+	var clock faults.Monotonic
+	stop := w.operateBy(&clock)
+	for _, name := range []string{"instance-r", "machine-r", "instance-s", "instance-v"} {
 		eventually(t, "node "+name, func() bool { return w.joined(name) })
 	}
 	before := w.node("instance-r")
@@ -82,12 +94,15 @@ func TestAHostWithAnExpiredCertificateJoinsAgain(t *testing.T) {
 		`"taints":[{"key":"os","value":"Windows","effect":"NoSchedule"},{"key":"dedicated","value":"build","effect":"NoSchedule"}]}}`
 	must(t, w.Patch(t.Context(), before.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(set))))
 
-	// One that is off for another reason stays as it is.
+	// One that is off for another reason stays as it is, and so does one whose certificate has expired by the clock of the operator alone.
+	valid := w.node("instance-v").UID
 	w.machines["instance-s"].PowerOff()
-	w.expire("instance-r")
-	w.expire("machine-r")
-	w.lose("instance-s")
-	w.lose("machine-r")
+	w.expire("instance-v", 24*time.Hour)
+	w.expire("instance-r", -24*time.Hour)
+	w.expire("machine-r", -24*time.Hour)
+	w.lose("instance-v", &clock)
+	w.lose("instance-s", &clock)
+	w.lose("machine-r", &clock)
 	eventually(t, "an event on the Machine", func() bool {
 		notes := w.events(join.ReasonExpired, "machine-r")
 		return len(notes) > 0 && strings.Contains(notes[0], "fix: delete the Machine")
@@ -96,13 +111,13 @@ func TestAHostWithAnExpiredCertificateJoinsAgain(t *testing.T) {
 		c := w.condition(join.HostsJoined)
 		return c.Status == metav1.ConditionFalse && c.Reason == join.ReasonExpired && strings.Contains(c.Message, "node machine-r: ")
 	})
-	w.lose("instance-r")
+	w.lose("instance-r", &clock)
 	eventually(t, "the Node is deleted", func() bool {
 		n := w.node("instance-r")
 		return n == nil || n.UID != before.UID
 	})
 	stop()
-	w.operate()
+	w.operateBy(&clock)
 	eventually(t, "a new Node that is complete", func() bool {
 		n := w.node("instance-r")
 		return n != nil && n.UID != before.UID && join.IsJoined(n.Annotations) && isReady(n)
@@ -130,5 +145,8 @@ func TestAHostWithAnExpiredCertificateJoinsAgain(t *testing.T) {
 		if w.node(name) == nil {
 			t.Errorf("Node %s is gone", name)
 		}
+	}
+	if n := w.node("instance-v"); n == nil || n.UID != valid {
+		t.Error("a host whose certificate is valid has joined again")
 	}
 }

@@ -108,7 +108,7 @@ func (n *Nodes) awaitsContact(r record.Record, entries map[string]string, record
 	for entry := range entries {
 		other, _ := records.Get(record.OfEntry(entry))
 		if other.HostKey == "" || other.HostKey == r.HostKey && other.Node == "" {
-			return n.awaiting.since(r.Node, string(r.NodeUID), n.Now()) < askedWithin
+			return n.awaiting.since(r.Node, string(r.NodeUID), n.Elapsed()) < askedWithin
 		}
 	}
 	return false

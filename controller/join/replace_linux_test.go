@@ -83,7 +83,8 @@ func (w *world) reconciler(fault func(remote.Target) error) *reconciler {
 	w.t.Helper()
 	r := &reconciler{world: w, recorder: events.NewFakeRecorder(100)}
 	own := w.asOperator()
-	now := func() time.Time { return time.Now().Add(r.late) }
+	begun := time.Now()
+	now, elapsed := time.Now, func() time.Duration { return time.Since(begun) + r.late }
 	files, err := store.Open(filepath.Join("..", "..", "golden", "payload"))
 	must(w.t, err)
 	program, err := remote.FileProgram(programs.node)
@@ -109,7 +110,7 @@ func (w *world) reconciler(fault func(remote.Target) error) *reconciler {
 			Hosts: hosts.New(hosts.Options{Transports: hosts.Transports{Kept: broken{fault}, Fresh: broken{fault}}, Program: program}), Login: login,
 			Checks: &join.Checks{Live: own, Login: login, Versions: versions, Now: now}, Version: "test", Log: logr.Discard(), Now: now, Silence: heartbeat.OfKubelet, Random: rand.Read, Unjoined: &join.Unjoined{},
 		},
-		Reader: w.Client, Live: own, Client: own, Events: r.recorder, Log: logr.Discard(), Now: now,
+		Reader: w.Client, Live: own, Client: own, Events: r.recorder, Log: logr.Discard(), Now: now, Elapsed: elapsed,
 		Replacements: join.Replacements{Live: own, Client: own, Namespace: gather.OperatorNamespace},
 	}
 	return r

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// sightings are when this process saw things first. They are measured on its own monotonic clock, which the times of time.Now have: setting the
-// clock of a computer changes nothing. A new process begins again. The zero value has none.
+// sightings are when this process saw things first, by a monotonic clock: setting the clock of a computer changes nothing. A new process begins
+// again. The zero value has none.
 type sightings struct {
 	mu  sync.Mutex
 	all map[string]sighting
@@ -15,20 +15,20 @@ type sightings struct {
 // sighting is what was seen, and when first.
 type sighting struct {
 	what  string
-	first time.Time
+	first time.Duration
 }
 
-// since notes what is seen under a name, and returns for how long it has been the same.
-func (s *sightings) since(name, what string, now time.Time) time.Duration {
+// since notes what is seen under a name at a time of the monotonic clock, and returns for how long it has been the same.
+func (s *sightings) since(name, what string, now time.Duration) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
 		s.all = map[string]sighting{}
 	}
-	if s.all[name].what != what {
+	if seen, ok := s.all[name]; !ok || seen.what != what {
 		s.all[name] = sighting{what, now}
 	}
-	return now.Sub(s.all[name].first)
+	return now - s.all[name].first
 }
 
 // forget ends what was seen under a name.

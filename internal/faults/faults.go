@@ -1,6 +1,8 @@
-// Package faults gives a client of the API server the bad days that API servers have: what tests of the operator run it through.
+// Package faults gives a client of the API server the bad days that API servers have, and a clock that is set: what tests of the operator run
+// it through.
 //
 //	client --RoundTrip--> Network: as the Fault that is set says --> API server
+//	client --Now--> Network: the wall clock, as the Fault says
 //
 // Requests for Leases and Events pass: they are no work of the operator, and a lost Lease is a case of its own.
 package faults
@@ -46,11 +48,13 @@ const (
 	LostAnswers Fault = "answers of writes are lost"
 	// SlowWrites lets each write happen half a second late.
 	SlowWrites Fault = "writes are slow"
+	// SkewedClock sets the wall clock of the client an hour ahead after two seconds, half an hour back after six, and right in the end.
+	SkewedClock Fault = "the clock is set"
 )
 
 // All returns every Fault but None.
 func All() []Fault {
-	return []Fault{CutWatches, Gone, TooManyRequests, ServerErrors, CutBodies, LostAnswers, SlowWrites}
+	return []Fault{CutWatches, Gone, TooManyRequests, ServerErrors, CutBodies, LostAnswers, SlowWrites, SkewedClock}
 }
 
 // Chosen returns those that each run of the tests goes through: every one where the environment has WMCO_FAULTS=all.
@@ -58,7 +62,7 @@ func Chosen() []Fault {
 	if os.Getenv("WMCO_FAULTS") == "all" {
 		return All()
 	}
-	return []Fault{ServerErrors, LostAnswers}
+	return []Fault{ServerErrors, LostAnswers, SkewedClock}
 }
 
 const (
@@ -78,6 +82,8 @@ var ErrLost = errors.New("the connection to the API server was lost")
 // Network is between one client and the API server. The zero value passes everything.
 type Network struct {
 	fault atomic.Value
+	// begun is when it was set.
+	begun atomic.Value
 	hits  atomic.Int64
 
 	// mu guards random and the watches that are open.
@@ -89,8 +95,9 @@ type Network struct {
 // New returns a network whose choices are those of the seed.
 func New(seed uint64) *Network { return &Network{random: rand.New(rand.NewPCG(seed, 0))} } //nolint:gosec // tests repeat
 
-// Set makes the bad day begin, or with None end. It returns how many requests the one before has hit.
+// Set makes the bad day begin, or with None end. It returns how many requests, or looks at the clock, the one before has hit.
 func (n *Network) Set(f Fault) int64 {
+	n.begun.Store(time.Now())
 	n.fault.Store(f)
 	hits := n.hits.Swap(0)
 	if cutsWatches(f) {
@@ -196,8 +203,8 @@ func (t transport) watch(f Fault, r *http.Request) (*http.Response, error) {
 
 func isWrite(r *http.Request) bool { return r.Method != http.MethodGet && r.Method != http.MethodHead }
 
-// chosen reports whether a request is hit. The first one always is, as a removal has few.
-func (n *Network) chosen() bool { return n.hits.Load() == 0 || n.number(100) < share } //nolint:mnd // percent
+// chosen reports whether a request is hit. The first one is: there may be few.
+func (n *Network) chosen() bool { return n.Hits() == 0 || n.number(100) < share } //nolint:mnd // percent
 
 func (n *Network) number(below int) int {
 	n.mu.Lock()

@@ -142,6 +142,9 @@ func (f *fleet) live(t *testing.T, writes int, lag time.Duration) *life {
 	}
 	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { l.RoundTripper = rt; return l.mortal })
 	o := controller.Options{Config: config, Version: version, HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true, Log: logr.FromSlogHandler(logs().Handler()).WithName("operator")}
+	if f.network != nil {
+		o.Now = f.network.Now
+	}
 	go func() {
 		defer close(l.ended)
 		for ctx.Err() == nil { // a Deployment starts one again that ends by itself

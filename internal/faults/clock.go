@@ -1,0 +1,55 @@
+package faults
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// ahead is how far the clock is ahead with SkewedClock when it was set, aheadLater what is left when it was set back.
+	ahead, aheadLater = time.Hour, 30 * time.Minute
+	// setAfter and setBackAfter are when that happens: what the test is about has begun.
+	setAfter, setBackAfter = 2 * time.Second, 6 * time.Second
+)
+
+// Now is the wall clock of the process that uses the network. With SkewedClock it comes to differ from that of the computer. It has no monotonic reading,
+// which a clock that was set would keep (pkg.go.dev/time, Monotonic Clocks): what subtracts such times from each other sees the clock being set.
+func (n *Network) Now() time.Time {
+	now := time.Now().Round(0)
+	if !n.is(SkewedClock) {
+		return now
+	}
+	n.hits.Add(1)
+	begun, _ := n.begun.Load().(time.Time)
+	switch since := time.Since(begun); {
+	case since < setAfter:
+		return now
+	case since < setBackAfter:
+		return now.Add(ahead)
+	}
+	return now.Add(aheadLater)
+}
+
+// Monotonic is a monotonic clock that tests move on. The zero value begins when it is first read.
+type Monotonic struct {
+	mu    sync.Mutex
+	begun time.Time
+	more  time.Duration
+}
+
+// Elapsed is the time since the clock began, and what was passed.
+func (m *Monotonic) Elapsed() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.begun.IsZero() {
+		m.begun = time.Now()
+	}
+	return time.Since(m.begun) + m.more
+}
+
+// Pass lets time pass.
+func (m *Monotonic) Pass(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.more += d
+}
