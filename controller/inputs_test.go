@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"wmco/controller/base"
 	"wmco/controller/executor"
 	"wmco/controller/publish"
 )
@@ -18,7 +19,7 @@ import (
 // working is the publisher with the queue of controller-runtime, in a bubble with a clock of its own.
 type working struct {
 	inputs *inputs
-	queue  queue
+	queue  base.Queue
 	// renders are the times of renderings since the start, publications their number with those that rendered nothing.
 	renders      []time.Duration
 	publications int
@@ -56,7 +57,7 @@ func work(t *testing.T) *working {
 		t.Fatal(err)
 	}
 	started := make(chan struct{})
-	if err := c.Watch(source.Func(func(_ context.Context, q queue) error { w.queue = q; close(started); return nil })); err != nil {
+	if err := c.Watch(source.Func(func(_ context.Context, q base.Queue) error { w.queue = q; close(started); return nil })); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())

@@ -13,6 +13,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/base"
 	"wmco/controller/executor"
 	"wmco/controller/publish"
 )
@@ -101,7 +102,7 @@ func TestWhatFailsForOneNodeKeepsNoOtherWaiting(t *testing.T) {
 		if diff := cmp.Diff(tt.held, held); diff != "" || (err != nil) != tt.err {
 			t.Errorf("%s: %v, held (-want +got):\n%s", name, err, diff)
 		}
-		if tt.untold != nil && result.RequeueAfter > lastRetry {
+		if tt.untold != nil && result.RequeueAfter > base.LastRetry {
 			t.Errorf("%s: again in %s", name, result.RequeueAfter)
 		}
 	}

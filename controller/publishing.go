@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"wmco/bundle/published"
+	"wmco/controller/base"
 	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
 	"wmco/controller/join"
@@ -60,7 +61,7 @@ func knownNodes(records *hosts.Records) func(context.Context, bool) (func(string
 }
 
 // addPublisher adds what publishes the bundles of all joined nodes, and gives nodes their turns.
-func addPublisher(ctx context.Context, m leading, o Options, p publishing) error {
+func addPublisher(ctx context.Context, m base.Manager, o Options, p publishing) error {
 	wants, read, say := p.wants, p.read, p.say
 	layers, err := newLayers(m, o.Namespace)
 	if err != nil {
@@ -77,7 +78,7 @@ func addPublisher(ctx context.Context, m leading, o Options, p publishing) error
 		r.payload = o.Payload.Digest()
 	}
 	r.keeper = &keeper{live: m.GetAPIReader(), namespace: o.Namespace, payload: r.payload, told: p.signs.OpenNewest, log: log}
-	again := newSignal()
+	again := base.NewSignal()
 	e, err := addExecutor(m, o, again)
 	if err != nil {
 		return err
@@ -89,21 +90,21 @@ func addPublisher(ctx context.Context, m leading, o Options, p publishing) error
 		counters: say.counters, silence: o.Silence, heartbeats: o.heartbeats,
 	}
 	publishes := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), roll: e.Run, forget: forgetConfirmations(m.GetClient(), log), tell: says.tell}
-	c, err := m.controller("publish", publishes, 1)
+	c, err := m.NewController("publish", publishes, 1)
 	if err != nil {
 		return err
 	}
 	for _, same := range byKind(wants) {
 		watch := func() error {
 			publishes.inputs.changed() // the inputs are read again, also if there is no object of the kind
-			again.send()
+			again.Send()
 			return c.Watch(publishes.inputs.watch(m.GetCache(), same[0]))
 		}
-		if err := m.kinds.begin(ctx, same, watch); err != nil {
+		if err := m.Kinds.WatchWhenServed(ctx, same, watch); err != nil {
 			return err
 		}
 	}
-	if err := c.Watch(again.source(func(q queue) { publishes.inputs.again(q) })); err != nil {
+	if err := c.Watch(again.Source(func(q base.Queue) { publishes.inputs.again(q) })); err != nil {
 		return err
 	}
 	keys, err := newKeyCache(m, o.Namespace)
@@ -158,7 +159,7 @@ func newLayers(m manager.Manager, namespace string) (kubecluster.Cluster, error)
 				&rbacv1.Role{}:        named,
 				&rbacv1.RoleBinding{}: named,
 			},
-			DefaultTransform: cache.TransformStripManagedFields(), NewInformer: newInformer,
+			DefaultTransform: cache.TransformStripManagedFields(), NewInformer: base.NewInformer,
 		}
 	})
 	if err != nil {
@@ -172,7 +173,7 @@ func newKeyCache(m manager.Manager, namespace string) (cache.Cache, error) {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	only := cache.ByObject{Field: fields.OneTermEqualSelector(metav1.ObjectNameField, signing.SecretName), Namespaces: map[string]cache.Config{namespace: {}}}
-	keys, err := cache.New(m.GetConfig(), cache.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient(), NewInformer: newInformer, ByObject: map[client.Object]cache.ByObject{secret: only}})
+	keys, err := cache.New(m.GetConfig(), cache.Options{Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient(), NewInformer: base.NewInformer, ByObject: map[client.Object]cache.ByObject{secret: only}})
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +194,7 @@ func paced(config *rest.Config) *rest.Config {
 func byKind(wants []objects.Want) [][]objects.Want {
 	var all [][]objects.Want
 	for _, w := range wants {
-		i := slices.IndexFunc(all, func(same []objects.Want) bool { return kindOf(same[0]) == kindOf(w) })
+		i := slices.IndexFunc(all, func(same []objects.Want) bool { return base.KindOf(same[0]) == base.KindOf(w) })
 		if i < 0 {
 			all = append(all, nil)
 			i = len(all) - 1

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
+	"wmco/controller/base"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
@@ -83,7 +84,7 @@ func (r *reading) read(ctx context.Context) (*desired.Hosts, error) {
 
 // names returns the instances that are not given by address.
 func (r *reading) names(ctx context.Context) ([]string, error) {
-	u := of(kindConfig())
+	u := base.NewObject(base.ConfigMapKind())
 	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: join.InstancesName}, u); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", join.InstancesName, err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/controller/base"
 	"wmco/controller/deletions"
 	"wmco/controller/desired"
 	"wmco/controller/executor"
@@ -114,7 +115,7 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 func digestsOf(nodes []metav1.Object) map[string]bundle.Digest {
 	all := map[string]bundle.Digest{}
 	for _, n := range nodes {
-		if u, ok := n.(object); ok {
+		if u, ok := n.(base.Object); ok {
 			all[n.GetName()] = digestOf(inputOf(u))
 		}
 	}

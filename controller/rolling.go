@@ -5,12 +5,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"wmco/controller/base"
 	"wmco/controller/drain"
 	"wmco/controller/executor"
 )
@@ -19,7 +19,7 @@ import (
 const parallelDrains = 4
 
 // addExecutor adds what drains nodes, and returns what makes the steps of the rollout. Changed is signalled when a drain has got further.
-func addExecutor(m leading, o Options, changed signal) (*executor.Executor, error) {
+func addExecutor(m base.Manager, o Options, changed base.Signal) (*executor.Executor, error) {
 	clients, err := kubernetes.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {
 		return nil, err
@@ -27,20 +27,20 @@ func addExecutor(m leading, o Options, changed signal) (*executor.Executor, erro
 	begun := make(drainQueue, 1)
 	drains := &executor.Drains{
 		Drainer: drain.Drainer{Client: clients}, Live: m.GetAPIReader(), Events: m.GetEventRecorder(operatorName),
-		Begin: begun.add, Changed: changed.send,
+		Begin: begun.add, Changed: changed.Send,
 	}
-	c, err := m.controller("drains", drains, parallelDrains)
+	c, err := m.NewController("drains", drains, parallelDrains)
 	if err != nil {
 		return nil, err
 	}
-	nodes := handler.TypedFuncs[string, reconcile.Request]{GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], q queue) {
-		q.Add(requestsFor([]string{e.Object})[0])
+	nodes := handler.TypedFuncs[string, reconcile.Request]{GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], q base.Queue) {
+		q.Add(base.RequestsFor([]string{e.Object})[0])
 	}}
 	if err := c.Watch(source.TypedChannel(chan event.TypedGenericEvent[string](begun), nodes)); err != nil {
 		return nil, err
 	}
 	return &executor.Executor{
-		Nodes: m.kinds.reading(m.GetClient()), Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Namespace: o.Namespace,
+		Nodes: m.Kinds.Reader(m.GetClient()), Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Namespace: o.Namespace,
 		Deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
 		Events:     m.GetEventRecorder(operatorName), Log: o.Log.WithName("rollout"), Now: o.Now, Elapsed: o.Elapsed, Heartbeats: o.Silence,
 	}, nil
@@ -55,25 +55,4 @@ func (q drainQueue) add(ctx context.Context, node string) {
 	case q <- event.TypedGenericEvent[string]{Object: node}:
 	case <-ctx.Done():
 	}
-}
-
-// signal wakes a controller. Signals that nobody has heard yet are one.
-type signal chan event.TypedGenericEvent[struct{}]
-
-func newSignal() signal { return make(signal, 1) }
-
-func (s signal) send() {
-	select {
-	case s <- event.TypedGenericEvent[struct{}]{}:
-	default: // one is waiting already
-	}
-}
-
-// source calls do with the queue of the controller that watches it.
-func (s signal) source(do func(queue)) source.Source {
-	return source.TypedChannel(s, handler.TypedFuncs[struct{}, reconcile.Request]{
-		GenericFunc: func(_ context.Context, _ event.TypedGenericEvent[struct{}], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			do(q)
-		},
-	})
 }

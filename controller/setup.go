@@ -17,6 +17,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -24,12 +25,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"wmco/bundle"
+	"wmco/controller/base"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/heartbeat"
 	"wmco/controller/hosts"
 	"wmco/controller/join"
+	"wmco/controller/leader"
 	"wmco/controller/metrics"
 	"wmco/controller/named"
 	"wmco/controller/signing"
@@ -146,8 +149,8 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	}
 	records := &hosts.Records{Live: m.GetAPIReader(), Client: m.GetClient(), Cache: m.GetClient(), Namespace: o.Namespace}
 	signs := &signing.Keys{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: o.Now}
-	from := &reading{keys: signs, records: records, log: o.Log.WithName("inputs"), reader: m.kinds.reading(m.GetClient()), namespace: o.Namespace, resolver: o.Resolver, now: time.Now, source: desired.Source{
-		Objects: objects.Cluster(m.kinds.reading(m.GetClient())), Set: o.Payload, Key: key,
+	from := &reading{keys: signs, records: records, log: o.Log.WithName("inputs"), reader: m.Kinds.Reader(m.GetClient()), namespace: o.Namespace, resolver: o.Resolver, now: time.Now, source: desired.Source{
+		Objects: objects.Cluster(m.Kinds.Reader(m.GetClient())), Set: o.Payload, Key: key,
 		Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 	}}
 	says := newSaid(o)
@@ -159,11 +162,11 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	return m, nil
 }
 
-func newManager(o Options, wants []objects.Want) (leading, error) {
+func newManager(o Options, wants []objects.Want) (base.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, certificatesv1.AddToScheme, machinev1beta1.Install} {
 		if err := add(scheme); err != nil {
-			return leading{}, err
+			return base.Manager{}, err
 		}
 	}
 	if o.Lease == (Lease{}) {
@@ -172,14 +175,16 @@ func newManager(o Options, wants []objects.Want) (leading, error) {
 	serving := &metrics.Serving{Address: o.MetricsAddress, Certificates: o.MetricsCertificates}
 	served, err := serving.Options()
 	if err != nil {
-		return leading{}, err
+		return base.Manager{}, err
 	}
-	lock, err := newLock(o)
-	if err != nil {
-		return leading{}, err
+	var lock *leader.Lock
+	if o.LeaderElection {
+		if lock, err = base.NewLock(o.Config, types.NamespacedName{Namespace: o.Namespace, Name: operatorName}, o.Lease.Renew); err != nil {
+			return base.Manager{}, err
+		}
 	}
 	options := manager.Options{
-		Scheme: scheme, Logger: o.Log, Cache: cacheOptions(wants), NewCache: newCache(wants),
+		Scheme: scheme, Logger: o.Log, Cache: base.CacheOptions(wants), NewCache: base.NewCache(wants),
 		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		HealthProbeBindAddress: o.HealthAddress, Metrics: served,
 		Controller:     config.Controller{SkipNameValidation: &o.SkipNameValidation},
@@ -189,25 +194,25 @@ func newManager(o Options, wants []objects.Want) (leading, error) {
 	if lock != nil {
 		options.LeaderElectionResourceLockInterface = lock
 	}
-	again := newRetries()
+	again := base.NewRetries()
 	watched := rest.CopyConfig(o.Config)
-	watched.Wrap(again.transport)
-	m, err := manager.New(guardWrites(watched, lock), options)
+	watched.Wrap(again.Transport)
+	m, err := manager.New(base.GuardWrites(watched, lock), options)
 	if err != nil {
-		return leading{}, err
+		return base.Manager{}, err
 	}
 	if lock != nil {
 		lock.LockConfig.EventRecorder = m.GetEventRecorderFor(lock.Identity()) //nolint:staticcheck // leader election has no other kind yet
 	}
 	serving.Cluster = m.GetClient()
 	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return leading{}, err
+		return base.Manager{}, err
 	}
 	if err := m.AddReadyzCheck("ping", healthz.Ping); err != nil {
-		return leading{}, err
+		return base.Manager{}, err
 	}
-	missing := newKinds(m.GetRESTMapper(), m.GetAPIReader(), o.Log.WithName("kinds"))
-	return leading{m, lock, again, missing}, m.Add(missing)
+	missing := base.NewKinds(m.GetRESTMapper(), m.GetAPIReader(), o.Log.WithName("kinds"))
+	return base.NewManager(m, lock, again, missing)
 }
 
 // createLease creates the Lease of leader election, without a holder, where there is none: by its name, which the library does not do.

@@ -17,6 +17,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/base"
 	"wmco/controller/executor"
 	"wmco/controller/fleet"
 	"wmco/controller/heartbeat"
@@ -86,8 +87,8 @@ func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 		s.Refused = append(s.Refused, status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix})
 	}
 	t.counters.Urgent(urgentHeld(o))
-	if t.unserved && t.now().Sub(t.wrote) < kindsPeriod {
-		return t.wrote.Add(kindsPeriod).Sub(t.now()), nil
+	if t.unserved && t.now().Sub(t.wrote) < base.KindsPeriod {
+		return t.wrote.Add(base.KindsPeriod).Sub(t.now()), nil
 	}
 	if !o.fresh && t.said != nil && !t.unserved {
 		if reflect.DeepEqual(s, *t.said) {
@@ -107,7 +108,7 @@ func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 	}
 	t.said, t.wrote = &s, t.now()
 	if t.unserved {
-		return kindsPeriod, nil
+		return base.KindsPeriod, nil
 	}
 	return 0, nil
 }

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"wmco/bundle"
+	"wmco/controller/base"
 	"wmco/controller/heartbeat"
 	"wmco/controller/metrics"
 	"wmco/controller/status"
@@ -137,12 +138,12 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	for i, want := range []struct {
 		asked int
 		again time.Duration
-	}{{1, kindsPeriod}, {1, kindsPeriod / 2}, {2, kindsPeriod}, {2, kindsPeriod / 2}, {3, 0}, {3, 0}} {
+	}{{1, base.KindsPeriod}, {1, base.KindsPeriod / 2}, {2, base.KindsPeriod}, {2, base.KindsPeriod / 2}, {3, 0}, {3, 0}} {
 		served = i == 4
 		again, err := says.tell(t.Context(), outcome{})
 		if err != nil || asked != want.asked || again != want.again {
 			t.Errorf("call %d: asked %d times, again in %s: %v; want %+v", i, asked, again, err, want)
 		}
-		now = now.Add(kindsPeriod / 2)
+		now = now.Add(base.KindsPeriod / 2)
 	}
 }

@@ -23,6 +23,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/base"
 	"wmco/controller/fleet"
 	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
@@ -116,30 +117,30 @@ type upgrades struct {
 }
 
 // addUpgrades does nothing where OLM gives the operator no OperatorCondition.
-func addUpgrades(m leading, o Options) error {
+func addUpgrades(m base.Manager, o Options) error {
 	name := o.Environment[conditionVariable]
 	if name == "" {
 		return nil
 	}
-	c, err := m.controller("upgradeable", &upgrades{m.GetClient(), m.GetAPIReader(), m.GetClient(), o.Namespace, name, o.Now, o.Silence}, 1)
+	c, err := m.NewController("upgradeable", &upgrades{m.GetClient(), m.GetAPIReader(), m.GetClient(), o.Namespace, name, o.Now, o.Silence}, 1)
 	if err != nil {
 		return err
 	}
-	again := handler.TypedFuncs[object, reconcile.Request]{
-		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[object], q queue) {
+	again := handler.TypedFuncs[base.Object, reconcile.Request]{
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[base.Object], q base.Queue) {
 			q.AddAfter(everything, upgradeableSettle)
 		},
-		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[object], q queue) {
+		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[base.Object], q base.Queue) {
 			q.AddAfter(everything, upgradeableSettle)
 		},
-		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[object], q queue) {
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[base.Object], q base.Queue) {
 			q.AddAfter(everything, upgradeableSettle)
 		},
 	}
-	if err := c.Watch(source.Kind(m.GetCache(), of(kindNode()), again, kept())); err != nil {
+	if err := c.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), again, base.NodeChanges())); err != nil {
 		return err
 	}
-	return c.Watch(atStart())
+	return c.Watch(base.AtStart())
 }
 
 // Reconcile writes the condition, where it says something else.
@@ -165,7 +166,7 @@ func (u *upgrades) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 
 // write keeps the conditions of others in the list. OLM copies it to the status, and reads that.
 func (u *upgrades) write(ctx context.Context, c metav1.Condition) error {
-	o := of(kindOperatorCondition())
+	o := base.NewObject(kindOperatorCondition())
 	if err := u.live.Get(ctx, client.ObjectKey{Namespace: u.namespace, Name: u.name}, o); err != nil {
 		return fmt.Errorf("reading OperatorCondition %s: %w", u.name, err)
 	}

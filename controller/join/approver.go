@@ -14,12 +14,16 @@ import (
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"wmco/bundle"
+	"wmco/controller/base"
 	"wmco/controller/certificates"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
@@ -59,6 +63,17 @@ const lookupLimit = 10 * time.Second
 
 // retryAsk is how long after a host did not answer it is asked again.
 const retryAsk = 5 * time.Second
+
+// SetupWithManager watches certificate signing requests as metadata: the one that is judged is read without a cache.
+func (a *Approver) SetupWithManager(m base.Manager) error {
+	c, err := m.NewHostController("certificates", a, parallelHosts)
+	if err != nil {
+		return fmt.Errorf("approving certificates: %w", err)
+	}
+	csr := &metav1.PartialObjectMetadata{}
+	csr.SetGroupVersionKind(base.CSRKind())
+	return c.Watch(source.Kind(m.GetCache(), csr, &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
+}
 
 // Reconcile judges one request.
 func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {

@@ -3,6 +3,7 @@ package join
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/base"
 	"wmco/controller/checks"
 	"wmco/controller/named"
 	"wmco/deploy/admission"
@@ -45,6 +47,21 @@ type Cluster struct {
 
 // recheckCluster is how often the cluster is judged although nothing was seen to change.
 const recheckCluster = time.Minute
+
+// SetupWithManager has the cluster judged at the start. A host that cannot join any longer, or can again, is said at once.
+func (c *Cluster) SetupWithManager(m base.Manager) error {
+	changed := base.NewSignal()
+	c.Unjoined.Changed = changed.Send
+	added, err := m.NewController("cluster", c, parallelHosts)
+	if err != nil {
+		return err
+	}
+	again := changed.Source(func(q base.Queue) { q.AddAfter(base.RequestsFor([]string{"all"})[0], tellAfter) })
+	return errors.Join(added.Watch(base.AtStart()), added.Watch(again))
+}
+
+// tellAfter gathers hosts whose state changes at about the same time, before they are said.
+const tellAfter = time.Second
 
 // Reconcile judges the cluster.
 func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {

@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -15,7 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"wmco/controller/base"
 	"wmco/controller/hosts"
 	"wmco/controller/record"
 )
@@ -27,6 +30,23 @@ type Collector struct {
 	Login     *hosts.Login
 	Namespace string
 	Log       logr.Logger
+}
+
+// SetupWithManager watches what hosts are known by: all records are looked at whenever something is removed, and at the start. It returns what
+// watches the Machines as well, once the cluster serves them.
+func (c *Collector) SetupWithManager(m base.Manager) (watchMachines func() error, err error) {
+	added, err := m.NewController("collector", c, parallelHosts)
+	if err != nil {
+		return nil, err
+	}
+	watchMachines = func() error {
+		return added.Watch(source.Kind(m.GetCache(), base.NewObject(base.MachineKind()), base.EnqueueAll(), base.OnlyDeletions()))
+	}
+	return watchMachines, errors.Join(
+		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), base.EnqueueAll(), base.OnlyDeletions())),
+		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), base.EnqueueAll())),
+		added.Watch(base.AtStart()),
+	)
 }
 
 // Reconcile looks at all records. One whose Machine exists, whose entry is in windows-instances, or whose Node exists is kept: a Node whose

@@ -2,6 +2,9 @@ package join
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/go-logr/logr"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
@@ -10,7 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"wmco/controller/base"
 )
 
 // InstancesName is the ConfigMap with the instances.
@@ -22,6 +29,36 @@ type Instances struct {
 	Namespace string
 	Events    events.EventRecorder
 	Log       logr.Logger
+}
+
+// SetupWithManager watches windows-instances, and the Nodes whose hosts have yet to join.
+func (i *Instances) SetupWithManager(m base.Manager) error {
+	c, err := m.NewHostController("instances", i, parallelHosts)
+	if err != nil {
+		return err
+	}
+	entries := handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, u base.Object) []reconcile.Request {
+		data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+		if u.GetName() != InstancesName {
+			return nil
+		}
+		return base.RequestsFor(slices.Sorted(maps.Keys(data)))
+	})
+	if err := c.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), entries)); err != nil {
+		return err
+	}
+	return c.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), handler.TypedEnqueueRequestsFromMapFunc(i.entriesOfNode), unjoinedNodes()))
+}
+
+// entriesOfNode returns the entry of the Node, and those with an address that it reports.
+func (i *Instances) entriesOfNode(ctx context.Context, node base.Object) []reconcile.Request {
+	u := base.NewObject(base.ConfigMapKind())
+	if err := i.Joiner.Reader.Get(ctx, client.ObjectKey{Namespace: i.Namespace, Name: InstancesName}, u); err != nil {
+		return nil
+	}
+	data, _, _ := unstructured.NestedStringMap(u.Object, "data")
+	names := append(base.Addresses(node), i.Joiner.recordOfNode(ctx, node).Entry)
+	return base.RequestsFor(slices.DeleteFunc(slices.Sorted(maps.Keys(data)), func(entry string) bool { return !slices.Contains(names, strings.ToLower(entry)) }))
 }
 
 // Reconcile does the next steps for one entry.

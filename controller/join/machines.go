@@ -18,8 +18,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"wmco/controller/base"
 	"wmco/controller/record"
 )
 
@@ -76,6 +79,35 @@ type Machines struct {
 	failing, refusing sightings
 	// replacing is held from the look at the other Machines to the deletion: otherwise two workers each see that no other is deleted.
 	replacing sync.Mutex
+}
+
+// SetupWithManager watches the Machines, and the Nodes whose hosts have yet to join.
+func (m *Machines) SetupWithManager(mgr base.Manager) error {
+	c, err := mgr.NewHostController("machines", m, parallelHosts)
+	if err != nil {
+		return err
+	}
+	if err := c.Watch(source.Kind(mgr.GetCache(), base.NewObject(base.MachineKind()), &handler.TypedEnqueueRequestForObject[base.Object]{})); err != nil {
+		return err
+	}
+	return c.Watch(source.Kind(mgr.GetCache(), base.NewObject(base.NodeKind()), handler.TypedEnqueueRequestsFromMapFunc(m.machinesOfNode), unjoinedNodes()))
+}
+
+// machinesOfNode returns the Machine of the Node, and those with an address that it reports: one of them may be its own, and has to be asked.
+func (m *Machines) machinesOfNode(ctx context.Context, node base.Object) []reconcile.Request {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
+	if err := m.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // they are only read
+		return nil
+	}
+	names, own := base.Addresses(node), m.Joiner.recordOfNode(ctx, node).Machine
+	var requests []reconcile.Request
+	for _, machine := range list.Items {
+		if own != "" && machine.GetUID() == own || slices.ContainsFunc(base.Addresses(&machine), func(a string) bool { return slices.Contains(names, a) }) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&machine)})
+		}
+	}
+	return requests
 }
 
 // Reconcile does the next steps for one Machine.

@@ -14,12 +14,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/base"
 	"wmco/controller/drain"
 	"wmco/controller/fleet"
 	"wmco/controller/hosts"
@@ -64,6 +67,36 @@ type Nodes struct {
 	lost sightings
 	// awaiting is since when the removals of Nodes wait for the first contact with new entries.
 	awaiting sightings
+}
+
+// SetupWithManager watches the Windows Nodes, and windows-instances for entries that are removed.
+func (n *Nodes) SetupWithManager(m base.Manager) error {
+	c, err := m.NewHostController("nodes", n, parallelHosts)
+	if err != nil {
+		return err
+	}
+	if err := c.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), &handler.TypedEnqueueRequestForObject[base.Object]{}, base.NodeChanges())); err != nil {
+		return err
+	}
+	return c.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), handler.TypedEnqueueRequestsFromMapFunc(n.nodesOfInstances)))
+}
+
+// nodesOfInstances returns the Nodes of instances, one of which may have lost its entry.
+func (n *Nodes) nodesOfInstances(ctx context.Context, config base.Object) []reconcile.Request {
+	if config.GetName() != InstancesName {
+		return nil
+	}
+	records, _, err := n.Joiner.Login.Records.Cached(ctx)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, id := range records.IDs() {
+		if r, _ := records.Get(id); r.Entry != "" && r.Node != "" {
+			names = append(names, r.Node)
+		}
+	}
+	return base.RequestsFor(names)
 }
 
 // Reconcile removes an instance whose entry is gone, lets a host join again whose certificate has expired, copies executables that a host

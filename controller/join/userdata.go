@@ -15,13 +15,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/base"
 	"wmco/controller/checks"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
@@ -43,6 +48,31 @@ type UserData struct {
 
 // recheckKeys is how often the Secrets are compared although nothing was seen to change: those of other namespaces are not watched.
 const recheckKeys = time.Minute
+
+// SetupWithManager watches the private key alone, in a cache of its own.
+func (u *UserData) SetupWithManager(m base.Manager) error {
+	c, err := m.NewController("userdata", u, parallelHosts)
+	if err != nil {
+		return err
+	}
+	only := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.name", keys.SecretName), Namespaces: map[string]cache.Config{u.Login.Namespace: {}}}
+	secrets, err := cache.New(m.GetConfig(), cache.Options{
+		Scheme: m.GetScheme(), Mapper: m.GetRESTMapper(), HTTPClient: m.GetHTTPClient(), NewInformer: base.NewInformer,
+		ByObject: map[client.Object]cache.ByObject{&corev1.Secret{}: only},
+	})
+	if err != nil {
+		return err
+	}
+	if err := m.Add(secrets); err != nil {
+		return err
+	}
+	once := handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, *corev1.Secret) []reconcile.Request { return base.RequestsFor([]string{"all"}) })
+	if err := c.Watch(source.Kind(secrets, &corev1.Secret{}, once)); err != nil {
+		return err
+	}
+	// At the start, also without the Secret.
+	return c.Watch(base.AtStart())
+}
 
 // Reconcile writes the Secrets that differ. A key that cannot be used is told, and changes none.
 func (u *UserData) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {

@@ -246,8 +246,13 @@ var table = []rule{
 		never: join(rendering, remote, []string{"applier/...", "bundle/..."}),
 	},
 	{
+		pkg:     "controller/base",
+		imports: []string{"applier/remote", "bundle", "bundle/published", "controller/gather/objects", "controller/leader"},
+		never:   join(remote, rendering, []string{"controller/join", "controller/hosts"}),
+	},
+	{
 		pkg:     "controller/join",
-		imports: []string{"controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/heartbeat", "controller/hosts", "controller/keys", "controller/keys/username", "controller/metrics", "controller/named", "controller/record", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
+		imports: []string{"controller/base", "controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/heartbeat", "controller/hosts", "controller/keys", "controller/keys/username", "controller/metrics", "controller/named", "controller/record", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -275,7 +280,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/heartbeat", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
+			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/base", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/heartbeat", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

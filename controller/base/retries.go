@@ -1,4 +1,4 @@
-package controller
+package base
 
 import (
 	"context"
@@ -20,24 +20,24 @@ import (
 const (
 	// retryConflict is how long after a conflict an object is looked at again.
 	retryConflict = time.Second
-	// firstRetry and lastRetry are the pauses before the first and each late try after an error; they double in between. The library's own
-	// grow to 1,000 s.
+	// firstRetry is the pause before the first try after an error.
 	firstRetry = 5 * time.Millisecond
-	lastRetry  = 30 * time.Second
+	// LastRetry is the longest pause between tries; they double from the first one. The library's own grow to 1,000 s.
+	LastRetry = 30 * time.Second
 	// outage is how long the API server must have answered no request for its next answer to be the end of an outage.
 	outage = 5 * time.Second
 )
 
-// retries know what of an operator has failed and waits for its next try. When the API server answers after an outage, all of it is tried at
+// Retries know what of an operator has failed and waits for its next try. When the API server answers after an outage, all of it is tried at
 // once, within the rate of the client.
-type retries struct {
+type Retries struct {
 	now func() time.Time
 
 	mu sync.Mutex
 	// failing is since when the API server has answered no request; zero where it has answered the last one.
 	failing time.Time
 	// waiting are the requests that have failed, with the queues that have them.
-	waiting map[waitingFor]queue
+	waiting map[waitingFor]Queue
 }
 
 // waitingFor is a request to a controller.
@@ -46,25 +46,26 @@ type waitingFor struct {
 	reconcile.Request
 }
 
-func newRetries() *retries {
-	return &retries{now: time.Now, waiting: map[waitingFor]queue{}}
+// NewRetries returns what knows of no failure.
+func NewRetries() *Retries {
+	return &Retries{now: time.Now, waiting: map[waitingFor]Queue{}}
 }
 
 // failed notes that a request waits for its next try, succeeded that it does not.
-func (r *retries) failed(key waitingFor, q queue) {
+func (r *Retries) failed(key waitingFor, q Queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.waiting[key] = q
 }
 
-func (r *retries) succeeded(key waitingFor) {
+func (r *Retries) succeeded(key waitingFor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.waiting, key)
 }
 
 // unanswered notes that the API server has not answered a request.
-func (r *retries) unanswered() {
+func (r *Retries) unanswered() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.failing.IsZero() {
@@ -74,13 +75,13 @@ func (r *retries) unanswered() {
 
 // answered notes that the API server has answered a request. Single failures between answers are no outage: what fails for a reason of its own
 // keeps its pauses.
-func (r *retries) answered() {
+func (r *Retries) answered() {
 	r.mu.Lock()
 	since := r.failing
 	r.failing = time.Time{}
-	var all map[waitingFor]queue
+	var all map[waitingFor]Queue
 	if !since.IsZero() && r.now().Sub(since) >= outage {
-		all, r.waiting = r.waiting, map[waitingFor]queue{}
+		all, r.waiting = r.waiting, map[waitingFor]Queue{}
 	}
 	r.mu.Unlock()
 	for _, key := range slices.SortedFunc(maps.Keys(all), func(a, b waitingFor) int { return strings.Compare(a.Request.String(), b.Request.String()) }) {
@@ -88,14 +89,14 @@ func (r *retries) answered() {
 	}
 }
 
-// transport notes what becomes of the requests of a client.
-func (r *retries) transport(next http.RoundTripper) http.RoundTripper {
+// Transport notes what becomes of the requests of a client.
+func (r *Retries) Transport(next http.RoundTripper) http.RoundTripper {
 	return watchedRequests{next, r}
 }
 
 type watchedRequests struct {
 	http.RoundTripper
-	retries *retries
+	retries *Retries
 }
 
 // RoundTrip implements http.RoundTripper. A request that its caller has ended says nothing about the API server.
@@ -110,24 +111,24 @@ func (w watchedRequests) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// controller adds a controller whose requests are tried again as lastRetry says, each by itself.
-func (l leading) controller(name string, r reconcile.Reconciler, workers int) (controller.Controller, error) {
-	q := new(queue)
-	options := retryOptions()
-	options.Reconciler, options.MaxConcurrentReconciles = retrying{r, name, l.retries, q, l.GetLogger().WithName(name)}, workers
-	c, err := controller.New(name, l, options)
+// NewController adds a controller whose requests are tried again as LastRetry says, each by itself.
+func (m Manager) NewController(name string, r reconcile.Reconciler, workers int) (controller.Controller, error) {
+	q := new(Queue)
+	options := RetryOptions()
+	options.Reconciler, options.MaxConcurrentReconciles = retrying{r, name, m.retries, q, m.GetLogger().WithName(name)}, workers
+	c, err := controller.New(name, m, options)
 	if err != nil {
 		return nil, err
 	}
-	return c, c.Watch(source.Func(func(_ context.Context, of queue) error {
+	return c, c.Watch(source.Func(func(_ context.Context, of Queue) error {
 		*q = of
 		return nil
 	}))
 }
 
-// retryOptions are those of all controllers. Each has a limiter of its own, in which each request has its own pauses.
-func retryOptions() controller.Options {
-	return controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)}
+// RetryOptions are those of all controllers. Each has a limiter of its own, in which each request has its own pauses.
+func RetryOptions() controller.Options {
+	return controller.Options{RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, LastRetry)}
 }
 
 // retrying is a reconciler of which some errors are none: where an object has changed since it was read, which kubelets, agents and approvers
@@ -135,9 +136,9 @@ func retryOptions() controller.Options {
 type retrying struct {
 	reconcile.Reconciler
 	name    string
-	retries *retries
+	retries *Retries
 	// queue is that of the controller, once it has started.
-	queue *queue
+	queue *Queue
 	log   logr.Logger
 }
 

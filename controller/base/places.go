@@ -1,8 +1,9 @@
-package controller
+package base
 
 import (
 	"context"
 
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -16,13 +17,13 @@ type reaching struct {
 	reconcile.Reconciler
 	places *remote.Places
 	// queue is that of the controller, once it has started.
-	queue *queue
+	queue *Queue
 }
 
 // newReaching returns the reconciler, and a source that it needs.
 func newReaching(r reconcile.Reconciler, limits remote.PlaceLimits) (reaching, source.Source) {
-	q := new(queue)
-	started := source.Func(func(_ context.Context, of queue) error {
+	q := new(Queue)
+	started := source.Func(func(_ context.Context, of Queue) error {
 		*q = of
 		return nil
 	})
@@ -34,4 +35,16 @@ func (r reaching) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	ctx, turn := r.places.Turn(ctx, req.String(), func() { (*r.queue).Add(req) })
 	defer turn.End()
 	return r.Reconciler.Reconcile(ctx, req)
+}
+
+// NewHostController is NewController for reconcilers that reach hosts: there are workers for all hosts that may be open, and for parallel requests
+// that need no host. As many hosts are worked on at the same time; one without progress does not count.
+func (m Manager) NewHostController(name string, r reconcile.Reconciler, parallel int) (controller.Controller, error) {
+	limits := remote.DefaultLimits().Places(parallel)
+	reaches, queue := newReaching(r, limits)
+	c, err := m.NewController(name, reaches, limits.Open+parallel)
+	if err != nil {
+		return nil, err
+	}
+	return c, c.Watch(queue)
 }

@@ -1,4 +1,4 @@
-package controller
+package base
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-// newInformer is for cache.Options.NewInformer. After failures the library's informers wait for up to a minute (k8s.io/client-go,
+// NewInformer is for cache.Options.NewInformer. After failures the library's informers wait for up to a minute (k8s.io/client-go,
 // tools/cache/reflector.go): all that an operator learns would come so late after an outage. Its lists and watches are tried again here instead.
-func newInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+func NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 	return toolscache.NewSharedIndexInformer(patientListWatch{toolscache.ToListerWatcherWithContext(from), relistPauses()}, o, resync, indexers)
 }
 

@@ -1,4 +1,4 @@
-package controller
+package base
 
 import (
 	"context"
@@ -17,10 +17,10 @@ import (
 )
 
 // queueFor is a queue as controllers have it, until the end of the test.
-func queueFor(t *testing.T) queue {
+func queueFor(t *testing.T) Queue {
 	t.Helper()
 	q := priorityqueue.New("test", func(o *priorityqueue.Opts[reconcile.Request]) {
-		o.RateLimiter = retryOptions().RateLimiter
+		o.RateLimiter = RetryOptions().RateLimiter
 	})
 	t.Cleanup(q.ShutDown)
 	return q
@@ -48,7 +48,7 @@ func TestWhatIsRetriedAndWhen(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inner := reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) { return later, test.err })
-			all, q := newRetries(), queueFor(t)
+			all, q := NewRetries(), queueFor(t)
 			result, err := retrying{inner, "test", all, &q, logr.Discard()}.Reconcile(t.Context(), reconcile.Request{})
 			if fmt.Sprint(err) != fmt.Sprint(test.want) || result != test.result || len(all.waiting) != test.waiting {
 				t.Errorf("%v, %v, %d waiting", result, err, len(all.waiting))
@@ -59,8 +59,8 @@ func TestWhatIsRetriedAndWhen(t *testing.T) {
 
 // TestPausesEndAtHalfAMinute: those of the library end at a quarter of an hour.
 func TestPausesEndAtHalfAMinute(t *testing.T) {
-	limiter := retryOptions().RateLimiter
-	one, another := requestsFor([]string{"one"})[0], requestsFor([]string{"another"})[0]
+	limiter := RetryOptions().RateLimiter
+	one, another := RequestsFor([]string{"one"})[0], RequestsFor([]string{"another"})[0]
 	var longest time.Duration
 	for range 30 {
 		longest = max(longest, limiter.When(one))
@@ -82,27 +82,27 @@ func TestAfterAnOutageEverythingIsTriedAtOnce(t *testing.T) {
 		"some requests fail":        {[]bool{true, false, false, true, false, false, true, false, true}, nil},
 		"nothing has failed lately": {[]bool{true, true, true, true, true, true, true, true}, nil},
 	} {
-		all, q := newRetries(), queueFor(t)
+		all, q := NewRetries(), queueFor(t)
 		now := time.Unix(0, 0)
 		all.now = func() time.Time { return now }
 		for _, name := range []string{"node-1", "node-2", "status"} {
-			req := requestsFor([]string{name})[0]
+			req := RequestsFor([]string{name})[0]
 			q.AddAfter(req, time.Hour)
 			all.failed(waitingFor{"test", req}, q)
 		}
-		well := requestsFor([]string{"well"})[0]
+		well := RequestsFor([]string{"well"})[0]
 		all.failed(waitingFor{"test", well}, q)
 		all.succeeded(waitingFor{"test", well})
 		for _, answer := range tt.answers {
 			now = now.Add(time.Second)
-			all.transport(transportFunc(func(*http.Request) (*http.Response, error) {
+			all.Transport(transportFunc(func(*http.Request) (*http.Response, error) {
 				if answer {
 					return &http.Response{StatusCode: http.StatusNotFound}, nil
 				}
 				return &http.Response{StatusCode: http.StatusServiceUnavailable}, nil
 			})).RoundTrip(&http.Request{}) //nolint:bodyclose,errcheck // it has none
 		}
-		q.Add(requestsFor([]string{"last"})[0])
+		q.Add(RequestsFor([]string{"last"})[0])
 		var got []string
 		for {
 			req, _ := q.Get()

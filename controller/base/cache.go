@@ -1,0 +1,121 @@
+package base
+
+import (
+	"slices"
+	"sync/atomic"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/gather/objects"
+)
+
+// KindOf returns the kind of what is wanted.
+func KindOf(w objects.Want) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}
+}
+
+// ObjectOf returns an empty object of what is wanted.
+func ObjectOf(w objects.Want) *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(KindOf(w))
+	return u
+}
+
+// CacheOptions keep in memory what is read and no more: no Secret and no ConfigMap but those that are named, and of Nodes not what
+// only a scheduler needs.
+func CacheOptions(wants []objects.Want) cache.Options {
+	byKind := map[schema.GroupVersionKind]cache.ByObject{}
+	for _, w := range wants {
+		of := byKind[KindOf(w)]
+		switch {
+		case w.Namespace != "":
+			if of.Namespaces == nil {
+				of.Namespaces = map[string]cache.Config{}
+			}
+			of.Namespaces[w.Namespace] = cache.Config{FieldSelector: byName(w), LabelSelector: labeled(w)}
+		default:
+			of.Field, of.Label = byName(w), labeled(w)
+			if IsNode(w.Group, w.Kind) {
+				of.Transform = stripNode
+			}
+		}
+		byKind[KindOf(w)] = of
+	}
+	all := map[client.Object]cache.ByObject{}
+	for kind, of := range byKind {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(kind)
+		all[u] = of
+	}
+	return cache.Options{ByObject: all, DefaultTransform: cache.TransformStripManagedFields()}
+}
+
+func byName(w objects.Want) fields.Selector {
+	if len(w.Names) != 1 {
+		return nil
+	}
+	return fields.OneTermEqualSelector("metadata.name", w.Names[0])
+}
+
+func labeled(w objects.Want) labels.Selector {
+	if len(w.Labels) == 0 {
+		return nil
+	}
+	return labels.SelectorFromSet(w.Labels)
+}
+
+// IsNode reports whether a kind is Node.
+func IsNode(group, kind string) bool { return group == corev1.GroupName && kind == "Node" }
+
+// stripNode drops what grows with the images and volumes of a node.
+func stripNode(o any) (any, error) {
+	o, err := cache.TransformStripManagedFields()(o)
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		for _, field := range []string{"images", "volumesAttached", "volumesInUse"} {
+			unstructured.RemoveNestedField(u.Object, "status", field)
+		}
+	}
+	return o, err
+}
+
+// NewCache makes the cache of the operator. The library asks for the scope of each kind that has a selector, and refuses to work where the
+// cluster does not serve one of them: what is wanted says that scope as well.
+func NewCache(wants []objects.Want) func(*rest.Config, cache.Options) (cache.Cache, error) {
+	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
+		scopes := &knownScopes{RESTMapper: o.Mapper, wants: wants}
+		o.Mapper, o.NewInformer = scopes, NewInformer
+		c, err := cache.New(config, o)
+		scopes.made.Store(true)
+		return c, err
+	}
+}
+
+// knownScopes is a mapper that knows the scope of what is wanted, until the cache is made.
+type knownScopes struct {
+	meta.RESTMapper
+	wants []objects.Want
+	made  atomic.Bool
+}
+
+// RESTMapping implements meta.RESTMapper.
+func (s *knownScopes) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
+	mapping, err := s.RESTMapper.RESTMapping(kind, versions...)
+	i := slices.IndexFunc(s.wants, func(w objects.Want) bool { return KindOf(w).GroupKind() == kind })
+	if !meta.IsNoMatchError(err) || s.made.Load() || i < 0 {
+		return mapping, err
+	}
+	w, scope := s.wants[i], meta.RESTScopeRoot
+	if w.Namespace != "" {
+		scope = meta.RESTScopeNamespace
+	}
+	resource, _ := meta.UnsafeGuessKindToResource(KindOf(w))
+	return &meta.RESTMapping{Resource: resource, GroupVersionKind: KindOf(w), Scope: scope}, nil
+}

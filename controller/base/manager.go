@@ -1,0 +1,106 @@
+package base
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"wmco/controller/leader"
+)
+
+// NewLock returns the lock of leader election. It is the library's, with one that notes when it was renewed in between. Renew is how long a leader
+// tries to renew the Lease.
+func NewLock(config *rest.Config, lease types.NamespacedName, renew time.Duration) (*leader.Lock, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.AddUserAgent(rest.CopyConfig(config), "leader-election")
+	config.Timeout = max(renew/2, time.Second) // as the library has it: one slow answer does not lose the Lease
+	leases, err := coordinationclient.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return leader.New(leader.Options{Leases: leases, Lease: lease, Identity: host + "_" + string(uuid.NewUUID()), Renew: renew}), nil
+}
+
+// GuardWrites returns the configuration for clients whose writes are refused once this process does not lead any longer, whoever makes them.
+func GuardWrites(config *rest.Config, lock *leader.Lock) *rest.Config {
+	if lock == nil {
+		return config
+	}
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return guardedWrites{next, lock} })
+	return config
+}
+
+// guardedWrites are the requests of a process that may lose the Lease.
+type guardedWrites struct {
+	http.RoundTripper
+	lock *leader.Lock
+}
+
+// RoundTrip implements http.RoundTripper.
+func (g guardedWrites) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodGet && req.Method != http.MethodHead {
+		if err := g.lock.Leads(req.Context()); err != nil {
+			if req.Body != nil {
+				_ = req.Body.Close() // nothing was sent
+			}
+			return nil, err
+		}
+	}
+	return g.RoundTripper.RoundTrip(req)
+}
+
+// Manager is an operator that ends when another one leads.
+type Manager struct {
+	manager.Manager
+	// lock is nil without leader election.
+	lock *leader.Lock
+	// retries are those of all controllers.
+	retries *Retries
+	// Kinds are those that cannot be watched now.
+	Kinds *Kinds
+}
+
+// NewManager returns a manager with what its parts share. Lock is nil without leader election.
+func NewManager(m manager.Manager, lock *leader.Lock, again *Retries, kinds *Kinds) (Manager, error) {
+	return Manager{m, lock, again, kinds}, m.Add(kinds)
+}
+
+// MayChangeHosts is for hosts.Hosts.GuardedBy.
+func (m Manager) MayChangeHosts() func(context.Context) error {
+	if m.lock == nil {
+		return func(context.Context) error { return nil }
+	}
+	return m.lock.Confirm
+}
+
+// Start works until the context ends, or until another process holds the Lease. It does not wait for anything then: whatever was begun ends
+// with this process.
+func (m Manager) Start(ctx context.Context) error {
+	if m.lock == nil {
+		return m.Manager.Start(ctx)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- m.Manager.Start(ctx) }()
+	select {
+	case <-m.lock.Lost():
+		return m.lock.Err()
+	case err := <-ended:
+		if lost := m.lock.Err(); lost != nil {
+			return lost
+		}
+		return err
+	}
+}

@@ -1,0 +1,140 @@
+package base
+
+import (
+	"context"
+	"reflect"
+	"strings"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"wmco/bundle/published"
+)
+
+type (
+	// Object is one of a kind without a Go type in the cache of the operator.
+	Object = *unstructured.Unstructured
+	// Queue is that of a controller.
+	Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+)
+
+// NodeKind is the kind Node.
+func NodeKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Node") }
+
+// MachineKind is the kind Machine of OpenShift's Machine API.
+func MachineKind() schema.GroupVersionKind { return machinev1beta1.GroupVersion.WithKind("Machine") }
+
+// ConfigMapKind is the kind ConfigMap.
+func ConfigMapKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("ConfigMap") }
+
+// CSRKind is the kind CertificateSigningRequest.
+func CSRKind() schema.GroupVersionKind {
+	return certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest")
+}
+
+// NewObject returns an empty object of a kind.
+func NewObject(kind schema.GroupVersionKind) Object {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(kind)
+	return u
+}
+
+// RequestsFor requests what has these names.
+func RequestsFor(names []string) []reconcile.Request {
+	var list []reconcile.Request
+	for _, n := range names {
+		list = append(list, reconcile.Request{NamespacedName: types.NamespacedName{Name: n}})
+	}
+	return list
+}
+
+// EnqueueAll requests everything.
+func EnqueueAll() handler.TypedEventHandler[Object, reconcile.Request] {
+	return handler.TypedEnqueueRequestsFromMapFunc(func(context.Context, Object) []reconcile.Request { return RequestsFor([]string{"all"}) })
+}
+
+// OnlyDeletions passes deletions.
+func OnlyDeletions() predicate.TypedPredicate[Object] {
+	return predicate.TypedFuncs[Object]{
+		CreateFunc:  func(event.TypedCreateEvent[Object]) bool { return false },
+		UpdateFunc:  func(event.TypedUpdateEvent[Object]) bool { return false },
+		GenericFunc: func(event.TypedGenericEvent[Object]) bool { return false },
+	}
+}
+
+// AtStart requests once, when the operator starts.
+func AtStart() source.Source {
+	return source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		q.Add(RequestsFor([]string{"all"})[0])
+		return nil
+	})
+}
+
+// Signal wakes a controller. Signals that nobody has heard yet are one.
+type Signal chan event.TypedGenericEvent[struct{}]
+
+// NewSignal returns a signal that was not sent.
+func NewSignal() Signal { return make(Signal, 1) }
+
+// Send wakes the controller.
+func (s Signal) Send() {
+	select {
+	case s <- event.TypedGenericEvent[struct{}]{}:
+	default: // one is waiting already
+	}
+}
+
+// Source calls do with the queue of the controller that watches it.
+func (s Signal) Source(do func(Queue)) source.Source {
+	return source.TypedChannel(s, handler.TypedFuncs[struct{}, reconcile.Request]{
+		GenericFunc: func(_ context.Context, _ event.TypedGenericEvent[struct{}], q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			do(q)
+		},
+	})
+}
+
+// NodeChanges passes what a Node says besides the kubelet's own signs of life: with each of those, a host that cannot be reached would be tried
+// again.
+func NodeChanges() predicate.TypedPredicate[Object] {
+	return predicate.TypedFuncs[Object]{UpdateFunc: func(e event.TypedUpdateEvent[Object]) bool {
+		return !reflect.DeepEqual(changesOf(e.ObjectOld), changesOf(e.ObjectNew))
+	}}
+}
+
+// changesOf returns the labels, annotations and addresses of a Node, whether its kubelet is Ready, and the last sign of life of its node agent.
+func changesOf(node Object) map[string]any {
+	all := map[string]any{"labels": node.GetLabels(), "annotations": node.GetAnnotations(), "addresses": Addresses(node)}
+	conditions, _, _ := unstructured.NestedSlice(node.Object, "status", "conditions")
+	for _, c := range conditions {
+		switch m, _ := c.(map[string]any); m["type"] {
+		case string(corev1.NodeReady):
+			all["ready"] = m["status"]
+		case published.Condition:
+			all["agent"] = m["lastHeartbeatTime"]
+		}
+	}
+	return all
+}
+
+// Addresses returns the addresses and names in a status.
+func Addresses(u Object) []string {
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "addresses")
+	var all []string
+	for _, a := range list {
+		if m, ok := a.(map[string]any); ok {
+			text, _ := m["address"].(string)
+			all = append(all, strings.ToLower(text))
+		}
+	}
+	return all
+}
