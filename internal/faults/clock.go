@@ -6,10 +6,10 @@ import (
 )
 
 const (
-	// ahead is how far the clock is ahead with SkewedClock when it was set, aheadLater what is left when it was set back.
-	ahead, aheadLater = time.Hour, 30 * time.Minute
-	// setAfter and setBackAfter are when that happens: what the test is about has begun.
-	setAfter, setBackAfter = 2 * time.Second, 6 * time.Second
+	// ahead and back are how far the clock is set with SkewedClock, in turns.
+	ahead, back = time.Hour, 30 * time.Minute
+	// setEvery is how often.
+	setEvery = 2 * time.Second
 )
 
 // Now is the wall clock of the process that uses the network. With SkewedClock it comes to differ from that of the computer. It has no monotonic reading,
@@ -21,13 +21,8 @@ func (n *Network) Now() time.Time {
 	}
 	n.hits.Add(1)
 	begun, _ := n.begun.Load().(time.Time)
-	switch since := time.Since(begun); {
-	case since < setAfter:
-		return now
-	case since < setBackAfter:
-		return now.Add(ahead)
-	}
-	return now.Add(aheadLater)
+	times := int(time.Since(begun) / setEvery)
+	return now.Add(time.Duration((times+1)/2)*ahead - time.Duration(times/2)*back) //nolint:mnd // every second time
 }
 
 // Monotonic is a monotonic clock that tests move on. The zero value begins when it is first read.

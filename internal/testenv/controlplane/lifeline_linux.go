@@ -59,7 +59,10 @@ func children(of int, programs []string) ([]string, error) {
 }
 
 // kill ends the processes of a program that this one has started. They learn nothing before.
-func kill(program string) error {
+func kill(program string) error { return signal(program, syscall.SIGKILL) }
+
+// signal is for the processes of a program that this one has started.
+func signal(program string, what syscall.Signal) error {
 	pids, err := children(os.Getpid(), []string{program})
 	if err != nil {
 		return err
@@ -69,7 +72,7 @@ func kill(program string) error {
 		if err != nil {
 			return err
 		}
-		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		if err := syscall.Kill(pid, what); err != nil {
 			return err
 		}
 	}
