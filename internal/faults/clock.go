@@ -12,16 +12,15 @@ const (
 	setEvery = 2 * time.Second
 )
 
-// Now is the wall clock of the process that uses the network. With SkewedClock it comes to differ from that of the computer. It has no monotonic reading,
+// Now is the wall clock of the process that uses the network. With SkewedClock it differs from that of the computer. It has no monotonic reading,
 // which a clock that was set would keep (pkg.go.dev/time, Monotonic Clocks): what subtracts such times from each other sees the clock being set.
 func (n *Network) Now() time.Time {
 	now := time.Now().Round(0)
 	if !n.is(SkewedClock) {
 		return now
 	}
-	n.hits.Add(1)
 	begun, _ := n.begun.Load().(time.Time)
-	times := int(time.Since(begun) / setEvery)
+	times := int(time.Since(begun)/setEvery) + 1
 	return now.Add(time.Duration((times+1)/2)*ahead - time.Duration(times/2)*back) //nolint:mnd // every second time
 }
 

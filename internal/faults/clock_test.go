@@ -13,10 +13,10 @@ func TestTheClockIsSet(t *testing.T) {
 		t.Errorf("without a fault it is %s ahead, %d times", got, n.Hits())
 	}
 	n.Set(SkewedClock)
-	for times, want := range []time.Duration{0, time.Hour, 30 * time.Minute, 90 * time.Minute, time.Hour} {
+	for times, want := range []time.Duration{time.Hour, 30 * time.Minute, 90 * time.Minute, time.Hour} {
 		n.begun.Store(time.Now().Add(-time.Duration(times) * setEvery))
-		if got := by(); got != want || n.Hits() != int64(times+1) {
-			t.Errorf("after it was set %d times, it is %s ahead, %d times", times, got, n.Hits())
+		if got := by(); got != want || n.Hits() != 1 {
+			t.Errorf("after it was set %d times, it is %s ahead, %d hits", times+1, got, n.Hits())
 		}
 	}
 	n.Set(None)
