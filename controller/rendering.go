@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -97,6 +98,7 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	if err := result.pack(list); err != nil {
 		return rendering{}, err
 	}
+	result.holdMachines(hosts)
 	inputs, from := deletions.Inputs(hosts.Cluster), digestsOf(nodes)
 	for i, w := range result.wanted {
 		w.Inputs, w.Payload, w.From = inputs, r.payload, from[w.Node]
@@ -168,6 +170,19 @@ func (r *rendering) pack(list []desired.Rendered) error {
 		}
 	}
 	return nil
+}
+
+// holdMachines names the nodes of Machines that cannot be listed.
+func (r *rendering) holdMachines(hosts *desired.Hosts) {
+	i := slices.IndexFunc(hosts.Findings, func(f bundle.Finding) bool { return f.Reason == reason.MachinesRefused })
+	if i < 0 {
+		return
+	}
+	for _, n := range hosts.All {
+		if of, ok := hosts.Records.Named(n.Name); ok && of.Machine != "" && n.Unconfirmed {
+			r.refused = append(r.refused, refusedNode{n.Name, hosts.Findings[i]})
+		}
+	}
 }
 
 func tooLarge(node string, err error) bundle.Finding {

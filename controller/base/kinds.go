@@ -149,7 +149,7 @@ func (k *Kinds) watchServed(ctx context.Context) error {
 	return nil
 }
 
-// whyNotWatched returns why objects of a kind in a namespace cannot be read; nil if they can.
+// whyNotWatched returns why objects of a kind in a namespace, or in all if that is empty, cannot be read; nil if they can.
 func (k *Kinds) whyNotWatched(kind schema.GroupVersionKind, namespace string) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -159,6 +159,9 @@ func (k *Kinds) whyNotWatched(kind schema.GroupVersionKind, namespace string) er
 	}
 	if err, ok := m.errs[""]; ok {
 		return err
+	}
+	if namespace == "" && len(m.errs) > 0 { // a list of all that is watched
+		return firstOf(m.errs)
 	}
 	return m.errs[namespace]
 }

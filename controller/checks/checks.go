@@ -95,7 +95,7 @@ func Of(c Cluster) Result {
 			continue
 		}
 		found[t] = append(found[t], f)
-		r.PublishWaits = r.PublishWaits || t != PrivateKeyValid
+		r.PublishWaits = r.PublishWaits || t != PrivateKeyValid && !ofMachines(f)
 	}
 	if f, ok := c.skew(); !ok {
 		found[VersionSupported] = append(bundle.Findings{f}, found[VersionSupported]...)
@@ -111,10 +111,13 @@ func Of(c Cluster) Result {
 			condition = c.served(condition)
 		}
 		r.Conditions = append(r.Conditions, condition)
-		r.JoinsWait = r.JoinsWait || !condition.Met
+		r.JoinsWait = r.JoinsWait || !condition.Met && (len(found[t]) == 0 || slices.ContainsFunc(found[t], func(f bundle.Finding) bool { return !ofMachines(f) }))
 	}
 	return r
 }
+
+// ofMachines reports whether a finding holds up the hosts of Machines alone, which are not in the inputs then.
+func ofMachines(f bundle.Finding) bool { return f.Reason == reason.MachinesRefused }
 
 // typeOf returns the condition that a finding is about, empty if nothing waits for it. A finding about one host is said where
 // that host is.
@@ -124,6 +127,8 @@ func typeOf(f bundle.Finding) Type {
 		return VersionSupported
 	case reason.SecretStandIn:
 		return InputsValid
+	case reason.MachinesRefused:
+		return APIsServed
 	}
 	if f.Severity != bundle.SeverityError || f.Node != "" {
 		return ""

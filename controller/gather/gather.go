@@ -9,11 +9,13 @@ package gather
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"wmco/bundle"
 	"wmco/controller/gather/objects"
 	"wmco/controller/record"
 	"wmco/render"
+	"wmco/render/reason"
 )
 
 // OperatorNamespace is the namespace of the operator and its objects, unless the user chose another.
@@ -61,6 +63,7 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 		o.Ref.Group, o.Digest = o.Group, contentDigest(o.JSON)
 	}
 	g := &gatherer{options: o, objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}, Copies: !o.Complete}}
+	g.holdMachines()
 	g.unused(set.Unused)
 	g.absent()
 	g.infrastructure()
@@ -85,6 +88,21 @@ type gatherer struct {
 	findings bundle.Findings
 	// instances is filled by nodes.
 	instances []Instance
+	// machinesRefused is true where the records are known and Machines cannot be listed: which of the hosts of Machines are still there is not known.
+	machinesRefused bool
+}
+
+// holdMachines makes of the refusal to list Machines a finding that holds up their hosts alone. Without the records, the Nodes of these hosts
+// are not known, and it holds up all.
+func (g *gatherer) holdMachines() {
+	i := slices.IndexFunc(g.findings, func(f bundle.Finding) bool { return f.Reason == reason.Forbidden && f.Object.Kind == "Machine" })
+	if i < 0 || g.options.Records == nil {
+		return
+	}
+	g.machinesRefused = true
+	f := &g.findings[i]
+	f.Severity, f.Reason = bundle.SeverityWarning, reason.MachinesRefused
+	f.Message += ": hosts of Machines wait, and their nodes keep what is published for them"
 }
 
 func (g *gatherer) add(severity bundle.Severity, why string, f bundle.Finding) {

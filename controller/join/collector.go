@@ -85,7 +85,7 @@ type existing struct {
 	entries  map[record.ID]bool
 	// addresses are those of Machines and entries.
 	addresses map[string]bool
-	// unserved is true while the cluster does not serve Machines: whether one is gone is not known then.
+	// unserved is true while the cluster does not serve Machines, or refuses to list them: whether one is gone is not known then.
 	unserved bool
 }
 
@@ -103,7 +103,7 @@ func (c *Collector) observe(ctx context.Context) (existing, error) {
 	is := existing{machines: map[types.UID]bool{}, nodes: map[string]types.UID{}, entries: map[record.ID]bool{}, addresses: map[string]bool{}}
 	var machines machinev1beta1.MachineList
 	switch err := c.Live.List(ctx, &machines, client.InNamespace(machinesNamespace)); {
-	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), runtime.IsNotRegisteredError(err): // not found: by a client that has known the kind
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), runtime.IsNotRegisteredError(err), apierrors.IsForbidden(err): // not found: by a client that has known the kind
 		is.unserved = true
 	case err != nil:
 		return existing{}, fmt.Errorf("listing Machines: %w", err)

@@ -19,6 +19,7 @@ const (
 	Replaced         = "Replaced"
 	KindNotServed    = "KindNotServed"
 	Forbidden        = "Forbidden"
+	MachinesRefused  = "MachinesRefused"
 	MoreFindings     = "MoreFindings"
 )
 
@@ -41,6 +42,7 @@ func inputs() []Entry {
 		{Replaced, isInfo, "A later `--from` replaces an object of an earlier one.", "Nothing, if this is intended."},
 		{KindNotServed, isError, "The cluster does not serve a kind that is needed.", "Install what defines the kind, or use the version of this program for the cluster's version."},
 		{Forbidden, isError, "The cluster refuses a request of this user.", "Add the RBAC rule that the finding names."},
+		{MachinesRefused, isWarning, "The cluster refuses to list Machines. Their hosts wait, and their nodes keep what is published for them; all others go on. Only the operator reports this.", "Add the RBAC rule that the finding names."},
 		{MoreFindings, errorOrWarning, "There are more findings about one object than are shown: 20 as text, 200 as JSON. The severity is the highest of theirs.", "Fix those that are shown, and look again."},
 	}
 }
