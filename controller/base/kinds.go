@@ -161,7 +161,7 @@ func (k *Kinds) whyNotWatched(kind schema.GroupVersionKind, namespace string) er
 		return err
 	}
 	if namespace == "" && len(m.errs) > 0 { // a list of all that is watched
-		return firstOf(m.errs)
+		return firstError(m.errs)
 	}
 	return m.errs[namespace]
 }
