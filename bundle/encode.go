@@ -160,6 +160,18 @@ func (m Manifest) Check() error {
 	return nil
 }
 
+// CheckEncoded is Check for a manifest that was not read from its encoding: one that DecodeManifest would not read is refused too.
+func (m Manifest) CheckEncoded() error {
+	data, err := m.Encode()
+	if err != nil {
+		return err
+	}
+	if err := checkLimits(data, "manifest"); err != nil {
+		return err
+	}
+	return m.Check()
+}
+
 // Encode returns the manifest as indented JSON with one newline at the end, which people and programs read.
 func (m Manifest) Encode() ([]byte, error) {
 	data, err := marshal(m)
@@ -232,15 +244,20 @@ func CheckValues(data []byte, what string, limit int) error {
 // ErrTooLarge is wrapped by the errors for what is larger than any bundle.
 var ErrTooLarge = errors.New("too large")
 
-// decode reads one JSON value strictly.
-func decode(data []byte, what string, into any) error {
+// checkLimits checks the size and the schema of an encoding, before it is decoded.
+func checkLimits(data []byte, what string) error {
 	if len(data) > MaxManifest {
 		return fmt.Errorf("%w: %s has more than %d bytes", ErrTooLarge, what, MaxManifest)
 	}
 	if err := CheckValues(data, what, maxValues); err != nil {
 		return err
 	}
-	if err := CheckSchema(data, what, Schema); err != nil {
+	return CheckSchema(data, what, Schema)
+}
+
+// decode reads one JSON value strictly.
+func decode(data []byte, what string, into any) error {
+	if err := checkLimits(data, what); err != nil {
 		return err
 	}
 	dec := json.NewDecoder(bytes.NewReader(data))
