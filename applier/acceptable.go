@@ -6,7 +6,23 @@ import (
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
+	"wmco/bundle/archive"
 )
+
+// admitBundle returns a bundle as it is recorded, or why no host can have it: a *RefusedError for what it asks for, and the errors of
+// bundle.DecodeManifest and archive.NewChecker for what is malformed.
+func (e *Engine) admitBundle(m bundle.Manifest, contents []archive.Content) (records.BundleRecord, error) {
+	if err := m.CheckEncoded(); err != nil {
+		return records.BundleRecord{}, err
+	}
+	if err := e.acceptable(m); err != nil {
+		return records.BundleRecord{}, err
+	}
+	if _, err := archive.NewChecker(m, contents); err != nil {
+		return records.BundleRecord{}, err
+	}
+	return records.BundleRecord{Manifest: m, Contents: contents}, nil
+}
 
 // acceptable returns why no host can have a manifest, as a *RefusedError.
 func (e *Engine) acceptable(m bundle.Manifest) error {

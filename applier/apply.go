@@ -11,30 +11,29 @@ import (
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
-	"wmco/bundle/archive"
 )
 
-// Apply brings the host to the bundle in the archive. The error is a *LockedError, a *RefusedError, a
-// *bundle.SchemaError, a *RolledBackError, a *PartialError or a *FaultError, or is of the stream that the archive comes from.
-// The outcome's event is sent as well.
-func (e *Engine) Apply(ctx context.Context, r *archive.Reader, o Options) (Outcome, error) {
+// Apply brings the host to the bundle of the manifest. The error is a *LockedError, a *RefusedError, a *bundle.SchemaError, a
+// *RolledBackError, a *PartialError or a *FaultError, or is of the source of the contents. The outcome's event is sent as well.
+func (e *Engine) Apply(ctx context.Context, m bundle.Manifest, from ContentSource, o Options) (Outcome, error) {
 	run := &run{Engine: e, options: o}
-	if err := e.acceptable(r.Manifest); err != nil {
-		return run.ends(r.Manifest.Digest, err)
+	record, err := e.admitBundle(m, from.Contents())
+	if err != nil {
+		return run.ends(m.Digest, err)
 	}
 	if o.DryRun {
-		return run.ends(r.Manifest.Digest, run.dry(ctx, r))
+		return run.ends(m.Digest, run.dry(ctx, record))
 	}
 	release, err := run.lock(ctx)
 	if err != nil {
-		return run.ends(r.Manifest.Digest, err)
+		return run.ends(m.Digest, err)
 	}
-	err = run.receive(ctx, r)
+	err = run.receive(ctx, record, from)
 	if err == nil {
-		err = run.converge(ctx, records.BundleRecord{Manifest: r.Manifest, Contents: r.Contents})
+		err = run.converge(ctx, record)
 	}
 	run.unlock(release)
-	return run.ends(r.Manifest.Digest, err)
+	return run.ends(m.Digest, err)
 }
 
 // run is one run of the engine.
@@ -105,15 +104,15 @@ func (r *run) ends(d bundle.Digest, err error) (Outcome, error) {
 }
 
 // dry plans and reports the plan.
-func (r *run) dry(ctx context.Context, a *archive.Reader) error {
+func (r *run) dry(ctx context.Context, record records.BundleRecord) error {
 	var err error
 	if r.situation, err = r.load(ctx); err != nil {
 		return err
 	}
-	if err := r.checkNode(ctx, r.situation, a.Manifest); err != nil {
+	if err := r.checkNode(ctx, r.situation, record.Manifest); err != nil {
 		return err
 	}
-	return r.preview(ctx, records.BundleRecord{Manifest: a.Manifest, Contents: a.Contents})
+	return r.preview(ctx, record)
 }
 
 // preview is converge, stopped before the first write.

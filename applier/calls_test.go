@@ -55,11 +55,11 @@ func commands(t *testing.T) []command {
 	interrupted := applied.interrupted(t, next)
 	apply := func(n node) func(*testing.T, *applier.Engine) (applier.Outcome, error) {
 		return func(t *testing.T, e *applier.Engine) (applier.Outcome, error) {
-			seen, err := e.Observe(t.Context(), reader(t, n, nil), false)
+			seen, err := e.Observe(t.Context(), n.Manifest(t), reader(t, n, nil).Contents(), false)
 			if err != nil {
 				return applier.Outcome{}, err
 			}
-			return e.Apply(t.Context(), reader(t, n, seen.Missing), applier.Options{})
+			return e.Apply(t.Context(), n.Manifest(t), reader(t, n, seen.Missing), applier.Options{})
 		}
 	}
 	inSync := func(n node) func(*testing.T, *machine) bool {
@@ -79,7 +79,7 @@ func commands(t *testing.T) []command {
 			return e.Cleanup(t.Context(), applier.Options{})
 		}, func(_ *testing.T, m *machine) bool { return m.secrets() == "" }},
 		{"a verification", applied, func(t *testing.T, e *applier.Engine) (applier.Outcome, error) {
-			_, err := e.Verify(t.Context(), reader(t, n, nil))
+			_, err := e.Verify(t.Context(), n.Manifest(t), reader(t, n, nil).Contents())
 			return applier.Outcome{}, err
 		}, always},
 		{"housekeeping", applied, func(t *testing.T, e *applier.Engine) (applier.Outcome, error) {

@@ -100,7 +100,7 @@ func TestAnArchiveWithAllContentsReplacesOnlyCorruptOnes(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.ClearLog()
-		if o, err := m.engine().Apply(t.Context(), all, applier.Options{}); err != nil {
+		if o, err := m.engine().Apply(t.Context(), all.Manifest, all, applier.Options{}); err != nil {
 			t.Fatalf("%v, %+v", err, o)
 		}
 	}

@@ -224,28 +224,28 @@ func (s *situation) limitTo(r records.BundleRecord) {
 	}
 }
 
-// Observe compares the host with a manifest. It writes nothing but the cache.
-func (e *Engine) Observe(ctx context.Context, r *archive.Reader, full bool) (Observation, error) {
-	return e.compare(ctx, r, Options{Full: full})
+// Observe compares the host with a manifest. Contents are those of it that the sender has. It writes nothing but the cache.
+func (e *Engine) Observe(ctx context.Context, m bundle.Manifest, contents []archive.Content, full bool) (Observation, error) {
+	return e.compare(ctx, m, contents, Options{Full: full})
 }
 
 // ObserveChanges is Observe without drift: it compares what the bundle that was applied last does not have.
-func (e *Engine) ObserveChanges(ctx context.Context, r *archive.Reader) (Observation, error) {
-	return e.compare(ctx, r, Options{OnlyChanges: true})
+func (e *Engine) ObserveChanges(ctx context.Context, m bundle.Manifest, contents []archive.Content) (Observation, error) {
+	return e.compare(ctx, m, contents, Options{OnlyChanges: true})
 }
 
-func (e *Engine) compare(ctx context.Context, r *archive.Reader, o Options) (Observation, error) {
-	if err := e.acceptable(r.Manifest); err != nil {
+func (e *Engine) compare(ctx context.Context, m bundle.Manifest, contents []archive.Content, o Options) (Observation, error) {
+	record, err := e.admitBundle(m, contents)
+	if err != nil {
 		return Observation{}, err
 	}
 	s, err := e.load(ctx)
 	if err != nil {
 		return Observation{}, asFault(err)
 	}
-	if err := e.checkNode(ctx, s, r.Manifest); err != nil {
+	if err := e.checkNode(ctx, s, m); err != nil {
 		return Observation{}, asFault(err)
 	}
-	record := records.BundleRecord{Manifest: r.Manifest, Contents: r.Contents}
 	if o.OnlyChanges {
 		s.limitTo(record)
 	}

@@ -25,14 +25,14 @@ func TestAFileThatAnotherProgramHasOpenStopsNothing(t *testing.T) {
 	m.edit(func(s *simulation.State) { s.Script.Locked = []string{path} })
 	m.Discard(`C:\k\kubelet.conf`)
 	noted := func(notes []string) bool { return strings.Contains(strings.Join(notes, "\n"), path+" is locked") }
-	o, err := m.engine().Observe(t.Context(), reader(t, n, nil), true)
+	o, err := m.engine().Observe(t.Context(), n.Manifest(t), reader(t, n, nil).Contents(), true)
 	if err != nil || len(o.Actions) != 3 || !noted(o.Notes) {
 		t.Errorf("observe: %v, %+v", err, o)
 	}
 	if o, err := m.repair(t.Context()); err != nil || o.Written != 1 {
 		t.Errorf("repair: %v, %+v", err, o)
 	}
-	if o, err := m.engine().Apply(t.Context(), reader(t, n, nil), applier.Options{Full: true}); err != nil || o.Result != applier.ResultSame {
+	if o, err := m.engine().Apply(t.Context(), n.Manifest(t), reader(t, n, nil), applier.Options{Full: true}); err != nil || o.Result != applier.ResultSame {
 		t.Errorf("apply: %v, %+v", err, o)
 	}
 	// It has to change: that cannot be done, and no service stops for it.
@@ -68,7 +68,7 @@ func TestAFileThatNobodyMayReadIsReplaced(t *testing.T) {
 	m.SetAccess(path, plan.AccessOther)
 	e := m.engine()
 	e.Host = unreadable{m.Memory, path}
-	if o, err := e.Observe(t.Context(), reader(t, n, nil), true); err != nil || o.InSync {
+	if o, err := e.Observe(t.Context(), n.Manifest(t), reader(t, n, nil).Contents(), true); err != nil || o.InSync {
 		t.Errorf("observe: %v, %+v", err, o)
 	}
 	if o, err := e.Repair(t.Context(), applier.Options{}); err != nil || o.Written != 1 {

@@ -258,7 +258,7 @@ func TestAnInterruptionLeavesAJournal(t *testing.T) {
 		}
 	}
 	seen := m.observe(t, n)
-	_, err := e.Apply(ctx, reader(t, n, seen.Missing), applier.Options{})
+	_, err := e.Apply(ctx, n.Manifest(t), reader(t, n, seen.Missing), applier.Options{})
 	var partial *applier.PartialError
 	if !errors.As(err, &partial) {
 		t.Fatalf("%v", err)

@@ -72,7 +72,7 @@ func (m *machine) boot() {
 // observe asks the machine about the node.
 func (m *machine) observe(t testing.TB, n node) applier.Observation {
 	t.Helper()
-	o, err := m.engine().Observe(t.Context(), reader(t, n, nil), false)
+	o, err := m.engine().Observe(t.Context(), n.Manifest(t), reader(t, n, nil).Contents(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,11 +83,11 @@ func (m *machine) observe(t testing.TB, n node) applier.Observation {
 func (m *machine) apply(t testing.TB, n node, o applier.Options) (applier.Outcome, error) {
 	t.Helper()
 	m.events = nil
-	seen, err := m.engine().Observe(t.Context(), reader(t, n, nil), false)
+	seen, err := m.engine().Observe(t.Context(), n.Manifest(t), reader(t, n, nil).Contents(), false)
 	if err != nil {
 		return applier.Outcome{}, err
 	}
-	return m.engine().Apply(t.Context(), reader(t, n, seen.Missing), o)
+	return m.engine().Apply(t.Context(), n.Manifest(t), reader(t, n, seen.Missing), o)
 }
 
 func (m *machine) mustApply(t testing.TB, n node) applier.Outcome {

@@ -88,7 +88,7 @@ func BenchmarkFullNode(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if o, err := e.Observe(b.Context(), r, full); err != nil || !o.InSync {
+				if o, err := e.Observe(b.Context(), r.Manifest, r.Contents(), full); err != nil || !o.InSync {
 					b.Fatalf("%v, %+v", err, o)
 				}
 			}
@@ -156,7 +156,7 @@ func applyArchive(b *testing.B, e *applier.Engine, path string) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := e.Apply(b.Context(), r, applier.Options{}); err != nil {
+	if _, err := e.Apply(b.Context(), r.Manifest, r, applier.Options{}); err != nil {
 		b.Fatal(err)
 	}
 }

@@ -92,7 +92,7 @@ func FuzzRoots(f *testing.F) {
 		machine := newMachine()
 		machine.Place(`C:\Windows\System32\drivers\etc\hosts`, bundle.AccessUsers, "not ours")
 		before := machine.Snapshot()
-		_, _ = machine.engine().Apply(t.Context(), r, applier.Options{})
+		_, _ = machine.engine().Apply(t.Context(), r.Manifest, r, applier.Options{})
 		after := machine.Snapshot()
 		for path := range before.Files {
 			if _, stays := after.Files[path]; !stays {

@@ -50,7 +50,7 @@ func confirming(err error) applier.Options {
 func (m *machine) follow(t *testing.T, n node, o applier.Options) (applier.Outcome, error) {
 	t.Helper()
 	m.events = nil
-	return m.agent().Apply(t.Context(), reader(t, n, m.observe(t, n).Missing), o)
+	return m.agent().Apply(t.Context(), n.Manifest(t), reader(t, n, m.observe(t, n).Missing), o)
 }
 
 // exchange ends the process of the agent, and starts it as its service says now.

@@ -255,11 +255,11 @@ func TestImportedCAsOnAFolderHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := &applier.Engine{Host: host, Clock: systemClock{}, Permits: bundletest.Permit, Program: "test", Owner: "the test"}
-	seen, err := e.Observe(ctx, reader(t, newNode(), nil), false)
+	seen, err := e.Observe(ctx, newNode().Manifest(t), reader(t, newNode(), nil).Contents(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Apply(ctx, reader(t, newNode(), seen.Missing), applier.Options{}); err != nil {
+	if _, err := e.Apply(ctx, newNode().Manifest(t), reader(t, newNode(), seen.Missing), applier.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	have, err := host.Settings(ctx, []plan.Setting{{Kind: stale.Kind, Name: stale.Name}, {Kind: company.Kind, Name: company.Name}})

@@ -237,7 +237,7 @@ func TestVerifyCorrectsTheCache(t *testing.T) {
 	if o := m.observe(t, n); !o.InSync {
 		t.Fatalf("it is seen at once: %+v", o)
 	}
-	o, err := m.engine().Verify(t.Context(), reader(t, n, nil))
+	o, err := m.engine().Verify(t.Context(), n.Manifest(t), reader(t, n, nil).Contents())
 	if err != nil || o.InSync {
 		t.Fatalf("%v, %+v", err, o)
 	}

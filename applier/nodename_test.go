@@ -44,20 +44,20 @@ func TestTheBundleOfAnotherNodeIsRefused(t *testing.T) {
 			e.NodeName, e.ChangeNode = certificate(tt.kubelet), tt.change
 			wants := tt.wants.Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "of the other\n" })
 			before := m.place()
-			_, observed := e.Observe(t.Context(), reader(t, wants, nil), false)
-			_, staged := e.Stage(t.Context(), reader(t, wants, nil), time.Minute)
-			_, planned := e.Apply(t.Context(), reader(t, wants, nil), applier.Options{DryRun: true})
+			_, observed := e.Observe(t.Context(), wants.Manifest(t), reader(t, wants, nil).Contents(), false)
+			_, staged := e.Stage(t.Context(), wants.Manifest(t), reader(t, wants, nil), time.Minute)
+			_, planned := e.Apply(t.Context(), wants.Manifest(t), reader(t, wants, nil), applier.Options{DryRun: true})
 			if tt.refused == "" {
-				seen, err := e.Observe(t.Context(), reader(t, wants, nil), false)
+				seen, err := e.Observe(t.Context(), wants.Manifest(t), reader(t, wants, nil).Contents(), false)
 				if err == nil {
-					_, err = e.Apply(t.Context(), reader(t, wants, seen.Missing), applier.Options{})
+					_, err = e.Apply(t.Context(), wants.Manifest(t), reader(t, wants, seen.Missing), applier.Options{})
 				}
 				if errors.Join(observed, err) != nil || staged != nil || planned != nil {
 					t.Fatal(observed, staged, planned, err)
 				}
 				return
 			}
-			_, applied := e.Apply(t.Context(), reader(t, wants, nil), applier.Options{})
+			_, applied := e.Apply(t.Context(), wants.Manifest(t), reader(t, wants, nil), applier.Options{})
 			for what, err := range map[string]error{"observe": observed, "stage": staged, "apply --dry-run": planned, "apply": applied} {
 				var refused *applier.RefusedError
 				if !errors.As(err, &refused) || !strings.Contains(refused.Why, tt.refused) || !strings.Contains(refused.Why, "--change-node") {

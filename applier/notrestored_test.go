@@ -22,7 +22,7 @@ func TestARollbackAfterWhichAServiceDoesNotRun(t *testing.T) {
 			})
 		}
 	}
-	o, err := e.Apply(t.Context(), reader(t, next, next.Needs(t)), applier.Options{MaxImpact: bundle.ImpactReboot})
+	o, err := e.Apply(t.Context(), next.Manifest(t), reader(t, next, next.Needs(t)), applier.Options{MaxImpact: bundle.ImpactReboot})
 	var partial *applier.PartialError
 	if !errors.As(err, &partial) || o.Result != applier.ResultPartial {
 		t.Errorf("%v, %+v", err, o)

@@ -44,27 +44,27 @@ func (m *machine) strict() *applier.Engine {
 func asks(t *testing.T, n node) map[string]func(context.Context, *applier.Engine) error {
 	return map[string]func(context.Context, *applier.Engine) error{
 		"apply": func(ctx context.Context, e *applier.Engine) error {
-			_, err := e.Apply(ctx, reader(t, n, n.Needs(t)), applier.Options{})
+			_, err := e.Apply(ctx, n.Manifest(t), reader(t, n, n.Needs(t)), applier.Options{})
 			return err
 		},
 		"dry run": func(ctx context.Context, e *applier.Engine) error {
-			_, err := e.Apply(ctx, reader(t, n, nil), applier.Options{DryRun: true})
+			_, err := e.Apply(ctx, n.Manifest(t), reader(t, n, nil), applier.Options{DryRun: true})
 			return err
 		},
 		"stage": func(ctx context.Context, e *applier.Engine) error {
-			_, err := e.Stage(ctx, reader(t, n, n.Needs(t)), time.Minute)
+			_, err := e.Stage(ctx, n.Manifest(t), reader(t, n, n.Needs(t)), time.Minute)
 			return err
 		},
 		"observe": func(ctx context.Context, e *applier.Engine) error {
-			_, err := e.Observe(ctx, reader(t, n, nil), false)
+			_, err := e.Observe(ctx, n.Manifest(t), reader(t, n, nil).Contents(), false)
 			return err
 		},
 		"observe changes": func(ctx context.Context, e *applier.Engine) error {
-			_, err := e.ObserveChanges(ctx, reader(t, n, nil))
+			_, err := e.ObserveChanges(ctx, n.Manifest(t), reader(t, n, nil).Contents())
 			return err
 		},
 		"verify": func(ctx context.Context, e *applier.Engine) error {
-			_, err := e.Verify(ctx, reader(t, n, nil))
+			_, err := e.Verify(ctx, n.Manifest(t), reader(t, n, nil).Contents())
 			return err
 		},
 	}
@@ -103,7 +103,7 @@ func TestWhatAnOlderProgramRecordedIsRemovedAndNotRepaired(t *testing.T) {
 	ends := map[string]func(*testing.T, *machine) error{
 		"another bundle": func(t *testing.T, m *machine) error {
 			seen := m.observe(t, newNode())
-			_, err := m.strict().Apply(t.Context(), reader(t, newNode(), seen.Missing), applier.Options{})
+			_, err := m.strict().Apply(t.Context(), newNode().Manifest(t), reader(t, newNode(), seen.Missing), applier.Options{})
 			if diff := differs(clean.place(), m.place()); diff != "" {
 				t.Errorf("not as if it had never been there: %s", diff)
 			}
@@ -172,7 +172,7 @@ func TestAnInterruptedRollbackIsEndedWhateverItRestores(t *testing.T) {
 		next := bundles[1].Changed(func(n *node) { n.Files[resumedFile] = "changed" })
 		seen := m.observe(t, next)
 		why := errors.New("the node is not Ready")
-		_, err := m.engine().Apply(t.Context(), reader(t, next, seen.Missing), applier.Options{Confirm: func(context.Context) error {
+		_, err := m.engine().Apply(t.Context(), next.Manifest(t), reader(t, next, seen.Missing), applier.Options{Confirm: func(context.Context) error {
 			m.CutAt(8) // behind the journal
 			return why
 		}})

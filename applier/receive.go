@@ -9,14 +9,28 @@ import (
 	"sync"
 
 	"wmco/applier/plan"
+	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 )
+
+// ContentSource is where a run gets the contents of a bundle from: *archive.Reader reads them from a stream, *archive.Delivery from
+// the memory or the disk of this process. The engine trusts neither: it checks the list against the manifest, the parts against the
+// list, and the bytes of a content, before anything uses them, against its digest.
+type ContentSource interface {
+	// Contents returns those of the manifest that the source has, in the order of their digests, whether their parts follow or not.
+	Contents() []archive.Content
+	// Next returns the next part, in the order of their names, and its bytes, which are valid until Next is called again and need
+	// not be read. After the last part it returns io.EOF.
+	Next() (archive.Part, io.Reader, error)
+}
 
 // receiver stores contents as they arrive. A large part is written while the next one is read, because flushing it to the
 // disk takes as long as its transfer.
 type receiver struct {
 	*run
+	from    ContentSource
+	checker *archive.Checker
 	digests map[string]bundle.Digest
 	// checked are the contents that were whole when parts of them arrived, by sha256.
 	checked map[string]bool
@@ -37,31 +51,33 @@ const (
 	partBuffers = 2
 )
 
-// receive stores the contents that arrive.
-func (r *run) receive(ctx context.Context, a *archive.Reader) error {
+// receive stores the contents of the record that arrive.
+func (r *run) receive(ctx context.Context, record records.BundleRecord, from ContentSource) error {
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
 	if err := r.open(ctx); err != nil {
 		return err
 	}
-	if err := r.checkNode(ctx, r.situation, a.Manifest); err != nil {
+	if err := r.checkNode(ctx, r.situation, record.Manifest); err != nil {
 		return err
 	}
 	if err := r.claimRoots(ctx); err != nil {
 		return err
 	}
-	in := &receiver{run: r, digests: map[string]bundle.Digest{}, checked: map[string]bool{}, buffers: make(chan *bytes.Buffer, partBuffers)}
+	checker, err := archive.NewChecker(record.Manifest, record.Contents)
+	if err != nil {
+		return err
+	}
+	in := &receiver{run: r, from: from, checker: checker, digests: map[string]bundle.Digest{}, checked: map[string]bool{}, buffers: make(chan *bytes.Buffer, partBuffers)}
 	for range partBuffers {
 		in.buffers <- &bytes.Buffer{}
 	}
-	sizes := map[string]archive.Content{}
-	for _, c := range a.Contents {
-		in.digests[c.SHA256], sizes[c.SHA256] = c.Digest, c
+	for _, c := range record.Contents {
+		in.digests[c.SHA256] = c.Digest
 	}
-	var err error
 	for err == nil {
-		err = in.next(ctx, a, sizes)
+		err = in.next(ctx)
 	}
 	in.work.Wait()
 	if errors.Is(err, io.EOF) {
@@ -71,10 +87,14 @@ func (r *run) receive(ctx context.Context, a *archive.Reader) error {
 }
 
 // next stores one part, io.EOF at the end of all.
-func (in *receiver) next(ctx context.Context, a *archive.Reader, sizes map[string]archive.Content) error {
-	part, data, err := a.Next()
+func (in *receiver) next(ctx context.Context) error {
+	part, data, err := in.from.Next()
 	if errors.Is(err, io.EOF) {
 		return io.EOF
+	}
+	var content archive.Content
+	if err == nil {
+		content, err = in.checker.Part(part)
 	}
 	if err != nil {
 		return &streamError{fmt.Errorf("receiving contents: %w", err)}
@@ -82,13 +102,15 @@ func (in *receiver) next(ctx context.Context, a *archive.Reader, sizes map[strin
 	if err := errors.Join(ctx.Err(), in.failed()); err != nil {
 		return err
 	}
-	if err := in.recheck(ctx, sizes[part.SHA256]); err != nil {
+	if err := in.recheck(ctx, content); err != nil {
 		return err
 	}
-	if sizes[part.SHA256].PartSize(part.Index) < largePart {
-		return in.small(ctx, part, data)
+	size := content.PartSize(part.Index)
+	stored := &streamReader{from: data, left: size}
+	if size < largePart {
+		return in.small(ctx, part, stored)
 	}
-	return in.large(ctx, part, data)
+	return in.large(ctx, part, stored)
 }
 
 // recheck reads a content that the host seems to have and is sent nevertheless: if it is corrupt, what arrives takes its place.
@@ -111,12 +133,11 @@ func (in *receiver) failed() error {
 	return in.err
 }
 
-func (in *receiver) small(ctx context.Context, part archive.Part, data io.Reader) error {
+func (in *receiver) small(ctx context.Context, part archive.Part, data *streamReader) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	from := &streamReader{from: data}
-	if err := in.situation.Store.Put(ctx, part, from); err != nil {
-		if from.err != nil {
+	if err := in.situation.Store.Put(ctx, part, data); err != nil {
+		if data.err != nil {
 			err = &streamError{err}
 		}
 		return fmt.Errorf("keeping a content: %w", err)
@@ -125,7 +146,7 @@ func (in *receiver) small(ctx context.Context, part archive.Part, data io.Reader
 	return nil
 }
 
-func (in *receiver) large(ctx context.Context, part archive.Part, data io.Reader) error {
+func (in *receiver) large(ctx context.Context, part archive.Part, data *streamReader) error {
 	in.mu.Lock()
 	wanted, err := in.situation.Store.Admit(ctx, part)
 	in.mu.Unlock()
@@ -168,14 +189,23 @@ func (in *receiver) received(part archive.Part) {
 	}
 }
 
-// streamReader remembers whether the stream is what failed.
+// streamReader reads a part, which has as many bytes as the list says, and remembers whether the stream is what failed.
 type streamReader struct {
 	from io.Reader
+	// left is how many bytes have not been read.
+	left int64
 	err  error
 }
 
 func (r *streamReader) Read(p []byte) (int, error) {
-	n, err := r.from.Read(p)
+	n, err := r.from.Read(p[:min(int64(len(p)), r.left+1)])
+	r.left -= int64(n)
+	switch {
+	case r.left < 0:
+		err = fmt.Errorf("%w: a part has more bytes than the list says", archive.ErrMalformed)
+	case r.left > 0 && err == io.EOF: //nolint:errorlint // a wrapped one is the end of something else
+		err = io.ErrUnexpectedEOF
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		r.err = err
 	}

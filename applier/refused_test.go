@@ -15,7 +15,7 @@ import (
 func refuses(t *testing.T, m *machine, stream *archive.Reader, why string) {
 	t.Helper()
 	before := m.Snapshot()
-	_, err := m.engine().Apply(t.Context(), stream, applier.Options{})
+	_, err := m.engine().Apply(t.Context(), stream.Manifest, stream, applier.Options{})
 	var refused *applier.RefusedError
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), why) {
 		t.Errorf("error %v, want a refusal with %q", err, why)

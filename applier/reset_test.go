@@ -52,10 +52,10 @@ func TestANodeGetsNoBundleToJoinWith(t *testing.T) {
 			e := m.engine()
 			e.NodeName, e.Reset = func(context.Context) (string, error) { return tt.kubelet, nil }, tt.reset
 			before := m.place()
-			seen, observed := e.Observe(t.Context(), reader(t, joining(), nil), false)
-			_, staged := e.Stage(t.Context(), reader(t, joining(), nil), time.Minute)
-			_, planned := e.Apply(t.Context(), reader(t, joining(), nil), applier.Options{DryRun: true})
-			_, applied := e.Apply(t.Context(), reader(t, joining(), seen.Missing), applier.Options{})
+			seen, observed := e.Observe(t.Context(), joining().Manifest(t), reader(t, joining(), nil).Contents(), false)
+			_, staged := e.Stage(t.Context(), joining().Manifest(t), reader(t, joining(), nil), time.Minute)
+			_, planned := e.Apply(t.Context(), joining().Manifest(t), reader(t, joining(), nil), applier.Options{DryRun: true})
+			_, applied := e.Apply(t.Context(), joining().Manifest(t), reader(t, joining(), seen.Missing), applier.Options{})
 			if tt.refused == "" {
 				if err := errors.Join(observed, staged, planned, applied); err != nil {
 					t.Fatal(err)
@@ -84,11 +84,11 @@ func TestAnInterruptedFirstRunOfANodeIsKept(t *testing.T) {
 	m.applyKilled(t, named("win-a").Changed(func(n *node) { n.Files[resumedFile] = "of the node" }), resumedFile, applier.Options{})
 	e := m.engine()
 	var refused *applier.RefusedError
-	if _, err := e.Observe(t.Context(), reader(t, joining(), nil), false); !errors.As(err, &refused) || !strings.Contains(refused.Why, "node win-a by the bundle of an interrupted run") {
+	if _, err := e.Observe(t.Context(), joining().Manifest(t), reader(t, joining(), nil).Contents(), false); !errors.As(err, &refused) || !strings.Contains(refused.Why, "node win-a by the bundle of an interrupted run") {
 		t.Error(err)
 	}
 	e.Reset = "win-a"
-	seen, err := e.Observe(t.Context(), reader(t, joining(), nil), false)
+	seen, err := e.Observe(t.Context(), joining().Manifest(t), reader(t, joining(), nil).Contents(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestAnInterruptedFirstRunOfANodeIsKept(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := e.Apply(t.Context(), reader(t, joining(), seen.Missing), applier.Options{}); !errors.Is(err, hosttest.ErrCut) {
+	if _, err := e.Apply(t.Context(), joining().Manifest(t), reader(t, joining(), seen.Missing), applier.Options{}); !errors.Is(err, hosttest.ErrCut) {
 		t.Fatal(err)
 	}
 	m.Faults.After = nil

@@ -36,7 +36,7 @@ func (m *machine) applyKilled(t *testing.T, n node, file string, o applier.Optio
 		}
 		return nil
 	}
-	_, err := m.engine().Apply(t.Context(), reader(t, n, seen.Missing), o)
+	_, err := m.engine().Apply(t.Context(), n.Manifest(t), reader(t, n, seen.Missing), o)
 	if !errors.Is(err, hosttest.ErrCut) {
 		t.Fatalf("it was not killed: %v", err)
 	}
@@ -134,7 +134,7 @@ func TestAnInterruptedRollbackSaysWhyItWasNecessary(t *testing.T) {
 	}
 	m.mustApply(t, newNode())
 	seen := m.observe(t, next)
-	_, err = m.engine().Apply(t.Context(), reader(t, next, seen.Missing), applier.Options{Confirm: func(context.Context) error {
+	_, err = m.engine().Apply(t.Context(), next.Manifest(t), reader(t, next, seen.Missing), applier.Options{Confirm: func(context.Context) error {
 		m.CutAt(8) // behind the journal
 		return why
 	}})
@@ -156,7 +156,7 @@ func TestAnAnswerThatComesWithTheEndOfTheProcessIsNone(t *testing.T) {
 	next := newNode().Changed(func(n *node) { n.Files[resumedFile] = "changed" })
 	seen := m.observe(t, next)
 	ctx, stop := context.WithCancel(t.Context())
-	_, err := m.engine().Apply(ctx, reader(t, next, seen.Missing), applier.Options{ConfirmWithin: time.Hour, Confirm: func(context.Context) error { stop(); return nil }})
+	_, err := m.engine().Apply(ctx, next.Manifest(t), reader(t, next, seen.Missing), applier.Options{ConfirmWithin: time.Hour, Confirm: func(context.Context) error { stop(); return nil }})
 	var partial *applier.PartialError
 	if !errors.As(err, &partial) {
 		t.Errorf("%v", err)

@@ -183,7 +183,7 @@ func TestAnotherProcessConfirms(t *testing.T) {
 		return e.AwaitConfirm(ctx, d)
 	}
 	seen := m.observe(t, n)
-	if _, err := e.Apply(t.Context(), reader(t, n, seen.Missing), applier.Options{Confirm: confirm, ConfirmWithin: time.Hour}); err != nil {
+	if _, err := e.Apply(t.Context(), n.Manifest(t), reader(t, n, seen.Missing), applier.Options{Confirm: confirm, ConfirmWithin: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	if o := m.observe(t, n); !o.InSync {

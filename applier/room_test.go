@@ -51,7 +51,7 @@ func TestARollbackForWantOfRoomIsNotRecorded(t *testing.T) {
 		})
 		e := m.agent()
 		seen := m.observe(t, next)
-		o, err := e.Apply(t.Context(), reader(t, next, seen.Missing), confirming(nil))
+		o, err := e.Apply(t.Context(), next.Manifest(t), reader(t, next, seen.Missing), confirming(nil))
 		if back := (*applier.RolledBackError)(nil); !errors.As(err, &back) || !o.RestartSelf {
 			t.Fatalf("%v, %+v", err, o)
 		}

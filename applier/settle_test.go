@@ -39,7 +39,7 @@ func TestOneGoodAnswerIsNoHealth(t *testing.T) {
 			e.Clock = &later{Clock: m.clock, at: started + 8*time.Second, do: func() { after(m) }}
 			next := n.Changed(func(n *node) { n.Files[`C:\k\kubelet.conf`] = "next" })
 			seen := m.observe(t, next)
-			o, err := e.Apply(t.Context(), reader(t, next, seen.Missing), applier.Options{})
+			o, err := e.Apply(t.Context(), next.Manifest(t), reader(t, next, seen.Missing), applier.Options{})
 			var back *applier.RolledBackError
 			if !errors.As(err, &back) || !strings.Contains(err.Error(), "kubelet") {
 				t.Fatalf("%v, %+v", err, o)
@@ -81,7 +81,7 @@ func TestAServiceSettlesAfterARestart(t *testing.T) {
 		})
 	}}
 	seen := m.observe(t, n)
-	if o, err := e.Apply(t.Context(), reader(t, n, seen.Missing), applier.Options{}); err != nil {
+	if o, err := e.Apply(t.Context(), n.Manifest(t), reader(t, n, seen.Missing), applier.Options{}); err != nil {
 		t.Fatalf("%v, %+v", err, o)
 	}
 	if ran := m.clock.SinceBoot(); ran < 15*time.Second || ran > 17*time.Second {

@@ -9,36 +9,36 @@ import (
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
-	"wmco/bundle/archive"
 )
 
 // Stage keeps the executables of a bundle that is applied later, so that nothing has to be sent then. It changes nothing that runs, and
 // what it keeps survives every run until a bundle has it, or other contents are staged. A transfer that was interrupted is resumed by the
 // next call with the parts that are missing. A result of ResultSame means that everything was here, ResultRefused that contents are
 // missing, which it names.
-func (e *Engine) Stage(ctx context.Context, a *archive.Reader, wait time.Duration) (Outcome, error) {
+func (e *Engine) Stage(ctx context.Context, m bundle.Manifest, from ContentSource, wait time.Duration) (Outcome, error) {
 	r := &run{Engine: e, options: Options{LockWait: wait}}
-	if err := e.acceptable(a.Manifest); err != nil {
-		return r.ends(a.Manifest.Digest, err)
+	record, err := e.admitBundle(m, from.Contents())
+	if err != nil {
+		return r.ends(m.Digest, err)
 	}
 	release, err := r.lock(ctx)
 	if err != nil {
-		return r.ends(a.Manifest.Digest, err)
+		return r.ends(m.Digest, err)
 	}
-	err = r.receive(ctx, a)
+	err = r.receive(ctx, record, from)
 	if err == nil {
-		err = r.stage(ctx, a)
+		err = r.stage(ctx, record)
 	}
 	r.unlock(release)
-	return r.ends(a.Manifest.Digest, err)
+	return r.ends(m.Digest, err)
 }
 
-func (r *run) stage(ctx context.Context, a *archive.Reader) error {
-	wanted := Executables(a.Manifest)
-	s := records.Staged{Schema: records.Schema, Program: r.Program, Time: r.Clock.Now(), Bundle: a.Manifest.Digest}
+func (r *run) stage(ctx context.Context, record records.BundleRecord) error {
+	wanted := Executables(record.Manifest)
+	s := records.Staged{Schema: records.Schema, Program: r.Program, Time: r.Clock.Now(), Bundle: record.Manifest.Digest}
 	var missing []plan.Missing
 	r.result = ResultSame
-	for _, c := range a.Contents {
+	for _, c := range record.Contents {
 		if !wanted[c.Digest] {
 			continue
 		}

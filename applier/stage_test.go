@@ -25,11 +25,11 @@ func newer() node {
 // stage does what the operator does: it asks what is missing and sends that.
 func (m *machine) stage(t testing.TB, n node) (applier.Outcome, error) {
 	t.Helper()
-	seen, err := m.engine().Observe(t.Context(), reader(t, n, nil), false)
+	seen, err := m.engine().Observe(t.Context(), n.Manifest(t), reader(t, n, nil).Contents(), false)
 	if err != nil {
 		return applier.Outcome{}, err
 	}
-	return m.engine().Stage(t.Context(), reader(t, n, seen.Missing), time.Minute)
+	return m.engine().Stage(t.Context(), n.Manifest(t), reader(t, n, seen.Missing), time.Minute)
 }
 
 // lacks returns the executables of a node that would have to be sent.
@@ -127,12 +127,12 @@ func TestStagingSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	m, later := newMachine(), newer()
 	m.mustApply(t, newNode())
-	o, err := m.engine().Stage(t.Context(), reader(t, later, nil), time.Minute)
+	o, err := m.engine().Stage(t.Context(), later.Manifest(t), reader(t, later, nil), time.Minute)
 	var refused *applier.RefusedError
 	if !errors.As(err, &refused) || o.Result != applier.ResultRefused || len(o.Missing) != 2 {
 		t.Fatalf("%+v, %v", o, err)
 	}
-	if o, err := m.engine().Stage(t.Context(), reader(t, later, o.Missing), time.Minute); err != nil || o.Result != applier.ResultApplied {
+	if o, err := m.engine().Stage(t.Context(), later.Manifest(t), reader(t, later, o.Missing), time.Minute); err != nil || o.Result != applier.ResultApplied {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if err := m.engine().Host.Write(t.Context(), records.FileStaged, bundle.AccessAdmins, strings.NewReader(`{"schema":1,"contents":["x"]}`)); err != nil {

@@ -48,7 +48,7 @@ func TestALockThatCannotBeReleasedChangesNoResult(t *testing.T) {
 	e := m.engine()
 	e.Host = faulty{Memory: m.Memory, release: true}
 	seen := m.observe(t, n)
-	if o, err := e.Apply(t.Context(), reader(t, n, seen.Missing), applier.Options{}); err != nil || o.Result != applier.ResultApplied {
+	if o, err := e.Apply(t.Context(), n.Manifest(t), reader(t, n, seen.Missing), applier.Options{}); err != nil || o.Result != applier.ResultApplied {
 		t.Errorf("apply: %v, %+v", err, o)
 	}
 	if o, err := e.Repair(t.Context(), applier.Options{}); err != nil || o.Result != applier.ResultSame {
@@ -82,11 +82,13 @@ func TestAHostThatCannotBeReadRefusesNothing(t *testing.T) {
 		e := m.engine()
 		e.Host = fault(m)
 		var fault *applier.FaultError
-		if _, err := e.Observe(t.Context(), reader(t, n, nil), true); !errors.As(err, &fault) {
+		if _, err := e.Observe(t.Context(), n.Manifest(t), reader(t, n, nil).Contents(), true); !errors.As(err, &fault) {
 			t.Errorf("%s: observe: %v", name, err)
 		}
 		for what, do := range map[string]func() (applier.Outcome, error){
-			"apply":   func() (applier.Outcome, error) { return e.Apply(t.Context(), reader(t, n, nil), applier.Options{}) },
+			"apply": func() (applier.Outcome, error) {
+				return e.Apply(t.Context(), n.Manifest(t), reader(t, n, nil), applier.Options{})
+			},
 			"repair":  func() (applier.Outcome, error) { return e.Repair(t.Context(), applier.Options{}) },
 			"cleanup": func() (applier.Outcome, error) { return e.Cleanup(t.Context(), applier.Options{}) },
 		} {

@@ -195,15 +195,15 @@ func (r *run) await(ctx context.Context, ask func(context.Context) error, within
 var errUnconfirmed = errors.New("not confirmed in time")
 
 // Verify is Observe with every file read and every service probed. It writes nothing but the cache.
-func (e *Engine) Verify(ctx context.Context, a *archive.Reader) (Observation, error) {
-	if err := e.acceptable(a.Manifest); err != nil {
+func (e *Engine) Verify(ctx context.Context, m bundle.Manifest, contents []archive.Content) (Observation, error) {
+	record, err := e.admitBundle(m, contents)
+	if err != nil {
 		return Observation{}, err
 	}
 	s, err := e.load(ctx)
 	if err != nil {
 		return Observation{}, asFault(err)
 	}
-	record := records.BundleRecord{Manifest: a.Manifest, Contents: a.Contents}
 	t := s.target(record)
 	_, p, err := e.observe(ctx, s, t, record, true)
 	if err == nil {

@@ -166,7 +166,7 @@ func reader(t testing.TB, s shipment, missing []plan.Missing) *archive.Reader {
 
 func (h *host) observe(t testing.TB, s shipment) applier.Observation {
 	t.Helper()
-	o, err := h.engine(nil).Observe(t.Context(), reader(t, s, nil), false)
+	o, err := h.engine(nil).Observe(t.Context(), s.Manifest, reader(t, s, nil).Contents(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func (h *host) apply(t testing.TB, b earlier) {
 		case e.Event == applier.EventAction && b.CutAfter == string(e.Action.Verb)+" "+string(e.Action.Entry):
 			h.CutAt(0)
 		}
-	}).Apply(t.Context(), reader(t, s, missing), applier.Options{})
+	}).Apply(t.Context(), s.Manifest, reader(t, s, missing), applier.Options{})
 	if h.Cut() != b.cut() {
 		t.Fatalf("cut: %t, the case says %t; %+v %v", h.Cut(), b.cut(), outcome, err)
 	}

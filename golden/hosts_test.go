@@ -65,7 +65,7 @@ func (h *host) after(t *testing.T, before seenHost, o applier.Observation) strin
 	h.later()
 	again := h.observe(t, h.wanted)
 	fmt.Fprintf(&out, "\nobserve: %s", settled(again))
-	verified, err := h.engine(nil).Verify(t.Context(), reader(t, h.wanted, nil))
+	verified, err := h.engine(nil).Verify(t.Context(), h.wanted.Manifest, reader(t, h.wanted, nil).Contents())
 	must(t, err)
 	fmt.Fprintf(&out, "verify: %s", settled(verified))
 	if again.InSync {
@@ -82,7 +82,7 @@ func (h *host) applyPlan(t *testing.T, o applier.Observation) applier.Outcome {
 		if e.Event == applier.EventAction {
 			done = append(done, *e.Action)
 		}
-	}).Apply(t.Context(), reader(t, h.wanted, o.Missing), applier.Options{})
+	}).Apply(t.Context(), h.wanted.Manifest, reader(t, h.wanted, o.Missing), applier.Options{})
 	must(t, err)
 	if diff := cmp.Diff(o.Actions, append([]plan.Action{}, done...)); diff != "" {
 		t.Errorf("actions (-planned +done):\n%s", diff)
@@ -94,7 +94,7 @@ func (h *host) applyPlan(t *testing.T, o applier.Observation) applier.Outcome {
 func (h *host) unchanged(t *testing.T) {
 	t.Helper()
 	before := h.Snapshot()
-	outcome, err := h.engine(nil).Apply(t.Context(), reader(t, h.wanted, nil), applier.Options{})
+	outcome, err := h.engine(nil).Apply(t.Context(), h.wanted.Manifest, reader(t, h.wanted, nil), applier.Options{})
 	if err != nil || outcome.Result != applier.ResultSame {
 		t.Errorf("applying again: %s, %v", outcome.Result, err)
 	}

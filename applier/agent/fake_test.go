@@ -146,14 +146,14 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	observed, err := w.engine().Observe(t.Context(), in, false)
+	observed, err := w.engine().Observe(t.Context(), in.Manifest, in.Contents(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if in, err = archive.NewReader(strings.NewReader(string(w.bundle.Archive(t, observed.Missing)))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.engine().Apply(t.Context(), in, applier.Options{}); err != nil {
+	if _, err := w.engine().Apply(t.Context(), in.Manifest, in, applier.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	w.restart()

@@ -1,12 +1,10 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -159,18 +157,10 @@ func (a *Agent) fetch(ctx context.Context) (bundle.Bundle, error) {
 
 // observe compares the host with the bundle.
 func (a *Agent) observe(ctx context.Context, r archive.Request) (applier.Observation, error) {
-	var stream bytes.Buffer
-	if err := archive.Send(ctx, &stream, r); err != nil {
-		return applier.Observation{}, fmt.Errorf("reading the bundle: %w", err)
-	}
-	in, err := archive.NewReader(&stream)
-	if err != nil {
-		return applier.Observation{}, fmt.Errorf("reading the bundle: %w", err)
-	}
 	if a.follower.desired.Urgent {
-		return a.Engine.ObserveChanges(ctx, in)
+		return a.Engine.ObserveChanges(ctx, r.Manifest, r.Contents())
 	}
-	return a.Engine.Observe(ctx, in, false)
+	return a.Engine.Observe(ctx, r.Manifest, r.Contents(), false)
 }
 
 // ready returns why the bundle is not applied now.
@@ -232,15 +222,13 @@ func pathOf(m bundle.Manifest, d bundle.Digest) string {
 	return string(d)
 }
 
-// apply sends the bundle to the engine.
+// apply hands the bundle over to the engine.
 func (a *Agent) apply(ctx context.Context, r archive.Request, o applier.Observation) (applier.Outcome, error) {
-	out, in := io.Pipe()
-	go func() { in.CloseWithError(archive.Send(ctx, in, r)) }() // nil is io.EOF
-	defer out.Close()                                           //nolint:errcheck // it ends the sender
-	reader, err := archive.NewReader(out)
+	contents, err := r.Deliver(ctx)
 	if err != nil {
 		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
 	}
+	defer contents.Close()
 	a.reports = false
 	permitted := a.follower.permits(a.now())
 	options := applier.Options{
@@ -255,7 +243,7 @@ func (a *Agent) apply(ctx context.Context, r archive.Request, o applier.Observat
 		}
 		options.Confirm, options.ConfirmWithin, options.Confirmer = a.confirm(confirmer), a.Options.Confirm, confirmer
 	}
-	return a.Engine.Apply(ctx, reader, options)
+	return a.Engine.Apply(ctx, r.Manifest, contents, options)
 }
 
 // judge notes how it ended.

@@ -18,9 +18,9 @@ func (w *world) withAgent(version string) {
 		n.Programs[path] = "node agent " + version
 		n.Services = append(n.Services, bundletest.Service(bundle.AgentService, []string{path, "run"}, nil, path))
 	})
-	observed, err := w.engine().Observe(w.t.Context(), w.archived(w.bundle, nil), false)
+	observed, err := w.engine().Observe(w.t.Context(), w.bundle.Manifest(w.t), w.archived(w.bundle, nil).Contents(), false)
 	if err == nil {
-		_, err = w.engine().Stage(w.t.Context(), w.archived(w.bundle, observed.Missing), 0)
+		_, err = w.engine().Stage(w.t.Context(), w.bundle.Manifest(w.t), w.archived(w.bundle, observed.Missing), 0)
 	}
 	if err != nil {
 		w.t.Fatal(err)

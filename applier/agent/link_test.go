@@ -106,7 +106,7 @@ func linkWorld(t *testing.T, c linkChange) (*world, published.Desired) {
 // upload copies what the host lacks, as the operator does over SSH before it writes the digest.
 func (w *world) upload() {
 	w.t.Helper()
-	observed, err := w.engine().Observe(w.t.Context(), w.archived(w.bundle, nil), false)
+	observed, err := w.engine().Observe(w.t.Context(), w.bundle.Manifest(w.t), w.archived(w.bundle, nil).Contents(), false)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func (w *world) upload() {
 		return
 	}
 	var refused *applier.RefusedError
-	if _, err := w.engine().Apply(w.t.Context(), w.archived(w.bundle, observed.Missing), applier.Options{MaxImpact: bundle.ImpactNone}); !errors.As(err, &refused) {
+	if _, err := w.engine().Apply(w.t.Context(), w.bundle.Manifest(w.t), w.archived(w.bundle, observed.Missing), applier.Options{MaxImpact: bundle.ImpactNone}); !errors.As(err, &refused) {
 		w.t.Fatal(err)
 	}
 }

@@ -170,11 +170,11 @@ func TestABundleThatSomebodyElseAppliedIsReplaced(t *testing.T) {
 	w.turn()
 	right := w.file(mirrors)
 	other := w.bundle.Changed(func(n *bundletest.Node) { n.Files[mirrors] = "by hand\n" })
-	observed, err := w.engine().Observe(t.Context(), w.archived(other, nil), false)
+	observed, err := w.engine().Observe(t.Context(), other.Manifest(w.t), w.archived(other, nil).Contents(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.engine().Apply(t.Context(), w.archived(other, observed.Missing), applier.Options{}); err != nil {
+	if _, err := w.engine().Apply(t.Context(), other.Manifest(w.t), w.archived(other, observed.Missing), applier.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	w.clock.Pass(w.Options.Interval)

@@ -191,13 +191,13 @@ func TestAKilledAgentTakesUpItsConfirmation(t *testing.T) {
 func TestAnotherCallersConfirmationIsNotTheAgents(t *testing.T) {
 	w := newWorld(t)
 	n := w.bundle.Changed(func(n *bundletest.Node) { n.Files[kubeletConf] = "over SSH\n" })
-	observed, err := w.engine().Observe(t.Context(), w.archived(n, nil), false)
+	observed, err := w.engine().Observe(t.Context(), n.Manifest(w.t), w.archived(n, nil).Contents(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, kill := context.WithCancel(t.Context())
 	defer kill()
-	_, err = w.engine().Apply(ctx, w.archived(n, observed.Missing), applier.Options{ConfirmWithin: time.Hour, Confirm: func(ctx context.Context) error {
+	_, err = w.engine().Apply(ctx, n.Manifest(w.t), w.archived(n, observed.Missing), applier.Options{ConfirmWithin: time.Hour, Confirm: func(ctx context.Context) error {
 		kill()
 		<-ctx.Done()
 		return ctx.Err()

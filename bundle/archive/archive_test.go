@@ -75,8 +75,8 @@ func TestReaderReturnsTheManifest(t *testing.T) {
 			if diff := cmp.Diff(want, r.Manifest); diff != "" {
 				t.Errorf("manifest (-want +got):\n%s", diff)
 			}
-			if len(r.Contents) != test.contents {
-				t.Errorf("%d contents are listed, want %d", len(r.Contents), test.contents)
+			if len(r.Contents()) != test.contents {
+				t.Errorf("%d contents are listed, want %d", len(r.Contents()), test.contents)
 			}
 			// Parts need not be read, and the end stays the end.
 			for err == nil {

@@ -4,7 +4,7 @@
 //
 //	render --> Bundle --FromBundle--.
 //	                                 Source --Send--> stream --Reader--> parts --(kept on the node)--> Decode --> raw bytes
-//	payload store ------------------'
+//	payload store ------------------'--Deliver--> the same parts, for a reader in this process
 //
 // Contents are stored and sent as zstd, in parts of PartSize, so that an interrupted transfer loses at most one part. The
 // outer zstd is at its fastest level: it is there for the manifest, because the parts are compressed already.

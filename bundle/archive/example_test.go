@@ -137,7 +137,7 @@ func fromBundle(t testing.TB, b bundle.Bundle) Source {
 // everything asks for all contents that the source has of the manifest.
 func everything(m bundle.Manifest, s Source) Request {
 	r := Request{Manifest: m, Source: s, Missing: map[bundle.Digest][]int{}}
-	for _, c := range r.contents() {
+	for _, c := range r.Contents() {
 		r.Missing[c.Digest] = nil
 	}
 	return r
@@ -167,20 +167,29 @@ func receive(stream io.Reader) receipt {
 		got.err = err
 		return got
 	}
-	got.contents = r.Contents
+	got.read(r)
+	return got
+}
+
+// read reads all parts, in order.
+func (r *receipt) read(from interface {
+	Contents() []Content
+	Next() (Part, io.Reader, error)
+}) {
+	r.contents = from.Contents()
 	for {
-		p, body, err := r.Next()
+		p, body, err := from.Next()
 		if err != nil {
-			got.err = err
-			return got
+			r.err = err
+			return
 		}
 		data, err := io.ReadAll(body)
 		if err != nil {
-			got.err = err
-			return got
+			r.err = err
+			return
 		}
-		got.names = append(got.names, p.Name())
-		got.parts[p.Name()] = data
+		r.names = append(r.names, p.Name())
+		r.parts[p.Name()] = data
 	}
 }
 

@@ -71,7 +71,7 @@ func checkReader(t *testing.T, data []byte) {
 		return
 	}
 	sizes := map[string]int64{}
-	for _, c := range r.Contents {
+	for _, c := range r.Contents() {
 		for i := range c.Parts() {
 			sizes[c.Part(i+1).Name()] = c.PartSize(i + 1)
 		}

@@ -85,7 +85,7 @@ func newPlain(t testing.TB) plain {
 }
 
 func everythingOf(m bundle.Manifest, s Source) []Content {
-	return Request{Manifest: m, Source: s}.contents()
+	return Request{Manifest: m, Source: s}.Contents()
 }
 
 func (p plain) index(t testing.TB, contents []Content) []byte {
@@ -304,13 +304,13 @@ func TestErrorsDoNotShowTheHashOfASecret(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Request{Manifest: m, Source: broken{open: func() (io.ReadCloser, error) { return nil, io.ErrClosedPipe }}}
+	unopened := Delivery{ctx: t.Context(), source: broken{open: func() (io.ReadCloser, error) { return nil, io.ErrClosedPipe }}, rest: []lacking{{content: c}}}
 	_, decoding := io.ReadAll(Decode(strings.NewReader("x"), c))
 	tests := map[string]error{
 		"a part that is short":     w.WritePart(c.Part(1), strings.NewReader("x")),
 		"a part that comes twice":  w.WritePart(c.Part(1), strings.NewReader("x")),
 		"a part that is not there": w.WritePart(Part{c.SHA256, 2, 2}, strings.NewReader("x")),
-		"a source that is broken":  delivery{content: c}.send(t.Context(), r.Source, w),
+		"a source that is broken":  unopened.openNext(),
 		"a content that is broken": decoding,
 	}
 	for name, err := range tests {

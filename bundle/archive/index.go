@@ -68,15 +68,17 @@ func notJSON(err error) error {
 	return fmt.Errorf("%w: %w", ErrMalformed, err)
 }
 
-// sequence checks that the parts of a stream are those of its contents, in the order of their names.
-type sequence struct {
+// Checker checks a list of contents against its manifest, and that parts are those of the list, in the order of their names.
+// Whether the bytes of a content are right is known at the end of Decode.
+type Checker struct {
 	contents map[string]Content
 	last     string
 }
 
-// newSequence checks that the contents are those of the manifest, sorted and without duplicates.
-func newSequence(m bundle.Manifest, contents []Content) (*sequence, error) {
-	s := &sequence{contents: map[string]Content{}}
+// NewChecker checks that the contents are those of the manifest, sorted and without duplicates. Its errors and those of Part
+// are ErrMalformed.
+func NewChecker(m bundle.Manifest, contents []Content) (*Checker, error) {
+	s := &Checker{contents: map[string]Content{}}
 	needed, last := sizes(m), bundle.Digest("")
 	for _, c := range contents {
 		if err := c.Validate(); err != nil {
@@ -100,7 +102,7 @@ func newSequence(m bundle.Manifest, contents []Content) (*sequence, error) {
 }
 
 // add adds a content, which may be known under another digest already.
-func (s *sequence) add(c Content) error {
+func (s *Checker) add(c Content) error {
 	known, ok := s.contents[c.SHA256]
 	if ok && (known.Size != c.Size || known.Stored != c.Stored) {
 		return fmt.Errorf("%w: contents %s and %s have the same SHA-256 and other sizes", ErrMalformed, known.Digest, c.Digest)
@@ -111,8 +113,8 @@ func (s *sequence) add(c Content) error {
 	return nil
 }
 
-// next checks the next part and returns its content.
-func (s *sequence) next(p Part) (Content, error) {
+// Part checks the next part and returns its content.
+func (s *Checker) Part(p Part) (Content, error) {
 	c, ok := s.contents[p.SHA256]
 	switch name := p.Name(); {
 	case !ok:

@@ -32,14 +32,12 @@ const tarBlock = 512
 // Reader reads a stream. Nothing of it may be used before Next has returned io.EOF.
 type Reader struct {
 	Manifest bundle.Manifest
-	// Contents are those of the manifest that the sender has, in the order of their digests, whether their parts follow
-	// or not. A bare manifest has none.
-	Contents []Content
 
+	contents []Content
 	in       *meter
 	zip      *unzipped
 	tar      *tar.Reader
-	sequence *sequence
+	checker  *Checker
 	// end is the offset in the tar at which the last member ends, with its padding.
 	end int64
 	// over is the error that it ended with.
@@ -94,10 +92,10 @@ func readArchive(in io.Reader) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.Contents, err = decodeIndex(index); err != nil {
+	if r.contents, err = decodeIndex(index); err != nil {
 		return nil, err
 	}
-	r.sequence, err = newSequence(r.Manifest, r.Contents)
+	r.checker, err = NewChecker(r.Manifest, r.contents)
 	return r, err
 }
 
@@ -122,6 +120,10 @@ func (r *Reader) document(name string, limit int64) ([]byte, error) {
 	}
 	return data, nil
 }
+
+// Contents returns those of the manifest that the sender has, in the order of their digests, whether their parts follow or not.
+// A bare manifest has none.
+func (r *Reader) Contents() []Content { return r.contents }
 
 // Next returns the next part and its bytes, which are valid until Next is called again and need not be read. The part is
 // one of a content in the list. At the end of the stream, and only there, it returns io.EOF; the errors are those of
@@ -151,7 +153,7 @@ func (r *Reader) part() (Part, error) {
 	if err != nil {
 		return Part{}, fmt.Errorf("%w: %w", ErrMalformed, err)
 	}
-	c, err := r.sequence.next(p)
+	c, err := r.checker.Part(p)
 	if err != nil {
 		return Part{}, err
 	}

@@ -20,15 +20,15 @@ const (
 
 // Writer writes a stream. The same manifest, contents and parts give the same bytes.
 type Writer struct {
-	zip      *zstd.Encoder
-	tar      *tar.Writer
-	sequence *sequence
+	zip     *zstd.Encoder
+	tar     *tar.Writer
+	checker *Checker
 }
 
 // NewWriter begins a stream with the manifest and the list of contents. The list holds contents of the manifest and
 // nothing else, in the order of their digests, whether their parts follow or not.
 func NewWriter(to io.Writer, m bundle.Manifest, contents []Content) (*Writer, error) {
-	s, err := newSequence(m, contents)
+	checker, err := NewChecker(m, contents)
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func NewWriter(to io.Writer, m bundle.Manifest, contents []Content) (*Writer, er
 		return nil, err
 	}
 	zip := newStreamEncoder(to)
-	w := &Writer{zip: zip, tar: tar.NewWriter(zip), sequence: s}
+	w := &Writer{zip: zip, tar: tar.NewWriter(zip), checker: checker}
 	if err := w.member(manifestMember, int64(len(manifest)), bytes.NewReader(manifest)); err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func NewWriter(to io.Writer, m bundle.Manifest, contents []Content) (*Writer, er
 // WritePart adds a part of a content in the list and reads as many bytes of its stored form as the part has. Parts must
 // be added in the order of their names.
 func (w *Writer) WritePart(p Part, stored io.Reader) error {
-	c, err := w.sequence.next(p)
+	c, err := w.checker.Part(p)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func (a *app) apply(ctx context.Context, f applyFlags) error {
 		o.ConfirmWithin = f.confirm
 		o.Confirm = func(ctx context.Context) error { return e.AwaitConfirm(ctx, r.Manifest.Digest) }
 	}
-	return ended(e.Apply(ctx, r, o))
+	return ended(e.Apply(ctx, r.Manifest, r, o))
 }
 
 // ended returns the error of a run. One that waits for a boot or a confirmation has ended in part.

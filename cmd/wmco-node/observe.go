@@ -21,7 +21,7 @@ archive as for apply. Nothing on the host changes.` + cli.ExitHelp("0  the host 
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.compare(cmd.Context(), f, func(e *applier.Engine, r *archive.Reader) (applier.Observation, error) {
-				return e.Observe(cmd.Context(), r, full)
+				return e.Observe(cmd.Context(), r.Manifest, r.Contents(), full)
 			})
 		},
 	}
@@ -53,7 +53,7 @@ func verifyCommand(a *app) *cobra.Command {
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.compare(cmd.Context(), f, func(e *applier.Engine, r *archive.Reader) (applier.Observation, error) {
-				return e.Verify(cmd.Context(), r)
+				return e.Verify(cmd.Context(), r.Manifest, r.Contents())
 			})
 		},
 	}

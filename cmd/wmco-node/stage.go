@@ -32,7 +32,7 @@ interrupted transfer is resumed by the next one. Events are printed, one per lin
 			defer cli.Orderly(cmd.Context())()
 			e.Emit = a.emitter(format)
 			node.allow(e)
-			return ended(e.Stage(cmd.Context(), r, wait))
+			return ended(e.Stage(cmd.Context(), r.Manifest, r, wait))
 		},
 	}
 	textFlag(cmd, &text)

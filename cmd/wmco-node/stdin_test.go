@@ -43,7 +43,7 @@ func TestAStalledUploadGivesUpTheLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := e.Observe(t.Context(), r, false)
+	seen, err := e.Observe(t.Context(), r.Manifest, r.Contents(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestAStalledUploadGivesUpTheLock(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := e.Apply(t.Context(), r, applier.Options{})
+		_, err := e.Apply(t.Context(), r.Manifest, r, applier.Options{})
 		ended <- err
 	}()
 	select {

@@ -21,7 +21,7 @@ func (m *Machine) Apply(ctx context.Context, r archive.Request, o applier.Option
 		return applier.Outcome{}, fmt.Errorf("reading the bundle: %w", err)
 	}
 	e := m.engine("apply")
-	return e.Apply(ctx, reader, o)
+	return e.Apply(ctx, reader.Manifest, reader, o)
 }
 
 // engine returns the applier for this machine. Doing is shown to other runs that find the host locked.

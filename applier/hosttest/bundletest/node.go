@@ -192,6 +192,16 @@ func (p programs) Open(sum string) (io.ReadCloser, error) {
 	return nil, fs.ErrNotExist
 }
 
+// Manifest returns the manifest of the node.
+func (n Node) Manifest(t testing.TB) bundle.Manifest {
+	t.Helper()
+	m, err := n.Bundle(t).Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
 // Contents returns the manifest of the node, and a source of its contents.
 func (n Node) Contents(t testing.TB) (bundle.Manifest, archive.Source) {
 	t.Helper()

@@ -135,7 +135,7 @@ func (n node) part(p archive.Part) string { return filepath.Join(n.root, "parts"
 
 func (n node) missing(r *archive.Reader) []plan.Missing {
 	known := map[bundle.Digest]archive.Content{}
-	for _, c := range r.Contents {
+	for _, c := range r.Contents() {
 		known[c.Digest] = c
 	}
 	var all []plan.Missing
@@ -202,7 +202,7 @@ func (n node) apply(dry bool) error {
 	if err := n.take(r); err != nil {
 		return err
 	}
-	result := applier.Event{Event: applier.EventResult, Bundle: r.Manifest.Digest, Result: applier.ResultApplied, Written: len(r.Contents)}
+	result := applier.Event{Event: applier.EventResult, Bundle: r.Manifest.Digest, Result: applier.ResultApplied, Written: len(r.Contents())}
 	switch missing := n.missing(r); {
 	case dry:
 		result.Result = applier.ResultPlanned
