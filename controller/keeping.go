@@ -64,7 +64,7 @@ func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []meta
 	for i, n := range list {
 		d, ok := waiting[n.Node.Name]
 		if !ok || n.Own.Refused() {
-			continue // one without a signature gets nothing new either: rollout.Next waits for its executables
+			continue // one without a signature gets nothing new either: rollout.PlanSteps waits for its executables
 		}
 		b, err := all.bundle(ctx, d, n.Bundle)
 		if err != nil {

@@ -166,7 +166,7 @@ func (r *rendering) pack(list []desired.Rendered) error {
 		case err != nil:
 			return fmt.Errorf("packing the bundle of %s: %w", name, err)
 		default:
-			r.wanted = append(r.wanted, executor.Wanted{Wanted: w, Content: n.Bundle.Bundle, Target: rollout.Target(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)})
+			r.wanted = append(r.wanted, executor.Wanted{Wanted: w, Content: n.Bundle.Bundle, Target: rollout.TargetDigest(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)})
 		}
 	}
 	return nil

@@ -27,7 +27,7 @@ type Wanted struct {
 	publish.Wanted
 	// Content is the bundle itself.
 	Content bundle.Bundle
-	// Target is that of rollout.Target.
+	// Target is that of rollout.TargetDigest.
 	Target bundle.Digest
 	// From is what of its Node the bundle was rendered from, as Rendered.From has it; empty is not compared.
 	From bundle.Digest
@@ -128,7 +128,7 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	plan := rollout.Next(view.Fleet)
+	plan := rollout.PlanSteps(view.Fleet)
 	if slices.ContainsFunc(plan.Steps, isDisruptive) {
 		if nodes, err = e.live(ctx); err == nil {
 			view, err = e.observe(ctx, nodes, r)
@@ -136,7 +136,7 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 		if err != nil {
 			return Result{}, fmt.Errorf("reading the nodes before one is taken away: %w", err)
 		}
-		plan = rollout.Next(view.Fleet)
+		plan = rollout.PlanSteps(view.Fleet)
 	}
 	e.Drains.keep(claims(view.Fleet))
 	result := Result{Plan: plan, Policy: r.Policy, Blame: e.blame(view, r)}
@@ -166,7 +166,7 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 			failed = append(failed, fmt.Errorf("writing Node %s: %w", s.Node, err))
 		case did.written && s.Action == rollout.ActionPublish:
 			result.Published++
-		case did.written && s.Action == rollout.ActionTake && needsBoot(plan, s.Node):
+		case did.written && s.Action == rollout.ActionReserve && needsBoot(plan, s.Node):
 			failed = append(failed, e.warn(ctx, view, nodes[s.Node]))
 		}
 	}
@@ -184,7 +184,7 @@ func (r *Result) soon(d time.Duration) {
 
 // isDisruptive reports whether a step takes a node away: it is decided from what the API server has now.
 func isDisruptive(s rollout.Step) bool {
-	return s.Action == rollout.ActionTake || s.Action == rollout.ActionHold || isDrastic(s)
+	return s.Action == rollout.ActionReserve || s.Action == rollout.ActionConfirmReservation || isDrastic(s)
 }
 
 // needsBoot reports whether the turn of a node has a boot.

@@ -16,8 +16,8 @@ func TestStepsThatTakeANodeAway(t *testing.T) {
 		step                rollout.Step
 		disruptive, drastic bool
 	}{
-		{"a place is taken", rollout.Step{Action: rollout.ActionTake, State: claimed}, true, false},
-		{"a place is held", rollout.Step{Action: rollout.ActionHold, State: claimed}, true, false},
+		{"a place is taken", rollout.Step{Action: rollout.ActionReserve, State: claimed}, true, false},
+		{"a place is held", rollout.Step{Action: rollout.ActionConfirmReservation, State: claimed}, true, false},
 		{"a drained node may boot", rollout.Step{Action: rollout.ActionPublish, Permit: bundle.ImpactReboot, State: claimed}, true, true},
 		{"a drained node may change", rollout.Step{Action: rollout.ActionPermit, Permit: bundle.ImpactDrain, State: claimed}, true, true},
 		{"a joining node", rollout.Step{Action: rollout.ActionPublish, Permit: bundle.ImpactReboot}, false, false},

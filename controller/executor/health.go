@@ -25,7 +25,7 @@ import (
 // has taken in this cluster.
 func (e *Executor) warn(ctx context.Context, v view, node corev1.Node) error {
 	i := slices.IndexFunc(v.Nodes, func(n rollout.Node) bool { return n.Name == node.Name })
-	took, ok := rollout.Learn(v.Fleet).Of(v.Nodes[i].Group, bundle.ImpactReboot)
+	took, ok := rollout.LearnDurations(v.Fleet).MedianOf(v.Nodes[i].Group, bundle.ImpactReboot)
 	if !ok {
 		return nil
 	}

@@ -29,7 +29,7 @@ func (o observations) look(n rollout.Node, now time.Duration) rollout.Seen {
 	}
 	passed := min(now-last.at, heartbeat.LongestLook)
 	last.at = now
-	return last.Look(n, passed)
+	return last.ObserveNode(n, passed)
 }
 
 // keep forgets the nodes that are gone.

@@ -122,7 +122,7 @@ func TestAStepOfAnOldNodeIsNotMade(t *testing.T) {
 	pause := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+published.PausedAnnotation+`":"true"}}}`))
 	must(t, p.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-old"}}, pause))
 	p.written = map[string]corev1.Node{}
-	take := rollout.Step{Node: "win-old", Action: rollout.ActionTake, Cordon: rollout.SwitchOn, State: rollout.State{Claim: rollout.Claim{Taken: time.Now()}}}
+	take := rollout.Step{Node: "win-old", Action: rollout.ActionReserve, Cordon: rollout.SwitchOn, State: rollout.State{Claim: rollout.Claim{Taken: time.Now()}}}
 	did := p.makeSteps(t.Context(), []rollout.Step{take}, map[string]corev1.Node{"win-old": decided}, func(rollout.Step) target { return known(has) })
 	if !apierrors.IsConflict(did[0].err) || did[0].written {
 		t.Errorf("written %v, error %v, want a conflict", did[0].written, did[0].err)

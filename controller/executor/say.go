@@ -111,9 +111,9 @@ func (e *Executor) note(s rollout.Step, before corev1.Node, wanted bundle.Digest
 	kind, reason := corev1.EventTypeNormal, ""
 	level := 1
 	switch s.Action {
-	case rollout.ActionTake:
+	case rollout.ActionReserve:
 		reason, level = EventTurnBegun, 0
-	case rollout.ActionRelease, rollout.ActionWithdraw:
+	case rollout.ActionRelease, rollout.ActionCancelReservation:
 		level = 0
 		if state, err := rollout.DecodeState(before.Annotations[published.RolloutAnnotation]); err == nil && !state.Claim.IsZero() {
 			reason = EventTurnEnded
@@ -121,7 +121,7 @@ func (e *Executor) note(s rollout.Step, before corev1.Node, wanted bundle.Digest
 				kind, reason = corev1.EventTypeWarning, EventTurnPostponed
 			}
 		}
-	case rollout.ActionHold, rollout.ActionDrain, rollout.ActionPermit:
+	case rollout.ActionConfirmReservation, rollout.ActionDrain, rollout.ActionPermit:
 		level = 0
 	case rollout.ActionPublish, rollout.ActionConfirm, rollout.ActionNote:
 	}

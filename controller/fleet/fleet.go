@@ -124,7 +124,7 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 		row := Of(node, heartbeat.OfKubelet)
 		row.Stage = stageOf(node)
 		f.Nodes = append(f.Nodes, row)
-		f.turns[node.Name] = rollout.History(rollout.Observe(node, rollout.Unverified))
+		f.turns[node.Name] = rollout.TurnHistory(rollout.Observe(node, rollout.Unverified))
 	}
 	for i := range f.Nodes {
 		for _, refused := range all.said.Refused {

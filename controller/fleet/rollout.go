@@ -47,13 +47,13 @@ func Policy(s render.RolloutSettings) rollout.Policy {
 func rolling(nodes []corev1.Node, policy rollout.Policy, said []metav1.Condition, now time.Time) Rollout {
 	c := meta.FindStatusCondition(said, status.RolledOut)
 	f := rollout.ByStamps(rollout.Fleet{Policy: policy, Now: now, Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse)})
-	plan := rollout.Next(f)
+	plan := rollout.PlanSteps(f)
 	r := Rollout{Summary: plan.Fleet, Nodes: plan.Nodes}
 	if c != nil && c.Message != "" {
 		r.Message = c.Message
 	}
 	if r.Moving+r.Waiting > 0 {
-		p := rollout.Predict(f, rollout.Learn(f))
+		p := rollout.PredictRollout(f, rollout.LearnDurations(f))
 		r.TakesSeconds, r.Unmeasured = int64(p.Takes/time.Second), p.Unmeasured
 	}
 	return r

@@ -68,7 +68,7 @@ func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Fin
 		f.Nodes = append(f.Nodes, guess.node(c, n))
 	}
 	f = rollout.ByStamps(f)
-	return Forecast{Prediction: rollout.Predict(f, rollout.Learn(f)), Notes: append(notes, guess.notes()...)}, nil, nil
+	return Forecast{Prediction: rollout.PredictRollout(f, rollout.LearnDurations(f)), Notes: append(notes, guess.notes()...)}, nil, nil
 }
 
 // guesses is what is found out about nodes, one after the other.
@@ -91,7 +91,7 @@ func (g *guesses) node(c Change, object corev1.Node) rollout.Node {
 		g.without = append(g.without, n.Name)
 		return n
 	}
-	n.Target = rollout.Target(after.Bundle.ClusterDigest, after.Bundle.Node)
+	n.Target = rollout.TargetDigest(after.Bundle.ClusterDigest, after.Bundle.Node)
 	d, err := published.DecodeDesired(object.Annotations[published.DesiredAnnotation])
 	if err != nil {
 		n.Wanted = proposed(n.Name)

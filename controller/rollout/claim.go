@@ -16,7 +16,7 @@ func (p *planner) take(m *member) {
 	p.away += count(!m.away)
 	s := m.State
 	s.Claim = Claim{Taken: p.now}
-	step := Step{Action: ActionTake, Why: "the change has impact " + string(m.need)}
+	step := Step{Action: ActionReserve, Why: "the change has impact " + string(m.need)}
 	if !m.Unschedulable {
 		step.Cordon = SwitchOn
 	}
@@ -81,7 +81,7 @@ func (p *planner) proceed(m *member) {
 	case !c.Held && (p.fits || !m.Ready):
 		s := m.State
 		s.Claim.Held = true
-		p.step(m, Step{Action: ActionHold, State: s, Why: "all claims fit"})
+		p.step(m, Step{Action: ActionConfirmReservation, State: s, Why: "all claims fit"})
 	case !c.Held && contains(p.withdraw, m.Name):
 		p.release(m, p.unavailable())
 	case !c.Held:
@@ -114,7 +114,7 @@ func (p *planner) giveBack(m *member, s State, why string) {
 	step := Step{Action: ActionRelease, Why: why}
 	switch {
 	case !s.Claim.IsZero() && !s.Claim.Held:
-		step.Action = ActionWithdraw
+		step.Action = ActionCancelReservation
 	case m.drastic() && m.turn.Bundle == m.Published && s.Turn.Ended.IsZero():
 		s.Turn.Ended, step.Why = p.now, "the turn has ended"
 	}

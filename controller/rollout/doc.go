@@ -1,8 +1,8 @@
 // Package rollout decides whose turn it is: values in, values out.
 //
-//	Nodes and for how long each has been so, bundles that are wanted, policy --Next--> steps, each one patch of one Node or a drain
+//	Nodes and for how long each has been so, bundles that are wanted, policy --PlanSteps--> steps, each one patch of one Node or a drain
 //	                                                                                   `--> a line for each node and one for the fleet: what it waits for, and why
-//	the same --Predict--> the order, the number of restarts, drains and boots, and how long it takes
+//	the same --PredictRollout--> the order, the number of restarts, drains and boots, and how long it takes
 //
 // It makes no requests and keeps nothing between calls. What it has to know later stands on the Node:
 //

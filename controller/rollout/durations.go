@@ -19,11 +19,11 @@ type measured struct {
 	impact bundle.Impact
 }
 
-// Learn reads the turns that nodes have behind them. A turn that took longer than it may is not counted: nobody noted its end.
-func Learn(f Fleet) Durations {
+// LearnDurations reads the turns that nodes have behind them. A turn that took longer than it may is not counted: nobody noted its end.
+func LearnDurations(f Fleet) Durations {
 	d := Durations{byKind: map[measured][]time.Duration{}, byImpact: map[bundle.Impact][]time.Duration{}}
 	for _, n := range f.Nodes {
-		for _, t := range History(n) {
+		for _, t := range TurnHistory(n) {
 			took := t.Ended.Sub(t.Begun)
 			if t.Ended.IsZero() || took < 0 || took > 2*f.Policy.Timeout || t.Result != "" && t.Result != published.StateApplied {
 				continue
@@ -35,8 +35,8 @@ func Learn(f Fleet) Durations {
 	return d
 }
 
-// History returns the turns of a node with their ends as far as they are known, the latest first. The first one may be under way.
-func History(n Node) []Turn {
+// TurnHistory returns the turns of a node with their ends as far as they are known, the latest first. The first one may be under way.
+func TurnHistory(n Node) []Turn {
 	m := judge(n, Policy{})
 	if m.turn.IsZero() {
 		return n.State.Past
@@ -44,8 +44,8 @@ func History(n Node) []Turn {
 	return append([]Turn{m.past()}, n.State.Past...)
 }
 
-// Of returns the median of turns with an impact, of the group or else of all; false if there was none.
-func (d Durations) Of(g Group, i bundle.Impact) (time.Duration, bool) {
+// MedianOf returns the median of turns with an impact, of the group or else of all; false if there was none.
+func (d Durations) MedianOf(g Group, i bundle.Impact) (time.Duration, bool) {
 	list := d.byKind[measured{g, i}]
 	if len(list) == 0 {
 		list = d.byImpact[i]

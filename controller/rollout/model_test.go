@@ -202,9 +202,9 @@ func (w *world) refresh(o *operator) {
 		if watch == nil {
 			watch = &Watch{}
 			o.watches[n.Name] = watch
-			watch.Look(n, 0)
+			watch.ObserveNode(n, 0)
 		} else {
-			watch.Look(n, passed)
+			watch.ObserveNode(n, passed)
 		}
 		n.Seen = watch.seen
 		o.view = append(o.view, n)
@@ -250,7 +250,7 @@ func (w *world) machine(name string) *machine {
 // plan lets an operator decide and make steps; it may be killed between two.
 func (w *world) plan(o *operator, kills bool) int {
 	f := Fleet{Nodes: o.view, Policy: w.policy, Now: w.clock(o.ahead)}
-	p := Next(f)
+	p := PlanSteps(f)
 	w.checkPlan(f, p)
 	made := 0
 	for _, s := range p.Steps {
@@ -275,7 +275,7 @@ func (w *world) plan(o *operator, kills bool) int {
 func (w *world) make(m *machine, s Step) {
 	w.counts[string(s.Action)]++
 	n := &m.api
-	if s.Action == ActionTake {
+	if s.Action == ActionReserve {
 		m.available = n.Ready && !n.Unschedulable && n.Leaving == ""
 		m.meddled = false
 	}

@@ -133,7 +133,7 @@ func (s Step) publish(node *corev1.Node, from Source) error {
 	}
 	switch {
 	case d.Bundle == s.Bundle:
-	case s.Action == ActionRelease || s.Action == ActionWithdraw:
+	case s.Action == ActionRelease || s.Action == ActionCancelReservation:
 		return nil // of an operator before signatures: it is replaced when the turn has ended
 	default:
 		return fmt.Errorf("publishing bundle %s on Node %s: the layers are those of %s", s.Bundle.Short(), node.Name, d.Bundle.Short())

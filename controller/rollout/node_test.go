@@ -81,7 +81,7 @@ func TestATurnOnANode(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch s.Action { //nolint:exhaustive // the others change nothing else
-		case ActionTake:
+		case ActionReserve:
 			if !object.Spec.Unschedulable || object.Annotations[published.CordonAnnotation] != published.CordonedForRollout || object.Annotations[ScaleDownAnnotation] != "true" {
 				t.Errorf("taken: %+v", object)
 			}
@@ -90,7 +90,7 @@ func TestATurnOnANode(t *testing.T) {
 		}
 		now = now.Add(time.Minute)
 	}
-	if diff := cmp.Diff([]Action{ActionTake, ActionHold, ActionDrain, ActionPublish, ActionRelease}, made); diff != "" {
+	if diff := cmp.Diff([]Action{ActionReserve, ActionConfirmReservation, ActionDrain, ActionPublish, ActionRelease}, made); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	n := Observe(object, Unverified)
@@ -141,14 +141,14 @@ func TestTarget(t *testing.T) {
 		return bundle.Layer{Stage: bundle.StageJoined, Services: []bundle.Service{{Name: "kubelet", Argv: argv}}, Files: []bundle.File{{Path: `C:\k\cni.conf`, Digest: bundle.Of([]byte(argv[0]))}}}
 	}
 	c := digest(1, "cluster")
-	base := Target(c, layer("kubelet.exe", "--node-ip=10.0.0.1", "--v", "2"))
-	if got := Target(c, layer("other.exe", "--node-ip=10.0.0.2", "--v", "3")); got != base {
+	base := TargetDigest(c, layer("kubelet.exe", "--node-ip=10.0.0.1", "--v", "2"))
+	if got := TargetDigest(c, layer("other.exe", "--node-ip=10.0.0.2", "--v", "3")); got != base {
 		t.Error("the values of a node make another target")
 	}
 	for name, got := range map[string]bundle.Digest{
-		"another cluster layer": Target(digest(2, "cluster"), layer("kubelet.exe", "--node-ip=10.0.0.1", "--v", "2")),
-		"another flag":          Target(c, layer("kubelet.exe", "--node-ip=10.0.0.1", "--v", "2", "--cloud-provider=external")),
-		"another entry": Target(c, func() bundle.Layer {
+		"another cluster layer": TargetDigest(digest(2, "cluster"), layer("kubelet.exe", "--node-ip=10.0.0.1", "--v", "2")),
+		"another flag":          TargetDigest(c, layer("kubelet.exe", "--node-ip=10.0.0.1", "--v", "2", "--cloud-provider=external")),
+		"another entry": TargetDigest(c, func() bundle.Layer {
 			l := layer("kubelet.exe", "--node-ip=10.0.0.1", "--v", "2")
 			l.HostName = bundle.HostName{Name: "win-a"}
 			return l

@@ -41,8 +41,8 @@ type planner struct {
 	plan     Plan
 }
 
-// Next decides about the whole fleet. The steps may be made in any order, all or some of them.
-func Next(f Fleet) Plan {
+// PlanSteps decides about the whole fleet. The steps may be made in any order, all or some of them.
+func PlanSteps(f Fleet) Plan {
 	p := &planner{policy: f.Policy, now: f.Now.UTC().Truncate(time.Second), limit: f.Policy.limit(len(f.Nodes))}
 	for _, n := range f.Nodes {
 		m := judge(n, p.policy)

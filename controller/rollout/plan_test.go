@@ -31,7 +31,7 @@ func stamped(f Fleet) Plan {
 	for i, n := range f.Nodes {
 		f.Nodes[i].State.Elapsed = n.Seen.follow(n.State, n.State).elapsed()
 	}
-	return Next(f)
+	return PlanSteps(f)
 }
 
 type edit func(*Node)
@@ -326,7 +326,7 @@ func TestUrgentIsRememberedAndTold(t *testing.T) {
 		t.Errorf("the rollout goes on: %+v", again.Steps)
 	}
 	failed.Retry = "2026-01-01"
-	if again := stamped(Fleet{Nodes: []Node{failed}, Policy: policy(), Now: noon()}); len(again.Steps) != 1 || again.Steps[0].Action != ActionTake {
+	if again := stamped(Fleet{Nodes: []Node{failed}, Policy: policy(), Now: noon()}); len(again.Steps) != 1 || again.Steps[0].Action != ActionReserve {
 		t.Errorf("a person asks for another try: %+v", again.Steps)
 	}
 	costly := node("a", wants(drain), urgent(restart))
@@ -354,7 +354,7 @@ func TestWake(t *testing.T) {
 		"a canary settles":              {[]Node{settling, late}, time.Minute},
 		"the time of a turn is written": {[]Node{late}, 5 * time.Minute},
 	} {
-		if got := Next(ByStamps(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()})).Wake; got != tt.want {
+		if got := PlanSteps(ByStamps(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()})).Wake; got != tt.want {
 			t.Errorf("%s: %s, not %s", name, got, tt.want)
 		}
 	}

@@ -35,8 +35,8 @@ type Change struct {
 	Ends   time.Duration
 }
 
-// Predict makes the steps of the planner on nodes that do as they are told, until nothing is left to do.
-func Predict(f Fleet, d Durations) Prediction {
+// PredictRollout makes the steps of the planner on nodes that do as they are told, until nothing is left to do.
+func PredictRollout(f Fleet, d Durations) Prediction {
 	s := simulation{fleet: f, durations: d, begun: f.Now, ends: map[string]time.Time{}, index: map[string]int{}, open: map[string]int{}}
 	s.fleet.Nodes = slices.Clone(f.Nodes)
 	for i, n := range s.fleet.Nodes {
@@ -71,7 +71,7 @@ const maxRounds = 20
 
 func (s *simulation) run() {
 	for range maxRounds * (len(s.fleet.Nodes) + 1) {
-		s.last = Next(s.fleet)
+		s.last = PlanSteps(s.fleet)
 		for _, step := range s.last.Steps {
 			s.make(step)
 		}
@@ -131,7 +131,7 @@ func (s *simulation) make(step Step) {
 	if step.Action == ActionDrain {
 		n.Drained, n.DrainBlocked = true, ""
 	}
-	if step.Action == ActionTake {
+	if step.Action == ActionReserve {
 		s.change(n.Name)
 	}
 	if step.Action != ActionPublish && step.Action != ActionPermit {
@@ -160,7 +160,7 @@ func (s *simulation) change(name string) *Change {
 
 // end returns when the agent will have ended a turn with what is permitted.
 func (s *simulation) end(n *Node, begun time.Time) time.Time {
-	took, known := s.durations.Of(n.Group, n.Permitted)
+	took, known := s.durations.MedianOf(n.Group, n.Permitted)
 	if !known && !slices.Contains(s.unmeasured, n.Permitted) {
 		s.unmeasured = append(s.unmeasured, n.Permitted)
 	}

@@ -39,7 +39,7 @@ func TestRandomFleets(t *testing.T) {
 		}
 	}
 	t.Logf("steps: %v", counts)
-	for _, a := range []Action{ActionPublish, ActionPermit, ActionTake, ActionHold, ActionWithdraw, ActionDrain, ActionRelease, ActionConfirm, ActionNote} {
+	for _, a := range []Action{ActionPublish, ActionPermit, ActionReserve, ActionConfirmReservation, ActionCancelReservation, ActionDrain, ActionRelease, ActionConfirm, ActionNote} {
 		if counts[string(a)] == 0 {
 			t.Errorf("no step %s was made", a)
 		}
@@ -279,7 +279,7 @@ func (w *world) checkStep(o *operator, m *machine, s Step) {
 	case s.Cordon == SwitchOff && m.adminCordon:
 		w.fatalf("%s is uncordoned, and an administrator cordoned it", n.Name)
 	}
-	if s.Action == ActionHold && w.isFresh(o) && n.Ready && w.unavailable() > w.limit() {
+	if s.Action == ActionConfirmReservation && w.isFresh(o) && n.Ready && w.unavailable() > w.limit() {
 		w.fatalf("%s is held while %d nodes are unavailable", n.Name, w.unavailable())
 	}
 	if s.Permit == bundle.ImpactRestart && s.Action != ActionRelease {
@@ -351,7 +351,7 @@ func (w *world) checkPlan(f Fleet, p Plan) {
 	for _, s := range p.Steps {
 		i := slices.IndexFunc(f.Nodes, func(n Node) bool { return n.Name == s.Node })
 		n := f.Nodes[i]
-		begins := s.Action == ActionTake || s.Action == ActionHold || s.Action == ActionDrain || s.Action == ActionPublish && s.Permit != bundle.ImpactNone
+		begins := s.Action == ActionReserve || s.Action == ActionConfirmReservation || s.Action == ActionDrain || s.Action == ActionPublish && s.Permit != bundle.ImpactNone
 		switch {
 		case seen[s.Node]:
 			w.fatalf("two steps for %s", s.Node)
@@ -416,7 +416,7 @@ func (w *world) heal() {
 		}
 	}
 	f := Fleet{Nodes: w.ops[0].view, Policy: w.policy, Now: w.clock(0)}
-	for _, n := range Next(f).Nodes {
+	for _, n := range PlanSteps(f).Nodes {
 		w.t.Logf("%+v", n)
 	}
 	w.fatalf("not all nodes arrive; exempt %v", exempt)

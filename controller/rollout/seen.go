@@ -83,8 +83,8 @@ type Watch struct {
 	seen              Seen
 }
 
-// Look observes a node some time after the last time, and returns for how long what it says has lasted.
-func (w *Watch) Look(n Node, passed time.Duration) Seen {
+// ObserveNode observes a node some time after the last time, and returns for how long what it says has lasted.
+func (w *Watch) ObserveNode(n Node, passed time.Duration) Seen {
 	now := Watch{state: n.State, isReady: n.Ready, applied: n.Report.State == published.StateApplied, ready: n.ReadySince, transition: n.Since}
 	now.seen = w.seen.passed(passed).follow(w.state, n.State)
 	if w.isReady != now.isReady || !w.ready.Equal(now.ready) {

@@ -22,8 +22,8 @@ func (o *process) look(n Node, passed time.Duration) Plan {
 		o.began, passed = true, 0
 	}
 	o.clock, o.elapsed = o.clock.Add(passed), o.elapsed+passed
-	n.Seen = o.watch.Look(n, passed)
-	return Next(Fleet{Nodes: []Node{n}, Policy: policy(), Now: o.clock})
+	n.Seen = o.watch.ObserveNode(n, passed)
+	return PlanSteps(Fleet{Nodes: []Node{n}, Policy: policy(), Now: o.clock})
 }
 
 // only returns the one step of a plan.
@@ -131,8 +131,8 @@ func TestACanaryIsObservedByOneOperatorAfterTheOther(t *testing.T) {
 	p := policy()
 	p.Settle = 24 * time.Hour
 	look := func(w *Watch, n Node, passed time.Duration) Plan {
-		n.Seen = w.Look(n, passed)
-		return Next(Fleet{Nodes: []Node{n}, Policy: p, Now: noon()})
+		n.Seen = w.ObserveNode(n, passed)
+		return PlanSteps(Fleet{Nodes: []Node{n}, Policy: p, Now: noon()})
 	}
 	n := node("a", done, canary)
 	n.State = only(t, look(&Watch{}, n, 0), ActionRelease).State
@@ -215,7 +215,7 @@ func TestAnotherTryIsGivenWhateverFailed(t *testing.T) {
 		if n.Report.State != applied {
 			n.Report.State = applying
 		}
-		got := Next(ByStamps(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}))
+		got := PlanSteps(ByStamps(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}))
 		if got.Nodes[0].Phase == PhaseFailed || got.Fleet.Stopped != "" {
 			t.Errorf("%s: another try is not given: %+v", name, got.Nodes)
 		}

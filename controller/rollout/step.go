@@ -12,13 +12,13 @@ const (
 	ActionPublish Action = "publish"
 	// ActionPermit permits another impact for the bundle that is published.
 	ActionPermit Action = "permit"
-	// ActionTake claims a place among the unavailable nodes, cordons and marks the node, in one patch. Nothing else may follow before
+	// ActionReserve claims a place among the unavailable nodes, cordons and marks the node, in one patch. Nothing else may follow before
 	// the claim is held.
-	ActionTake Action = "take"
-	// ActionHold notes that the claim fits.
-	ActionHold Action = "hold"
-	// ActionWithdraw takes a claim back that does not fit, or is not needed any more. No pod was evicted for it.
-	ActionWithdraw Action = "withdraw"
+	ActionReserve Action = "take"
+	// ActionConfirmReservation notes that the claim fits.
+	ActionConfirmReservation Action = "hold"
+	// ActionCancelReservation takes a claim back that does not fit, or is not needed any more. No pod was evicted for it.
+	ActionCancelReservation Action = "withdraw"
 	// ActionDrain cordons the node if it is not, and evicts its pods. It is asked for until Drained is true.
 	ActionDrain Action = "drain"
 	// ActionRelease ends the turn: uncordons what the operator cordoned, and takes drastic permissions back.

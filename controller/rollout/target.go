@@ -8,10 +8,10 @@ import (
 	"wmco/bundle"
 )
 
-// Target returns what a bundle is, without the values that belong to one node alone: the digest of its cluster layer, and of its node
+// TargetDigest returns what a bundle is, without the values that belong to one node alone: the digest of its cluster layer, and of its node
 // layer which entries there are, with the flags of services but not their values. Two nodes with the same target get the same change. If values
 // alone change on all nodes, none of them has what is wanted yet, so canaries go first as well.
-func Target(cluster bundle.Digest, node bundle.Layer) bundle.Digest {
+func TargetDigest(cluster bundle.Digest, node bundle.Layer) bundle.Digest {
 	lines := []string{"cluster " + string(cluster), "stage " + string(node.Stage)}
 	for _, id := range node.IDs() {
 		lines = append(lines, "entry "+string(id))
