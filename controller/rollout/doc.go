@@ -22,11 +22,15 @@
 // Canaries come first, for each platform, OS build and kind of bundle. A step is written with the resourceVersion of the Node that
 // the decision was made from, so that it is refused if anything about this node has changed.
 //
+// Each decision about a node is a rule: a sentence in a table that is read from the top (rules.go lists the tables). evaluateNode finds out what
+// follows from a node alone, newPlanner what follows from all of them, and then the rules decide about one node after the other.
+//
 // # Two operators
 //
-// The Lease lets one operator work; for a moment there may be two, and each may see an older state of the cluster. Take claims a
-// place and cordons; only Hold, decided from a view that contains the claim, lets the drain begin, and only if all claims together
-// fit. Of two claims, the view that one of them is held from is older than the other claim or contains it. In the first case the
-// view of the other claim contains the first, and it is withdrawn. So no clock and no order of resource versions is relied on: the
-// time of a claim only chooses which of two withdraws. Views must be snapshots, as lists and a cache of one kind are.
+// The Lease lets one operator work; for a moment there may be two, and each may see an older state of the cluster. ActionReserve (take)
+// reserves a slot among the unavailable nodes and cordons; only ActionConfirmReservation (hold), decided from a view that contains the
+// reservation, lets the drain begin, and only if all reservations together fit. Of two reservations, the view that one of them is confirmed
+// from is older than the other one or contains it. In the first case the view of the other contains the first, and it is canceled. So no
+// clock and no order of resource versions is relied on: the time of a reservation only chooses which of two is canceled. Views must be
+// snapshots, as lists and a cache of one kind are.
 package rollout

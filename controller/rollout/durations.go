@@ -37,11 +37,11 @@ func LearnDurations(f Fleet) Durations {
 
 // TurnHistory returns the turns of a node with their ends as far as they are known, the latest first. The first one may be under way.
 func TurnHistory(n Node) []Turn {
-	m := judge(n, Policy{})
+	m := evaluateNode(n, &Policy{})
 	if m.turn.IsZero() {
 		return n.State.Past
 	}
-	return append([]Turn{m.past()}, n.State.Past...)
+	return append([]Turn{m.previousTurn()}, n.State.Past...)
 }
 
 // MedianOf returns the median of turns with an impact, of the group or else of all; false if there was none.

@@ -109,38 +109,38 @@ type Held struct {
 	Inputs []UrgentInput `json:"-"`
 }
 
-// step adds a step, and says so.
-func (p *planner) step(m *member, s Step) {
-	s.Node = m.Name
-	s.State.Elapsed = p.elapsed(m, s)
-	p.plan.Steps = append(p.plan.Steps, s)
+// addStep adds a step, and says so.
+func (d decision) addStep(s Step) {
+	s.Node = d.Name
+	s.State.Elapsed = d.elapsedAfterStep(s)
+	d.fleet.plan.Steps = append(d.fleet.plan.Steps, s)
 	message := string(s.Action)
 	if s.Permit != "" {
 		message += " (at most impact " + string(s.Permit) + ")"
 	}
-	p.status(m, ReasonStep, message+": "+s.Why)
+	d.waitFor(ReasonStep, message+": "+s.Why)
 }
 
-// wait says what a node waits for.
-func (p *planner) wait(m *member, r Reason, message string) { p.status(m, r, message) }
-
-func (p *planner) status(m *member, r Reason, message string) {
-	s := Status{Node: m.Name, Phase: m.phase(r), Reason: r, Message: message, Canary: m.turn.Canary || slices.Contains(p.gate[m.kind()].canaries, m.Name)}
-	if !m.current {
-		s.Impact = m.need
+// waitFor says what a node waits for, or does.
+func (d decision) waitFor(r Reason, message string) {
+	p := d.fleet
+	canary := d.turn.Canary || slices.Contains(p.gate[d.canaryKind()].canaries, d.Name)
+	s := Status{Node: d.Name, Phase: d.phaseFor(r), Reason: r, Message: message, Canary: canary}
+	if !d.upToDate {
+		s.Impact = d.need
 	}
-	if m.State.Claim.Held && !m.Drained {
-		s.DrainBlocked = m.DrainBlocked
+	if d.State.Claim.Held && !d.Drained {
+		s.DrainBlocked = d.DrainBlocked
 	}
 	p.plan.Nodes = append(p.plan.Nodes, s)
-	for _, left := range m.waits(p.policy) {
+	for _, left := range d.pendingTimers() {
 		if left > 0 && (p.plan.Wake == 0 || left < p.plan.Wake) {
 			p.plan.Wake = left
 		}
 	}
 }
 
-func (m *member) phase(r Reason) Phase {
+func (m *nodeState) phaseFor(r Reason) Phase {
 	switch r {
 	case ReasonCurrent:
 		return PhaseDone
@@ -157,62 +157,72 @@ func (m *member) phase(r Reason) Phase {
 	return PhaseWaiting
 }
 
-// moving says what the agent does.
-func (p *planner) moving(m *member) {
-	what := map[published.State]string{
-		published.StateApplying: "applies the bundle", published.StateRebootPending: "reboots",
-		published.StatePayloadMissing: "waits for executables", published.StateFailed: "tries again: " + m.Report.Message,
-	}[m.Report.State]
+// waitForAgent says what the agent does.
+func (d decision) waitForAgent() {
 	switch {
-	case m.failed != "":
-		p.wait(m, ReasonFailed, m.failed)
+	case d.failed != "":
+		d.waitFor(ReasonFailed, d.failed)
 		return
-	case m.turn.IsZero():
-		p.wait(m, ReasonApplying, "what is published was not noted by a rollout; its agent has not ended")
+	case d.turn.IsZero():
+		d.waitFor(ReasonApplying, "what is published was not noted by a rollout; its agent has not ended")
 		return
-	case !m.answered:
-		what = "has not answered yet"
-	case what == "":
-		what = "has been permitted impact " + string(m.Permitted)
 	}
-	limit := "its turn may take until " + p.in(p.policy.Timeout-m.Seen.Permitted)
-	if m.late {
-		limit = "its turn takes longer than " + p.policy.Timeout.String() + " (fix: check the host)"
+	limit := "its turn may take until " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted)
+	if d.timedOut {
+		limit = "its turn takes longer than " + d.policy.Timeout.String() + " (fix: check the host)"
 	}
-	p.wait(m, ReasonApplying, what+"; "+limit)
+	d.waitFor(ReasonApplying, d.describeAgent()+"; "+limit)
 }
 
-// waits are the times until something about the node changes although nothing happens; those that have passed are not above zero.
-func (m *member) waits(p Policy) []time.Duration {
-	list := m.notes(p)
-	if m.isTimed() {
-		list = append(list, p.Timeout-m.Seen.Permitted)
+// describeAgent says what the agent does about the published bundle.
+func (m *nodeState) describeAgent() string {
+	if !m.answered {
+		return "has not answered yet"
 	}
-	if m.unconfirmed() && !m.turn.Ended.IsZero() {
-		list = append(list, m.settlesIn(p), p.Settle+p.Timeout+time.Second-m.Seen.Ended)
+	switch m.Report.State { //nolint:exhaustive // of the others the permission is told
+	case published.StateApplying:
+		return "applies the bundle"
+	case published.StateRebootPending:
+		return "reboots"
+	case published.StatePayloadMissing:
+		return "waits for executables"
+	case published.StateFailed:
+		return "tries again: " + m.Report.Message
+	}
+	return "has been permitted impact " + string(m.Permitted)
+}
+
+// pendingTimers are the times until something about the node changes although nothing happens; those that have passed are not above zero.
+func (m *nodeState) pendingTimers() []time.Duration {
+	list := m.noteTimers()
+	if m.isTimed() {
+		list = append(list, m.policy.Timeout-m.Seen.Permitted)
+	}
+	if m.isUnconfirmed() && !m.turn.Ended.IsZero() {
+		list = append(list, m.soakTimeLeft(), m.policy.Settle+m.policy.Timeout+time.Second-m.Seen.Ended)
 	}
 	if m.State.Claim.Held {
-		list = append(list, p.Timeout-m.Seen.Taken)
+		list = append(list, m.policy.Timeout-m.Seen.Taken)
 	}
-	if m.current && !m.Ready {
-		list = append(list, p.Settle-m.Seen.Reported)
+	if m.upToDate && !m.Ready {
+		list = append(list, m.policy.Settle-m.Seen.Reported)
 	}
 	if !m.State.Postponed.IsZero() {
-		list = append(list, p.Timeout-m.Seen.Postponed)
+		list = append(list, m.policy.Timeout-m.Seen.Postponed)
 	}
 	return list
 }
 
-// summary counts, and finds the one line that explains the rest.
-func (p *planner) summary() Summary {
+// summarizeFleet counts, and finds the one line that explains the rest.
+func (p *planner) summarizeFleet() Summary {
 	s := p.plan.Fleet
 	slices.SortFunc(s.Urgent, func(a, b Held) int { return strings.Compare(a.Node, b.Node) })
 	s.Limit, s.Stopped = p.limit, p.stopped
 	if s.Stopped != "" {
 		s.Fix = p.fix
 	}
-	for i := range p.members {
-		s.Unavailable += count(p.members[i].away)
+	for i := range p.nodes {
+		s.Unavailable += boolToInt(p.nodes[i].unavailable)
 	}
 	reasons := map[Reason]string{}
 	for _, n := range p.plan.Nodes {
@@ -230,11 +240,11 @@ func (p *planner) summary() Summary {
 			reasons[n.Reason] = n.Node + " " + n.Message
 		}
 	}
-	s.Message = s.line(p.policy, reasons)
+	s.Message = s.summaryLine(p.policy, reasons)
 	return s
 }
 
-func (s Summary) line(p Policy, reasons map[Reason]string) string {
+func (s Summary) summaryLine(p Policy, reasons map[Reason]string) string {
 	parts := []string{fmt.Sprintf("%d of %s done", s.Done, bundle.Count(s.Done+s.Moving+s.Waiting+s.Failed, "node"))}
 	for _, x := range []struct {
 		n    int
@@ -261,9 +271,7 @@ func (s Summary) line(p Policy, reasons map[Reason]string) string {
 	return line
 }
 
-// in returns the time of day that is expected after a wait, for people.
-func (p *planner) in(left time.Duration) string {
+// formatAfter returns the time of day that is expected after a wait, for people.
+func (p *planner) formatAfter(left time.Duration) string {
 	return p.now.Add(left).Round(time.Second).UTC().Format(time.RFC3339)
 }
-
-func contains(list []string, name string) bool { return slices.Contains(list, name) }

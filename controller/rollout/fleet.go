@@ -125,8 +125,8 @@ type UrgentInput struct {
 	Text string
 }
 
-// what names the inputs for people.
-func (u Urgent) what() string {
+// describeInputs names the inputs for people.
+func (u Urgent) describeInputs() string {
 	var list []string
 	for _, i := range u.Inputs {
 		list = append(list, i.Text)
@@ -137,8 +137,8 @@ func (u Urgent) what() string {
 // cordonedByUs reports whether a rollout cordoned the node.
 func (n Node) cordonedByUs() bool { return n.CordonedFor == published.CordonedForRollout }
 
-// limit returns how many of n nodes may be unavailable.
-func (p Policy) limit(n int) int {
+// unavailableLimit returns how many of n nodes may be unavailable.
+func (p Policy) unavailableLimit(n int) int {
 	scaled, err := intstr.GetScaledValueFromIntOrPercent(&p.MaxUnavailable, n, false)
 	if err != nil {
 		return 1 // the settings are checked before; the smallest number is never wrong

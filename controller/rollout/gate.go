@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -9,47 +10,56 @@ import (
 	"wmco/bundle/published"
 )
 
-// kind is what a canary stands for.
-type kind struct {
+// canaryKind is what a canary stands for.
+type canaryKind struct {
 	group  Group
 	target bundle.Digest
 }
 
-func (n Node) kind() kind { return kind{n.Group, n.Target} }
+func (n Node) canaryKind() canaryKind { return canaryKind{n.Group, n.Target} }
 
-// gate lets canaries pass before the others of their kind.
-type gate struct {
+// canaryGate lets canaries pass before the others of their kind.
+type canaryGate struct {
 	// confirmed is the number of nodes that prove the bundle, wanted how many must.
 	confirmed, wanted int
 	// canaries are the names of those that may pass meanwhile.
 	canaries []string
 }
 
-func (g gate) open() bool { return g.confirmed >= g.wanted }
+func (g canaryGate) isOpen() bool { return g.confirmed >= g.wanted }
 
-func (g gate) allows(name string) bool { return g.open() || slices.Contains(g.canaries, name) }
+func (g canaryGate) describeCanaries() string {
+	if len(g.canaries) == 0 {
+		return "a canary"
+	}
+	return fmt.Sprintf("%s %s", map[bool]string{true: "the canary", false: "the canaries"}[len(g.canaries) == 1], joinFirst(g.canaries))
+}
 
-// gates returns the gates of all kinds.
-func (p *planner) gates() map[kind]gate {
-	all := map[kind]gate{}
-	candidates := map[kind][]*member{}
-	for i := range p.members {
-		m := &p.members[i]
-		k := m.kind()
+func (g canaryGate) allowsNode(name string) bool {
+	return g.isOpen() || slices.Contains(g.canaries, name)
+}
+
+// canaryGates returns the gates of all kinds.
+func (p *planner) canaryGates() map[canaryKind]canaryGate {
+	all := map[canaryKind]canaryGate{}
+	candidates := map[canaryKind][]*nodeState{}
+	for i := range p.nodes {
+		m := &p.nodes[i]
+		k := m.canaryKind()
 		g := all[k]
 		g.wanted = p.policy.Canaries
-		if m.confirmed(p.policy) {
+		if m.provesBundle() {
 			g.confirmed++
 		}
 		all[k] = g
-		if m.candidate() {
+		if m.isCanaryCandidate() {
 			candidates[k] = append(candidates[k], m)
 		}
 	}
 	for k, list := range candidates {
 		g := all[k]
-		slices.SortFunc(list, func(a, b *member) int {
-			return cmp.Or(cmp.Compare(a.rank(), b.rank()), cmp.Compare(b.need.Rank(), a.need.Rank()), strings.Compare(a.Name, b.Name))
+		slices.SortFunc(list, func(a, b *nodeState) int {
+			return cmp.Or(cmp.Compare(a.canaryRank(), b.canaryRank()), cmp.Compare(b.need.Rank(), a.need.Rank()), strings.Compare(a.Name, b.Name))
 		})
 		for _, m := range list[:min(len(list), max(0, g.wanted-g.confirmed))] {
 			g.canaries = append(g.canaries, m.Name)
@@ -59,63 +69,78 @@ func (p *planner) gates() map[kind]gate {
 	return all
 }
 
-// candidate reports whether the node can be, or is, a canary.
-func (m *member) candidate() bool {
-	return m.Wanted != "" && (!m.current || m.unconfirmed()) && m.failed == "" &&
-		!m.Paused && !m.Joining && m.Leaving == "" && m.Foreign == ""
+// isCanaryCandidate reports whether the node can be, or is, a canary.
+func (m *nodeState) isCanaryCandidate() bool {
+	unproven := m.Wanted != "" && (!m.upToDate || m.isUnconfirmed()) && m.failed == ""
+	return unproven && !m.Paused && !m.Joining && m.Leaving == "" && m.Foreign == ""
 }
 
-// rank orders candidates: those that have begun, then those that are drained already, then the node on which the change before went
-// wrong, then any that works. A node whose drain does not end, whose disk is full, or that is off, comes last: it proves nothing.
-func (m *member) rank() int {
-	switch {
-	case m.waitsForRoom():
-		return 4
-	case !m.State.Postponed.IsZero() && !m.working() && m.reachable:
-		return 4
-	case m.Published == m.Wanted && (m.answered || m.Ready && !m.lost() && !m.Silent):
-		return 0
-	case !m.reachable:
-		return 5
-	case !m.State.Claim.IsZero() && m.Ready:
-		return 1
-	case m.awayAlone || m.PayloadPending:
-		return 4
-	case m.Report.State == published.StateRolledBack || m.State.Failed != "":
-		return 2
+// canaryRule is a rule whose result is the rank of a candidate: the lowest go first.
+type canaryRule = rule[*nodeState, int]
+
+// canaryRules rank the candidates. A node whose drain does not end, whose disk is full, or that is off, comes last: it proves nothing.
+func canaryRules() []canaryRule {
+	return []canaryRule{
+		{"a node whose disk is full is no canary that others wait for", (*nodeState).waitsForRoom, 4},
+		{"a node whose drain did not end is no canary that others wait for", (*nodeState).isPostponedIdle, 4},
+		{"a canary that has begun stays the canary", (*nodeState).hasBegunWanted, 0},
+		{"a node that does not respond is the last choice", (*nodeState).isUnreachable, 5},
+		{"a Ready node with a slot is chosen before one without", (*nodeState).isReadyInSlot, 1},
+		{"a node that is unavailable or awaits executables is no canary that others wait for", (*nodeState).isUnsuitableCanary, 4},
+		{"the node on which the last change failed is chosen before the others", (*nodeState).failedLastChange, 2},
+		{"any node that works can be the canary", (*nodeState).isAnyNode, 3},
 	}
-	return 3
 }
 
-// halted says why no node is started; empty if nothing keeps the rollout.
-func (p *planner) halted() string {
+// canaryRank orders candidates.
+func (m *nodeState) canaryRank() int { return firstRule(canaryRules(), m).result }
+
+func (m *nodeState) isPostponedIdle() bool {
+	return !m.State.Postponed.IsZero() && !m.usesDisruption() && m.reachable
+}
+
+func (m *nodeState) hasBegunWanted() bool {
+	return m.publishesWanted() && (m.answered || m.Ready && !m.isUnresponsive() && !m.Silent)
+}
+
+func (m *nodeState) isUnreachable() bool { return !m.reachable }
+func (m *nodeState) isReadyInSlot() bool { return m.hasSlot() && m.Ready }
+
+func (m *nodeState) isUnsuitableCanary() bool { return m.unavailableAlone || m.PayloadPending }
+
+func (m *nodeState) failedLastChange() bool {
+	return m.Report.State == published.StateRolledBack || m.State.Failed != ""
+}
+
+// stopReason says why no node is started; empty if nothing keeps the rollout.
+func (p *planner) stopReason() string {
 	var failed []string
 	canary := ""
-	for i := range p.members {
-		m := &p.members[i]
+	for i := range p.nodes {
+		m := &p.nodes[i]
 		if m.failed == "" {
 			continue
 		}
 		failed = append(failed, m.Name+" ("+m.failed+")")
-		isCanary := canary == "" && !p.gate[m.kind()].open()
+		isCanary := canary == "" && !p.gate[m.canaryKind()].isOpen()
 		if isCanary {
 			canary = failed[len(failed)-1]
 		}
 		if isCanary || p.fix == "" {
-			p.fix = m.fix()
+			p.fix = m.fixCommand()
 		}
 	}
 	switch {
 	case canary != "":
 		return "stopped: the canary " + canary
 	case len(failed) >= p.policy.FailureLimit:
-		return "stopped: " + bundle.Count(len(failed), "node") + " failed: " + some(failed)
+		return "stopped: " + bundle.Count(len(failed), "node") + " failed: " + joinFirst(failed)
 	}
 	return ""
 }
 
-// some joins the first few of a list for people.
-func some(list []string) string {
+// joinFirst joins the first few of a list for people.
+func joinFirst(list []string) string {
 	const most = 3
 	if len(list) <= most {
 		return strings.Join(list, ", ")

@@ -148,7 +148,7 @@ func (w *world) show(m *machine) string {
 		n.Name, m.applied.id, w.wanted[n.Group].id, v.id, n.Permitted, n.Report.State, n.Report.Impact, m.busy, n.Ready, n.Unschedulable, n.CordonedFor, n.Drained, m.pods, m.off, m.dumb, n.Paused, n.Leaving, n.State.Failed, n.State.Claim, n.State.Turn)
 }
 
-func (w *world) limit() int { return w.policy.limit(len(w.machines)) }
+func (w *world) limit() int { return w.policy.unavailableLimit(len(w.machines)) }
 
 // add adds a node that has what is wanted, or one that has something old.
 func (w *world) add() {
@@ -334,7 +334,7 @@ func (w *world) follow(m *machine) {
 	}
 	need := distance(m.applied, to)
 	if !n.PublishedUrgent {
-		need = larger(need, m.drift)
+		need = largerImpact(need, m.drift)
 	}
 	if m.full && (m.applied != to || need != bundle.ImpactNone) {
 		w.report(m, published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: n.Published, Message: "waits for room"})

@@ -29,7 +29,7 @@ func digest(version int, node string) bundle.Digest {
 func stamped(f Fleet) Plan {
 	f = ByStamps(f)
 	for i, n := range f.Nodes {
-		f.Nodes[i].State.Elapsed = n.Seen.follow(n.State, n.State).elapsed()
+		f.Nodes[i].State.Elapsed = n.Seen.followState(n.State, n.State).toElapsed()
 	}
 	return PlanSteps(f)
 }

@@ -41,12 +41,12 @@ func PredictRollout(f Fleet, d Durations) Prediction {
 	s.fleet.Nodes = slices.Clone(f.Nodes)
 	for i, n := range s.fleet.Nodes {
 		s.index[n.Name] = i
-		if m := judge(n, f.Policy); n.Published != "" && !m.done && m.reachable {
-			s.ends[n.Name] = s.end(&s.fleet.Nodes[i], m.turn.Begun)
+		if m := evaluateNode(n, &f.Policy); n.Published != "" && !m.done && m.reachable {
+			s.ends[n.Name] = s.turnEnd(&s.fleet.Nodes[i], m.turn.Begun)
 		}
 	}
-	s.run()
-	return s.prediction()
+	s.runRounds()
+	return s.toPrediction()
 }
 
 // simulation is a fleet of ideal nodes.
@@ -69,33 +69,33 @@ type simulation struct {
 // maxRounds is how often a simulation decides for each node: a drained turn takes seven decisions.
 const maxRounds = 20
 
-func (s *simulation) run() {
+func (s *simulation) runRounds() {
 	for range maxRounds * (len(s.fleet.Nodes) + 1) {
 		s.last = PlanSteps(s.fleet)
 		for _, step := range s.last.Steps {
-			s.make(step)
+			s.makeStep(step)
 		}
-		if s.finish() || len(s.last.Steps) > 0 {
+		if s.finishAgents() || len(s.last.Steps) > 0 {
 			continue
 		}
-		next := s.next()
+		next := s.nextEvent()
 		if next.IsZero() {
 			return
 		}
-		s.pass(next.Sub(s.fleet.Now))
-		s.finish()
+		s.passTime(next.Sub(s.fleet.Now))
+		s.finishAgents()
 	}
 }
 
-// next returns when something happens by itself.
-func (s *simulation) next() time.Time {
+// nextEvent returns when something happens by itself.
+func (s *simulation) nextEvent() time.Time {
 	var first time.Time
 	for _, t := range s.ends {
 		if first.IsZero() || t.Before(first) {
 			first = t
 		}
 	}
-	if s.last.Wake > 0 && s.awaited() {
+	if s.last.Wake > 0 && s.needsOnlyTime() {
 		if w := s.fleet.Now.Add(s.last.Wake); first.IsZero() || w.Before(first) {
 			return w
 		}
@@ -103,23 +103,23 @@ func (s *simulation) next() time.Time {
 	return first
 }
 
-// pass lets time pass.
-func (s *simulation) pass(d time.Duration) {
+// passTime lets time pass.
+func (s *simulation) passTime(d time.Duration) {
 	s.fleet.Now = s.fleet.Now.Add(d)
 	for i := range s.fleet.Nodes {
-		s.fleet.Nodes[i].Seen = s.fleet.Nodes[i].Seen.passed(d)
+		s.fleet.Nodes[i].Seen = s.fleet.Nodes[i].Seen.addTime(d)
 	}
 }
 
-// awaited reports whether time alone brings the rollout on: a canary settles, or a drain is tried again.
-func (s *simulation) awaited() bool {
+// needsOnlyTime reports whether time alone brings the rollout on: a canary settles, or a drain is tried again.
+func (s *simulation) needsOnlyTime() bool {
 	return slices.ContainsFunc(s.last.Nodes, func(n Status) bool { return n.Reason == ReasonSettling || n.Reason == ReasonDrain })
 }
 
-// make makes a step.
-func (s *simulation) make(step Step) {
+// makeStep makes a step.
+func (s *simulation) makeStep(step Step) {
 	n := &s.fleet.Nodes[s.index[step.Node]]
-	n.Seen = n.Seen.follow(n.State, step.State)
+	n.Seen = n.Seen.followState(n.State, step.State)
 	n.State = step.State
 	switch step.Cordon {
 	case SwitchOn:
@@ -132,7 +132,7 @@ func (s *simulation) make(step Step) {
 		n.Drained, n.DrainBlocked = true, ""
 	}
 	if step.Action == ActionReserve {
-		s.change(n.Name)
+		s.openChange(n.Name)
 	}
 	if step.Action != ActionPublish && step.Action != ActionPermit {
 		if step.Permit != "" {
@@ -141,15 +141,15 @@ func (s *simulation) make(step Step) {
 		return
 	}
 	n.Published, n.Permitted = step.Bundle, step.Permit
-	if m := judge(*n, s.fleet.Policy); m.reachable {
-		s.ends[n.Name] = s.end(n, step.State.Turn.Begun)
-		c := s.change(n.Name)
-		c.Impact, c.Canary = larger(c.Impact, step.Permit), step.State.Turn.Canary
+	if m := evaluateNode(*n, &s.fleet.Policy); m.reachable {
+		s.ends[n.Name] = s.turnEnd(n, step.State.Turn.Begun)
+		c := s.openChange(n.Name)
+		c.Impact, c.Canary = largerImpact(c.Impact, step.Permit), step.State.Turn.Canary
 	}
 }
 
-// change returns the change of a node that is under way, or a new one.
-func (s *simulation) change(name string) *Change {
+// openChange returns the change of a node that is under way, or a new one.
+func (s *simulation) openChange(name string) *Change {
 	if i, ok := s.open[name]; ok {
 		return &s.changes[i]
 	}
@@ -158,8 +158,8 @@ func (s *simulation) change(name string) *Change {
 	return &s.changes[len(s.changes)-1]
 }
 
-// end returns when the agent will have ended a turn with what is permitted.
-func (s *simulation) end(n *Node, begun time.Time) time.Time {
+// turnEnd returns when the agent will have ended a turn with what is permitted.
+func (s *simulation) turnEnd(n *Node, begun time.Time) time.Time {
 	took, known := s.durations.MedianOf(n.Group, n.Permitted)
 	if !known && !slices.Contains(s.unmeasured, n.Permitted) {
 		s.unmeasured = append(s.unmeasured, n.Permitted)
@@ -171,8 +171,8 @@ func (s *simulation) end(n *Node, begun time.Time) time.Time {
 	return at
 }
 
-// finish lets the agents end whose time has come, and reports whether there was one.
-func (s *simulation) finish() bool {
+// finishAgents lets the agents end whose time has come, and reports whether there was one.
+func (s *simulation) finishAgents() bool {
 	ended := false
 	for name, at := range s.ends {
 		if at.After(s.fleet.Now) {
@@ -188,22 +188,22 @@ func (s *simulation) finish() bool {
 		if n.Published == n.Wanted {
 			n.Cost = bundle.ImpactNone
 		}
-		s.change(name).Ends = s.fleet.Now.Sub(s.begun)
+		s.openChange(name).Ends = s.fleet.Now.Sub(s.begun)
 		delete(s.open, name)
 		ended, s.finished = true, s.fleet.Now
 	}
 	return ended
 }
 
-func (s *simulation) prediction() Prediction {
+func (s *simulation) toPrediction() Prediction {
 	p := Prediction{Order: s.changes, Unmeasured: s.unmeasured, Nodes: len(s.changes)}
 	if !s.finished.IsZero() {
 		p.Takes = s.finished.Sub(s.begun)
 	}
 	for _, c := range s.changes {
-		p.Restarts += count(c.Impact == bundle.ImpactRestart)
-		p.Drains += count(c.Impact.Rank() >= bundle.ImpactDrain.Rank())
-		p.Boots += count(c.Impact == bundle.ImpactReboot)
+		p.Restarts += boolToInt(c.Impact == bundle.ImpactRestart)
+		p.Drains += boolToInt(c.Impact.Rank() >= bundle.ImpactDrain.Rank())
+		p.Boots += boolToInt(c.Impact == bundle.ImpactReboot)
 	}
 	for _, n := range s.last.Nodes {
 		if n.Phase != PhaseDone && n.Phase != PhaseMoving {

@@ -289,8 +289,8 @@ func (w *world) checkStep(o *operator, m *machine, s Step) {
 			if i := slices.IndexFunc(o.view, func(v Node) bool { return v.Name == n.Name }); i >= 0 {
 				n.Seen = o.view[i].Seen
 			}
-			y := judge(n, w.policy)
-			restarting += count(x != m && y.restarting(w.policy))
+			y := evaluateNode(n, &w.policy)
+			restarting += boolToInt(x != m && y.isRestarting())
 		}
 		allowed := w.policy.MaxParallel
 		if w.two || !w.isFresh(o) {
@@ -307,7 +307,7 @@ func (w *world) unavailable() int {
 	away := 0
 	for _, m := range w.machines {
 		n := m.api
-		away += count(!n.Ready || n.Unschedulable || n.Leaving != "")
+		away += boolToInt(!n.Ready || n.Unschedulable || n.Leaving != "")
 	}
 	return away
 }
@@ -317,7 +317,7 @@ func (w *world) checkWorld() {
 	held := 0
 	for _, m := range w.machines {
 		n := w.observe(m)
-		held += count(n.State.Claim.Held && m.available)
+		held += boolToInt(n.State.Claim.Held && m.available)
 		if m.adminCordon && !n.Unschedulable {
 			w.fatalf("%s is uncordoned", n.Name)
 		}
@@ -493,8 +493,8 @@ func (w *world) arrived(exempt *machine) bool {
 		return false
 	}
 	return !slices.ContainsFunc(w.machines, func(m *machine) bool {
-		n := judge(w.observe(m), w.policy)
-		return m != exempt && (!n.current || !n.State.Claim.IsZero() || n.cordonedByUs())
+		n := evaluateNode(w.observe(m), &w.policy)
+		return m != exempt && (!n.upToDate || !n.State.Claim.IsZero() || n.cordonedByUs())
 	})
 }
 

@@ -34,28 +34,28 @@ type Elapsed struct {
 // longest is the longest time that is counted. Sums of a few stay in range.
 const longest = 1e6 * time.Hour
 
-func duration(seconds int64) time.Duration {
+func clampSeconds(seconds int64) time.Duration {
 	return time.Duration(min(max(seconds, 0), int64(longest/time.Second))) * time.Second
 }
 
-func (e Elapsed) seen() Seen {
-	return Seen{Permitted: duration(e.Permitted), Ended: duration(e.Ended), Taken: duration(e.Taken), Postponed: duration(e.Postponed)}
+func (e Elapsed) toSeen() Seen {
+	return Seen{Permitted: clampSeconds(e.Permitted), Ended: clampSeconds(e.Ended), Taken: clampSeconds(e.Taken), Postponed: clampSeconds(e.Postponed)}
 }
 
-func (s Seen) elapsed() Elapsed {
+func (s Seen) toElapsed() Elapsed {
 	seconds := func(d time.Duration) int64 { return int64(d / time.Second) }
 	return Elapsed{Permitted: seconds(s.Permitted), Ended: seconds(s.Ended), Taken: seconds(s.Taken), Postponed: seconds(s.Postponed)}
 }
 
-// passed adds the time since the last observation.
-func (s Seen) passed(d time.Duration) Seen {
+// addTime adds the time since the last observation.
+func (s Seen) addTime(d time.Duration) Seen {
 	add := func(t time.Duration) time.Duration { return min(t+max(d, 0), longest) }
 	return Seen{add(s.Permitted), add(s.Ended), add(s.Taken), add(s.Postponed), add(s.Ready), add(s.Reported)}
 }
 
-// follow is for a Node whose state was another one before: what is about something else now begins with what stands there.
-func (s Seen) follow(before, now State) Seen {
-	base := now.Elapsed.seen()
+// followState is for a Node whose state was another one before: what is about something else now begins with what stands there.
+func (s Seen) followState(before, now State) Seen {
+	base := now.Elapsed.toSeen()
 	since := func(before, now time.Time, seen, base time.Duration) time.Duration {
 		switch {
 		case now.IsZero():
@@ -86,11 +86,11 @@ type Watch struct {
 // ObserveNode observes a node some time after the last time, and returns for how long what it says has lasted.
 func (w *Watch) ObserveNode(n Node, passed time.Duration) Seen {
 	now := Watch{state: n.State, isReady: n.Ready, applied: n.Report.State == published.StateApplied, ready: n.ReadySince, transition: n.Since}
-	now.seen = w.seen.passed(passed).follow(w.state, n.State)
+	now.seen = w.seen.addTime(passed).followState(w.state, n.State)
 	if w.isReady != now.isReady || !w.ready.Equal(now.ready) {
 		now.seen.Ready = 0
 		if e := n.State.Elapsed; n.Ready && !e.ReadySince.IsZero() && e.ReadySince.Equal(n.ReadySince) {
-			now.seen.Ready = duration(e.Ready)
+			now.seen.Ready = clampSeconds(e.Ready)
 		}
 	}
 	if w.applied != now.applied || !w.transition.Equal(now.transition) {
@@ -119,59 +119,52 @@ func ByStamps(f Fleet) Fleet {
 // ends it some time.
 const notesOfTurn = 4
 
-// notes are the times until what has elapsed is to be written, without another step. Once a limit has passed, there is nothing more to write.
-func (m *member) notes(p Policy) []time.Duration {
-	written := m.State.Elapsed.seen()
+// noteTimers are the times until what has elapsed is to be written, without another step. Once a limit has passed, there is nothing more to write.
+func (m *nodeState) noteTimers() []time.Duration {
+	written := m.State.Elapsed.toSeen()
 	var list []time.Duration
 	note := func(counts bool, seen, written, limit time.Duration) {
 		if counts && written < limit {
 			list = append(list, written+limit/notesOfTurn-seen)
 		}
 	}
-	note(m.isTimed(), m.Seen.Permitted, written.Permitted, p.Timeout)
-	note(m.unconfirmed() && !m.turn.Ended.IsZero(), m.Seen.Ended, written.Ended, p.Settle+p.Timeout)
-	note(m.State.Claim.Held, m.Seen.Taken, written.Taken, p.Timeout)
-	note(!m.State.Postponed.IsZero(), m.Seen.Postponed, written.Postponed, p.Timeout)
+	note(m.isTimed(), m.Seen.Permitted, written.Permitted, m.policy.Timeout)
+	note(m.isUnconfirmed() && !m.turn.Ended.IsZero(), m.Seen.Ended, written.Ended, m.policy.Settle+m.policy.Timeout)
+	note(m.State.Claim.Held, m.Seen.Taken, written.Taken, m.policy.Timeout)
+	note(!m.State.Postponed.IsZero(), m.Seen.Postponed, written.Postponed, m.policy.Timeout)
 	return list
 }
 
-// noteTime writes what has elapsed in a turn that takes long, if no other step does.
-func (p *planner) noteTime(m *member) {
-	if m.Foreign != "" || m.Joining || !m.mustNote(p.policy) || slices.ContainsFunc(p.plan.Steps, func(s Step) bool { return s.Node == m.Name }) {
+// noteElapsed writes what has elapsed in a turn that takes long, if no other step does.
+func (d decision) noteElapsed() {
+	if d.Foreign != "" || d.Joining || !d.mustNote() || slices.ContainsFunc(d.fleet.plan.Steps, func(s Step) bool { return s.Node == d.Name }) {
 		return
 	}
-	s := m.State
-	s.Elapsed = m.elapsed(s)
-	p.plan.Steps = append(p.plan.Steps, Step{Node: m.Name, Action: ActionNote, State: s, Why: "its turn takes long: its duration is kept"})
+	s := d.State
+	s.Elapsed = d.elapsedFor(s)
+	d.fleet.plan.Steps = append(d.fleet.plan.Steps, Step{Node: d.Name, Action: ActionNote, State: s, Why: "its turn takes long: its duration is kept"})
 }
 
-func (m *member) mustNote(p Policy) bool {
-	return slices.ContainsFunc(m.notes(p), func(left time.Duration) bool { return left <= 0 })
+func (m *nodeState) mustNote() bool {
+	return slices.ContainsFunc(m.noteTimers(), func(left time.Duration) bool { return left <= 0 })
 }
 
-// elapsed returns what stands on the Node after a step. A step that changes nothing else, such as a drain that goes on, is no reason to write.
-func (p *planner) elapsed(m *member, s Step) Elapsed {
+// elapsedAfterStep returns what stands on the Node after a step. A step that changes nothing else, such as a drain that goes on, is no reason to
+// write.
+func (m *nodeState) elapsedAfterStep(s Step) Elapsed {
 	still := s.Action == ActionDrain && s.Cordon == SwitchKeep && s.State.Claim == m.State.Claim
-	if still && !m.mustNote(p.policy) {
+	if still && !m.mustNote() {
 		return m.State.Elapsed
 	}
-	return m.elapsed(s.State)
+	return m.elapsedFor(s.State)
 }
 
-// elapsed returns what has elapsed of a state that is about to be written.
-func (m *member) elapsed(s State) Elapsed {
+// elapsedFor returns what has elapsed of a state that is about to be written.
+func (m *nodeState) elapsedFor(s State) Elapsed {
 	s.Elapsed = Elapsed{}
-	e := m.Seen.follow(m.State, s).elapsed()
+	e := m.Seen.followState(m.State, s).toElapsed()
 	if s.Turn.Canary && s.Turn.Confirmed.IsZero() && !s.Turn.Ended.IsZero() && m.Ready {
 		e.Ready, e.ReadySince = int64(m.Seen.Ready/time.Second), m.ReadySince.UTC().Truncate(time.Second)
 	}
 	return e
-}
-
-// retry gives a turn that has failed its time again, because a person asks for that. What the node agent reported as failed it tries again by itself.
-func (p *planner) retry(m *member) {
-	s := m.State
-	s.Turn.Permitted, s.Turn.Retry = p.now, retryOf(m.Retry)
-	s.Turn.Ended, s.Turn.Confirmed = time.Time{}, time.Time{}
-	p.step(m, Step{Action: ActionNote, State: s, Why: "another try is asked for by the annotation retry: the time of its turn begins again"})
 }

@@ -12,16 +12,16 @@ const (
 	ActionPublish Action = "publish"
 	// ActionPermit permits another impact for the bundle that is published.
 	ActionPermit Action = "permit"
-	// ActionReserve claims a place among the unavailable nodes, cordons and marks the node, in one patch. Nothing else may follow before
-	// the claim is held.
+	// ActionReserve reserves a slot among the unavailable nodes, cordons and marks the node, in one patch. Nothing else may follow before
+	// the reservation is confirmed.
 	ActionReserve Action = "take"
-	// ActionConfirmReservation notes that the claim fits.
+	// ActionConfirmReservation notes that the reservation fits.
 	ActionConfirmReservation Action = "hold"
-	// ActionCancelReservation takes a claim back that does not fit, or is not needed any more. No pod was evicted for it.
+	// ActionCancelReservation takes a reservation back that does not fit, or is not needed any more. No pod was evicted for it.
 	ActionCancelReservation Action = "withdraw"
 	// ActionDrain cordons the node if it is not, and evicts its pods. It is asked for until Drained is true.
 	ActionDrain Action = "drain"
-	// ActionRelease ends the turn: uncordons what the operator cordoned, and takes drastic permissions back.
+	// ActionRelease ends the turn: uncordons what the operator cordoned, and takes disruptive permissions back.
 	ActionRelease Action = "release"
 	// ActionConfirm notes that a canary has settled.
 	ActionConfirm Action = "confirm"

@@ -17,7 +17,7 @@ func TargetDigest(cluster bundle.Digest, node bundle.Layer) bundle.Digest {
 		lines = append(lines, "entry "+string(id))
 	}
 	for _, s := range node.Services {
-		lines = append(lines, "service "+s.Name+" "+s.Environment+" "+strings.Join(flags(s.Argv), " "))
+		lines = append(lines, "service "+s.Name+" "+s.Environment+" "+strings.Join(flagNames(s.Argv), " "))
 	}
 	for _, p := range node.Payload {
 		lines = append(lines, fmt.Sprintf("payload %s %s", p.Path, p.Digest))
@@ -26,8 +26,8 @@ func TargetDigest(cluster bundle.Digest, node bundle.Layer) bundle.Digest {
 	return bundle.Of([]byte(strings.Join(lines, "\n")))
 }
 
-// flags returns the names of flags in a command.
-func flags(argv []string) []string {
+// flagNames returns the names of flags in a command.
+func flagNames(argv []string) []string {
 	var names []string
 	for _, a := range argv {
 		name, _, _ := strings.Cut(a, "=")
