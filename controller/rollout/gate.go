@@ -84,7 +84,8 @@ func canaryRules() []canaryRule {
 		{"a node whose disk is full is no canary that others wait for", (*nodeState).waitsForRoom, 4},
 		{"a node whose drain did not end is no canary that others wait for", (*nodeState).isPostponedIdle, 4},
 		{"a canary that has begun stays the canary", (*nodeState).hasBegunWanted, 0},
-		{"a node that does not respond is the last choice", (*nodeState).isUnreachable, 5},
+		{"of nodes that do not respond, the one with the bundle stays the canary", (*nodeState).isUnreachableWithWanted, 5},
+		{"a node that does not respond is the last choice", (*nodeState).isUnreachable, 6},
 		{"a Ready node with a slot is chosen before one without", (*nodeState).isReadyInSlot, 1},
 		{"a node that is unavailable or awaits executables is no canary that others wait for", (*nodeState).isUnsuitableCanary, 4},
 		{"the node on which the last change failed is chosen before the others", (*nodeState).failedLastChange, 2},
@@ -104,6 +105,9 @@ func (m *nodeState) hasBegunWanted() bool {
 }
 
 func (m *nodeState) isUnreachable() bool { return !m.reachable }
+
+func (m *nodeState) isUnreachableWithWanted() bool { return !m.reachable && m.publishesWanted() }
+
 func (m *nodeState) isReadyInSlot() bool { return m.hasSlot() && m.Ready }
 
 func (m *nodeState) isUnsuitableCanary() bool { return m.unavailableAlone || m.PayloadPending }
