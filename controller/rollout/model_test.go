@@ -162,6 +162,7 @@ func (w *world) add() {
 		}
 	}
 	w.machines = append(w.machines, m)
+	w.excuseReplacement(m)
 	w.peak = max(w.peak, w.limit())
 }
 
@@ -396,6 +397,9 @@ func (w *world) report(m *machine, r published.Report) {
 
 func (w *world) ready(m *machine, ready bool) {
 	if m.api.Ready != ready {
+		if ready {
+			w.excuseReplacement(m)
+		}
 		m.api.Ready, m.api.ReadySince = ready, w.clock(m.ahead)
 		m.resource++
 	}
