@@ -52,7 +52,7 @@ func PlanSteps(f Fleet) Plan {
 
 // newPlanner finds out what the decision about each node depends on: nodes in the order of starts, canaries, failures and slots.
 func newPlanner(f Fleet) *planner {
-	p := &planner{policy: f.Policy, now: f.Now.UTC().Truncate(time.Second), limit: f.Policy.unavailableLimit(len(f.Nodes))}
+	p := &planner{policy: f.Policy, now: f.Now.UTC().Truncate(time.Second), limit: f.Policy.unavailableLimit(len(f.Nodes)), nodes: make([]nodeState, 0, len(f.Nodes))}
 	for _, n := range f.Nodes {
 		m := evaluateNode(n, &p.policy)
 		p.nodes = append(p.nodes, m)
