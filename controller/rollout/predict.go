@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -174,8 +175,8 @@ func (s *simulation) turnEnd(n *Node, begun time.Time) time.Time {
 // finishAgents lets the agents end whose time has come, and reports whether there was one.
 func (s *simulation) finishAgents() bool {
 	ended := false
-	for name, at := range s.ends {
-		if at.After(s.fleet.Now) {
+	for _, name := range slices.Sorted(maps.Keys(s.ends)) { // so that a prediction is the same each time
+		if s.ends[name].After(s.fleet.Now) {
 			continue
 		}
 		delete(s.ends, name)
