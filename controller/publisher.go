@@ -23,7 +23,7 @@ const recheck = 10 * time.Minute
 // publisher publishes the bundles of all joined nodes, and gives the nodes their turns. What is rendered is kept until an input changes: what
 // nodes report and what others do to published objects is compared with it.
 type publisher struct {
-	inputs *inputs
+	inputs *debouncer
 	now    func() time.Time
 	log    logr.Logger
 	// render reads the inputs and renders all nodes, publish makes the cluster have the layers, roll makes the next steps of the

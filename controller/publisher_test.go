@@ -26,7 +26,7 @@ func TestUrgentLayersStayWanted(t *testing.T) {
 	var ready []bool
 	results := []executor.Result{{Unready: u}, {Urgent: u}, {Urgent: u}, {}, {}}
 	p := &publisher{
-		inputs: &inputs{now: time.Now, settle: settle}, now: time.Now, log: logr.Discard(),
+		inputs: &debouncer{now: time.Now, settle: settle}, now: time.Now, log: logr.Discard(),
 		render: func(context.Context) (rendering, error) {
 			return rendering{at: time.Now(), wanted: []executor.Wanted{{Wanted: publish.Wanted{Node: "win-1", Bundle: usual}}}}, nil
 		},
@@ -74,7 +74,7 @@ func TestWhatFailsForOneNodeKeepsNoOtherWaiting(t *testing.T) {
 	var failed, untold error
 	var held []bool
 	p := &publisher{
-		inputs: &inputs{now: time.Now, settle: settle}, now: time.Now, log: logr.Discard(),
+		inputs: &debouncer{now: time.Now, settle: settle}, now: time.Now, log: logr.Discard(),
 		render: func(context.Context) (rendering, error) { return rendering{at: time.Now()}, nil },
 		publish: func(context.Context, []publish.Wanted) (publish.Changes, error) {
 			return publish.Changes{}, failed

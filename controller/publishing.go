@@ -89,7 +89,7 @@ func addPublisher(ctx context.Context, m base.Manager, o Options, p publishing) 
 		nodes:  e.Cached, events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
 		counters: say.counters, silence: o.Silence, heartbeats: o.heartbeats,
 	}
-	publishes := &publisher{inputs: &inputs{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), roll: e.Run, forget: forgetConfirmations(m.GetClient(), log), tell: says.tell}
+	publishes := &publisher{inputs: &debouncer{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), roll: e.Run, forget: forgetConfirmations(m.GetClient(), log), tell: says.tell}
 	c, err := m.NewController("publish", publishes, 1)
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/controller/heartbeat"
 	"wmco/controller/hosts"
+	"wmco/controller/inputs"
 	"wmco/controller/join"
 	"wmco/controller/leader"
 	"wmco/controller/metrics"
@@ -149,12 +150,15 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	}
 	records := &hosts.Records{Live: m.GetAPIReader(), Client: m.GetClient(), Cache: m.GetClient(), Namespace: o.Namespace}
 	signs := &signing.Keys{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: o.Now}
-	from := &reading{keys: signs, records: records, log: o.Log.WithName("inputs"), reader: m.Kinds.Reader(m.GetClient()), namespace: o.Namespace, resolver: o.Resolver, now: time.Now, source: desired.Source{
-		Objects: objects.Cluster(m.Kinds.Reader(m.GetClient())), Set: o.Payload, Key: key,
-		Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
-	}}
+	reader := &inputs.Reader{
+		Keys: signs, Records: records, Log: o.Log.WithName("inputs"), Cache: m.Kinds.Reader(m.GetClient()), Namespace: o.Namespace, Resolver: o.Resolver, Now: time.Now,
+		Source: desired.Source{
+			Objects: objects.Cluster(m.Kinds.Reader(m.GetClient())), Set: o.Payload, Key: key,
+			Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
+		},
+	}
 	says := newSaid(o)
-	read := (&sharing{read: from.read}).get
+	read := (&inputs.Coalesced{Source: reader.Read}).Read
 	p := publishing{wants, read, says, signs, records}
 	if err := errors.Join(addPublisher(ctx, m, o, p), addJoining(ctx, m, o, p), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
 		return nil, startError("starting the operator", err)

@@ -29,7 +29,7 @@ import (
 var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "everything"}} //nolint:gochecknoglobals // a constant
 
 // watch watches one kind for the publisher.
-func (i *inputs) watch(c cache.Cache, w objects.Want) source.Source {
+func (i *debouncer) watch(c cache.Cache, w objects.Want) source.Source {
 	return source.Kind(c, base.ObjectOf(w), handler.TypedFuncs[base.Object, reconcile.Request]{
 		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[base.Object], q base.Queue) { i.input(q) },
 		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[base.Object], q base.Queue) { i.input(q) },
@@ -45,7 +45,7 @@ func (i *inputs) watch(c cache.Cache, w objects.Want) source.Source {
 }
 
 // watchPublished watches objects that the publisher writes.
-func (i *inputs) watchPublished(c cache.Cache, o client.Object) source.Source {
+func (i *debouncer) watchPublished(c cache.Cache, o client.Object) source.Source {
 	return source.Kind(c, o, handler.Funcs{
 		CreateFunc: func(_ context.Context, _ event.CreateEvent, q base.Queue) { i.again(q) },
 		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q base.Queue) { i.again(q) },
@@ -55,7 +55,7 @@ func (i *inputs) watchPublished(c cache.Cache, o client.Object) source.Source {
 
 // watchKeys watches the Secret with the keys that sign: bundles have their public halves. That a term began, which the operator itself writes,
 // changes none of them.
-func (i *inputs) watchKeys(c cache.Cache) source.Source {
+func (i *debouncer) watchKeys(c cache.Cache) source.Source {
 	secret := &metav1.PartialObjectMetadata{}
 	secret.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 	return source.Kind(c, secret, handler.TypedFuncs[*metav1.PartialObjectMetadata, reconcile.Request]{
@@ -71,13 +71,13 @@ func (i *inputs) watchKeys(c cache.Cache) source.Source {
 }
 
 // input has everything rendered and published.
-func (i *inputs) input(q base.Queue) {
+func (i *debouncer) input(q base.Queue) {
 	i.changed()
 	i.again(q)
 }
 
 // again has what is rendered compared with what is published.
-func (i *inputs) again(q base.Queue) { q.AddAfter(everything, i.settle) }
+func (i *debouncer) again(q base.Queue) { q.AddAfter(everything, i.settle) }
 
 // inputOf returns what of an object can change a bundle. Of a Node that are its labels, its addresses, the facts that its agent
 // reports, the executables on its host, and the annotations that are not the operator's: its status changes all the time.

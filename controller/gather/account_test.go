@@ -43,7 +43,7 @@ func TestAccountsOfInstances(t *testing.T) {
 
 // TestAnEntryWithAnImpossibleAccountIsSkipped: the account reaches nothing that logs in or prints it.
 func TestAnEntryWithAnImpossibleAccountIsSkipped(t *testing.T) {
-	r := gatherFrom(t, Options{}, object("", "ConfigMap", OperatorNamespace, instancesName,
+	r := gatherFrom(t, Options{}, object("", "ConfigMap", OperatorNamespace, InstancesName,
 		`{"data":{"10.0.0.1":"username=-oProxyCommand","10.0.0.2":"username=a\u202eb","10.0.0.3":"username=u"}}`))
 	if len(r.Instances) != 3 {
 		t.Fatalf("%+v", r.Instances)

@@ -40,7 +40,7 @@ type Lookup struct {
 // readInstances reads windows-instances. An invalid entry is a finding and is skipped; the others are used.
 func (g *gatherer) readInstances() {
 	var cm corev1.ConfigMap
-	if !g.read(render.FromInstances, place{"", "ConfigMap", g.options.Namespace, instancesName}, &cm) {
+	if !g.read(render.FromInstances, place{"", "ConfigMap", g.options.Namespace, InstancesName}, &cm) {
 		return
 	}
 	for _, address := range slices.Sorted(maps.Keys(cm.Data)) {

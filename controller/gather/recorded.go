@@ -135,5 +135,5 @@ func hostText(n render.Node) string {
 	if n.Backing == render.BackingMachine {
 		return "Machine " + n.MachineName
 	}
-	return "the entry " + n.Address + " of " + instancesName
+	return "the entry " + n.Address + " of " + InstancesName
 }

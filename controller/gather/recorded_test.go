@@ -45,7 +45,7 @@ func nodeSaying(t *testing.T, name, uid string, addresses ...string) objects.Obj
 
 // TestRecordsSayWhichHostANodeIs: what a Node says about itself does not.
 func TestRecordsSayWhichHostANodeIs(t *testing.T) {
-	entries := object("", "ConfigMap", OperatorNamespace, instancesName, `{"data":{"192.0.2.2":"username=u","Win.example.com":"username=u"}}`)
+	entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"192.0.2.2":"username=u","Win.example.com":"username=u"}}`)
 	of := func(id record.ID, node, uid string) record.Record {
 		r := record.New(id)
 		r.Node, r.NodeUID, r.Address, r.Account = node, types.UID("uid-"+uid), "192.0.2.200", "kept"
@@ -129,7 +129,7 @@ func TestAnEntryWithTheAddressOfAMachine(t *testing.T) {
 		"remove the entry":               machineAt("m-a", "m1", "192.0.2.2"),
 		"wait until the Machine is gone": machineEnding("m-a", "m1", "192.0.2.2", "Deleting"),
 	} {
-		entries := object("", "ConfigMap", OperatorNamespace, instancesName, `{"data":{"192.0.2.2":"username=u"}}`)
+		entries := object("", "ConfigMap", OperatorNamespace, InstancesName, `{"data":{"192.0.2.2":"username=u"}}`)
 		r := gatherFrom(t, Options{Records: &record.Set{}}, machine, entries)
 		if i := r.Instances; len(i) != 1 || !i[0].Skipped || !strings.Contains(i[0].Finding.Message, "Machine m-a") || !strings.HasPrefix(i[0].Finding.Fix, fix) {
 			t.Errorf("%+v", i)

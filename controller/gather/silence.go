@@ -79,7 +79,7 @@ func (g *gatherer) absent() {
 		{place{groupConfig, "Image", "", clusterName}, "no registry is blocked or insecure"},
 		{place{groupConfig, "Proxy", "", clusterName}, "the proxy of the operator's Deployment, if it has one"},
 		{place{"", "ConfigMap", g.options.Namespace, settingsName}, "the default settings"},
-		{place{"", "ConfigMap", g.options.Namespace, instancesName}, "no instances"},
+		{place{"", "ConfigMap", g.options.Namespace, InstancesName}, "no instances"},
 	} {
 		isRefused := func(f bundle.Finding) bool { return f.Object.Kind == o.kind && f.Object.Name == o.name }
 		if _, ok := g.find(o.place); !ok && !slices.ContainsFunc(g.findings, isRefused) {

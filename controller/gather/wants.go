@@ -16,6 +16,9 @@ const (
 	groupApps          = "apps"
 )
 
+// InstancesName is the ConfigMap of the operator's namespace with the instances that are no Machines, by address.
+const InstancesName = "windows-instances"
+
 // Names of objects, labels, keys, files and units that are read.
 const (
 	clusterName            = "cluster"
@@ -23,7 +26,6 @@ const (
 	workerPool             = "worker"
 	renderedWorkerPrefix   = "rendered-worker-"
 	controllerConfigName   = "machine-config-controller"
-	instancesName          = "windows-instances"
 	operatorName           = "windows-machine-config-operator"
 	exporterTLSName        = "windows-machine-config-operator-tls"
 	bootstrapTokenName     = "node-bootstrapper-token"
@@ -72,7 +74,7 @@ func wants(namespace string) []objects.Want {
 		{Group: groupMachineConfig, Version: "v1", Kind: "ControllerConfig", Names: []string{controllerConfigName}},
 		optional(objects.Want{Group: groupMachine, Version: "v1beta1", Kind: "Machine", Namespace: namespaceMachines, Labels: map[string]string{labelMachineOS: "Windows"}}),
 		{Version: "v1", Kind: "Node", Labels: map[string]string{labelOS: "windows"}},
-		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{instancesName, settingsName, render.TrustedCAConfigMap}},
+		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{InstancesName, settingsName, render.TrustedCAConfigMap}},
 		{Group: groupApps, Version: "v1", Kind: "Deployment", Namespace: namespace, Names: []string{operatorName}},
 		secret(namespace, exporterTLSName),
 		secret(namespaceMCO, bootstrapTokenName),

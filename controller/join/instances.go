@@ -18,10 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"wmco/controller/base"
+	"wmco/controller/gather"
 )
 
 // InstancesName is the ConfigMap with the instances.
-const InstancesName = "windows-instances"
+const InstancesName = gather.InstancesName
 
 // Instances makes the hosts of windows-instances nodes. A request names an address.
 type Instances struct {

@@ -246,6 +246,11 @@ var table = []rule{
 		never: join(rendering, remote, []string{"applier/...", "bundle/..."}),
 	},
 	{
+		pkg:     "controller/inputs",
+		imports: []string{"bundle", "controller/base", "controller/desired", "controller/gather", "controller/hosts", "controller/signing", "render/reason"},
+		never:   join(remote, []string{"controller/join"}),
+	},
+	{
 		pkg:     "controller/base",
 		imports: []string{"applier/remote", "bundle", "bundle/published", "controller/gather/objects", "controller/leader"},
 		never:   join(remote, rendering, []string{"controller/join", "controller/hosts"}),
@@ -280,7 +285,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/base", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/heartbeat", "controller/hosts", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
+			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/base", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/heartbeat", "controller/hosts", "controller/inputs", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

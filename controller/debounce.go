@@ -12,10 +12,10 @@ const (
 	settleLimit = 10
 )
 
-// inputs knows when the inputs of bundles have changed.
+// debouncer knows when the inputs of bundles have changed.
 //
 //	changed --> settled: a second without another change, ten at most --> taken: rendered once
-type inputs struct {
+type debouncer struct {
 	now    func() time.Time
 	settle time.Duration
 
@@ -25,7 +25,7 @@ type inputs struct {
 }
 
 // changed notes a change.
-func (i *inputs) changed() {
+func (i *debouncer) changed() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.last = i.now()
@@ -35,7 +35,7 @@ func (i *inputs) changed() {
 }
 
 // wait returns how long it takes until the changes have settled: 0 if they have, or if there is none.
-func (i *inputs) wait() time.Duration {
+func (i *debouncer) wait() time.Duration {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.first.IsZero() {
@@ -50,7 +50,7 @@ func (i *inputs) wait() time.Duration {
 
 // take reports whether there was a change since the last call. It is called before the inputs are read: a change that comes while they
 // are read is another one.
-func (i *inputs) take() bool {
+func (i *debouncer) take() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	was := !i.first.IsZero()

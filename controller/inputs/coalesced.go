@@ -1,4 +1,4 @@
-package controller
+package inputs
 
 import (
 	"context"
@@ -6,13 +6,13 @@ import (
 	"time"
 
 	"wmco/controller/desired"
-	"wmco/controller/join"
 )
 
-// sharing shares readings of the inputs among those who wait for one: a thousand Machines that join would read the objects of a thousand
+// Coalesced shares readings of the inputs among those who wait for one: a thousand Machines that join would read the objects of a thousand
 // Machines a thousand times otherwise.
-type sharing struct {
-	read join.Inputs
+type Coalesced struct {
+	// Source reads them.
+	Source func(context.Context) (*desired.Hosts, error)
 
 	// mu guards what is below. Next is the reading that begins when the one that is running has ended.
 	mu      sync.Mutex
@@ -20,7 +20,7 @@ type sharing struct {
 	running bool
 }
 
-// shared is one reading. What was read is not changed by anybody.
+// shared is one reading. Its callers share what was read and do not change it.
 type shared struct {
 	done  chan struct{}
 	hosts *desired.Hosts
@@ -30,8 +30,8 @@ type shared struct {
 // readLimit is for one reading, which is from a cache but for the answers of the resolver.
 const readLimit = time.Minute
 
-// get implements join.Inputs. It returns a reading that began after the call.
-func (s *sharing) get(ctx context.Context) (*desired.Hosts, error) {
+// Read returns a reading that began after the call.
+func (s *Coalesced) Read(ctx context.Context) (*desired.Hosts, error) {
 	s.mu.Lock()
 	if s.next == nil {
 		s.next = &shared{done: make(chan struct{})}
@@ -39,7 +39,7 @@ func (s *sharing) get(ctx context.Context) (*desired.Hosts, error) {
 	mine := s.next
 	if !s.running {
 		s.running = true
-		go s.run(context.WithoutCancel(ctx))
+		go s.readUntilServed(context.WithoutCancel(ctx))
 	}
 	s.mu.Unlock()
 	select {
@@ -50,8 +50,8 @@ func (s *sharing) get(ctx context.Context) (*desired.Hosts, error) {
 	}
 }
 
-// run reads until nobody waits.
-func (s *sharing) run(ctx context.Context) {
+// readUntilServed reads until no caller waits.
+func (s *Coalesced) readUntilServed(ctx context.Context) {
 	for {
 		s.mu.Lock()
 		now := s.next
@@ -61,7 +61,7 @@ func (s *sharing) run(ctx context.Context) {
 			return
 		}
 		limited, cancel := context.WithTimeout(ctx, readLimit)
-		now.hosts, now.err = s.read(limited)
+		now.hosts, now.err = s.Source(limited)
 		cancel()
 		close(now.done)
 	}

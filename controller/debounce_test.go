@@ -18,7 +18,7 @@ import (
 
 // working is the publisher with the queue of controller-runtime, in a bubble with a clock of its own.
 type working struct {
-	inputs *inputs
+	inputs *debouncer
 	queue  base.Queue
 	// renders are the times of renderings since the start, publications their number with those that rendered nothing.
 	renders      []time.Duration
@@ -31,7 +31,7 @@ type working struct {
 func work(t *testing.T) *working {
 	t.Helper()
 	begin := time.Now()
-	w := &working{inputs: &inputs{now: time.Now, settle: settle}}
+	w := &working{inputs: &debouncer{now: time.Now, settle: settle}}
 	p := &publisher{
 		inputs: w.inputs, now: time.Now, log: logr.Discard(),
 		render: func(context.Context) (rendering, error) {

@@ -1,4 +1,4 @@
-package controller
+package inputs
 
 import (
 	"context"
@@ -15,7 +15,7 @@ func TestReadingsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan *desired.Hosts)
 		readings := 0
-		s := &sharing{read: func(context.Context) (*desired.Hosts, error) {
+		s := &Coalesced{Source: func(context.Context) (*desired.Hosts, error) {
 			readings++
 			return <-release, nil
 		}}
@@ -23,7 +23,7 @@ func TestReadingsAreShared(t *testing.T) {
 		var asking sync.WaitGroup
 		ask := func(want *desired.Hosts) {
 			asking.Go(func() {
-				if got, err := s.get(t.Context()); got != want || err != nil {
+				if got, err := s.Read(t.Context()); got != want || err != nil {
 					t.Errorf("%p, %v, want %p", got, err, want)
 				}
 			})
@@ -35,7 +35,7 @@ func TestReadingsAreShared(t *testing.T) {
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		asking.Go(func() {
-			if _, err := s.get(gone); !errors.Is(err, context.Canceled) {
+			if _, err := s.Read(gone); !errors.Is(err, context.Canceled) {
 				t.Errorf("a caller that has gone got %v", err)
 			}
 		})
@@ -48,7 +48,7 @@ func TestReadingsAreShared(t *testing.T) {
 			t.Errorf("%d readings for 22 callers", readings)
 		}
 		ask2 := make(chan struct{})
-		go func() { defer close(ask2); _, _ = s.get(t.Context()) }()
+		go func() { defer close(ask2); _, _ = s.Read(t.Context()) }()
 		release <- nil
 		<-ask2
 		if readings != 3 {

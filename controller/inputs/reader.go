@@ -1,4 +1,4 @@
-package controller
+package inputs
 
 import (
 	"context"
@@ -18,26 +18,32 @@ import (
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
-	"wmco/controller/join"
 	"wmco/controller/signing"
 	"wmco/render/reason"
 )
 
-// reading reads the inputs, with what the resolver says about instances that are given by name.
-type reading struct {
-	source desired.Source
-	// keys are those that sign what is published: their public halves are in every bundle.
-	keys      *signing.Keys
-	reader    client.Reader
-	namespace string
-	resolver  join.Resolver
-	now       func() time.Time
-	records   *hosts.Records
-	log       logr.Logger
+// Reader reads the inputs from the cache of the operator, with what the resolver says about instances that are given by name.
+type Reader struct {
+	// Source reads the objects of the cluster and gathers them.
+	Source desired.Source
+	// Keys are those that sign what is published: their public halves are in every bundle.
+	Keys *signing.Keys
+	// Cache reads objects of the operator's namespace, Namespace.
+	Cache     client.Reader
+	Namespace string
+	Resolver  Resolver
+	Now       func() time.Time
+	Records   *hosts.Records
+	Log       logr.Logger
 
 	// mu guards answers, by name.
 	mu      sync.Mutex
 	answers map[string]answer
+}
+
+// Resolver looks up names; net.Resolver is one.
+type Resolver interface {
+	LookupHost(ctx context.Context, host string) ([]string, error)
 }
 
 // answer is what the resolver said about a name.
@@ -53,40 +59,40 @@ const (
 	lookupLimit = 5 * time.Second
 )
 
-// read implements join.Inputs.
-func (r *reading) read(ctx context.Context) (*desired.Hosts, error) {
-	records, damaged, err := r.records.Cached(ctx)
+// Read returns the hosts that the cluster wants, with the findings about them.
+func (r *Reader) Read(ctx context.Context) (*desired.Hosts, error) {
+	records, damaged, err := r.Records.Cached(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names, err := r.names(ctx)
+	names, err := r.namedInstances(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := r.source
+	s := r.Source
 	s.Gather.Records = &records
-	if s.SigningKeys, err = r.keys.Read(ctx); err != nil {
+	if s.SigningKeys, err = r.Keys.Read(ctx); err != nil {
 		return nil, err
 	}
 	if len(names) > 0 {
-		s.Gather.Lookups = r.lookUp(ctx, names)
+		s.Gather.Lookups = r.lookUpAll(ctx, names)
 	}
 	inputs, err := desired.Read(ctx, s)
 	if err == nil && damaged != nil {
 		inputs.Findings = append(inputs.Findings, bundle.Finding{
-			Severity: bundle.SeverityWarning, Reason: reason.HostRecordDamaged, Object: bundle.Ref{Kind: "ConfigMap", Namespace: r.namespace},
+			Severity: bundle.SeverityWarning, Reason: reason.HostRecordDamaged, Object: bundle.Ref{Kind: "ConfigMap", Namespace: r.Namespace},
 			Message: damaged.Error(), Fix: "remove the record as the message says; the host is reached again as at its first contact",
 		})
-		r.log.Info("records of hosts that cannot be read", "error", damaged)
+		r.Log.Info("records of hosts that cannot be read", "error", damaged)
 	}
 	return inputs, err
 }
 
-// names returns the instances that are not given by address.
-func (r *reading) names(ctx context.Context) ([]string, error) {
+// namedInstances returns the instances that are not given by address.
+func (r *Reader) namedInstances(ctx context.Context) ([]string, error) {
 	u := base.NewObject(base.ConfigMapKind())
-	if err := r.reader.Get(ctx, client.ObjectKey{Namespace: r.namespace, Name: join.InstancesName}, u); client.IgnoreNotFound(err) != nil {
-		return nil, fmt.Errorf("reading ConfigMap %s: %w", join.InstancesName, err)
+	if err := r.Cache.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: gather.InstancesName}, u); client.IgnoreNotFound(err) != nil {
+		return nil, fmt.Errorf("reading ConfigMap %s: %w", gather.InstancesName, err)
 	}
 	entries, _, _ := unstructured.NestedStringMap(u.Object, "data")
 	var names []string
@@ -98,14 +104,14 @@ func (r *reading) names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// lookUp asks for all names at the same time: one that has no answer delays no other.
-func (r *reading) lookUp(ctx context.Context, names []string) map[string]gather.Lookup {
+// lookUpAll asks for all names at the same time: one that has no answer delays no other.
+func (r *Reader) lookUpAll(ctx context.Context, names []string) map[string]gather.Lookup {
 	all := map[string]gather.Lookup{}
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	for _, name := range names {
 		asking.Go(func() {
-			l := r.one(ctx, name)
+			l := r.lookUp(ctx, name)
 			mu.Lock()
 			defer mu.Unlock()
 			all[name] = l
@@ -115,17 +121,17 @@ func (r *reading) lookUp(ctx context.Context, names []string) map[string]gather.
 	return all
 }
 
-func (r *reading) one(ctx context.Context, name string) gather.Lookup {
+func (r *Reader) lookUp(ctx context.Context, name string) gather.Lookup {
 	r.mu.Lock()
 	known, ok := r.answers[name]
 	r.mu.Unlock()
-	if ok && r.now().Sub(known.at) < lookupKept {
+	if ok && r.Now().Sub(known.at) < lookupKept {
 		return known.Lookup
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
 	var l gather.Lookup
-	list, err := r.resolver.LookupHost(ctx, name)
+	list, err := r.Resolver.LookupHost(ctx, name)
 	if err != nil {
 		l.Problem = problemOf(err)
 	}
@@ -139,7 +145,7 @@ func (r *reading) one(ctx context.Context, name string) gather.Lookup {
 	if r.answers == nil {
 		r.answers = map[string]answer{}
 	}
-	r.answers[name] = answer{l, r.now()}
+	r.answers[name] = answer{l, r.Now()}
 	return l
 }
 
