@@ -248,7 +248,7 @@ var table = []rule{
 	{
 		pkg:     "controller/inputs",
 		imports: []string{"bundle", "controller/base", "controller/desired", "controller/gather", "controller/hosts", "controller/signing", "render/reason"},
-		never:   join(remote, []string{"controller/join"}),
+		never:   []string{"controller/join", "github.com/pkg/sftp/..."},
 	},
 	{
 		pkg:     "controller/base",
