@@ -17,11 +17,12 @@ import (
 	"wmco/controller/deletions"
 	"wmco/controller/desired"
 	"wmco/controller/status"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 )
 
 // findDeleted compares the inputs with what is published on the Windows nodes.
-func (r *renderer) findDeleted(hosts *desired.Hosts, nodes []metav1.Object) deletions.Found {
+func (r *renderer) findDeleted(hosts *desired.Hosts, nodes []windowsnode.Node) deletions.Found {
 	found := deletions.Find(hosts, nodes, r.madeFrom)
 	for _, input := range found.Inputs() {
 		r.log.Info("an input was deleted as a whole, its nodes keep what they have until that is confirmed", "input", input, "nodes", len(found.Waiting[input]))
@@ -31,13 +32,10 @@ func (r *renderer) findDeleted(hosts *desired.Hosts, nodes []metav1.Object) dele
 
 // madeFrom returns the guarded inputs of the bundle that is published on a Node. What is not signed counts while the agent is of an older
 // operator: a deletion at that time is guarded too, and inputs only keep a node from getting another bundle.
-func (r *renderer) madeFrom(n metav1.Object) []published.Input {
-	notes := n.GetAnnotations()
-	text := notes[published.DesiredAnnotation]
-	d, err := r.told(n.GetName(), text)
-	report, unreadable := published.DecodeReport(notes[published.ReportAnnotation])
-	if err != nil && unreadable == nil && !report.Has(published.FeatureSigned) {
-		d, err = published.DecodeDesired(text)
+func (r *renderer) madeFrom(n windowsnode.Node) []published.Input {
+	d, err := r.told(n)
+	if err != nil && n.ReportError == nil && !n.Report.Has(published.FeatureSigned) {
+		d, err = n.Desired, n.DesiredError
 	}
 	if err != nil {
 		return nil
@@ -71,22 +69,22 @@ func inputsPresent(r rendering) metav1.Condition {
 }
 
 // forgetConfirmations returns what removes confirmations from Nodes, as they were read: one that is given meanwhile stays.
-func forgetConfirmations(c client.Client, log logr.Logger) func(context.Context, []metav1.Object) error {
-	return func(ctx context.Context, nodes []metav1.Object) error {
+func forgetConfirmations(c client.Client, log logr.Logger) func(context.Context, []windowsnode.Node) error {
+	return func(ctx context.Context, nodes []windowsnode.Node) error {
 		for _, n := range nodes {
 			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-				"resourceVersion": n.GetResourceVersion(), "annotations": map[string]any{published.ConfirmAnnotation: nil},
+				"resourceVersion": n.ResourceVersion, "annotations": map[string]any{published.ConfirmAnnotation: nil},
 			}})
 			if err != nil {
 				return err
 			}
-			err = c.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.GetName()}}, client.RawPatch(types.MergePatchType, patch))
+			err = c.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, client.RawPatch(types.MergePatchType, patch))
 			switch {
 			case apierrors.IsConflict(err): // the next rendering looks at it again
 			case client.IgnoreNotFound(err) != nil:
-				return fmt.Errorf("removing the confirmation from Node %s: %w", n.GetName(), err)
+				return fmt.Errorf("removing the confirmation from Node %s: %w", n.Name, err)
 			default:
-				log.Info("a confirmation that nothing waits for is removed", "node", n.GetName(), "annotation", published.ConfirmAnnotation)
+				log.Info("a confirmation that nothing waits for is removed", "node", n.Name, "annotation", published.ConfirmAnnotation)
 			}
 		}
 		return nil

@@ -6,15 +6,13 @@ import (
 	"slices"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/desired"
-	"wmco/controller/join"
 	"wmco/controller/publish"
-	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 )
 
@@ -27,7 +25,7 @@ type keeper struct {
 	// payload is the digest of this operator's executables.
 	payload bundle.Digest
 	// told returns what this operator has told a Node. What others have written there is ignored.
-	told rollout.Read
+	told windowsnode.DesiredReader
 	log  logr.Logger
 	// layers are those that were read last, by digest: a layer never changes.
 	layers map[bundle.Digest]bundle.Layer
@@ -50,12 +48,12 @@ type madeLayer struct {
 }
 
 // keep exchanges in the list the bundles of nodes that wait for executables. It returns what is published for those, by node.
-func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []metav1.Object) map[string]published.Desired {
+func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []windowsnode.Node) map[string]published.Desired {
 	waiting := map[string]published.Desired{}
 	for _, n := range nodes {
-		if notes := n.GetAnnotations(); join.IsJoined(notes) && published.PayloadPending(notes, k.payload) {
-			if d, err := k.told(n.GetName(), notes[published.DesiredAnnotation]); err == nil {
-				waiting[n.GetName()] = d
+		if n.IsJoined() && n.IsPayloadPending(k.payload) {
+			if d, err := k.told(n); err == nil {
+				waiting[n.Name] = d
 			}
 		}
 	}

@@ -3,9 +3,9 @@ package controller
 import (
 	"context"
 
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"wmco/controller/base"
 	"wmco/controller/join"
 	"wmco/controller/metrics"
 	"wmco/controller/publish"
@@ -24,9 +24,9 @@ func newSaid(o Options) said {
 }
 
 // addMetrics has the metrics of the operator served.
-func addMetrics(m manager.Manager, o Options, s said) error {
+func addMetrics(m base.Manager, o Options, s said) error {
 	return m.Add(&metrics.Registration{Registry: registry.Registry, Counters: s.counters, Collector: &metrics.Collector{
-		Nodes: m.GetClient(), Live: m.GetAPIReader(), Namespace: o.Namespace, Unjoined: s.unjoined.ByReason, Now: o.Now, Silence: o.Silence,
+		Nodes: m.GetClient(), Decoded: m.Decoded, Live: m.GetAPIReader(), Namespace: o.Namespace, Unjoined: s.unjoined.ByReason, Now: o.Now, Silence: o.Silence,
 	}})
 }
 

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"wmco/controller/executor"
 	"wmco/controller/publish"
+	"wmco/controller/windowsnode"
 )
 
 // retryStatus is how long after an error the status is written again.
@@ -33,7 +33,7 @@ type publisher struct {
 	roll    func(context.Context, executor.Rendered) (executor.Result, error)
 	tell    func(context.Context, outcome) (time.Duration, error)
 	// forget removes from Nodes the confirmations that nothing waits for.
-	forget func(context.Context, []metav1.Object) error
+	forget func(context.Context, []windowsnode.Node) error
 
 	kept *rendering
 	// urgent are the bundles of executor.Result.Urgent: their layers are wanted as those of the rendering are.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"wmco/bundle"
@@ -16,6 +15,7 @@ import (
 	"wmco/controller/base"
 	"wmco/controller/executor"
 	"wmco/controller/publish"
+	"wmco/controller/windowsnode"
 )
 
 // TestUrgentLayersStayWanted while nodes were told of them and do not have them: a node may be off, and fetches them when it is back.
@@ -44,7 +44,7 @@ func TestUrgentLayersStayWanted(t *testing.T) {
 			return result, nil
 		},
 		tell:   func(context.Context, outcome) (time.Duration, error) { return 0, nil },
-		forget: func(context.Context, []metav1.Object) error { return nil },
+		forget: func(context.Context, []windowsnode.Node) error { return nil },
 	}
 	for range 4 {
 		if _, err := p.Reconcile(t.Context(), reconcile.Request{}); err != nil {
@@ -84,7 +84,7 @@ func TestWhatFailsForOneNodeKeepsNoOtherWaiting(t *testing.T) {
 			return executor.Result{}, nil
 		},
 		tell:   func(context.Context, outcome) (time.Duration, error) { return 0, untold },
-		forget: func(context.Context, []metav1.Object) error { return nil },
+		forget: func(context.Context, []windowsnode.Node) error { return nil },
 	}
 	refused := errors.New("refused")
 	for name, tt := range map[string]struct {

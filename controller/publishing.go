@@ -33,6 +33,7 @@ import (
 	"wmco/controller/publish"
 	"wmco/controller/signing"
 	"wmco/controller/status"
+	"wmco/controller/windowsnode"
 )
 
 // publishing is what the publisher, and what joins hosts, need of the rest of the operator.
@@ -73,11 +74,11 @@ func addPublisher(ctx context.Context, m base.Manager, o Options, p publishing) 
 		return err
 	}
 	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: knownNodes(p.records), Namespace: o.Namespace, Now: o.Now}
-	r := &renderer{read: read, nodes: m.GetClient(), told: p.signs.Open, now: time.Now, log: log, count: renders}
+	r := &renderer{read: read, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(p.signs.Open), now: time.Now, log: log, count: renders}
 	if o.Hosts != nil { // nobody copies executables otherwise
 		r.payload = o.Payload.Digest()
 	}
-	r.keeper = &keeper{live: m.GetAPIReader(), namespace: o.Namespace, payload: r.payload, told: p.signs.OpenNewest, log: log}
+	r.keeper = &keeper{live: m.GetAPIReader(), namespace: o.Namespace, payload: r.payload, told: windowsnode.VerifyWith(p.signs.OpenNewest), log: log}
 	again := base.NewSignal()
 	e, err := addExecutor(m, o, again)
 	if err != nil {
@@ -86,7 +87,7 @@ func addPublisher(ctx context.Context, m base.Manager, o Options, p publishing) 
 	e.Notary = p.signs
 	says := &teller{
 		writer: &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: operatorName + "-publish", Now: o.Now},
-		nodes:  e.Cached, events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
+		nodes:  e.CachedNodes, events: m.GetEventRecorder(operatorName), log: log, now: time.Now,
 		counters: say.counters, silence: o.Silence, heartbeats: o.heartbeats,
 	}
 	publishes := &publisher{inputs: &debouncer{now: time.Now, settle: cmp.Or(o.settle, settle)}, now: time.Now, log: log, render: r.render, publish: say.counted(to.Publish), roll: e.Run, forget: forgetConfirmations(m.GetClient(), log), tell: says.tell}

@@ -10,14 +10,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/controller/base"
 	"wmco/controller/deletions"
 	"wmco/controller/desired"
 	"wmco/controller/executor"
@@ -25,6 +21,8 @@ import (
 	"wmco/controller/join"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/nodelist"
 	"wmco/render/reason"
 )
 
@@ -54,10 +52,11 @@ type refusedNode struct {
 
 // renderer renders all nodes at once.
 type renderer struct {
-	read  join.Inputs
-	nodes client.Reader
+	read    join.Inputs
+	nodes   client.Reader
+	decoded *nodelist.Cache
 	// told returns what this operator has told a Node.
-	told rollout.Read
+	told windowsnode.DesiredReader
 	// payload is the digest of the executables, keeper for nodes that do not have them yet.
 	payload bundle.Digest
 	keeper  *keeper
@@ -75,7 +74,7 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	r.count.Inc()
 	result := rendering{at: r.now()}
 	// Before the inputs: these are no older then.
-	nodes, err := r.windowsNodes(ctx)
+	nodes, err := r.decoded.ListCached(ctx, r.nodes)
 	if err != nil {
 		return rendering{}, err
 	}
@@ -114,38 +113,18 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 }
 
 // digestsOf returns what of each Node bundles are rendered from, by name.
-func digestsOf(nodes []metav1.Object) map[string]bundle.Digest {
+func digestsOf(nodes []windowsnode.Node) map[string]bundle.Digest {
 	all := map[string]bundle.Digest{}
 	for _, n := range nodes {
-		if u, ok := n.(base.Object); ok {
-			all[n.GetName()] = digestOf(inputOf(u))
-		}
+		all[n.Name] = digestOfNode(n)
 	}
 	return all
 }
 
 // digestOfNode is the same for one Node.
-func digestOfNode(n corev1.Node) bundle.Digest {
-	return digestOf(inputOfNode(&n, n.Status.Addresses))
-}
-
-func digestOf(input map[string]any) bundle.Digest {
-	text, _ := json.Marshal(input) // of strings and facts
+func digestOfNode(n windowsnode.Node) bundle.Digest {
+	text, _ := json.Marshal(inputOfNode(n)) // of strings and facts
 	return bundle.Of(text)
-}
-
-// windowsNodes returns the Windows nodes of the cache.
-func (r *renderer) windowsNodes(ctx context.Context) ([]metav1.Object, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := r.nodes.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
-		return nil, fmt.Errorf("listing Windows nodes: %w", err)
-	}
-	nodes := make([]metav1.Object, len(list.Items))
-	for i := range list.Items {
-		nodes[i] = &list.Items[i]
-	}
-	return nodes, nil
 }
 
 // pack packs the bundles of nodes. A bundle that is refused, or that is too large to be published, is left out and named.

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/desired"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -39,7 +41,7 @@ func TestABundleThatIsTooLargeConcernsOneNode(t *testing.T) {
 	}
 }
 
-// TestWhatABundleIsRenderedFrom is the same for a Node of the cache and for one of the API server, and changes with what a bundle depends on.
+// TestWhatABundleIsRenderedFrom is the same for the event of a Node and for a Node that was listed, and changes with what a bundle depends on.
 func TestWhatABundleIsRenderedFrom(t *testing.T) {
 	node := corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "win-1", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{published.RolloutAnnotation: "{}", "k8s.ovn.org/hybrid-overlay-node-subnet": "10.132.0.0/24"}},
@@ -53,9 +55,13 @@ func TestWhatABundleIsRenderedFrom(t *testing.T) {
 		}
 		cached := &unstructured.Unstructured{Object: u}
 		cached.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-		d := digestsOf([]metav1.Object{cached})[n.Name]
-		if live := digestOfNode(n); live != d {
-			t.Errorf("%s of the cache, %s of the API server", d, live)
+		text, err := json.Marshal(inputOf(cached))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := digestsOf([]windowsnode.Node{windowsnode.Decode(n)})[n.Name]
+		if event := bundle.Of(text); event != d {
+			t.Errorf("%s of the event, %s of the Node that was listed", event, d)
 		}
 		return d
 	}

@@ -40,7 +40,7 @@ func addExecutor(m base.Manager, o Options, changed base.Signal) (*executor.Exec
 		return nil, err
 	}
 	return &executor.Executor{
-		Nodes: m.Kinds.Reader(m.GetClient()), Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Namespace: o.Namespace,
+		Nodes: m.Kinds.Reader(m.GetClient()), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Namespace: o.Namespace,
 		Deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
 		Events:     m.GetEventRecorder(operatorName), Log: o.Log.WithName("rollout"), Now: o.Now, Elapsed: o.Elapsed, Heartbeats: o.Silence,
 	}, nil

@@ -37,6 +37,7 @@ import (
 	"wmco/controller/metrics"
 	"wmco/controller/named"
 	"wmco/controller/signing"
+	"wmco/controller/windowsnode"
 	"wmco/payload"
 )
 
@@ -94,7 +95,7 @@ type Options struct {
 	Elapsed func() time.Duration
 
 	// Silence says for how long the agent of a node has been silent; nil is what this process observes.
-	Silence heartbeat.Silence
+	Silence windowsnode.Silence
 	// heartbeats is what this process observes of the node agents.
 	heartbeats *heartbeat.Watch
 	// settle is that of the inputs; tests on a busy computer have a longer one.

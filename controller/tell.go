@@ -23,6 +23,7 @@ import (
 	"wmco/controller/heartbeat"
 	"wmco/controller/metrics"
 	"wmco/controller/status"
+	"wmco/controller/windowsnode"
 )
 
 // EventLayerReplaced is the reason of an Event about a Secret of a layer that others have written.
@@ -39,12 +40,12 @@ const statusPause = 3 * time.Second
 type teller struct {
 	writer *status.Writer
 	// nodes returns the Windows Nodes by name.
-	nodes  func(context.Context) (map[string]corev1.Node, error)
+	nodes  func(context.Context) (map[string]windowsnode.Node, error)
 	events events.EventRecorder
 	log    logr.Logger
 	now    func() time.Time
 	// silence is for how long node agents have been silent, heartbeats knows whose clocks differ.
-	silence    heartbeat.Silence
+	silence    windowsnode.Silence
 	heartbeats *heartbeat.Watch
 	// counters serve what is urgent and held.
 	counters *metrics.Counters

@@ -24,12 +24,13 @@ import (
 	"wmco/controller/heartbeat"
 	"wmco/controller/metrics"
 	"wmco/controller/status"
+	"wmco/controller/windowsnode"
 )
 
 // TestCountsAreWrittenWithPauses has a node more in each second of a minute. What is not a count or a message is said at once.
 func TestCountsAreWrittenWithPauses(t *testing.T) {
 	writes := 0
-	nodes := map[string]corev1.Node{}
+	nodes := map[string]windowsnode.Node{}
 	cluster := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return apierrors.NewNotFound(schema.GroupResource{}, status.Name)
@@ -45,9 +46,9 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	says := &teller{
-		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]corev1.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock,
+		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock,
 		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}),
-		silence: heartbeat.OfKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
+		silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
 	}
 	tell := func(o outcome) (again time.Duration) {
 		t.Helper()
@@ -59,7 +60,7 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	}
 	const seconds = 60
 	for i := range seconds {
-		nodes[fmt.Sprint("win-", i)] = corev1.Node{}
+		nodes[fmt.Sprint("win-", i)] = windowsnode.Decode(corev1.Node{})
 		before := writes
 		// The rest is said when the pause is over.
 		if again, left := tell(outcome{}), statusPause-time.Duration(i)*time.Second%statusPause; writes == before && again != left {
@@ -132,8 +133,8 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	says := &teller{
-		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]corev1.Node, error) { return nil, nil }, log: logr.Discard(), now: clock,
-		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), silence: heartbeat.OfKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
+		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock,
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
 	}
 	for i, want := range []struct {
 		asked int

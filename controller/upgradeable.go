@@ -8,10 +8,8 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -25,8 +23,8 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/fleet"
-	"wmco/controller/heartbeat"
-	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/nodelist"
 )
 
 // OLM replaces the operator by a newer version only while its OperatorCondition does not say that this is not safe
@@ -55,7 +53,7 @@ func kindOperatorCondition() schema.GroupVersionKind {
 
 // upgradeable says whether nodes are being changed. Nodes that are not, because they have failed, cannot be reached or are paused, keep
 // nobody from an upgrade, which may be what they need.
-func upgradeable(nodes []corev1.Node, silence heartbeat.Silence) metav1.Condition {
+func upgradeable(nodes []windowsnode.Node, silence windowsnode.Silence) metav1.Condition {
 	var moving []string
 	for _, n := range nodes {
 		if what := movement(n, silence); what != "" {
@@ -78,20 +76,19 @@ func upgradeable(nodes []corev1.Node, silence heartbeat.Silence) metav1.Conditio
 }
 
 // movement says what is being done with a node, empty if nothing is.
-func movement(n corev1.Node, silence heartbeat.Silence) string {
-	if _, paused := n.Annotations[published.PausedAnnotation]; paused || isLost(n) {
+func movement(n windowsnode.Node, silence windowsnode.Silence) string {
+	if n.IsLost() || n.IsPaused() {
 		return ""
 	}
 	row := fleet.Of(n, silence)
-	state, err := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
 	switch {
 	case row.State == fleet.StateFailed || row.State == fleet.StateSilent && !row.Reported.IsZero():
 		return ""
-	case n.Annotations[published.JoiningAnnotation] != "" && n.Annotations[published.VersionAnnotation] == "":
+	case n.IsJoining():
 		return "joins"
-	case n.Annotations[published.JoiningAnnotation] != "":
+	case n.IsBeingRemoved():
 		return "is removed"
-	case err == nil && state.Claim.Held:
+	case n.Rollout.Claim.Held:
 		return "has its turn in the rollout"
 	case row.State == fleet.StateApplying:
 		return "applies its bundle"
@@ -99,21 +96,15 @@ func movement(n corev1.Node, silence heartbeat.Silence) string {
 	return ""
 }
 
-// isLost reports whether the cluster has lost the kubelet.
-func isLost(n corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
-	})
-}
-
 // upgrades tells OLM whether the operator may be replaced now.
 type upgrades struct {
 	nodes           client.Reader
+	decoded         *nodelist.Cache
 	live            client.Reader
 	client          client.Client
 	namespace, name string
 	now             func() time.Time
-	silence         heartbeat.Silence
+	silence         windowsnode.Silence
 }
 
 // addUpgrades does nothing where OLM gives the operator no OperatorCondition.
@@ -122,7 +113,7 @@ func addUpgrades(m base.Manager, o Options) error {
 	if name == "" {
 		return nil
 	}
-	c, err := m.NewController("upgradeable", &upgrades{m.GetClient(), m.GetAPIReader(), m.GetClient(), o.Namespace, name, o.Now, o.Silence}, 1)
+	c, err := m.NewController("upgradeable", &upgrades{m.GetClient(), m.Decoded, m.GetAPIReader(), m.GetClient(), o.Namespace, name, o.Now, o.Silence}, 1)
 	if err != nil {
 		return err
 	}
@@ -145,18 +136,9 @@ func addUpgrades(m base.Manager, o Options) error {
 
 // Reconcile writes the condition, where it says something else.
 func (u *upgrades) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := u.nodes.List(ctx, list); err != nil {
-		return reconcile.Result{}, fmt.Errorf("listing Nodes: %w", err)
-	}
-	var nodes []corev1.Node
-	for _, item := range list.Items {
-		var n corev1.Node
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(item.Object, &n); err != nil {
-			return reconcile.Result{}, fmt.Errorf("reading Node %s: %w", item.GetName(), err)
-		}
-		nodes = append(nodes, n)
+	nodes, err := u.decoded.ListCached(ctx, u.nodes)
+	if err != nil {
+		return reconcile.Result{}, err
 	}
 	if err := u.write(ctx, upgradeable(nodes, u.silence)); err != nil {
 		return reconcile.Result{}, err

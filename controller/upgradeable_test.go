@@ -18,8 +18,8 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
-	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 	"wmco/internal/testenv"
 )
 
@@ -61,7 +61,7 @@ func movingNode(t *testing.T, change func(n *corev1.Node, report *published.Repo
 // TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade and not those that wait for a person, or for an upgrade.
 func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
-	silence := func(n corev1.Node) time.Duration { return now.Sub(n.Status.Conditions[1].LastHeartbeatTime.Time) }
+	silence := func(n windowsnode.Node) time.Duration { return now.Sub(n.AgentCondition.LastHeartbeatTime.Time) }
 	applying := func(_ *corev1.Node, r *published.Report, _ *rollout.State) { r.State = published.StateApplying }
 	and := func(changes ...func(*corev1.Node, *published.Report, *rollout.State)) func(*corev1.Node, *published.Report, *rollout.State) {
 		return func(n *corev1.Node, r *published.Report, s *rollout.State) {
@@ -105,7 +105,7 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 			n.Status.Conditions[1].LastHeartbeatTime.Time = now.Add(-time.Hour)
 		}), ""},
 	} {
-		c := upgradeable([]corev1.Node{movingNode(t, tt.change)}, silence)
+		c := upgradeable([]windowsnode.Node{windowsnode.Decode(movingNode(t, tt.change))}, silence)
 		switch {
 		case tt.want == "" && (c.Status != metav1.ConditionTrue || c.Reason != reasonSafe):
 			t.Errorf("%s: %+v", name, c)
@@ -113,9 +113,9 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
-	var many []corev1.Node
+	var many []windowsnode.Node
 	for range 7 {
-		many = append(many, movingNode(t, applying))
+		many = append(many, windowsnode.Decode(movingNode(t, applying)))
 	}
 	if c := upgradeable(many, silence); !strings.HasPrefix(c.Message, "7 Windows nodes") || !strings.Contains(c.Message, "and 2 more") {
 		t.Errorf("%s", c.Message)
@@ -172,7 +172,7 @@ func TestOLMIsToldWhenAnUpgradeIsNotSafe(t *testing.T) {
 // TestAnErrorComesWithoutAPause: the library would ignore it, and say so each time.
 func TestAnErrorComesWithoutAPause(t *testing.T) {
 	c := fake.NewFakeClient() // without the OperatorCondition
-	u := &upgrades{c, c, c, "n", "name", time.Now, heartbeat.OfKubelet}
+	u := &upgrades{c, nil, c, c, "n", "name", time.Now, windowsnode.SilenceByKubelet}
 	if result, err := u.Reconcile(t.Context(), reconcile.Request{}); err == nil || result.RequeueAfter != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}

@@ -21,8 +21,8 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/gather/objects"
-	"wmco/controller/rollout"
 	"wmco/controller/signing"
+	"wmco/controller/windowsnode"
 )
 
 // everything is the one request of the publisher.
@@ -91,30 +91,30 @@ func inputOf(u base.Object) map[string]any {
 		}
 		return in
 	}
-	var status corev1.NodeStatus
+	n := windowsnode.Node{Node: corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: u.GetLabels(), Annotations: u.GetAnnotations()}}}
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "addresses")
-	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"addresses": list}, &status) // those of an API server
-	return inputOfNode(u, status.Addresses)
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(map[string]any{"addresses": list}, &n.Status) // those of an API server
+	n.Report, n.ReportError = windowsnode.ReadReport(n.Annotations)
+	return inputOfNode(n)
 }
 
-// inputOfNode is inputOf for a Node of any form.
-func inputOfNode(u metav1.Object, addresses []corev1.NodeAddress) map[string]any {
-	foreign := maps.Clone(u.GetAnnotations())
+// inputOfNode is inputOf for a Node. It reads labels, annotations, addresses and report.
+func inputOfNode(n windowsnode.Node) map[string]any {
+	foreign := maps.Clone(n.Annotations)
 	maps.DeleteFunc(foreign, func(key, _ string) bool {
-		return strings.HasPrefix(key, published.Domain) || key == rollout.ScaleDownAnnotation
+		return strings.HasPrefix(key, published.Domain) || key == windowsnode.ScaleDownAnnotation
 	})
-	marks := maps.Clone(u.GetLabels())
+	marks := maps.Clone(n.Labels)
 	delete(marks, published.UpgradingLabel) // the operator's own
-	in := map[string]any{"labels": marks, "annotations": foreign, "addresses": addresses}
+	in := map[string]any{"labels": marks, "annotations": foreign, "addresses": n.Status.Addresses}
 	// A report that cannot be read is an input: a finding says so.
-	report, err := published.DecodeReport(u.GetAnnotations()[published.ReportAnnotation])
-	in["facts"], in["unreadable"] = report.Facts, err != nil
+	in["facts"], in["unreadable"] = n.Report.Facts, n.ReportError != nil
 	// An older agent gets a layer without the name of its Node.
-	in["features"] = report.Features
+	in["features"] = n.Report.Features
 	// A node whose executables are on its host gets the bundle with them.
-	in["payload"] = u.GetAnnotations()[published.PayloadAnnotation]
+	in["payload"] = n.Annotations[published.PayloadAnnotation]
 	// What an administrator confirms.
-	in["confirmed"], in["removed"] = u.GetAnnotations()[published.ConfirmAnnotation], u.GetAnnotations()[published.RemoveAnnotation]
+	in["confirmed"], in["removed"] = n.Annotations[published.ConfirmAnnotation], n.Annotations[published.RemoveAnnotation]
 	return in
 }
 
@@ -126,7 +126,7 @@ func turnOf(u base.Object) []any {
 	}
 	own := maps.Clone(u.GetAnnotations())
 	maps.DeleteFunc(own, func(key, _ string) bool {
-		return !strings.HasPrefix(key, published.Domain) && key != rollout.ScaleDownAnnotation
+		return !strings.HasPrefix(key, published.Domain) && key != windowsnode.ScaleDownAnnotation
 	})
 	unschedulable, _, _ := unstructured.NestedBool(u.Object, "spec", "unschedulable")
 	taints, _, _ := unstructured.NestedSlice(u.Object, "spec", "taints")

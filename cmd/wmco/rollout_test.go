@@ -17,6 +17,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/fleet"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 func rolloutNoon() time.Time { return time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC) }
@@ -172,7 +173,7 @@ func TestStatusAssumesNothingWithoutTheOperator(t *testing.T) {
 // TestStatusOfADrain shows a node that is drained for a bundle that is not published yet, and the settings of the rollout.
 func TestStatusOfADrain(t *testing.T) {
 	n := rolledNode(t, "win-a", "old", rollout.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)})
-	state, err := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
+	state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	if err != nil {
 		t.Fatal(err)
 	}

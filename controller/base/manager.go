@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"wmco/controller/leader"
+	"wmco/controller/windowsnode/nodelist"
 )
 
 // NewLock returns the lock of leader election. It is the library's, with one that notes when it was renewed in between. Renew is how long a leader
@@ -69,11 +70,13 @@ type Manager struct {
 	retries *Retries
 	// Kinds are those that cannot be watched now.
 	Kinds *Kinds
+	// Decoded are the Windows Nodes of the cache, for all who list them.
+	Decoded *nodelist.Cache
 }
 
 // NewManager returns a manager with what its parts share. Lock is nil without leader election.
 func NewManager(m manager.Manager, lock *leader.Lock, again *Retries, kinds *Kinds) (Manager, error) {
-	return Manager{m, lock, again, kinds}, m.Add(kinds)
+	return Manager{m, lock, again, kinds, &nodelist.Cache{}}, m.Add(kinds)
 }
 
 // MayChangeHosts is for hosts.Hosts.GuardedBy.

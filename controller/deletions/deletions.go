@@ -13,11 +13,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/desired"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 )
 
@@ -40,12 +40,12 @@ type Found struct {
 	// instances, none of which is removed; they get other changes.
 	Waiting map[published.Input][]string
 	// Used are the nodes with a confirmation that nothing waits for any longer, so that it counts for one deletion.
-	Used []metav1.Object
+	Used []windowsnode.Node
 }
 
 // Find compares the inputs with those of the bundles that are published on the Windows nodes, which madeFrom returns. An annotation that cannot
 // be read, or that the operator did not write, says nothing: it is written again.
-func Find(hosts *desired.Hosts, nodes []metav1.Object, madeFrom func(metav1.Object) []published.Input) Found {
+func Find(hosts *desired.Hosts, nodes []windowsnode.Node, madeFrom func(windowsnode.Node) []published.Input) Found {
 	f := Found{Waiting: map[published.Input][]string{}}
 	has, instances := Inputs(hosts.Cluster), removedInstances(hosts)
 	for _, n := range nodes {
@@ -58,10 +58,10 @@ func Find(hosts *desired.Hosts, nodes []metav1.Object, madeFrom func(metav1.Obje
 				used = false
 				continue
 			}
-			f.Waiting[input] = append(f.Waiting[input], n.GetName())
+			f.Waiting[input] = append(f.Waiting[input], n.Name)
 		}
-		if len(hosts.Instances) == 0 && instances[n.GetName()] && n.GetAnnotations()[published.RemoveAnnotation] == "" {
-			f.Waiting[published.InputInstances] = append(f.Waiting[published.InputInstances], n.GetName())
+		if len(hosts.Instances) == 0 && instances[n.Name] && n.Annotations[published.RemoveAnnotation] == "" {
+			f.Waiting[published.InputInstances] = append(f.Waiting[published.InputInstances], n.Name)
 		}
 		if len(confirmed) > 0 && used {
 			f.Used = append(f.Used, n)
@@ -74,8 +74,8 @@ func Find(hosts *desired.Hosts, nodes []metav1.Object, madeFrom func(metav1.Obje
 }
 
 // confirmations returns the inputs that may be gone for a node.
-func confirmations(n metav1.Object) []string {
-	return strings.FieldsFunc(n.GetAnnotations()[published.ConfirmAnnotation], func(r rune) bool { return r == ',' || r == ' ' })
+func confirmations(n windowsnode.Node) []string {
+	return strings.FieldsFunc(n.Annotations[published.ConfirmAnnotation], func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // removedInstances are the nodes that joined by an entry of windows-instances which is not there any longer.
@@ -108,7 +108,7 @@ func (f Found) AsJoined(h render.Node) render.Node {
 
 // selectors choose the nodes that are annotated to confirm a deletion.
 const (
-	selectWindows   = corev1.LabelOSStable + "=windows"
+	selectWindows   = corev1.LabelOSStable + "=" + windowsnode.Windows
 	selectInstances = published.InstanceLabel + "=true"
 )
 

@@ -12,6 +12,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/mirrors"
 )
@@ -91,7 +92,7 @@ func TestDeletions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := &desired.Hosts{All: []render.Node{{Name: "win-a", Backing: render.BackingNode, RemovedEntry: tt.removed}}, Instances: tt.instances, Cluster: render.Cluster{Mirrors: mirrors.Inputs{Sets: tt.mirrors}, Origins: tt.origins}}
-			got := Find(hosts, []metav1.Object{tt.node(t)}, madeFrom)
+			got := Find(hosts, []windowsnode.Node{windowsnode.Decode(*tt.node(t))}, madeFrom)
 			if tt.waiting == nil {
 				tt.waiting = waiting{}
 			}
@@ -123,10 +124,9 @@ func TestTheNodeOfAnInstanceStaysOne(t *testing.T) {
 }
 
 // madeFrom reads what is published on a Node, whoever has written it.
-func madeFrom(n metav1.Object) []published.Input {
-	d, err := published.DecodeDesired(n.GetAnnotations()[published.DesiredAnnotation])
-	if err != nil {
+func madeFrom(n windowsnode.Node) []published.Input {
+	if n.DesiredError != nil {
 		return nil
 	}
-	return d.Inputs
+	return n.Desired.Inputs
 }

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/publish"
+	"wmco/controller/windowsnode"
 )
 
 // costs knows what changes cost: the impact of the difference between the bundle that a node has and the one that it gets. Layers and
@@ -49,7 +49,7 @@ func (c *costs) of(has bundle.Bundle, layers []bundle.Digest, w Wanted) bundle.I
 }
 
 // applied returns the bundle that a node has; false where it is not known.
-func (c *costs) applied(ctx context.Context, has published.Report, node corev1.Node) (bundle.Bundle, bool) {
+func (c *costs) applied(ctx context.Context, has published.Report, node windowsnode.Node) (bundle.Bundle, bool) {
 	if has.Applied == "" || len(has.Layers) != 2 {
 		return bundle.Bundle{}, false
 	}
@@ -69,14 +69,14 @@ func (c *costs) applied(ctx context.Context, has published.Report, node corev1.N
 
 // layer returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold. A node chooses the digest by what it
 // reports, so what is returned is compared with what is wanted, and never published: see told.
-func (c *costs) layer(ctx context.Context, d bundle.Digest, node corev1.Node) (bundle.Layer, bool) {
+func (c *costs) layer(ctx context.Context, d bundle.Digest, node windowsnode.Node) (bundle.Layer, bool) {
 	for _, have := range []map[bundle.Digest]bundle.Layer{c.kept, c.layers} {
 		if l, ok := have[d]; ok {
 			c.kept[d] = l
 			return l, true
 		}
 	}
-	on, _ := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
+	on := node.Desired // unverified: the layer is checked by its digest
 	var l bundle.Layer
 	var err error
 	if on.Node.Digest == d && len(on.Node.Inline) > 0 {

@@ -14,6 +14,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 const namespace = "openshift-windows-machine-config-operator"
@@ -70,7 +71,7 @@ func TestTheCostOfAChange(t *testing.T) {
 	cost := func(r published.Report) bundle.Impact {
 		c.begin(Rendered{Wanted: map[string]Wanted{"win-1": next}})
 		defer c.end()
-		before, ok := c.applied(t.Context(), r, nodeWith(t, has))
+		before, ok := c.applied(t.Context(), r, windowsnode.Decode(nodeWith(t, has)))
 		if !ok {
 			return ""
 		}
@@ -123,14 +124,14 @@ func TestUrgentThatANodeWasToldOf(t *testing.T) {
 	v := view{urgent: map[string]publish.Wanted{"win-1": urgent.Wanted}}
 	for name, tt := range map[string]struct {
 		node    rollout.Node
-		written map[string]corev1.Node
+		written map[string]windowsnode.Node
 		want    int
 	}{
 		"it was told":               {node(urgent.Bundle), nil, 1},
-		"it is told now":            {node("before"), map[string]corev1.Node{"win-1": nodeWith(t, urgent)}, 1},
+		"it is told now":            {node("before"), map[string]windowsnode.Node{"win-1": windowsnode.Decode(nodeWith(t, urgent))}, 1},
 		"it has not been told":      {node("before"), nil, 0},
 		"it was told of all of it":  {node(wanted.Bundle), nil, 0},
-		"it is told of all of it":   {node(urgent.Bundle), map[string]corev1.Node{"win-1": nodeWith(t, wanted)}, 0},
+		"it is told of all of it":   {node(urgent.Bundle), map[string]windowsnode.Node{"win-1": windowsnode.Decode(nodeWith(t, wanted))}, 0},
 		"nothing of it is urgent":   {rollout.Node{Name: "win-2", Published: urgent.Bundle}, nil, 0},
 		"all that it wants is that": {rollout.Node{Name: "win-1", Wanted: urgent.Bundle, Published: urgent.Bundle}, nil, 0},
 	} {

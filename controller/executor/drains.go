@@ -14,6 +14,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/drain"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 const (
@@ -107,12 +108,12 @@ func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if !ok {
 		return reconcile.Result{}, nil
 	}
-	var node corev1.Node
-	if err := d.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+	var object corev1.Node
+	if err := d.Live.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	state, err := rollout.DecodeState(node.Annotations[published.RolloutAnnotation])
-	if err != nil || !state.Claim.Held || !state.Claim.Taken.Equal(n.taken) || !node.Spec.Unschedulable {
+	node := windowsnode.Decode(object)
+	if claim := node.Rollout.Claim; !claim.Held || !claim.Taken.Equal(n.taken) || !node.Spec.Unschedulable {
 		d.forget(name)
 		d.Changed()
 		return reconcile.Result{}, nil // the rollout decides about it
@@ -123,15 +124,15 @@ func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcil
 	if err != nil {
 		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", name, err)
 	}
-	d.found(n, &node, left)
-	if drained(left, isReady(node)) {
+	d.found(n, node, left)
+	if drained(left, node.IsReady()) {
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: drainAgain}, nil
 }
 
 // found notes what a round has found, and says what is new.
-func (d *Drains) found(n *draining, node *corev1.Node, left drain.Left) {
+func (d *Drains) found(n *draining, node windowsnode.Node, left drain.Left) {
 	d.mu.Lock()
 	news := !n.looked || n.left.String() != left.String() || n.left.Ending != left.Ending || n.left.IsEmpty() != left.IsEmpty()
 	blocked := len(left.Blocked) > 0 && n.left.String() != left.String()
@@ -145,6 +146,6 @@ func (d *Drains) found(n *draining, node *corev1.Node, left drain.Left) {
 	}
 }
 
-func refOf(node *corev1.Node) *corev1.ObjectReference {
+func refOf(node windowsnode.Node) *corev1.ObjectReference {
 	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
 }

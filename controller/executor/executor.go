@@ -17,9 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
-	"wmco/controller/heartbeat"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/nodelist"
 )
 
 // Wanted is what is rendered for one node.
@@ -49,14 +50,16 @@ type Rendered struct {
 	Held func(publish.Wanted) bool
 	// From returns what of a Node its bundle is rendered from. A bundle that was rendered from something else is not published any more: the next
 	// rendering knows what it was not made from, such as the networks of a host that joins. Nil compares nothing.
-	From func(corev1.Node) bundle.Digest
+	From func(windowsnode.Node) bundle.Digest
 }
 
 // Executor makes the steps of one cluster's rollout. Its methods are not for use by several goroutines.
 type Executor struct {
 	// Nodes reads Windows Nodes and Machines from a cache, unstructured. Live asks the API server.
 	Nodes, Live client.Reader
-	Client      client.Client
+	// Decoded are the Nodes of the cache; nil decodes them at each call.
+	Decoded *nodelist.Cache
+	Client  client.Client
 	// Pods lists the pods of nodes.
 	Pods      kubernetes.Interface
 	Drains    *Drains
@@ -70,13 +73,12 @@ type Executor struct {
 	Now     func() time.Time
 	Elapsed func() time.Duration
 	// Heartbeats says for how long the agent of a node has been silent.
-	Heartbeats heartbeat.Silence
+	Heartbeats windowsnode.Silence
 
 	// mu guards written, ready and told.texts while steps are made at the same time.
 	mu sync.Mutex
 	// written are Nodes as this executor wrote them, until the cache has them.
-	written      map[string]corev1.Node
-	read         decoded
+	written      map[string]windowsnode.Node
 	costs        costs
 	urgents      urgents
 	teller       teller
@@ -114,13 +116,13 @@ const (
 // Run makes the next steps. It returns where the fleet is also with an error; calling it again continues.
 func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 	if e.written == nil {
-		e.written, e.costs = map[string]corev1.Node{}, costs{read: e.Live, namespace: e.Namespace}
+		e.written, e.costs = map[string]windowsnode.Node{}, costs{read: e.Live, namespace: e.Namespace}
 		e.told, e.observations = newTold(), observations{}
 	}
 	if err := e.begin(ctx); err != nil {
 		return Result{}, err
 	}
-	nodes, err := e.Cached(ctx)
+	nodes, err := e.CachedNodes(ctx)
 	if err != nil {
 		return Result{}, err
 	}
@@ -130,7 +132,7 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 	}
 	plan := rollout.PlanSteps(view.Fleet)
 	if slices.ContainsFunc(plan.Steps, isDisruptive) {
-		if nodes, err = e.live(ctx); err == nil {
+		if nodes, err = e.liveNodes(ctx); err == nil {
 			view, err = e.observe(ctx, nodes, r)
 		}
 		if err != nil {
@@ -209,4 +211,4 @@ func claims(f rollout.Fleet) map[string]time.Time {
 }
 
 // names returns the names of Nodes, sorted.
-func names(nodes map[string]corev1.Node) []string { return slices.Sorted(maps.Keys(nodes)) }
+func names(nodes map[string]windowsnode.Node) []string { return slices.Sorted(maps.Keys(nodes)) }

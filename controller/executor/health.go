@@ -19,11 +19,12 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 // warn says before a boot which MachineHealthCheck may take the machine for dead meanwhile, and delete it: its timeout is shorter than such a turn
 // has taken in this cluster.
-func (e *Executor) warn(ctx context.Context, v view, node corev1.Node) error {
+func (e *Executor) warn(ctx context.Context, v view, node windowsnode.Node) error {
 	i := slices.IndexFunc(v.Nodes, func(n rollout.Node) bool { return n.Name == node.Name })
 	took, ok := rollout.LearnDurations(v.Fleet).MedianOf(v.Nodes[i].Group, bundle.ImpactReboot)
 	if !ok {
@@ -42,7 +43,7 @@ func (e *Executor) warn(ctx context.Context, v view, node corev1.Node) error {
 	}
 	for _, check := range list.Items {
 		if limit, ok := impatient(check, machine, took); ok {
-			e.Events.Eventf(refOf(&node), nil, corev1.EventTypeWarning, EventHealthCheckShort, "Turn "+v.Nodes[i].Wanted.Short(), "%s", published.Shorten(fmt.Sprintf(
+			e.Events.Eventf(refOf(node), nil, corev1.EventTypeWarning, EventHealthCheckShort, "Turn "+v.Nodes[i].Wanted.Short(), "%s", published.Shorten(fmt.Sprintf(
 				"MachineHealthCheck %s deletes a Machine whose node is not Ready for %s, and a turn with a boot takes %s here (fix: raise the timeout, or pause the check with the annotation cluster.x-k8s.io/paused)",
 				check.Name, limit, took.Round(time.Second))))
 		}
@@ -65,7 +66,7 @@ func impatient(check machinev1beta1.MachineHealthCheck, m machinev1beta1.Machine
 }
 
 // machineOf returns the Machine of a Node; false if there is none.
-func (e *Executor) machineOf(ctx context.Context, node corev1.Node) (machinev1beta1.Machine, bool, error) {
+func (e *Executor) machineOf(ctx context.Context, node windowsnode.Node) (machinev1beta1.Machine, bool, error) {
 	list, err := e.machines(ctx)
 	if err != nil {
 		return machinev1beta1.Machine{}, false, err

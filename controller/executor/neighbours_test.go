@@ -17,6 +17,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 // beside returns an executor of a cluster with these Machines and checks.
@@ -30,7 +31,7 @@ func beside(t *testing.T, objects ...client.Object) (*Executor, *events.FakeReco
 	recorder := events.NewFakeRecorder(10)
 	return &Executor{Notary: notary(t), told: newTold(),
 		Nodes: c, Live: c, Drains: &Drains{}, Namespace: namespace, Events: recorder, Now: func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) },
-		Elapsed: heartbeat.Monotonic(), Heartbeats: heartbeat.OfKubelet, observations: observations{},
+		Elapsed: heartbeat.Monotonic(), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{},
 		costs: costs{read: c, namespace: namespace},
 	}, recorder
 }
@@ -59,9 +60,9 @@ func TestNodesWhoseMachineIsDeleted(t *testing.T) {
 		machineOf("addressed", func(m *machinev1beta1.Machine) { deleted(m); m.Status.Addresses = address("192.0.2.2") }),
 		machineOf("stays", func(m *machinev1beta1.Machine) { m.Status.Addresses = address("192.0.2.3") }),
 	)
-	nodes := map[string]corev1.Node{}
+	nodes := map[string]windowsnode.Node{}
 	for name, a := range map[string]string{"win-named": "192.0.2.1", "win-addressed": "192.0.2.2", "win-stays": "192.0.2.3"} {
-		nodes[name] = corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Addresses: address(a)}}
+		nodes[name] = windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{Addresses: address(a)}})
 	}
 	v, err := e.observe(t.Context(), nodes, Rendered{})
 	if err != nil || len(v.Nodes) != 3 {
@@ -84,7 +85,7 @@ func TestAHealthCheckThatDoesNotWaitForABoot(t *testing.T) {
 	}
 	e, recorder := beside(t, check("hasty", 3*time.Minute), check("patient", time.Hour),
 		machineOf("win-1", func(m *machinev1beta1.Machine) { m.Status.NodeRef = &corev1.ObjectReference{Name: "win-1"} }))
-	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}}
+	node := windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1"}})
 	begun := e.Now().Add(-time.Hour)
 	snapshot := func(past ...rollout.Turn) view {
 		return view{Fleet: rollout.Fleet{Policy: rollout.Policy{Timeout: 30 * time.Minute}, Now: e.Now(), Nodes: []rollout.Node{{Name: "win-1", State: rollout.State{Past: past}}}}}

@@ -4,10 +4,9 @@ import (
 	"maps"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 // observations are what this process has observed of each node, by name, and for how long. A process that starts has observed nothing: what the
@@ -33,6 +32,6 @@ func (o observations) look(n rollout.Node, now time.Duration) rollout.Seen {
 }
 
 // keep forgets the nodes that are gone.
-func (o observations) keep(nodes map[string]corev1.Node) {
+func (o observations) keep(nodes map[string]windowsnode.Node) {
 	maps.DeleteFunc(o, func(name string, _ *observation) bool { _, ok := nodes[name]; return !ok })
 }

@@ -8,50 +8,31 @@ import (
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/nodelist"
 )
 
-func windows() client.MatchingLabels { return client.MatchingLabels{corev1.LabelOSStable: "windows"} }
-
-// decoded are the Nodes of the cache that were decoded last, by name: most do not change from one call to the next.
-type decoded map[string]corev1.Node
-
-// Cached returns the Windows Nodes as the cache has them, with what this executor has written since. They are only read.
-func (e *Executor) Cached(ctx context.Context) (map[string]corev1.Node, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := e.Nodes.List(ctx, list, windows(), client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing Windows nodes: %w", err)
+// CachedNodes returns the Windows Nodes by name as the cache has them, with what this executor has written since. They are only read.
+func (e *Executor) CachedNodes(ctx context.Context) (map[string]windowsnode.Node, error) {
+	list, err := e.Decoded.ListCached(ctx, e.Nodes)
+	if err != nil {
+		return nil, err
 	}
-	now := decoded{}
-	for _, u := range list.Items {
-		node, ok := e.read[u.GetName()]
-		if !ok || node.ResourceVersion != u.GetResourceVersion() || node.UID != u.GetUID() {
-			node = corev1.Node{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &node); err != nil {
-				return nil, fmt.Errorf("reading Node %s: %w", u.GetName(), err)
-			}
-		}
-		now[node.Name] = node
-	}
-	e.read = now
-	nodes := map[string]corev1.Node{}
-	for name, node := range now {
-		nodes[name] = e.newer(node)
+	nodes := map[string]windowsnode.Node{}
+	for _, node := range list {
+		nodes[node.Name] = e.newer(node)
 	}
 	return nodes, nil
 }
 
 // newer returns what this executor has written on the Node, while the cache is behind. Two steps are not made where one is allowed.
-func (e *Executor) newer(node corev1.Node) corev1.Node {
+func (e *Executor) newer(node windowsnode.Node) windowsnode.Node {
 	written, ok := e.written[node.Name]
 	if !ok {
 		return node
@@ -63,14 +44,14 @@ func (e *Executor) newer(node corev1.Node) corev1.Node {
 	return node
 }
 
-// live returns the Windows Nodes as the API server has them.
-func (e *Executor) live(ctx context.Context) (map[string]corev1.Node, error) {
-	var list corev1.NodeList
-	if err := e.Live.List(ctx, &list, windows()); err != nil {
-		return nil, fmt.Errorf("listing Windows nodes: %w", err)
+// liveNodes returns the Windows Nodes by name as the API server has them.
+func (e *Executor) liveNodes(ctx context.Context) (map[string]windowsnode.Node, error) {
+	list, err := nodelist.ListLive(ctx, e.Live)
+	if err != nil {
+		return nil, err
 	}
-	nodes := map[string]corev1.Node{}
-	for _, n := range list.Items {
+	nodes := map[string]windowsnode.Node{}
+	for _, n := range list {
 		nodes[n.Name] = n
 	}
 	return nodes, nil
@@ -92,7 +73,7 @@ func (v view) to(s rollout.Step, r Rendered) target {
 	t := target{permitFor: r.Policy.Timeout}
 	if w, ok := r.Wanted[s.Node]; ok {
 		t.Wanted, t.known = w.Wanted, true
-		t.outdated = func(now corev1.Node) bool { return w.From != "" && r.From != nil && r.From(now) != w.From }
+		t.outdated = func(now windowsnode.Node) bool { return w.From != "" && r.From != nil && r.From(now) != w.From }
 	}
 	if u, ok := v.urgent[s.Node]; ok && s.Urgent {
 		t.Wanted, t.known = u, true
@@ -102,7 +83,7 @@ func (v view) to(s rollout.Step, r Rendered) target {
 }
 
 // observe makes the snapshot that is decided from.
-func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r Rendered) (view, error) {
+func (e *Executor) observe(ctx context.Context, nodes map[string]windowsnode.Node, r Rendered) (view, error) {
 	v := view{Fleet: rollout.Fleet{Policy: r.Policy, Now: e.Now()}, urgent: map[string]publish.Wanted{}}
 	deleted, err := e.deletedMachines(ctx)
 	if err != nil {
@@ -112,7 +93,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 	e.urgents.begin()
 	for _, name := range names(nodes) {
 		node := nodes[name]
-		n := rollout.Observe(node, e.Notary.Open)
+		n := rollout.Observe(node, windowsnode.VerifyWith(e.Notary.Open))
 		n.Seen, n.Silent = e.observations.look(n, e.Elapsed()), e.Heartbeats.IsSilent(node)
 		if !e.told.look(node, e.open(node), n.Report) { // an earlier signed annotation was put back: it is written again
 			n.Published, n.Permitted, n.PublishedUrgent = "", "", false
@@ -123,7 +104,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]corev1.Node, r 
 		}
 		if w, ok := r.Wanted[name]; ok {
 			n.Wanted, n.Target = w.Bundle, w.Target
-			n.PayloadPending, n.PayloadKept = published.PayloadPending(node.Annotations, w.Payload), w.PayloadKept
+			n.PayloadPending, n.PayloadKept = node.IsPayloadPending(w.Payload), w.PayloadKept
 			u, err := e.compare(ctx, &n, node, destination{w, r.Urgent})
 			if err != nil {
 				v.failed = append(v.failed, fmt.Errorf("preparing what is urgent for node %s: %w", name, err))
@@ -182,18 +163,12 @@ func (e *Executor) deletedMachines(ctx context.Context) ([]machinev1beta1.Machin
 }
 
 // isOf reports whether a Machine is that of a Node: machine-api names the Node, or they have an address in common.
-func isOf(m machinev1beta1.Machine, node corev1.Node) bool {
+func isOf(m machinev1beta1.Machine, node windowsnode.Node) bool {
 	if m.Status.NodeRef != nil {
 		return m.Status.NodeRef.Name == node.Name
 	}
 	return slices.ContainsFunc(m.Status.Addresses, func(a corev1.NodeAddress) bool {
 		return a.Type == corev1.NodeInternalIP && slices.Contains(node.Status.Addresses, a)
-	})
-}
-
-func isReady(node corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
 	})
 }
 

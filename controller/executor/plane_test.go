@@ -24,6 +24,7 @@ import (
 	"wmco/controller/heartbeat"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 	"wmco/internal/testenv"
 )
 
@@ -48,7 +49,7 @@ func newPlane(t *testing.T) *plane {
 	p := &plane{Client: c, t: t}
 	p.Executor = &Executor{
 		Notary: notary(t), told: newTold(), Nodes: c, Live: c, Client: c, Pods: set, Namespace: namespace, Events: events.NewFakeRecorder(100), Now: time.Now,
-		Elapsed: heartbeat.Monotonic(), Heartbeats: heartbeat.OfKubelet,
+		Elapsed: heartbeat.Monotonic(), Heartbeats: windowsnode.SilenceByKubelet,
 		Drains: &Drains{Drainer: drain.Drainer{Client: set}, Live: c, Begin: func(_ context.Context, node string) { p.begun = append(p.begun, node) }, Changed: func() {}},
 	}
 	return p
@@ -121,17 +122,17 @@ func TestAStepOfAnOldNodeIsNotMade(t *testing.T) {
 	decided := p.now("win-old")
 	pause := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+published.PausedAnnotation+`":"true"}}}`))
 	must(t, p.Patch(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-old"}}, pause))
-	p.written = map[string]corev1.Node{}
+	p.written = map[string]windowsnode.Node{}
 	take := rollout.Step{Node: "win-old", Action: rollout.ActionReserve, Cordon: rollout.SwitchOn, State: rollout.State{Claim: rollout.Claim{Taken: time.Now()}}}
-	did := p.makeSteps(t.Context(), []rollout.Step{take}, map[string]corev1.Node{"win-old": decided}, func(rollout.Step) target { return known(has) })
+	did := p.makeSteps(t.Context(), []rollout.Step{take}, map[string]windowsnode.Node{"win-old": windowsnode.Decode(decided)}, func(rollout.Step) target { return known(has) })
 	if !apierrors.IsConflict(did[0].err) || did[0].written {
 		t.Errorf("written %v, error %v, want a conflict", did[0].written, did[0].err)
 	}
-	if n := p.now("win-old"); n.Spec.Unschedulable || n.Annotations[rollout.ScaleDownAnnotation] != "" || n.Annotations[published.RolloutAnnotation] != "" {
+	if n := p.now("win-old"); n.Spec.Unschedulable || n.Annotations[windowsnode.ScaleDownAnnotation] != "" || n.Annotations[published.RolloutAnnotation] != "" {
 		t.Errorf("a node that was paused after the decision is taken: %v", n.Annotations)
 	}
 	// Decided from the Node of now, it is made.
-	did = p.makeSteps(t.Context(), []rollout.Step{take}, map[string]corev1.Node{"win-old": p.now("win-old")}, func(rollout.Step) target { return known(has) })
+	did = p.makeSteps(t.Context(), []rollout.Step{take}, map[string]windowsnode.Node{"win-old": windowsnode.Decode(p.now("win-old"))}, func(rollout.Step) target { return known(has) })
 	if n := p.now("win-old"); did[0].err != nil || !did[0].written || !n.Spec.Unschedulable {
 		t.Errorf("written %v, error %v, cordoned %v", did[0].written, did[0].err, n.Spec.Unschedulable)
 	}
@@ -148,12 +149,12 @@ func TestAPodThatCameAfterTheDrain(t *testing.T) {
 		Spec:       corev1.PodSpec{NodeName: "win-drained", Containers: []corev1.Container{{Name: "c", Image: "registry.example.com/app:1"}}},
 	}
 	p.create(pod)
-	p.written = map[string]corev1.Node{}
+	p.written = map[string]windowsnode.Node{}
 	held := rollout.State{Claim: rollout.Claim{Taken: time.Now(), Held: true}}
 	p.Drains.begin(t.Context(), "win-drained", held.Claim.Taken)
 	for _, permit := range []bundle.Impact{bundle.ImpactDrain, bundle.ImpactReboot} {
 		s := rollout.Step{Node: "win-drained", Action: rollout.ActionPublish, Bundle: next.Bundle, Permit: permit, State: held}
-		did := p.makeSteps(t.Context(), []rollout.Step{s}, map[string]corev1.Node{"win-drained": p.now("win-drained")}, func(rollout.Step) target { return known(next) })
+		did := p.makeSteps(t.Context(), []rollout.Step{s}, map[string]windowsnode.Node{"win-drained": windowsnode.Decode(p.now("win-drained"))}, func(rollout.Step) target { return known(next) })
 		if d := p.desired("win-drained"); d.Bundle != has.Bundle || d.MaxImpact != bundle.ImpactNone {
 			t.Fatalf("impact %s of bundle %s is permitted while a pod runs on the node", d.MaxImpact, d.Bundle.Short())
 		}
@@ -168,7 +169,7 @@ func TestAPodThatCameAfterTheDrain(t *testing.T) {
 	}
 	must(t, p.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
 	s := rollout.Step{Node: "win-drained", Action: rollout.ActionPublish, Bundle: next.Bundle, Permit: bundle.ImpactReboot, State: held}
-	did := p.makeSteps(t.Context(), []rollout.Step{s}, map[string]corev1.Node{"win-drained": p.now("win-drained")}, func(rollout.Step) target { return known(next) })
+	did := p.makeSteps(t.Context(), []rollout.Step{s}, map[string]windowsnode.Node{"win-drained": windowsnode.Decode(p.now("win-drained"))}, func(rollout.Step) target { return known(next) })
 	if d := p.desired("win-drained"); did[0].err != nil || d.Bundle != next.Bundle || d.MaxImpact != bundle.ImpactReboot {
 		t.Errorf("error %v, impact %s of bundle %s", did[0].err, d.MaxImpact, d.Bundle.Short())
 	}
@@ -259,7 +260,7 @@ func TestABundleThatWasRenderedFromAnotherNode(t *testing.T) {
 	now := bundle.Of([]byte("with networks"))
 	told := func() bool {
 		t.Helper()
-		r := Rendered{Wanted: map[string]Wanted{"win-1": next}, Policy: rollout.Policy{MaxParallel: 1, FailureLimit: 1, Timeout: time.Hour}, From: func(corev1.Node) bundle.Digest { return now }}
+		r := Rendered{Wanted: map[string]Wanted{"win-1": next}, Policy: rollout.Policy{MaxParallel: 1, FailureLimit: 1, Timeout: time.Hour}, From: func(windowsnode.Node) bundle.Digest { return now }}
 		_, err := p.Run(t.Context(), r)
 		must(t, err)
 		return p.desired("win-1").Bundle == next.Bundle

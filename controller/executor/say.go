@@ -9,6 +9,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 // Reasons of events: about the fleet on the operator's Deployment, about one node on the Node.
@@ -107,7 +108,7 @@ func changeOf(r Rendered) string {
 }
 
 // note says what a step did to a node: those that take it away and give it back as an event, all of them in the log.
-func (e *Executor) note(s rollout.Step, before corev1.Node, wanted bundle.Digest) {
+func (e *Executor) note(s rollout.Step, before windowsnode.Node, wanted bundle.Digest) {
 	kind, reason := corev1.EventTypeNormal, ""
 	level := 1
 	switch s.Action {
@@ -115,7 +116,7 @@ func (e *Executor) note(s rollout.Step, before corev1.Node, wanted bundle.Digest
 		reason, level = EventTurnBegun, 0
 	case rollout.ActionRelease, rollout.ActionCancelReservation:
 		level = 0
-		if state, err := rollout.DecodeState(before.Annotations[published.RolloutAnnotation]); err == nil && !state.Claim.IsZero() {
+		if !before.Rollout.Claim.IsZero() {
 			reason = EventTurnEnded
 			if s.State.Turn.Ended.IsZero() || !s.State.Postponed.IsZero() {
 				kind, reason = corev1.EventTypeWarning, EventTurnPostponed
@@ -127,6 +128,6 @@ func (e *Executor) note(s rollout.Step, before corev1.Node, wanted bundle.Digest
 	}
 	e.Log.V(level).Info("step", "node", s.Node, "action", s.Action, "permit", s.Permit, "bundle", s.Bundle.Short(), "why", s.Why)
 	if reason != "" {
-		e.Events.Eventf(refOf(&before), nil, kind, reason, "Turn "+wanted.Short(), "%s", published.Shorten(s.Why))
+		e.Events.Eventf(refOf(before), nil, kind, reason, "Turn "+wanted.Short(), "%s", published.Shorten(s.Why))
 	}
 }

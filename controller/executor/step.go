@@ -7,13 +7,13 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 // errPodsCame is temporary: the node is drained again.
@@ -25,7 +25,7 @@ type target struct {
 	// known is false where nothing is rendered for the node, held true while not all layers can be read by nodes.
 	known, held bool
 	// outdated reports whether what is rendered was made from another state of the Node; nil is never.
-	outdated func(corev1.Node) bool
+	outdated func(windowsnode.Node) bool
 	// permitFor is how long an impact above restart is permitted.
 	permitFor time.Duration
 }
@@ -42,7 +42,7 @@ type outcome struct {
 
 // makeSteps makes the steps, each of another node, and returns what became of each. Those that only publish are made at the same time, the
 // others in their order.
-func (e *Executor) makeSteps(ctx context.Context, steps []rollout.Step, nodes map[string]corev1.Node, to func(rollout.Step) target) []outcome {
+func (e *Executor) makeSteps(ctx context.Context, steps []rollout.Step, nodes map[string]windowsnode.Node, to func(rollout.Step) target) []outcome {
 	all := make([]outcome, len(steps))
 	places := make(chan struct{}, parallelSteps)
 	var publishing sync.WaitGroup
@@ -63,7 +63,7 @@ func (e *Executor) makeSteps(ctx context.Context, steps []rollout.Step, nodes ma
 }
 
 // step makes one step. It reports whether the Node was written.
-func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, to target) (bool, error) {
+func (e *Executor) step(ctx context.Context, s rollout.Step, node windowsnode.Node, to target) (bool, error) {
 	from := e.source(node, to, s.Permit)
 	if s.Bundle != "" && from.Told.Bundle != s.Bundle && (to.held || to.outdated != nil && to.outdated(node)) {
 		return false, nil // it is rendered again
@@ -76,17 +76,17 @@ func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, t
 	if err := e.notePods(ctx, s); err != nil {
 		return false, err
 	}
-	after := node.DeepCopy()
+	after := node.Node.DeepCopy()
 	if err := s.Edit(after, from); err != nil {
 		return false, err
 	}
 	done := false
 	if !equality.Semantic.DeepEqual(node.Annotations, after.Annotations) || node.Spec.Unschedulable != after.Spec.Unschedulable {
-		if err := e.Client.Patch(ctx, after, client.MergeFromWithOptions(&node, client.MergeFromWithOptimisticLock{})); err != nil {
+		if err := e.Client.Patch(ctx, after, client.MergeFromWithOptions(&node.Node, client.MergeFromWithOptimisticLock{})); err != nil {
 			return false, err
 		}
 		e.mu.Lock()
-		e.written[s.Node], done = *after, true
+		e.written[s.Node], done = windowsnode.Decode(*after), true
 		if s.Bundle != "" {
 			e.told.texts[s.Node] = after.Annotations[published.DesiredAnnotation]
 		}
@@ -100,12 +100,12 @@ func (e *Executor) step(ctx context.Context, s rollout.Step, node corev1.Node, t
 }
 
 // checkDrained asks the API server for pods: somebody may have bound one to the node without the scheduler.
-func (e *Executor) checkDrained(ctx context.Context, s rollout.Step, node corev1.Node) error {
+func (e *Executor) checkDrained(ctx context.Context, s rollout.Step, node windowsnode.Node) error {
 	left, err := e.Drains.Drainer.Left(ctx, s.Node)
 	if err != nil {
 		return fmt.Errorf("looking for pods before impact %s is permitted: %w", s.Permit, err)
 	}
-	if !drained(left, isReady(node)) {
+	if !drained(left, node.IsReady()) {
 		e.Drains.forget(s.Node)
 		return errPodsCame
 	}

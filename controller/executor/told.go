@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"maps"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 // Notary signs what is published, and knows what it has signed (controller/signing).
@@ -39,7 +38,7 @@ func newTold() told {
 
 // look notes what stands signed on a Node, and forgets what its agent does not have any longer. It reports whether what stands there is what
 // this operator published last, as far as it knows: an earlier one that was put back is no evidence.
-func (t *told) look(node corev1.Node, on published.Desired, has published.Report) bool {
+func (t *told) look(node windowsnode.Node, on published.Desired, has published.Report) bool {
 	text := node.Annotations[published.DesiredAnnotation]
 	refused := has.Refused != "" && has.Refused == bundle.Of([]byte(text)) && t.texts[node.Name] != text
 	if on.Bundle != "" && (refused || on.Counter().Compare(t.newest[node.Name]) < 0) {
@@ -59,7 +58,7 @@ func (t *told) look(node corev1.Node, on published.Desired, has published.Report
 }
 
 // keep forgets the nodes that are gone.
-func (t *told) keep(nodes map[string]corev1.Node) {
+func (t *told) keep(nodes map[string]windowsnode.Node) {
 	isGone := func(name string) bool { _, ok := nodes[name]; return !ok }
 	maps.DeleteFunc(t.texts, func(name, _ string) bool { return isGone(name) })
 	maps.DeleteFunc(t.signed, func(name string, _ []published.Desired) bool { return isGone(name) })
@@ -78,7 +77,7 @@ func (t *told) of(node string, has bundle.Digest) (published.Desired, bool) {
 }
 
 // open returns what this operator has told a Node; zero if what stands there is not signed by it.
-func (e *Executor) open(node corev1.Node) published.Desired {
+func (e *Executor) open(node windowsnode.Node) published.Desired {
 	d, err := e.Notary.Open(node.Name, node.Annotations[published.DesiredAnnotation])
 	if err != nil {
 		return published.Desired{}
@@ -87,7 +86,7 @@ func (e *Executor) open(node corev1.Node) published.Desired {
 }
 
 // source is what a step publishes on a Node.
-func (e *Executor) source(node corev1.Node, to target, permit bundle.Impact) rollout.Source {
+func (e *Executor) source(node windowsnode.Node, to target, permit bundle.Impact) rollout.Source {
 	from := rollout.Source{Told: e.open(node), Sign: func(d published.Desired) (string, error) {
 		d.PermitFor = 0
 		if d.MaxImpact.Rank() > bundle.ImpactRestart.Rank() {

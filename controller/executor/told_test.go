@@ -16,6 +16,7 @@ import (
 	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 	"wmco/controller/signing"
+	"wmco/controller/windowsnode"
 )
 
 // notary is that of an operator which has begun in an empty cluster.
@@ -33,7 +34,7 @@ func notary(t *testing.T) *signing.Keys {
 func executorOf(t *testing.T) (*Executor, Wanted, corev1.Node) {
 	t.Helper()
 	has := rendered(t, "has", bundle.ImpactRestart)
-	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.Monotonic(), Heartbeats: heartbeat.OfKubelet, observations: observations{}, Drains: &Drains{}, costs: costs{read: fake.NewClientBuilder().Build(), namespace: namespace}}
+	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.Monotonic(), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{}, Drains: &Drains{}, costs: costs{read: fake.NewClientBuilder().Build(), namespace: namespace}}
 	e.told = newTold()
 	return e, has, signedNode(t, e, has, reportOf(has))
 }
@@ -61,7 +62,7 @@ func nodeThatSays(t *testing.T, desired string, says published.Report) corev1.No
 func (e *Executor) seen(t *testing.T, node corev1.Node, w Wanted, find func(bundle.Layer) (Urgent, error)) (rollout.Node, view) {
 	t.Helper()
 	e.Nodes = fake.NewClientBuilder().Build()
-	v, err := e.observe(t.Context(), map[string]corev1.Node{node.Name: node}, Rendered{Wanted: map[string]Wanted{node.Name: w}, Urgent: find})
+	v, err := e.observe(t.Context(), map[string]windowsnode.Node{node.Name: windowsnode.Decode(node)}, Rendered{Wanted: map[string]Wanted{node.Name: w}, Urgent: find})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,12 +138,12 @@ func TestAnOlderAgentInItsTurnKeepsWhatItWasTold(t *testing.T) {
 	}
 	release := rollout.Step{Node: "win-1", Action: rollout.ActionRelease, Bundle: has.Bundle, Permit: bundle.ImpactRestart}
 	after := node.DeepCopy()
-	if err := release.Edit(after, e.source(node, target{Wanted: next.Wanted, known: true}, release.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] != plain {
+	if err := release.Edit(after, e.source(windowsnode.Decode(node), target{Wanted: next.Wanted, known: true}, release.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] != plain {
 		t.Errorf("%v: %s", err, after.Annotations[published.DesiredAnnotation])
 	}
 	publish := release
 	publish.Action = rollout.ActionPublish
-	if err := publish.Edit(node.DeepCopy(), e.source(node, target{Wanted: next.Wanted, known: true}, release.Permit)); err == nil {
+	if err := publish.Edit(node.DeepCopy(), e.source(windowsnode.Decode(node), target{Wanted: next.Wanted, known: true}, release.Permit)); err == nil {
 		t.Error("what is not signed was signed")
 	}
 	says.Features = published.Features()
@@ -208,15 +209,15 @@ func TestTheSameIsNotSignedAgain(t *testing.T) {
 	to := target{Wanted: has.Wanted, known: true, permitFor: time.Hour}
 	s := rollout.Step{Node: "win-1", Action: rollout.ActionPermit, Bundle: has.Bundle, Permit: bundle.ImpactRestart}
 	after := node.DeepCopy()
-	if err := s.Edit(after, e.source(node, to, s.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] != text {
+	if err := s.Edit(after, e.source(windowsnode.Decode(node), to, s.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] != text {
 		t.Errorf("%v: it is written again", err)
 	}
 	s.Again = true
-	if err := s.Edit(after, e.source(node, to, s.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] == text {
+	if err := s.Edit(after, e.source(windowsnode.Decode(node), to, s.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] == text {
 		t.Errorf("%v: it is not given again", err)
 	}
 	s.Again, s.Permit = false, bundle.ImpactReboot
-	if err := s.Edit(after, e.source(node, to, s.Permit)); err != nil {
+	if err := s.Edit(after, e.source(windowsnode.Decode(node), to, s.Permit)); err != nil {
 		t.Fatal(err)
 	}
 	d, err := e.Notary.Open("win-1", after.Annotations[published.DesiredAnnotation])

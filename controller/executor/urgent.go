@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 // Urgent is what of a rendering must not wait, for nodes with one cluster layer.
@@ -44,7 +43,7 @@ func (u *urgents) begin() {
 func (u *urgents) end() { u.shared, u.own = u.sharedKept, u.ownKept }
 
 // of returns what is urgent for a node that has a bundle of which it was told, and how it is published.
-func (u *urgents) of(has bundle.Bundle, told published.Desired, node corev1.Node, to destination) (rollout.Urgent, publish.Wanted, error) {
+func (u *urgents) of(has bundle.Bundle, told published.Desired, node windowsnode.Node, to destination) (rollout.Urgent, publish.Wanted, error) {
 	layers := [2]bundle.Digest{told.Cluster.Digest, told.Node.Digest}
 	if to.find == nil || layers[0] == to.Cluster.Digest {
 		return rollout.Urgent{}, publish.Wanted{}, nil
@@ -124,8 +123,7 @@ func (e *Executor) toldUrgent(v view) []publish.Wanted {
 	for _, n := range v.Nodes {
 		u, told := v.urgent[n.Name], n.Published
 		if node, ok := e.written[n.Name]; ok {
-			d, _ := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
-			told = d.Bundle
+			told = node.Desired.Bundle // what this executor has written itself
 		}
 		if u.Bundle != "" && u.Bundle == told && u.Bundle != n.Wanted {
 			list = append(list, u)
@@ -135,7 +133,7 @@ func (e *Executor) toldUrgent(v view) []publish.Wanted {
 }
 
 // compare finds out what the change of a node costs, and what of it must not wait.
-func (e *Executor) compare(ctx context.Context, n *rollout.Node, node corev1.Node, to destination) (publish.Wanted, error) {
+func (e *Executor) compare(ctx context.Context, n *rollout.Node, node windowsnode.Node, to destination) (publish.Wanted, error) {
 	has, known := e.costs.applied(ctx, n.Report, node)
 	if !known {
 		return publish.Wanted{}, nil

@@ -21,9 +21,9 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
-	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 	"wmco/controller/status"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -118,13 +118,13 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 			return Fleet{}, nil, err
 		}
 	}
-	slices.SortFunc(all.nodes, func(a, b corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all.nodes, func(a, b windowsnode.Node) int { return strings.Compare(a.Name, b.Name) })
 	f := Fleet{Conditions: all.said.Conditions, Nodes: []Row{}, turns: map[string][]rollout.Turn{}}
 	for _, node := range all.nodes {
-		row := Of(node, heartbeat.OfKubelet)
+		row := Of(node, windowsnode.SilenceByKubelet)
 		row.Stage = stageOf(node)
 		f.Nodes = append(f.Nodes, row)
-		f.turns[node.Name] = rollout.TurnHistory(rollout.Observe(node, rollout.Unverified))
+		f.turns[node.Name] = rollout.TurnHistory(rollout.Observe(node, windowsnode.ReadUnverified))
 	}
 	for i := range f.Nodes {
 		for _, refused := range all.said.Refused {
@@ -152,14 +152,28 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 // Wants are the objects that Read reads.
 func Wants(namespace string) []objects.Want {
 	return []objects.Want{
-		{Version: "v1", Kind: "Node", Labels: map[string]string{corev1.LabelOSStable: "windows"}}, status.Want(namespace),
+		WantNodes(), status.Want(namespace),
 		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{render.SettingsConfigMap}},
 	}
 }
 
+// WantNodes are the Windows Nodes of the cluster.
+func WantNodes() objects.Want {
+	return objects.Want{Version: "v1", Kind: "Node", Labels: map[string]string{corev1.LabelOSStable: windowsnode.Windows}}
+}
+
+// DecodeNode decodes one of them.
+func DecodeNode(o objects.Object) (windowsnode.Node, error) {
+	var object corev1.Node
+	if err := json.Unmarshal(o.JSON, &object); err != nil {
+		return windowsnode.Node{}, fmt.Errorf("reading %s: %w", o.Ref, err)
+	}
+	return windowsnode.Decode(object), nil
+}
+
 // read is what was read.
 type read struct {
-	nodes    []corev1.Node
+	nodes    []windowsnode.Node
 	said     status.Status
 	settings corev1.ConfigMap
 }
@@ -168,18 +182,16 @@ func (r *read) add(o objects.Object) (err error) {
 	switch o.Kind {
 	case status.Kind:
 		r.said, err = status.Decode(o.JSON)
-		return err
 	case "ConfigMap":
-		err = json.Unmarshal(o.JSON, &r.settings)
+		if err = json.Unmarshal(o.JSON, &r.settings); err != nil {
+			return fmt.Errorf("reading %s: %w", o.Ref, err)
+		}
 	default:
-		var node corev1.Node
-		err = json.Unmarshal(o.JSON, &node)
+		var node windowsnode.Node
+		node, err = DecodeNode(o)
 		r.nodes = append(r.nodes, node)
 	}
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", o.Ref, err)
-	}
-	return nil
+	return err
 }
 
 // policy returns the limits of rollouts, and says where they are not those of the settings.
@@ -214,11 +226,10 @@ func (r *Row) refuse(by status.Refused) {
 }
 
 // Of returns the row of one node without its stage, which takes longer than all else: the operator does this for all nodes again and again.
-// Silence is what the operator has observed, or heartbeat.OfKubelet for who has observed nothing.
-func Of(node corev1.Node, silence heartbeat.Silence) Row {
+// Silence is what the operator has observed, or windowsnode.SilenceByKubelet for who has observed nothing.
+func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 	r := Row{Node: node.Name}
-	report, reported := r.readReport(node)
-	desired, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
+	reported := r.readReport(node)
 	switch {
 	case published.WaitsForAdoption(node.Annotations):
 		r.State, r.Reason, r.Fix = StateUnpublished, ReasonWaitingForAdoption, "adopt it: wmco apply --host; see docs/takeover.md"
@@ -228,31 +239,30 @@ func Of(node corev1.Node, silence heartbeat.Silence) Row {
 		r.State, r.Fix = StateUnpublished, "check the events of the operator's Deployment; a node that has just joined is published when its facts are known"
 		r.Message = "no bundle is published for this node"
 		return r
-	case err != nil:
-		r.State, r.Message, r.Fix = StateFailed, fmt.Sprintf("the annotation %s cannot be read: %v", published.DesiredAnnotation, err), "remove the annotation; the operator writes it again"
+	case node.DesiredError != nil:
+		r.State, r.Message, r.Fix = StateFailed, fmt.Sprintf("the annotation %s cannot be read: %v", published.DesiredAnnotation, node.DesiredError), "remove the annotation; the operator writes it again"
 		return r
 	}
-	r.Desired, r.MaxImpact = desired.Bundle, desired.MaxImpact
+	r.Desired, r.MaxImpact = node.Desired.Bundle, node.Desired.MaxImpact
 	switch {
 	case !reported:
 		r.State, r.Message, r.Fix = StateSilent, "the node agent has not reported yet", agentFix
 	case silence.IsSilent(node):
 		r.State, r.Message, r.Fix = StateSilent, "the node agent has not reported for "+silence(node).Round(time.Minute).String(), agentFix
-	case report.Desired != desired.Bundle:
+	case node.Report.Desired != node.Desired.Bundle:
 		r.State, r.Reason, r.Message = StateStale, "", "the node agent has not acted on the published bundle yet"
 	default:
-		r.judge(report)
+		r.judge(node.Report)
 	}
 	return r
 }
 
 // stageOf returns the stage of what is published for a node; empty where that is not known.
-func stageOf(node corev1.Node) bundle.Stage {
-	desired, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
-	if err != nil {
+func stageOf(node windowsnode.Node) bundle.Stage {
+	if node.DesiredError != nil {
 		return ""
 	}
-	l, err := desired.Node.Open(nil)
+	l, err := node.Desired.Node.Open(nil)
 	if err != nil {
 		return ""
 	}
@@ -261,21 +271,17 @@ func stageOf(node corev1.Node) bundle.Stage {
 
 const agentFix = `check the service windows-instance-config-daemon on the host, and its log under C:\var\log\wicd`
 
-// readReport reads what the agent says.
-func (r *Row) readReport(node corev1.Node) (published.Report, bool) {
-	for _, c := range node.Status.Conditions {
-		if c.Type == published.Condition {
-			r.Since, r.Reported = c.LastTransitionTime.UTC(), c.LastHeartbeatTime.UTC()
-		}
+// readReport copies what the agent says. It reports whether it says anything.
+func (r *Row) readReport(node windowsnode.Node) bool {
+	r.Since, r.Reported = node.AgentCondition.LastTransitionTime.UTC(), node.AgentCondition.LastHeartbeatTime.UTC()
+	if node.ReportError != nil {
+		return false
 	}
-	report, err := published.DecodeReport(node.Annotations[published.ReportAnnotation])
-	if err != nil {
-		return published.Report{}, false
-	}
+	report := node.Report
 	r.Reason, r.Message, r.Agent, r.Applied, r.Repaired = string(report.State), report.Message, report.Program, report.Applied, report.Repaired
 	r.Impact, r.Missing, r.RebootPending = report.Impact, report.Missing, report.RebootPending
 	r.Cause, r.Pulled, r.Fault = report.Cause, max(report.Pulled, 0), report.Fault.Known()
-	return report, true
+	return true
 }
 
 // judge is for a report about the published bundle.

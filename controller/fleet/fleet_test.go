@@ -12,9 +12,9 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 	"wmco/controller/status"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 )
 
@@ -80,32 +80,32 @@ func TestStates(t *testing.T) {
 		{"no report", nil, now(), StateSilent, "windows-instance-config-daemon"},
 		{"an old report", &published.Report{State: published.StateApplied, Desired: wanted}, now().Add(-31 * time.Minute), StateSilent, "windows-instance-config-daemon"},
 	} {
-		got := Of(node(t, tt.report, tt.heartbeat), heartbeat.OfKubelet)
+		got := Of(windowsnode.Decode(node(t, tt.report, tt.heartbeat)), windowsnode.SilenceByKubelet)
 		if got.State != tt.want || !strings.Contains(got.Fix, tt.fix) || (tt.fix == "") != (got.Fix == "") || got.Desired != wanted {
 			t.Errorf("%s: %+v", tt.name, got)
 		}
 	}
-	full := Of(node(t, &published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: wanted}, now()), heartbeat.OfKubelet)
+	full := Of(windowsnode.Decode(node(t, &published.Report{State: published.StateFailed, Fault: published.FaultDisk, Desired: wanted}, now())), windowsnode.SilenceByKubelet)
 	if full.Reason != ReasonDiskFull || full.Fault != published.FaultDisk {
 		t.Errorf("without room: %+v", full)
 	}
-	if got := Of(node(t, &published.Report{State: published.StateFailed, Fault: "chosen by a host", Desired: wanted}, now()), heartbeat.OfKubelet); got.Fault != "" || got.State != StateFailed {
+	if got := Of(windowsnode.Decode(node(t, &published.Report{State: published.StateFailed, Fault: "chosen by a host", Desired: wanted}, now())), windowsnode.SilenceByKubelet); got.Fault != "" || got.State != StateFailed {
 		t.Errorf("an unknown fault: %+v", got)
 	}
-	if got := stageOf(node(t, nil, now())); got != bundle.StageJoined {
+	if got := stageOf(windowsnode.Decode(node(t, nil, now()))); got != bundle.StageJoined {
 		t.Errorf("the stage is %q", got)
 	}
-	bare := Of(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-b"}}, heartbeat.OfKubelet)
+	bare := Of(windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-b"}}), windowsnode.SilenceByKubelet)
 	if diff := cmp.Diff(Row{Node: "win-b", State: StateUnpublished}, bare, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || bare.Fix == "" {
 		t.Errorf("a node without a bundle (-want +got):\n%s", diff)
 	}
-	theirs := Of(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-c", Annotations: map[string]string{published.VersionAnnotation: "11.0.0"}}}, heartbeat.OfKubelet)
+	theirs := Of(windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-c", Annotations: map[string]string{published.VersionAnnotation: "11.0.0"}}}), windowsnode.SilenceByKubelet)
 	if diff := cmp.Diff(Row{Node: "win-c", State: StateUnpublished, Reason: ReasonWaitingForAdoption}, theirs, cmpopts.IgnoreFields(Row{}, "Fix", "Message")); diff != "" || !strings.Contains(theirs.Fix, "adopt") {
 		t.Errorf("a node of the existing operator (-want +got):\n%s", diff)
 	}
 	damaged := node(t, nil, now())
 	damaged.Annotations[published.DesiredAnnotation] = "{"
-	if got := Of(damaged, heartbeat.OfKubelet); got.State != StateFailed || got.Fix == "" {
+	if got := Of(windowsnode.Decode(damaged), windowsnode.SilenceByKubelet); got.State != StateFailed || got.Fix == "" {
 		t.Errorf("a damaged annotation: %+v", got)
 	}
 }
@@ -120,7 +120,7 @@ func TestWhatForbidsADrain(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.Annotations[published.RolloutAnnotation], n.Annotations[published.CordonAnnotation], n.Spec.Unschedulable = text, published.CordonedForRollout, true
-	got := rolling([]corev1.Node{n}, Policy(render.DefaultSettings().Rollout), nil, now())
+	got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings().Rollout), nil, now())
 	if len(got.Nodes) != 1 || got.Nodes[0].DrainBlocked != blocked || !strings.Contains(got.Nodes[0].Message, blocked) || !strings.Contains(got.Message, "shop/db-0") {
 		t.Errorf("%+v", got)
 	}
@@ -137,10 +137,10 @@ func TestANodeWithWhatIsUrgentWaitsForTheRest(t *testing.T) {
 	}
 	n.Annotations[published.PausedAnnotation] = "true"
 	moving := []metav1.Condition{{Type: status.RolledOut, Status: metav1.ConditionFalse, Reason: status.ReasonRollingOut}}
-	if got := rolling([]corev1.Node{n}, Policy(render.DefaultSettings().Rollout), moving, now()); got.Waiting != 1 || got.Nodes[0].Reason != rollout.ReasonPaused {
+	if got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings().Rollout), moving, now()); got.Waiting != 1 || got.Nodes[0].Reason != rollout.ReasonPaused {
 		t.Errorf("%+v", got)
 	}
-	if got := rolling([]corev1.Node{n}, Policy(render.DefaultSettings().Rollout), nil, now()); got.Done != 1 {
+	if got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings().Rollout), nil, now()); got.Done != 1 {
 		t.Errorf("when all is rolled out: %+v", got)
 	}
 }

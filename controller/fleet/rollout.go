@@ -4,15 +4,14 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
 	"wmco/controller/status"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 )
 
@@ -44,7 +43,7 @@ func Policy(s render.RolloutSettings) rollout.Policy {
 }
 
 // rolling returns where the rollout is. What the operator says about it wins: it has rendered what is wanted.
-func rolling(nodes []corev1.Node, policy rollout.Policy, said []metav1.Condition, now time.Time) Rollout {
+func rolling(nodes []windowsnode.Node, policy rollout.Policy, said []metav1.Condition, now time.Time) Rollout {
 	c := meta.FindStatusCondition(said, status.RolledOut)
 	f := rollout.ByStamps(rollout.Fleet{Policy: policy, Now: now, Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse)})
 	plan := rollout.PlanSteps(f)
@@ -60,16 +59,16 @@ func rolling(nodes []corev1.Node, policy rollout.Policy, said []metav1.Condition
 }
 
 // observed reads the Nodes, and infers what is wanted for each. Pending is true if the operator says that nodes wait.
-func observed(nodes []corev1.Node, pending bool) []rollout.Node {
+func observed(nodes []windowsnode.Node, pending bool) []rollout.Node {
 	list := make([]rollout.Node, len(nodes))
 	layers := make([]bundle.Digest, len(nodes))
 	urgent := make([]bool, len(nodes))
 	newest := -1
 	for i, node := range nodes {
-		n := rollout.Observe(node, rollout.Unverified)
-		n.Silent = heartbeat.Silence(heartbeat.OfKubelet).IsSilent(node)
-		if d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation]); err == nil {
-			layers[i], urgent[i] = d.Cluster.Digest, d.Urgent
+		n := rollout.Observe(node, windowsnode.ReadUnverified)
+		n.Silent = windowsnode.Silence(windowsnode.SilenceByKubelet).IsSilent(node)
+		if node.DesiredError == nil {
+			layers[i], urgent[i] = node.Desired.Cluster.Digest, node.Desired.Urgent
 		}
 		n.Wanted, n.Target, n.PayloadKept = n.Published, layers[i], keepsPayload(node)
 		list[i] = n
@@ -95,7 +94,7 @@ func observed(nodes []corev1.Node, pending bool) []rollout.Node {
 
 // keepsPayload reports whether an operator of another version works on the node, whose executables are not on its host yet: it labels the
 // node when they are.
-func keepsPayload(node corev1.Node) bool {
+func keepsPayload(node windowsnode.Node) bool {
 	version, wanted := node.Annotations[published.VersionAnnotation], node.Annotations[published.DesiredVersionAnnotation]
 	return version != "" && wanted != "" && version != wanted && node.Labels[published.UpgradingLabel] == ""
 }

@@ -16,9 +16,9 @@ import (
 	"wmco/controller/desired"
 	"wmco/controller/fleet"
 	"wmco/controller/gather/objects"
-	"wmco/controller/heartbeat"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 )
 
@@ -45,15 +45,15 @@ type Forecast struct {
 // Make reads the Nodes and the layers that they have, and predicts the rollout. Findings are about Nodes that cannot be read. Without
 // the right to read layers, the impact is that of the difference between the objects.
 func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Findings, error) {
-	set, err := r.Read(ctx, []objects.Want{{Version: "v1", Kind: "Node", Labels: map[string]string{corev1.LabelOSStable: "windows"}}})
+	set, err := r.Read(ctx, []objects.Want{fleet.WantNodes()})
 	if err != nil || set.Findings.Refused() {
 		return Forecast{}, set.Findings, err
 	}
-	var nodes []corev1.Node
+	var nodes []windowsnode.Node
 	for _, o := range set.Objects {
-		var n corev1.Node
-		if err := json.Unmarshal(o.JSON, &n); err != nil {
-			return Forecast{}, nil, fmt.Errorf("reading %s: %w", o.Ref, err)
+		n, err := fleet.DecodeNode(o)
+		if err != nil {
+			return Forecast{}, nil, err
 		}
 		nodes = append(nodes, n)
 	}
@@ -79,9 +79,9 @@ type guesses struct {
 }
 
 // node returns a node with what is wanted after the change.
-func (g *guesses) node(c Change, object corev1.Node) rollout.Node {
-	n := rollout.Observe(object, rollout.Unverified)
-	n.Silent = heartbeat.Silence(heartbeat.OfKubelet).IsSilent(object)
+func (g *guesses) node(c Change, object windowsnode.Node) rollout.Node {
+	n := rollout.Observe(object, windowsnode.ReadUnverified)
+	n.Silent = windowsnode.Silence(windowsnode.SilenceByKubelet).IsSilent(object)
 	n.Group.Platform, n.Wanted = c.Platform, n.Published
 	after, ok := find(c.After, n.Name)
 	if !ok {
@@ -92,13 +92,12 @@ func (g *guesses) node(c Change, object corev1.Node) rollout.Node {
 		return n
 	}
 	n.Target = rollout.TargetDigest(after.Bundle.ClusterDigest, after.Bundle.Node)
-	d, err := published.DecodeDesired(object.Annotations[published.DesiredAnnotation])
-	if err != nil {
+	if object.DesiredError != nil {
 		n.Wanted = proposed(n.Name)
 		return n
 	}
 	before, both := find(c.Before, n.Name)
-	has, exact := g.open(d.Cluster.Digest, d.Node.Digest)
+	has, exact := g.open(object.Desired.Cluster.Digest, object.Desired.Node.Digest)
 	if !exact {
 		g.blind = append(g.blind, n.Name)
 		if changes := bundle.Diff(before.Bundle.Bundle, after.Bundle.Bundle); !both || len(changes) > 0 {
@@ -190,12 +189,11 @@ func (g *guesses) notes() []string {
 
 // readLayers reads the layers that are published for nodes or applied on them, by digest. What cannot be read is missing, and in the
 // notes.
-func readLayers(ctx context.Context, r objects.Reader, namespace string, nodes []corev1.Node) (map[bundle.Digest]bundle.Layer, []string, error) {
+func readLayers(ctx context.Context, r objects.Reader, namespace string, nodes []windowsnode.Node) (map[bundle.Digest]bundle.Layer, []string, error) {
 	found, wanted := map[bundle.Digest]bundle.Layer{}, map[string]bundle.Digest{}
 	for _, n := range nodes {
-		d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
-		if err == nil {
-			for _, l := range []published.Layer{d.Cluster, d.Node} {
+		if n.DesiredError == nil {
+			for _, l := range []published.Layer{n.Desired.Cluster, n.Desired.Node} {
 				if opened, err := l.Open(nil); l.Parts == 0 && err == nil {
 					found[l.Digest] = opened
 				} else {
@@ -203,8 +201,7 @@ func readLayers(ctx context.Context, r objects.Reader, namespace string, nodes [
 				}
 			}
 		}
-		report, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-		for _, digest := range report.Layers {
+		for _, digest := range n.Report.Layers {
 			wanted[published.Label(digest)] = digest
 		}
 	}

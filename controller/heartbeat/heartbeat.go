@@ -2,7 +2,6 @@
 //
 //	Nodes, as they are read --Watch.Silence--> how long this process has seen no new sign of life, on its monotonic clock
 //	                          `--------------> by how much the clock of a node differs: a hint for people
-//	one Node               --OfKubelet-------> how much older the agent's last sign of life is than its kubelet's, both by one clock
 //
 // The time of a heartbeat is the node's own. It is never subtracted from ours to decide something: only whether it has changed counts.
 package heartbeat
@@ -15,14 +14,10 @@ import (
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
-
-// Silence returns for how long the agent of a node has given no sign of life; what that is compared with is published.SilentAfter.
-type Silence func(corev1.Node) time.Duration
 
 // Tolerance is how much clocks may differ before people are told.
 const Tolerance = 5 * time.Minute
@@ -64,8 +59,8 @@ func Monotonic() func() time.Duration {
 
 // Silence looks at a Node, and returns for how long this process has seen no new sign of life. It is zero when the process sees the Node for the
 // first time. A Node that is older than the one before, from another cache, only begins that time again.
-func (w *Watch) Silence(node corev1.Node) time.Duration {
-	beat, _ := beats(node)
+func (w *Watch) Silence(node windowsnode.Node) time.Duration {
+	beat := node.AgentCondition.LastHeartbeatTime.Time
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.elapsed()
@@ -102,7 +97,7 @@ func (s *sign) difference() time.Duration {
 }
 
 // Keep forgets all nodes but these.
-func (w *Watch) Keep(nodes map[string]corev1.Node) {
+func (w *Watch) Keep(nodes map[string]windowsnode.Node) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	maps.DeleteFunc(w.nodes, func(name string, _ *sign) bool { _, ok := nodes[name]; return !ok })
@@ -136,38 +131,4 @@ func (w *Watch) Skews() []Skew {
 	}
 	slices.SortFunc(list, func(a, b Skew) int { return cmp.Compare(a.Node, b.Node) })
 	return list
-}
-
-// OfKubelet is Silence for who has observed nothing: the time from the last sign of life of the agent to that of the kubelet of the same node. The
-// kubelet writes one at least every five minutes while it runs (kubernetes.io/docs/reference/node/node-status, Heartbeats). It is zero where
-// one of them has not been written.
-func OfKubelet(node corev1.Node) time.Duration {
-	agent, kubelet := beats(node)
-	if agent.IsZero() || kubelet.IsZero() {
-		return 0
-	}
-	return max(kubelet.Sub(agent), 0)
-}
-
-// IsSilent reports whether the agent should report and does not: the kubelet lives.
-func (s Silence) IsSilent(node corev1.Node) bool {
-	silent := s(node) > published.SilentAfter // it looks at every Node
-	ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
-	agent, _ := beats(node)
-	return silent && ready && !agent.IsZero()
-}
-
-// beats returns the last signs of life of the agent and of the kubelet, by the clock of the node.
-func beats(node corev1.Node) (agent, kubelet time.Time) {
-	for _, c := range node.Status.Conditions {
-		switch c.Type {
-		case published.Condition:
-			agent = c.LastHeartbeatTime.Time
-		case corev1.NodeReady:
-			kubelet = c.LastHeartbeatTime.Time
-		}
-	}
-	return agent, kubelet
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
 
 func noon() time.Time { return time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC) }
@@ -24,6 +25,14 @@ func newProcess() *process {
 	p := &process{clock: noon()}
 	p.Watch = NewWatch(func() time.Time { return p.clock }, func() time.Duration { return p.elapsed })
 	return p
+}
+
+// Silence is Watch.Silence of a Node.
+func (p *process) Silence(n corev1.Node) time.Duration { return p.Watch.Silence(windowsnode.Decode(n)) }
+
+// isSilent reports whether the agent of a Node counts as silent.
+func (p *process) isSilent(n corev1.Node) bool {
+	return windowsnode.Silence(p.Watch.Silence).IsSilent(windowsnode.Decode(n))
 }
 
 func (p *process) pass(d time.Duration) { p.clock, p.elapsed = p.clock.Add(d), p.elapsed+d }
@@ -50,10 +59,9 @@ func node(name string, agent, kubelet time.Time) corev1.Node {
 func TestSilenceIsWhatThisProcessHasSeen(t *testing.T) {
 	for name, skew := range map[string]time.Duration{"right": 0, "slow": -40 * time.Minute, "ahead": 3 * time.Hour} {
 		p := newProcess()
-		is := Silence(p.Silence)
 		var beat time.Time
 		reports := func() { beat = p.clock.Add(skew) }
-		silent := func() bool { return is.IsSilent(node("a", beat, p.clock.Add(skew))) }
+		silent := func() bool { return p.isSilent(node("a", beat, p.clock.Add(skew))) }
 		reports()
 		for range 12 { // two hours
 			p.pass(10 * time.Minute)
@@ -92,18 +100,18 @@ func TestSilenceBeginsWithTheProcess(t *testing.T) {
 		t.Errorf("silent for %s at the start", got)
 	}
 	p.passLooking(31, old)
-	if !Silence(p.Silence).IsSilent(old) {
+	if !p.isSilent(old) {
 		t.Error("an agent that is dead since before the start is never silent")
 	}
 	off := old.DeepCopy()
 	off.Status.Conditions[0].Status = corev1.ConditionUnknown
-	if Silence(p.Silence).IsSilent(*off) {
+	if p.isSilent(*off) {
 		t.Error("the agent of a host that is off is silent")
 	}
 	joining := old.DeepCopy()
 	joining.Status.Conditions = joining.Status.Conditions[:1]
 	p.passLooking(31, *joining)
-	if Silence(p.Silence).IsSilent(*joining) {
+	if p.isSilent(*joining) {
 		t.Error("an agent that has never reported is silent")
 	}
 	again := old.DeepCopy()
@@ -124,11 +132,11 @@ func TestAFrozenProcessHasObservedNothing(t *testing.T) {
 	n := node("a", noon(), noon())
 	p.passLooking(10, n)
 	p.pass(7 * time.Hour)
-	if Silence(p.Silence).IsSilent(n) {
+	if p.isSilent(n) {
 		t.Error("all agents are silent when the process goes on")
 	}
 	p.passLooking(31, n)
-	if !Silence(p.Silence).IsSilent(n) {
+	if !p.isSilent(n) {
 		t.Error("a dead agent is not silent")
 	}
 }
@@ -175,23 +183,5 @@ func TestWhoseClocksDiffer(t *testing.T) {
 	}
 	if got := text(); got != nil {
 		t.Errorf("clocks that were set right differ: %s", got)
-	}
-}
-
-// TestSilenceOfOneNode is known from the node's own clock, whatever it shows.
-func TestSilenceOfOneNode(t *testing.T) {
-	for name, tt := range map[string]struct {
-		agent, kubelet time.Time
-		want           time.Duration
-	}{
-		"both live":                {noon(), noon().Add(time.Minute), time.Minute},
-		"the agent is dead":        {noon(), noon().Add(2 * time.Hour), 2 * time.Hour},
-		"the kubelet is older":     {noon().Add(time.Minute), noon(), 0},
-		"the agent has never been": {time.Time{}, noon(), 0},
-		"no kubelet has reported":  {noon(), time.Time{}, 0},
-	} {
-		if got := OfKubelet(node("a", tt.agent, tt.kubelet)); got != tt.want {
-			t.Errorf("%s: %s, not %s", name, got, tt.want)
-		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
@@ -18,22 +17,22 @@ import (
 	"wmco/controller/checks"
 	"wmco/controller/fleet"
 	"wmco/controller/record"
+	"wmco/controller/windowsnode/nodelist"
 )
 
 // NodesAdopted is the type of the condition that no node of another operator waits for adoption.
 const NodesAdopted = "NodesAdopted"
 
 // adoption says which nodes wait for adoption. Nothing is done to them but that their certificates are approved.
-func adoption(ctx context.Context, r client.Reader, records record.Set) (metav1.Condition, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := r.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: "windows"}); err != nil {
-		return metav1.Condition{}, fmt.Errorf("listing Windows nodes: %w", err)
+func adoption(ctx context.Context, nodes *nodelist.Cache, r client.Reader, records record.Set) (metav1.Condition, error) {
+	list, err := nodes.ListCached(ctx, r)
+	if err != nil {
+		return metav1.Condition{}, err
 	}
 	var names []string
-	for _, n := range list.Items {
-		if _, known := records.Named(n.GetName()); !known && published.WaitsForAdoption(n.GetAnnotations()) {
-			names = append(names, n.GetName())
+	for _, n := range list {
+		if _, known := records.Named(n.Name); !known && published.WaitsForAdoption(n.Annotations) {
+			names = append(names, n.Name)
 		}
 	}
 	if len(names) == 0 {

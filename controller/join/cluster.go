@@ -19,6 +19,7 @@ import (
 	"wmco/controller/base"
 	"wmco/controller/checks"
 	"wmco/controller/named"
+	"wmco/controller/windowsnode/nodelist"
 	"wmco/deploy/admission"
 )
 
@@ -38,6 +39,8 @@ type Cluster struct {
 	Inputs   Inputs
 	Client   client.Client
 	Policies Policies
+	// Decoded are the Windows Nodes of the Client, which reads from a cache; nil decodes them at each call.
+	Decoded *nodelist.Cache
 	// Say writes conditions where people look.
 	Say        func(context.Context, []metav1.Condition) error
 	Deployment *corev1.ObjectReference
@@ -82,7 +85,7 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 	if inputs.Cluster.Platform == bundle.PlatformAzure {
 		conditions = append(conditions, c.bindCloudIdentities(ctx))
 	}
-	adopted, err := adoption(ctx, c.Client, inputs.Records)
+	adopted, err := adoption(ctx, c.Decoded, c.Client, inputs.Records)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
 	"wmco/controller/keys/username"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -26,19 +27,20 @@ func (h host) complete(ctx context.Context, node *corev1.Node) (Progress, error)
 	if err := h.keepRecord(ctx); err != nil {
 		return Progress{}, err
 	}
-	if IsJoined(node.Annotations) {
+	if windowsnode.IsJoined(node.Annotations) {
 		return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
 	}
 	if done, err := h.mark(ctx, node); done || err != nil {
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node is labelled, and cordoned until it has joined", Node: node.Name, Again: againSoon}, err
 	}
-	row := fleet.Of(*node, h.Silence)
+	decoded := windowsnode.Decode(*node)
+	row := fleet.Of(decoded, h.Silence)
 	if row.Reported.IsZero() || row.State == fleet.StateSilent {
 		return h.bring(ctx), nil
 	}
-	whole, err := h.isWhole(node, row)
+	whole, err := h.isWhole(decoded, row)
 	if err != nil || !whole {
-		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the node agent follows the cluster; " + h.lacks(node, row), Node: node.Name, Again: againSoon}
+		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the node agent follows the cluster; " + h.lacks(decoded, row), Node: node.Name, Again: againSoon}
 		if row.State == fleet.StateFailed || row.Fault == published.FaultDisk {
 			h.takeUp(ctx)
 			p.State, p.Reason, p.Message, p.Fix = StateFailed, row.Reason, row.Message, row.Fix
@@ -52,38 +54,27 @@ func (h host) complete(ctx context.Context, node *corev1.Node) (Progress, error)
 	return Progress{State: StateJoined, Reason: ReasonJoined, Message: "node " + node.Name + " has joined", Node: node.Name, Finished: true}, nil
 }
 
-// IsJoined reports whether an operator has finished with a node, by the Node's annotations.
-func IsJoined(annotations map[string]string) bool {
-	return annotations[VersionAnnotation] != "" && annotations[JoiningAnnotation] == ""
-}
-
 // isWhole reports whether the node has the bundle that is rendered from its facts, with nothing that waits for its network, and is Ready.
-func (h host) isWhole(node *corev1.Node, row fleet.Row) (bool, error) {
+func (h host) isWhole(node windowsnode.Node, row fleet.Row) (bool, error) {
 	list, _, err := h.inputs.Render([]render.Node{h.Node})
 	if err != nil || len(list) == 0 {
 		return false, err
 	}
 	waits := slices.ContainsFunc(list[0].Own, func(f bundle.Finding) bool { return f.Reason == reason.NetworkPending })
-	return row.State == fleet.StateCurrent && row.Applied == list[0].Bundle.Digest && !waits && isReady(node), nil
+	return row.State == fleet.StateCurrent && row.Applied == list[0].Bundle.Digest && !waits && node.IsReady(), nil
 }
 
 // lacks says what a node that is not whole waits for.
-func (h host) lacks(node *corev1.Node, row fleet.Row) string {
+func (h host) lacks(node windowsnode.Node, row fleet.Row) string {
 	switch {
 	case h.Subnet == "":
 		return "the cluster network has not given it a subnet yet"
 	case row.State != fleet.StateCurrent:
 		return "its bundle is " + strings.ToLower(string(row.State))
-	case !isReady(node):
+	case !node.IsReady():
 		return "its kubelet is not Ready yet"
 	}
 	return "its overlay network is set up"
-}
-
-func isReady(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 // mark labels and cordons a new Node. It reports whether there was anything to write.

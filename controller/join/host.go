@@ -15,9 +15,9 @@ import (
 	"wmco/bundle"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
-	"wmco/controller/heartbeat"
 	"wmco/controller/hosts"
 	"wmco/controller/metrics"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -36,7 +36,7 @@ type Joiner struct {
 	Log     logr.Logger
 	Now     func() time.Time
 	// Silence is what the operator has observed of the node agents.
-	Silence heartbeat.Silence
+	Silence windowsnode.Silence
 	// Random makes the salt of encrypted user names.
 	Random func([]byte) (int, error)
 	// Unjoined is told how far each host is.

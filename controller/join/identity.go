@@ -21,6 +21,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/record"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 )
 
@@ -99,7 +100,7 @@ var errNoAddress = errors.New("the Node has no address yet")
 
 // originOf returns how a host came to be the Node: one that was complete before it was recorded was joined by another operator, an older version or a person.
 func originOf(node *corev1.Node) record.Origin {
-	if IsJoined(node.Annotations) || node.Annotations[published.ReportAnnotation] != "" {
+	if windowsnode.IsJoined(node.Annotations) || node.Annotations[published.ReportAnnotation] != "" {
 		return record.OriginAdopted
 	}
 	return record.OriginJoined
@@ -171,7 +172,7 @@ func (h host) forgetReplaced(ctx context.Context, r record.Record) error {
 func (h host) mayBe(ctx context.Context, node *corev1.Node, facts bundle.Facts, replaced record.Record) error {
 	known := replaced.IsNode(node.Name, node.UID)
 	fix := "rename the computer at " + h.Address + "; if the Node is what is left of this host, delete the Node"
-	if isReady(node) {
+	if windowsnode.Decode(*node).IsReady() {
 		fix = "rename the computer at " + h.Address + "; do not delete the Node: its kubelet runs"
 	}
 	taken := func(why string) error {

@@ -24,6 +24,7 @@ import (
 
 	"wmco/controller/base"
 	"wmco/controller/record"
+	"wmco/controller/windowsnode"
 )
 
 // Reasons of events, those of the existing operator.
@@ -159,7 +160,7 @@ func (m *Machines) join(ctx context.Context, machine *machinev1beta1.Machine) (P
 	}
 	if r, ok := records.Get(record.OfMachine(machine.UID)); ok && r.Node != "" && r.Address == firstIPv4(machine) {
 		node, err := readNode(ctx, m.Joiner.Reader, r.Node)
-		if err == nil && r.IsNode(node.Name, node.UID) && IsJoined(node.Annotations) {
+		if err == nil && r.IsNode(node.Name, node.UID) && windowsnode.IsJoined(node.Annotations) {
 			return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
 		}
 		if client.IgnoreNotFound(err) != nil {

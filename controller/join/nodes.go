@@ -27,6 +27,7 @@ import (
 	"wmco/controller/fleet"
 	"wmco/controller/hosts"
 	"wmco/controller/record"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -144,17 +145,18 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err := n.forgetRemoval(ctx, node, r); err != nil {
 		return reconcile.Result{}, err
 	}
-	if isLost(node) {
+	decoded := windowsnode.Decode(*node)
+	if decoded.IsLost() {
 		return n.find(ctx, node)
 	}
 	n.lost.forget(node.Name)
 	n.Joiner.Unjoined.Note(lostName(node.Name), Progress{State: StateJoined})
-	later, done, err := n.upgrade(ctx, node)
+	later, done, err := n.upgrade(ctx, decoded)
 	if done || err != nil {
 		return later, err
 	}
 	// An agent is repaired also where executables could not be copied.
-	result := n.repairSilent(ctx, node)
+	result := n.repairSilent(ctx, decoded)
 	if later.RequeueAfter > 0 && (result.RequeueAfter == 0 || later.RequeueAfter < result.RequeueAfter) {
 		result.RequeueAfter = later.RequeueAfter
 	}
@@ -196,14 +198,14 @@ func (n *Nodes) tell(node *corev1.Node, kind, reason, action, message string) {
 }
 
 // repairSilent repairs an agent that has not reported for half an hour while the kubelet lives.
-func (n *Nodes) repairSilent(ctx context.Context, node *corev1.Node) reconcile.Result {
-	row := fleet.Of(*node, n.Joiner.Silence)
+func (n *Nodes) repairSilent(ctx context.Context, node windowsnode.Node) reconcile.Result {
+	row := fleet.Of(node, n.Joiner.Silence)
 	switch {
 	case row.Reported.IsZero():
 		// No agent has reported yet: the Node's next change is seen.
 		return reconcile.Result{}
 	case row.State != fleet.StateSilent:
-		left := published.SilentAfter - n.Joiner.Silence(*node)
+		left := published.SilentAfter - n.Joiner.Silence(node)
 		if left < 0 {
 			// The kubelet is not Ready, or nothing is published: the Node's next change is seen.
 			return reconcile.Result{}
@@ -220,11 +222,11 @@ func (n *Nodes) repairSilent(ctx context.Context, node *corev1.Node) reconcile.R
 			text += "; fix: " + fix
 		}
 		n.Log.Info("repairing a silent node agent", "node", node.Name, "error", err)
-		n.tell(node, corev1.EventTypeWarning, EventAgentSilent, actionRepair, "the node agent is silent, and could not be repaired over SSH: "+text)
+		n.tell(&node.Node, corev1.EventTypeWarning, EventAgentSilent, actionRepair, "the node agent is silent, and could not be repaired over SSH: "+text)
 		return reconcile.Result{RequeueAfter: retrySilent}
 	}
 	n.Log.Info("repaired a silent node agent", "node", node.Name, "result", message)
-	n.tell(node, corev1.EventTypeNormal, EventAgentRepaired, actionRepair, "the node agent was silent; over SSH: "+message)
+	n.tell(&node.Node, corev1.EventTypeNormal, EventAgentRepaired, actionRepair, "the node agent was silent; over SSH: "+message)
 	return reconcile.Result{RequeueAfter: retrySilent}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"wmco/bundle/published"
 	"wmco/controller/hosts"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 )
 
@@ -48,13 +48,6 @@ const (
 	// retryLost is how long after that the host is asked again.
 	retryLost = 10 * time.Minute
 )
-
-// isLost reports whether the cluster has lost a kubelet. A kubelet that says by itself that it is not Ready has a certificate.
-func isLost(node *corev1.Node) bool {
-	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown
-	})
-}
 
 // lostName is under what a lost node is noted among the hosts that cannot join. No Machine and no address has a blank.
 func lostName(node string) string { return lostPrefix + node }
@@ -188,7 +181,7 @@ func (n *Nodes) rejoin(ctx context.Context, h host, expired time.Time) (Progress
 	if err := n.Joiner.Login.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
 		return Progress{}, client.IgnoreNotFound(err)
 	}
-	if !isLost(&node) {
+	if !windowsnode.Decode(node).IsLost() {
 		return Progress{State: StateJoined}, nil
 	}
 	if err := n.Joiner.rejoining().keep(ctx, setOn(&node, h.Address)); err != nil {

@@ -20,6 +20,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/join"
+	"wmco/controller/windowsnode"
 	"wmco/internal/faults"
 )
 
@@ -120,7 +121,7 @@ func TestAHostWithAnExpiredCertificateJoinsAgain(t *testing.T) {
 	w.operateBy(&clock)
 	eventually(t, "a new Node that is complete", func() bool {
 		n := w.node("instance-r")
-		return n != nil && n.UID != before.UID && join.IsJoined(n.Annotations) && isReady(n)
+		return n != nil && n.UID != before.UID && windowsnode.IsJoined(n.Annotations) && isReady(n)
 	})
 	n := w.node("instance-r")
 	if n.Labels["team"] != "a" || n.Annotations["example.com/owner"] != "b" || !n.Spec.Unschedulable {

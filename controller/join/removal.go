@@ -17,6 +17,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/hosts"
 	"wmco/controller/record"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -138,7 +139,7 @@ func (n *Nodes) remove(ctx context.Context, node *corev1.Node, r record.Record) 
 		_, err := h.write(ctx, node, marks{annotations: map[string]string{JoiningAnnotation: valueTrue}, cordon: new(true)})
 		return Progress{State: StateWaiting, Reason: reasonCordoned, Message: "the node is cordoned: its entry was removed", Again: againSoon}, err
 	}
-	if isReady(node) {
+	if windowsnode.Decode(*node).IsReady() {
 		left, err := n.Drainer.Step(ctx, node.Name)
 		if err != nil || !left.IsEmpty() {
 			p := Progress{State: StateWaiting, Reason: reasonDraining, Message: "draining the node, its entry was removed: " + left.String(), Again: againDrain}

@@ -27,10 +27,10 @@ import (
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
-	"wmco/controller/heartbeat"
 	"wmco/controller/hosts"
 	"wmco/controller/join"
 	"wmco/controller/record"
+	"wmco/controller/windowsnode"
 	"wmco/payload"
 	"wmco/payload/store"
 )
@@ -108,7 +108,7 @@ func (w *world) reconciler(fault func(remote.Target) error) *reconciler {
 				return desired.Read(ctx, source)
 			},
 			Hosts: hosts.New(hosts.Options{Transports: hosts.Transports{Kept: broken{fault}, Fresh: broken{fault}}, Program: program}), Login: login,
-			Checks: &join.Checks{Live: own, Login: login, Versions: versions, Now: now}, Version: "test", Log: logr.Discard(), Now: now, Silence: heartbeat.OfKubelet, Random: rand.Read, Unjoined: &join.Unjoined{},
+			Checks: &join.Checks{Live: own, Login: login, Versions: versions, Now: now}, Version: "test", Log: logr.Discard(), Now: now, Silence: windowsnode.SilenceByKubelet, Random: rand.Read, Unjoined: &join.Unjoined{},
 		},
 		Reader: w.Client, Live: own, Client: own, Events: r.recorder, Log: logr.Discard(), Now: now, Elapsed: elapsed,
 		Replacements: join.Replacements{Live: own, Client: own, Namespace: gather.OperatorNamespace},

@@ -13,6 +13,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/fleet"
 	"wmco/controller/hosts"
+	"wmco/controller/windowsnode"
 )
 
 // Reasons of events about executables.
@@ -25,16 +26,16 @@ const (
 // is nothing else to do now.
 //
 //	desired-version --> executables on the host, payload --> the bundle with them is published and applied --> version
-func (n *Nodes) upgrade(ctx context.Context, node *corev1.Node) (reconcile.Result, bool, error) {
-	if !IsJoined(node.Annotations) {
+func (n *Nodes) upgrade(ctx context.Context, node windowsnode.Node) (reconcile.Result, bool, error) {
+	if !node.IsJoined() {
 		return reconcile.Result{}, false, nil
 	}
-	written, err := host{Joiner: n.Joiner}.write(ctx, node, n.versions(node))
+	written, err := host{Joiner: n.Joiner}.write(ctx, &node.Node, n.versions(node))
 	if err != nil || written {
 		return reconcile.Result{}, true, err
 	}
-	pending := published.PayloadPending(node.Annotations, n.Payload)
-	if !pending && !n.lacksPayload(node) {
+	pending := node.IsPayloadPending(n.Payload)
+	if !pending && !lacksPayload(node) {
 		return reconcile.Result{}, false, nil
 	}
 	if n.Copying.Busy() {
@@ -52,18 +53,19 @@ func (n *Nodes) upgrade(ctx context.Context, node *corev1.Node) (reconcile.Resul
 			text += "; fix: " + fix
 		}
 		n.Log.Info("copying executables", "node", node.Name, "error", err)
-		n.tell(node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade, "the executables of operator "+n.Version+" could not be copied, the node runs on with those that it has: "+text)
+		n.tell(&node.Node, corev1.EventTypeWarning, EventPayloadNotCopied, actionUpgrade, "the executables of operator "+n.Version+" could not be copied, the node runs on with those that it has: "+text)
 		return reconcile.Result{RequeueAfter: retrySilent}, false, nil
 	}
 	n.Log.Info("copied executables", "node", node.Name, "result", event.Result)
 	if event.Result == applier.ResultApplied {
-		n.tell(node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade, "the executables of operator "+n.Version+" are on the host")
+		n.tell(&node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade, "the executables of operator "+n.Version+" are on the host")
 	}
 	// Copying takes minutes: the Node has changed meanwhile.
-	if node, err = readNode(ctx, n.Reader, node.Name); err != nil {
+	now, err := readNode(ctx, n.Reader, node.Name)
+	if err != nil {
 		return reconcile.Result{}, true, client.IgnoreNotFound(err)
 	}
-	_, err = host{Joiner: n.Joiner}.write(ctx, node, marks{annotations: map[string]string{published.PayloadAnnotation: string(n.Payload)}})
+	_, err = host{Joiner: n.Joiner}.write(ctx, now, marks{annotations: map[string]string{published.PayloadAnnotation: string(n.Payload)}})
 	return reconcile.Result{RequeueAfter: retrySilent}, true, err
 }
 
@@ -71,12 +73,11 @@ const actionUpgrade = "Upgrade"
 
 // versions are the marks of a node on its way to this operator's version. The version is written when the node has a bundle with the
 // executables of this operator.
-func (n *Nodes) versions(node *corev1.Node) marks {
+func (n *Nodes) versions(node windowsnode.Node) marks {
 	m := marks{labels: map[string]string{published.UpgradingLabel: ""}, annotations: map[string]string{DesiredVersionAnnotation: n.Version}}
-	d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
-	switch mine := err == nil && d.Payload == n.Payload; {
+	switch mine := node.DesiredError == nil && node.Desired.Payload == n.Payload; {
 	case node.Annotations[VersionAnnotation] == n.Version || !mine:
-	case fleet.Of(*node, n.Joiner.Silence).State == fleet.StateCurrent:
+	case fleet.Of(node, n.Joiner.Silence).State == fleet.StateCurrent:
 		m.annotations[VersionAnnotation] = n.Version
 	default:
 		m.labels[published.UpgradingLabel] = valueTrue
@@ -86,13 +87,8 @@ func (n *Nodes) versions(node *corev1.Node) marks {
 
 // lacksPayload reports whether the agent cannot apply the published bundle for want of executables, such as contents of the host that
 // were damaged.
-func (n *Nodes) lacksPayload(node *corev1.Node) bool {
-	d, err := published.DecodeDesired(node.Annotations[published.DesiredAnnotation])
-	if err != nil {
-		return false
-	}
-	r, err := published.DecodeReport(node.Annotations[published.ReportAnnotation])
-	return err == nil && r.State == published.StatePayloadMissing && r.Desired == d.Bundle
+func lacksPayload(node windowsnode.Node) bool {
+	return node.DesiredError == nil && node.ReportError == nil && node.Report.State == published.StatePayloadMissing && node.Report.Desired == node.Desired.Bundle
 }
 
 // stage copies what the host lacks. Nothing that runs there is changed.

@@ -10,6 +10,7 @@ import (
 	"wmco/applier/remote"
 	"wmco/controller/base"
 	"wmco/controller/record"
+	"wmco/controller/windowsnode"
 )
 
 // parallelHosts is how many hosts of one kind are worked on at the same time. One without progress does not count (remote.Places).
@@ -27,7 +28,7 @@ func CopyPlaces() *remote.Places {
 
 // unjoinedNodes passes Nodes that the operator has not finished with, and those that are gone: their hosts join again.
 func unjoinedNodes() predicate.TypedPredicate[base.Object] {
-	p := predicate.NewTypedPredicateFuncs(func(u base.Object) bool { return !IsJoined(u.GetAnnotations()) })
+	p := predicate.NewTypedPredicateFuncs(func(u base.Object) bool { return !windowsnode.IsJoined(u.GetAnnotations()) })
 	p.DeleteFunc = func(event.TypedDeleteEvent[base.Object]) bool { return true }
 	return p
 }

@@ -2,28 +2,25 @@ package metrics
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/fleet"
-	"wmco/controller/heartbeat"
-	"wmco/controller/rollout"
 	"wmco/controller/status"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/nodelist"
 )
 
 // Collector computes what the cluster says about its Windows nodes. It keeps nothing between scrapes.
 type Collector struct {
-	// Nodes is a cache of Windows Nodes, unstructured.
-	Nodes client.Reader
+	// Nodes is a cache of Windows Nodes, unstructured; Decoded are those that were decoded.
+	Nodes   client.Reader
+	Decoded *nodelist.Cache
 	// Live reads the WindowsNodesStatus, which nothing caches.
 	Live      client.Reader
 	Namespace string
@@ -31,7 +28,7 @@ type Collector struct {
 	Unjoined func() map[string]int
 	Now      func() time.Time
 	// Silence is what the operator has observed of the node agents.
-	Silence heartbeat.Silence
+	Silence windowsnode.Silence
 }
 
 // readLimit is for what one scrape reads. Prometheus waits ten seconds by default.
@@ -100,7 +97,7 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	ctx, stop := context.WithTimeout(context.Background(), readLimit)
 	defer stop()
 	whole := 1.0
-	if list, err := c.read(ctx); err == nil {
+	if list, err := c.Decoded.ListCached(ctx, c.Nodes); err == nil {
 		c.fleet(to, list)
 	} else {
 		whole = 0
@@ -122,29 +119,13 @@ func gauge[N int | float64](to chan<- prometheus.Metric, d *prometheus.Desc, val
 	to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
 }
 
-func (c *Collector) read(ctx context.Context) ([]corev1.Node, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-	if err := c.Nodes.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: "windows"}, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("listing Windows nodes: %w", err)
-	}
-	all := make([]corev1.Node, len(list.Items))
-	for i, u := range list.Items {
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &all[i]); err != nil {
-			return nil, fmt.Errorf("reading Node %s: %w", u.GetName(), err)
-		}
-	}
-	return all, nil
-}
-
 // fleet sends what the Nodes say.
-func (c *Collector) fleet(to chan<- prometheus.Metric, list []corev1.Node) {
+func (c *Collector) fleet(to chan<- prometheus.Metric, list []windowsnode.Node) {
 	count, causes := map[fleet.State]int{}, map[published.Cause]int{}
 	now, first := c.Now(), c.Now()
 	for _, n := range list {
 		row := fleet.Of(n, c.Silence)
-		// A state that cannot be read is the rollout's to say.
-		turns, _ := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
+		turns := n.Rollout // zero if it cannot be read: the rollout reports that
 		count[row.State]++
 		gauge(to, state, 1, row.Node, string(row.State), row.Reason)
 		gauge(to, drifted, row.Repaired, row.Node)
@@ -173,7 +154,7 @@ func (c *Collector) fleet(to chan<- prometheus.Metric, list []corev1.Node) {
 }
 
 // pending returns since when a node is on its way to what is published; zero if it has that, or if that is not known.
-func pending(row fleet.Row, s rollout.State) time.Time {
+func pending(row fleet.Row, s windowsnode.RolloutState) time.Time {
 	switch row.State {
 	case fleet.StateCurrent, fleet.StateUnpublished, fleet.StateRefused:
 		return time.Time{}
@@ -192,7 +173,7 @@ func pending(row fleet.Row, s rollout.State) time.Time {
 
 // rollbacks returns how many bundles did not work on a node. A node may write both annotations of its own Node, so the digests are
 // counted and are no labels.
-func rollbacks(row fleet.Row, s rollout.State) int {
+func rollbacks(row fleet.Row, s windowsnode.RolloutState) int {
 	all := map[bundle.Digest]bool{}
 	if row.Reason == string(published.StateRolledBack) {
 		all[row.Desired] = true
@@ -209,8 +190,8 @@ func rollbacks(row fleet.Row, s rollout.State) int {
 }
 
 // lastChange sends how long the last turn took whose end was noted.
-func lastChange(to chan<- prometheus.Metric, node string, s rollout.State) {
-	for _, t := range append([]rollout.Turn{s.Turn}, s.Past...) {
+func lastChange(to chan<- prometheus.Metric, node string, s windowsnode.RolloutState) {
+	for _, t := range append([]windowsnode.Turn{s.Turn}, s.Past...) {
 		if t.Ended.IsZero() || t.Permitted.Before(t.Begun) || t.Ended.Before(t.Permitted) || t.Impact.Rank() > bundle.ImpactReboot.Rank() {
 			continue
 		}

@@ -20,8 +20,8 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/heartbeat"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 // objects is a client.Reader of Nodes and of the status.
@@ -54,7 +54,7 @@ var now = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 func samples(t *testing.T, nodes, status objects) string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(&Collector{Nodes: nodes, Live: status, Namespace: "ns", Now: func() time.Time { return now }, Silence: heartbeat.OfKubelet, Unjoined: func() map[string]int { return map[string]int{"Unreachable": 2} }}); err != nil {
+	if err := registry.Register(&Collector{Nodes: nodes, Live: status, Namespace: "ns", Now: func() time.Time { return now }, Silence: windowsnode.SilenceByKubelet, Unjoined: func() map[string]int { return map[string]int{"Unreachable": 2} }}); err != nil {
 		t.Fatal(err)
 	}
 	families, err := registry.Gather()

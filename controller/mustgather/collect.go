@@ -25,6 +25,7 @@ import (
 	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
+	"wmco/controller/windowsnode"
 )
 
 // DefaultDir is where `oc adm must-gather` fetches from.
@@ -84,7 +85,7 @@ type Summary struct {
 type collection struct {
 	Source
 	dir     string
-	nodes   []corev1.Node
+	nodes   []windowsnode.Node
 	pods    []corev1.Pod
 	layers  map[string]map[string][]byte
 	mutex   sync.Mutex // of summary
@@ -179,9 +180,9 @@ func (c *collection) look(o objects.Object) error {
 	switch {
 	case o.Group != "":
 	case o.Kind == "Node":
-		var n corev1.Node
-		err = json.Unmarshal(o.JSON, &n)
+		n, err := fleet.DecodeNode(o)
 		c.nodes = append(c.nodes, n)
+		return err
 	case o.Kind == "Pod":
 		var p corev1.Pod
 		err = json.Unmarshal(o.JSON, &p)
@@ -214,7 +215,7 @@ func (c *collection) concerns(u unstructured.Unstructured) bool {
 		return strings.Contains(by, "windows") || by == bundle.AgentProgram
 	})
 	about := text("involvedObject", "name")
-	return isOurs || slices.ContainsFunc(c.nodes, func(n corev1.Node) bool { return n.Name == about })
+	return isOurs || slices.ContainsFunc(c.nodes, func(n windowsnode.Node) bool { return n.Name == about })
 }
 
 // pathOf is the path of an object as `oc adm inspect` has it.

@@ -13,7 +13,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 // What the node agent writes below C:\var\log, which the kubelet serves (kubelet, enableSystemLogHandler).
@@ -67,11 +67,10 @@ type manifest struct {
 }
 
 // node writes what stands on a Node in readable form, and its logs.
-func (c *collection) node(ctx context.Context, n corev1.Node) error {
+func (c *collection) node(ctx context.Context, n windowsnode.Node) error {
 	dir := path.Join("nodes", n.Name)
-	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 	var desired manifest
-	if err != nil {
+	if d := n.Desired; n.DesiredError != nil {
 		c.miss("Node %s, desired bundle: %s", n.Name, whyNot(n, published.DesiredAnnotation))
 	} else {
 		desired = manifest{d.Bundle, d.MaxImpact, c.open(d.Cluster), c.open(d.Node)}
@@ -79,11 +78,11 @@ func (c *collection) node(ctx context.Context, n corev1.Node) error {
 			return err
 		}
 	}
-	if err := c.report(dir, n, d, desired); err != nil {
+	if err := c.report(dir, n, desired); err != nil {
 		return err
 	}
-	if state, err := rollout.DecodeState(n.Annotations[published.RolloutAnnotation]); err == nil && n.Annotations[published.RolloutAnnotation] != "" {
-		if err := c.json(path.Join(dir, "rollout.json"), state); err != nil {
+	if n.RolloutError == nil && n.Annotations[published.RolloutAnnotation] != "" {
+		if err := c.json(path.Join(dir, "rollout.json"), n.Rollout); err != nil {
 			return err
 		}
 	}
@@ -111,7 +110,7 @@ func (c *collection) ledger(ctx context.Context, name, node string) error {
 	return c.file(name, []byte(mask(string(text))))
 }
 
-func whyNot(n corev1.Node, annotation string) string {
+func whyNot(n windowsnode.Node, annotation string) string {
 	if n.Annotations[annotation] == "" {
 		return "it has no annotation " + annotation
 	}
@@ -155,12 +154,12 @@ func (m manifest) content() (bundle.Bundle, bool) {
 }
 
 // report writes what the node agent says, and the bundle that it has.
-func (c *collection) report(dir string, n corev1.Node, d published.Desired, desired manifest) error {
-	r, err := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-	if err != nil {
+func (c *collection) report(dir string, n windowsnode.Node, desired manifest) error {
+	if n.ReportError != nil {
 		c.miss("Node %s, report and applied bundle: %s", n.Name, whyNot(n, published.ReportAnnotation))
 		return nil //nolint:nilerr // it is listed as missing
 	}
+	r := n.Report
 	if err := c.json(path.Join(dir, "report.json"), r); err != nil {
 		return err
 	}
@@ -169,8 +168,8 @@ func (c *collection) report(dir string, n corev1.Node, d published.Desired, desi
 		return nil
 	}
 	applied := manifest{Bundle: r.Applied, Cluster: c.open(published.Layer{Digest: r.Layers[0]}), Node: c.open(published.Layer{Digest: r.Layers[1]})}
-	if d.Node.Digest == r.Layers[1] {
-		applied.Node = c.open(d.Node)
+	if n.Desired.Node.Digest == r.Layers[1] {
+		applied.Node = c.open(n.Desired.Node)
 	}
 	if err := c.json(path.Join(dir, "applied.json"), applied); err != nil || desired.Bundle == "" {
 		return err

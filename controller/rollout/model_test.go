@@ -10,6 +10,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
 
 // chance is where a run of the model takes its choices from: a seed, or the bytes of a fuzzer.
@@ -169,7 +170,7 @@ func (w *world) add() {
 // observe is what an operator reads of a node.
 func (w *world) observe(m *machine) Node {
 	n := m.api
-	state, err := DecodeState(m.state)
+	state, err := windowsnode.DecodeRolloutState(m.state)
 	if err != nil {
 		w.fatalf("%s: %v", n.Name, err)
 	}

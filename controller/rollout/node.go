@@ -8,60 +8,36 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
-
-// What the cluster autoscaler reads and writes on Nodes (kubernetes/autoscaler, cluster-autoscaler/FAQ.md and utils/taints).
-const (
-	// ScaleDownAnnotation of a Node keeps the autoscaler from removing it.
-	ScaleDownAnnotation = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
-	toBeDeleted         = "ToBeDeletedByClusterAutoscaler"
-)
-
-// Read returns what the DesiredAnnotation of a Node says. Only the operator knows whether it has written it.
-type Read func(node, text string) (published.Desired, error)
-
-// Unverified is for those who only show what a Node says, and have no keys: anybody may have written it who may write to Nodes.
-func Unverified(_, text string) (published.Desired, error) { return published.DecodeDesired(text) }
 
 // Observe reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the platform, pods,
 // executables, a Machine that is being deleted, whether the agent is silent, and how long all that has lasted.
-func Observe(node corev1.Node, read Read) Node {
+func Observe(node windowsnode.Node, read windowsnode.DesiredReader) Node {
 	n := Node{
 		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CordonedFor: node.Annotations[published.CordonAnnotation],
-		ScaleDownDisabled: node.Annotations[ScaleDownAnnotation] == "true", Leaving: leaving(node),
+		ScaleDownDisabled: node.Annotations[windowsnode.ScaleDownAnnotation] == "true", Leaving: leaving(node),
+		Paused: node.IsPaused(), Retry: node.Annotations[published.RetryAnnotation], Joining: node.IsJoining(),
+		Ready: node.IsReady(), ReadySince: node.KubeletCondition.LastTransitionTime.UTC(), Since: node.AgentCondition.LastTransitionTime.UTC(),
 	}
-	_, n.Paused = node.Annotations[published.PausedAnnotation]
-	n.Retry = node.Annotations[published.RetryAnnotation]
-	n.Joining = node.Annotations[published.JoiningAnnotation] != "" && node.Annotations[published.VersionAnnotation] == ""
-	n.readAnnotations(node.Annotations, read)
+	n.readAnnotations(node, read)
 	n.DrainBlocked, n.DrainForbidden = n.State.Claim.Blocked, n.State.Claim.Blocked != ""
 	n.Group.OSBuild = node.Labels[corev1.LabelWindowsBuild]
 	if n.Group.OSBuild == "" && n.Report.Facts != nil {
 		n.Group.OSBuild = n.Report.Facts.OSBuild
 	}
-	for _, c := range node.Status.Conditions {
-		switch c.Type {
-		case corev1.NodeReady:
-			n.Ready, n.ReadySince = c.Status == corev1.ConditionTrue, c.LastTransitionTime.UTC()
-		case published.Condition:
-			n.Since = c.LastTransitionTime.UTC()
-		}
-	}
 	return n
 }
 
 // leaving says why a node is about to go.
-func leaving(node corev1.Node) string {
-	if !node.DeletionTimestamp.IsZero() {
+func leaving(node windowsnode.Node) string {
+	switch {
+	case !node.DeletionTimestamp.IsZero():
 		return "the Node is being deleted"
-	}
-	if node.Annotations[published.JoiningAnnotation] != "" && node.Annotations[published.VersionAnnotation] != "" {
+	case node.IsBeingRemoved():
 		return "its instance is being removed"
-	}
-	for _, t := range node.Spec.Taints {
-		if t.Key == toBeDeleted {
-			return "the cluster autoscaler removes it"
-		}
+	case node.HasScaleDownTaint():
+		return "the cluster autoscaler removes it"
 	}
 	return ""
 }
@@ -69,20 +45,18 @@ func leaving(node corev1.Node) string {
 // readAnnotations reads what operator and agent wrote. What is damaged counts as absent and is written again; what a newer operator
 // wrote is not touched. What the operator has not signed counts as absent too, with one exception: an agent of before signatures that is in its
 // turn acts on it until that ends.
-func (n *Node) readAnnotations(a map[string]string, read Read) {
-	if r, err := published.DecodeReport(a[published.ReportAnnotation]); err == nil {
-		n.Report = r
+func (n *Node) readAnnotations(node windowsnode.Node, read windowsnode.DesiredReader) {
+	if node.ReportError == nil {
+		n.Report = node.Report
 	}
 	newer := (*bundle.SchemaError)(nil)
-	state, err := DecodeState(a[published.RolloutAnnotation])
-	if errors.As(err, &newer) {
-		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.RolloutAnnotation, err)
+	if errors.As(node.RolloutError, &newer) {
+		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.RolloutAnnotation, node.RolloutError)
 	}
-	n.State = state
-	text := a[published.DesiredAnnotation]
-	d, err := read(n.Name, text)
+	n.State = node.Rollout
+	d, err := read(node)
 	if err != nil && !errors.As(err, &newer) && !n.State.Claim.IsZero() && !n.Report.Has(published.FeatureSigned) {
-		d, err = published.DecodeDesired(text)
+		d, err = node.Desired, node.DesiredError
 	}
 	if err == nil {
 		n.Published, n.Permitted, n.PublishedUrgent = d.Bundle, d.MaxImpact, d.Urgent
@@ -118,7 +92,7 @@ func (s Step) Edit(node *corev1.Node, from Source) error {
 		node.Spec.Unschedulable = s.Cordon == SwitchOn
 		annotate(node, s.Cordon, published.CordonAnnotation, published.CordonedForRollout)
 	}
-	annotate(node, s.ScaleDown, ScaleDownAnnotation, "true")
+	annotate(node, s.ScaleDown, windowsnode.ScaleDownAnnotation, "true")
 	return nil
 }
 

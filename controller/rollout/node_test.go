@@ -10,6 +10,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
 
 // publication is what stands on a Node for a bundle.
@@ -34,8 +35,7 @@ func publication(t *testing.T, text string) published.Desired {
 
 // unsigned publishes without signatures.
 func unsigned(node corev1.Node, wanted published.Desired) Source {
-	told, _ := Unverified(node.Name, node.Annotations[published.DesiredAnnotation])
-	return Source{Wanted: wanted, Told: told, Sign: published.Desired.Encode}
+	return Source{Wanted: wanted, Told: windowsnode.Decode(node).Desired, Sign: published.Desired.Encode}
 }
 
 func windowsNode() corev1.Node {
@@ -67,7 +67,7 @@ func TestATurnOnANode(t *testing.T) {
 	now, moved := noon(), false
 	var made []Action
 	for range 20 {
-		n := Observe(object, Unverified)
+		n := Observe(windowsnode.Decode(object), windowsnode.ReadUnverified)
 		n.Wanted, n.Cost = wanted.Bundle, reboot
 		n.Drained = moved
 		plan := stamped(Fleet{Nodes: []Node{n}, Policy: p, Now: now})
@@ -82,7 +82,7 @@ func TestATurnOnANode(t *testing.T) {
 		}
 		switch s.Action { //nolint:exhaustive // the others change nothing else
 		case ActionReserve:
-			if !object.Spec.Unschedulable || object.Annotations[published.CordonAnnotation] != published.CordonedForRollout || object.Annotations[ScaleDownAnnotation] != "true" {
+			if !object.Spec.Unschedulable || object.Annotations[published.CordonAnnotation] != published.CordonedForRollout || object.Annotations[windowsnode.ScaleDownAnnotation] != "true" {
 				t.Errorf("taken: %+v", object)
 			}
 		case ActionPublish:
@@ -93,7 +93,7 @@ func TestATurnOnANode(t *testing.T) {
 	if diff := cmp.Diff([]Action{ActionReserve, ActionConfirmReservation, ActionDrain, ActionPublish, ActionRelease}, made); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	n := Observe(object, Unverified)
+	n := Observe(windowsnode.Decode(object), windowsnode.ReadUnverified)
 	if n.Unschedulable || n.CordonedFor != "" || n.ScaleDownDisabled || n.Published != wanted.Bundle || n.Permitted != restart || n.Group.OSBuild != "10.0.20348" || !n.Ready {
 		t.Errorf("%+v", n)
 	}
@@ -105,7 +105,7 @@ func TestObserve(t *testing.T) {
 		ok     func(Node) bool
 	}{
 		"healthy":                   {func(*corev1.Node) {}, func(n Node) bool { return n.Ready && n.Leaving == "" && !n.Paused && n.Foreign == "" }},
-		"removed by the autoscaler": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: toBeDeleted}} }, func(n Node) bool { return n.Leaving != "" }},
+		"removed by the autoscaler": {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: windowsnode.ToBeDeletedTaint}} }, func(n Node) bool { return n.Leaving != "" }},
 		"being deleted":             {func(n *corev1.Node) { at := metav1.NewTime(ago(1)); n.DeletionTimestamp = &at }, func(n Node) bool { return n.Leaving != "" }},
 		"paused without a value":    {func(n *corev1.Node) { n.Annotations[published.PausedAnnotation] = "" }, func(n Node) bool { return n.Paused }},
 		"joining":                   {func(n *corev1.Node) { n.Annotations[published.JoiningAnnotation] = "true" }, func(n Node) bool { return n.Joining && n.Leaving == "" }},
@@ -122,7 +122,7 @@ func TestObserve(t *testing.T) {
 	} {
 		object := windowsNode()
 		tt.change(&object)
-		if n := Observe(object, Unverified); !tt.ok(n) {
+		if n := Observe(windowsnode.Decode(object), windowsnode.ReadUnverified); !tt.ok(n) {
 			t.Errorf("%s: %+v", name, n)
 		}
 	}

@@ -360,28 +360,3 @@ func TestWake(t *testing.T) {
 		}
 	}
 }
-
-func TestState(t *testing.T) {
-	var s State
-	for i := range 9 {
-		s = s.turned(Turn{Bundle: digest(i, "a"), Begun: ago(i), Permitted: ago(i)}, s.Turn)
-	}
-	s.Claim = Claim{Taken: ago(1), Held: true}
-	text, err := s.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := DecodeState(text)
-	s.Schema = Schema
-	if err != nil || !cmp.Equal(s, got) || len(got.Past) != maxPast || got.Past[0].Bundle != digest(7, "a") || len(text) > 4<<10 {
-		t.Errorf("%v: %s\n%s", err, text, cmp.Diff(s, got))
-	}
-	for _, bad := range []string{"{", "[]", `{"schema":0}`, `{"schema":1,"turn":3}`, strings.Repeat(" ", maxState+1)} {
-		if _, err := DecodeState(bad); err == nil {
-			t.Errorf("%.20q is read", bad)
-		}
-	}
-	if got, err := DecodeState(""); err != nil || !cmp.Equal(got, State{}) {
-		t.Errorf("no state: %+v, %v", got, err)
-	}
-}

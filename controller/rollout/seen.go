@@ -18,19 +18,6 @@ type Seen struct {
 	Ready, Reported time.Duration
 }
 
-// Elapsed is what of Seen stands on the Node for an operator that is started later. It is written with every step and, where a turn takes
-// long, a few times in it.
-type Elapsed struct {
-	Permitted int64 `json:"permittedSeconds,omitempty"`
-	Ended     int64 `json:"endedSeconds,omitempty"`
-	Taken     int64 `json:"takenSeconds,omitempty"`
-	Postponed int64 `json:"postponedSeconds,omitempty"`
-	// Ready is for a canary that is observed: for how long it had been Ready, since it became so at ReadySince by its clock. It counts for an operator
-	// that is started later if that has not changed.
-	Ready      int64     `json:"readySeconds,omitempty"`
-	ReadySince time.Time `json:"readySince,omitzero"`
-}
-
 // longest is the longest time that is counted. Sums of a few stay in range.
 const longest = 1e6 * time.Hour
 
@@ -38,7 +25,8 @@ func clampSeconds(seconds int64) time.Duration {
 	return time.Duration(min(max(seconds, 0), int64(longest/time.Second))) * time.Second
 }
 
-func (e Elapsed) toSeen() Seen {
+// seenBefore returns what stands on the Node.
+func seenBefore(e Elapsed) Seen {
 	return Seen{Permitted: clampSeconds(e.Permitted), Ended: clampSeconds(e.Ended), Taken: clampSeconds(e.Taken), Postponed: clampSeconds(e.Postponed)}
 }
 
@@ -55,7 +43,7 @@ func (s Seen) addTime(d time.Duration) Seen {
 
 // followState is for a Node whose state was another one before: what is about something else now begins with what stands there.
 func (s Seen) followState(before, now State) Seen {
-	base := now.Elapsed.toSeen()
+	base := seenBefore(now.Elapsed)
 	since := func(before, now time.Time, seen, base time.Duration) time.Duration {
 		switch {
 		case now.IsZero():
@@ -121,7 +109,7 @@ const notesOfTurn = 4
 
 // noteTimers are the times until what has elapsed is to be written, without another step. Once a limit has passed, there is nothing more to write.
 func (m *nodeState) noteTimers() []time.Duration {
-	written := m.State.Elapsed.toSeen()
+	written := seenBefore(m.State.Elapsed)
 	var list []time.Duration
 	note := func(counts bool, seen, written, limit time.Duration) {
 		if counts && written < limit {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
 
 // process is an operator that observes one node, whose clock may show any time.
@@ -234,7 +235,7 @@ func TestAnotherTryIsGivenWhateverFailed(t *testing.T) {
 
 // TestWhatAnOlderOperatorWrote is read, and begins to elapse when it is seen.
 func TestWhatAnOlderOperatorWrote(t *testing.T) {
-	s, err := DecodeState(`{"schema":1,"turn":{"bundle":"` + string(digest(2, "a")) + `","impact":"reboot","begun":"2026-01-01T00:00:00Z","permitted":"2026-01-01T00:00:00Z"},"claim":{"taken":"2026-01-01T00:00:00Z","held":true}}`)
+	s, err := windowsnode.DecodeRolloutState(`{"schema":1,"turn":{"bundle":"` + string(digest(2, "a")) + `","impact":"reboot","begun":"2026-01-01T00:00:00Z","permitted":"2026-01-01T00:00:00Z"},"claim":{"taken":"2026-01-01T00:00:00Z","held":true}}`)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,7 +145,7 @@ func (d decision) stateWithTurn(b bundle.Digest, permit bundle.Impact) State {
 	if d.turn.Bundle == b && d.turn.Ended.IsZero() && !d.hasSlot() {
 		t.Begun = d.turn.Begun
 	}
-	s := d.State.turned(t, d.previousTurn())
+	s := d.State.WithTurn(t, d.previousTurn())
 	if s.Failed != d.Wanted || b == d.Wanted {
 		s.Failed, s.FailedRetry = "", ""
 	}

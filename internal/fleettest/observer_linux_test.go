@@ -21,7 +21,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 // rules are what a rollout must keep at every moment.
@@ -163,7 +163,7 @@ func (o *observer) seeNode(before, n corev1.Node) {
 		}
 		o.told[n.Name][d.Bundle] = true
 	}
-	state, err := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
+	state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	o.hold(n.Name, revision(n.ResourceVersion), err == nil && state.Claim.Held)
 	if wrong := o.kept[n.Name]; wrong != nil && wrong(n) != "" {
 		o.fault("%s: %s", n.Name, wrong(n))
@@ -220,7 +220,7 @@ func (s standing) String() string {
 func (o *observer) standing(n corev1.Node) standing {
 	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 	r, unread := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-	state, undecoded := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
+	state, undecoded := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	known := err == nil && unread == nil
 	open := known && (r.Desired != d.Bundle || r.State == published.StateApplying || r.State == published.StateRebootPending)
 	drastic := d.MaxImpact == bundle.ImpactDrain || d.MaxImpact == bundle.ImpactReboot
@@ -349,7 +349,7 @@ func (o *observer) String() string {
 		n := o.nodes[name]
 		d, _ := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
 		r, _ := published.DecodeReport(n.Annotations[published.ReportAnnotation])
-		state, _ := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
+		state, _ := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 		fmt.Fprintf(&text, "%s %s: Ready %t, unschedulable %t, desired %s with at most %s, reported %s for %s with %s needed: %q; turn %+v, claim %+v\n", name, o.standing(n), isReady(n), n.Spec.Unschedulable,
 			d.Bundle.Short(), d.MaxImpact, r.State, r.Desired.Short(), r.Impact, r.Message, state.Turn, state.Claim)
 	}
@@ -373,7 +373,7 @@ func (o *observer) check(t *testing.T) {
 	}
 	o.broken = nil
 	for _, n := range o.nodes {
-		state, err := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
+		state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 		if isCordonedByUs(n) || err != nil || !state.Claim.IsZero() {
 			t.Errorf("%s is left with the cordon %q and the claim %+v (%v)", n.Name, n.Annotations[published.CordonAnnotation], state.Claim, err)
 		}

@@ -19,7 +19,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/executor"
 	"wmco/controller/gather"
-	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 )
 
 // settings are the operator's.
@@ -93,7 +93,7 @@ func (f *fleet) checkDrains(t *testing.T) {
 		n := f.node(t, m.name)
 		if n.Annotations[published.CordonAnnotation] == published.CordonedForRollout {
 			held++
-			if !n.Spec.Unschedulable || n.Annotations[rollout.ScaleDownAnnotation] != "true" || m.since(t, r.machines[m.name]).Boots > 0 {
+			if !n.Spec.Unschedulable || n.Annotations[windowsnode.ScaleDownAnnotation] != "true" || m.since(t, r.machines[m.name]).Boots > 0 {
 				t.Errorf("%s: %v", m.name, n.Annotations)
 			}
 		}
@@ -105,7 +105,7 @@ func (f *fleet) checkDrains(t *testing.T) {
 	eventually(t, "two nodes that have booted and are given back", func() bool {
 		for _, m := range lost {
 			n := f.node(t, m.name)
-			if m.Boots() != r.machines[m.name].Boots+1 || !isCurrent(*n) || n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != "" || n.Annotations[rollout.ScaleDownAnnotation] != "" {
+			if m.Boots() != r.machines[m.name].Boots+1 || !isCurrent(*n) || n.Spec.Unschedulable || n.Annotations[published.CordonAnnotation] != "" || n.Annotations[windowsnode.ScaleDownAnnotation] != "" {
 				return false
 			}
 		}

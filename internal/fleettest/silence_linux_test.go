@@ -18,6 +18,7 @@ import (
 	fleetstate "wmco/controller/fleet"
 	"wmco/controller/heartbeat"
 	"wmco/controller/join"
+	"wmco/controller/windowsnode"
 )
 
 // checkSilence: somebody has stopped and disabled the service of a node agent. Half an hour later the operator starts it over SSH, and
@@ -63,7 +64,7 @@ func (f *fleet) checkSilence(t *testing.T) {
 	f.age(t, silent.name)
 	eventually(t, "an event about the repaired node agent", func() bool { return len(f.notes(t, join.EventAgentRepaired, silent.name)) > 0 })
 	eventually(t, "a node agent that reports again", func() bool {
-		row := fleetstate.Of(*f.node(t, silent.name), heartbeat.OfKubelet)
+		row := fleetstate.Of(windowsnode.Decode(*f.node(t, silent.name)), windowsnode.SilenceByKubelet)
 		return silent.Status(bundle.AgentService) == plan.ServiceRunning && row.State == fleetstate.StateCurrent
 	})
 	if notes := f.notes(t, join.EventAgentRepaired, silent.name); len(notes) != 1 || !strings.Contains(notes[0], "1 service started") {
@@ -113,13 +114,11 @@ func (f *fleet) age(t *testing.T, name string) {
 }
 
 // silence is what the operator observes, but for the sign of life of age.
-func (f *fleet) silence() heartbeat.Silence {
+func (f *fleet) silence() windowsnode.Silence {
 	observed := heartbeat.NewWatch(time.Now, heartbeat.Monotonic())
-	return func(n corev1.Node) time.Duration {
+	return func(n windowsnode.Node) time.Duration {
 		at, aged := f.aged.Load(n.Name)
-		if aged && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-			return c.Type == published.Condition && c.LastHeartbeatTime.Unix() == at
-		}) {
+		if aged && n.AgentCondition.LastHeartbeatTime.Unix() == at {
 			return published.SilentAfter + time.Minute
 		}
 		return observed.Silence(n)

@@ -23,8 +23,8 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/executor"
 	"wmco/controller/gather"
-	"wmco/controller/rollout"
 	"wmco/controller/status"
+	"wmco/controller/windowsnode"
 	"wmco/internal/testenv"
 )
 
@@ -86,7 +86,7 @@ func TestStorm(t *testing.T) {
 func (s *storm) administrate(t *testing.T) {
 	cordoned, annotated := s.machines[1].name, s.machines[2].name
 	s.edit(t, cordoned, `{"spec":{"unschedulable":true}}`)
-	s.edit(t, annotated, `{"metadata":{"annotations":{"`+rollout.ScaleDownAnnotation+`":"true","example.com/note":"kept"}}}`)
+	s.edit(t, annotated, `{"metadata":{"annotations":{"`+windowsnode.ScaleDownAnnotation+`":"true","example.com/note":"kept"}}}`)
 	eventually(t, "what the administrator did, as seen by the observer", func() bool {
 		return len(s.o.those(func(n corev1.Node) bool { return n.Spec.Unschedulable || n.Annotations["example.com/note"] != "" })) == 2
 	})
@@ -97,7 +97,7 @@ func (s *storm) administrate(t *testing.T) {
 		return ""
 	})
 	s.o.protect(annotated, func(n corev1.Node) string {
-		if n.Annotations[rollout.ScaleDownAnnotation] != "true" || n.Annotations["example.com/note"] != "kept" {
+		if n.Annotations[windowsnode.ScaleDownAnnotation] != "true" || n.Annotations["example.com/note"] != "kept" {
 			return "the administrator's annotations are gone"
 		}
 		return ""
@@ -107,7 +107,7 @@ func (s *storm) administrate(t *testing.T) {
 // isAtRest reports whether a node has what it is told, and nothing of a rollout is left on it.
 func isAtRest(n corev1.Node) bool {
 	d, err := published.DecodeDesired(n.Annotations[published.DesiredAnnotation])
-	state, undecoded := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
+	state, undecoded := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	drastic := d.MaxImpact == bundle.ImpactDrain || d.MaxImpact == bundle.ImpactReboot
 	return err == nil && undecoded == nil && isCurrent(n) && !isCordonedByUs(n) && state.Claim.IsZero() && !drastic
 }
@@ -348,7 +348,7 @@ func (s *storm) checkTwoOperators(t *testing.T) {
 
 // isHeld reports whether it is the turn of a node.
 func isHeld(n corev1.Node) bool {
-	state, err := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
+	state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	return err == nil && state.Claim.Held
 }
 
@@ -376,9 +376,9 @@ func (s *storm) checkMembers(t *testing.T) {
 }
 
 // turn changes what the operator has noted on a Node, as if time had passed.
-func (s *storm) turn(t *testing.T, node string, change func(*rollout.State)) {
+func (s *storm) turn(t *testing.T, node string, change func(*windowsnode.RolloutState)) {
 	t.Helper()
-	state, err := rollout.DecodeState(s.node(t, node).Annotations[published.RolloutAnnotation])
+	state, err := windowsnode.DecodeRolloutState(s.node(t, node).Annotations[published.RolloutAnnotation])
 	must(t, err)
 	change(&state)
 	text, err := state.Encode()
@@ -452,11 +452,11 @@ func (s *storm) checkStuck(t *testing.T) {
 	}
 
 	// The time of both is over.
-	s.turn(t, guarded.name, func(x *rollout.State) { x.Elapsed.Taken = anHour })
+	s.turn(t, guarded.name, func(x *windowsnode.RolloutState) { x.Elapsed.Taken = anHour })
 	s.await(t, s.o, "a node that is given back", func() bool {
 		return slices.Contains(s.o.those(func(n corev1.Node) bool { return !isCordonedByUs(n) && !n.Spec.Unschedulable && !isHeld(n) }), guarded.name)
 	})
-	s.turn(t, lost.name, func(x *rollout.State) { x.Elapsed.Permitted = anHour })
+	s.turn(t, lost.name, func(x *windowsnode.RolloutState) { x.Elapsed.Permitted = anHour })
 	s.eventuallySaid(t, "a rollout that has stopped because of the lost host", func(c metav1.Condition) bool {
 		return c.Reason == status.ReasonStopped && strings.Contains(c.Message, lost.name)
 	})
@@ -467,7 +467,7 @@ func (s *storm) checkStuck(t *testing.T) {
 	must(t, lost.PowerOn())
 	s.await(t, s.o, "the lost host", func() bool { return slices.Contains(s.o.those(isAtRest), lost.name) })
 	s.o.excuse(lost.name, false)
-	s.turn(t, guarded.name, func(x *rollout.State) { x.Postponed = time.Time{} })
+	s.turn(t, guarded.name, func(x *windowsnode.RolloutState) { x.Postponed = time.Time{} })
 	s.await(t, s.o, "all nodes", b.done)
 	s.rests(t)
 }

@@ -163,8 +163,19 @@ var table = []rule{
 		never:   join(rendering, cluster, remote, windows, []string{"applier/..."}),
 	},
 	{
+		// Values alone: the planner of rollouts imports it.
+		pkg:     "controller/windowsnode",
+		imports: []string{"bundle", "bundle/published"},
+		never:   join(cluster, remote, rendering, windows, []string{"applier/..."}),
+	},
+	{
+		pkg:     "controller/windowsnode/nodelist",
+		imports: []string{"controller/windowsnode"},
+		never:   join(remote, rendering, []string{"applier/..."}),
+	},
+	{
 		pkg:     "controller/gather",
-		imports: []string{"controller/record", "render", "bundle", "bundle/published", "render/machines", "render/mirrors", "render/reason"},
+		imports: []string{"controller/record", "controller/windowsnode", "render", "bundle", "bundle/published", "render/machines", "render/mirrors", "render/reason"},
 		never:   []string{"applier/..."},
 	},
 	{
@@ -178,12 +189,12 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/publish",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/named"},
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/named", "controller/windowsnode", "controller/windowsnode/nodelist"},
 		never:   join(remote, rendering, []string{"applier/..."}),
 	},
 	{
 		pkg:     "controller/deletions",
-		imports: []string{"bundle", "bundle/published", "controller/desired", "render"},
+		imports: []string{"bundle", "bundle/published", "controller/desired", "controller/windowsnode", "render"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
@@ -193,17 +204,17 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/rollout",
-		imports: []string{"bundle", "bundle/archive", "bundle/published"},
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/windowsnode"},
 		never:   join(cluster, remote, rendering, []string{"applier/..."}),
 	},
 	{
 		pkg:     "controller/executor",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/drain", "controller/heartbeat", "controller/publish", "controller/rollout"},
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/drain", "controller/heartbeat", "controller/publish", "controller/rollout", "controller/windowsnode", "controller/windowsnode/nodelist"},
 		never:   join(remote, rendering, []string{"applier/..."}),
 	},
 	{
 		pkg:     "controller/heartbeat",
-		imports: []string{"bundle", "bundle/archive", "bundle/published"},
+		imports: []string{"controller/windowsnode"},
 		never:   join(cluster, remote, rendering, []string{"applier/..."}),
 	},
 	{
@@ -217,22 +228,22 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/fleet",
-		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/heartbeat", "controller/rollout", "controller/status", "render", "render/reason"},
+		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/rollout", "controller/status", "controller/windowsnode", "render", "render/reason"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
 		pkg:     "controller/metrics",
-		imports: []string{"bundle", "bundle/published", "controller/fleet", "controller/gather", "controller/heartbeat", "controller/rollout", "controller/status", "render"},
+		imports: []string{"bundle", "bundle/published", "controller/fleet", "controller/gather", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render"},
 		never:   join(remote, []string{"applier/...", "cmd/...", "k8s.io/apiserver/..."}),
 	},
 	{
 		pkg:     "controller/forecast",
-		imports: []string{"bundle", "bundle/published", "controller/desired", "controller/fleet", "controller/gather/objects", "controller/heartbeat", "controller/publish", "controller/rollout", "render"},
+		imports: []string{"bundle", "bundle/published", "controller/desired", "controller/fleet", "controller/gather/objects", "controller/publish", "controller/rollout", "controller/windowsnode", "render"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
 		pkg:     "controller/mustgather",
-		imports: []string{"bundle", "bundle/published", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/rollout"},
+		imports: []string{"bundle", "bundle/published", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/windowsnode"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
@@ -252,12 +263,12 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/base",
-		imports: []string{"applier/remote", "bundle", "bundle/published", "controller/gather/objects", "controller/leader"},
+		imports: []string{"applier/remote", "bundle", "bundle/published", "controller/gather/objects", "controller/leader", "controller/windowsnode/nodelist"},
 		never:   join(remote, rendering, []string{"controller/join", "controller/hosts"}),
 	},
 	{
 		pkg:     "controller/join",
-		imports: []string{"controller/base", "controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/heartbeat", "controller/hosts", "controller/keys", "controller/keys/username", "controller/metrics", "controller/named", "controller/record", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
+		imports: []string{"controller/base", "controller/certificates", "controller/checks", "controller/desired", "controller/drain", "controller/fleet", "controller/gather", "controller/hosts", "controller/keys", "controller/keys/username", "controller/metrics", "controller/named", "controller/record", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -285,7 +296,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/base", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/heartbeat", "controller/hosts", "controller/inputs", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "deploy/admission", "payload", "payload/store", "render", "render/reason",
+			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/base", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/heartbeat", "controller/hosts", "controller/inputs", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "deploy/admission", "payload", "payload/store", "render", "render/reason",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

@@ -23,6 +23,7 @@ import (
 	"wmco/controller/mustgather"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
+	"wmco/controller/windowsnode"
 	"wmco/internal/testenv/manifests"
 )
 
@@ -192,7 +193,7 @@ func (f *Fleet) Rolled(n *corev1.Node, turn rollout.Turn) error {
 
 // Publish gives a node its turn, with a bundle that it may have applied.
 func (f *Fleet) Publish(n *corev1.Node, w publish.Wanted, turn rollout.Turn) error {
-	state, err := rollout.DecodeState(n.Annotations[published.RolloutAnnotation])
+	state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	if err != nil {
 		return err
 	}

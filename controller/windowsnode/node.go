@@ -1,0 +1,110 @@
+package windowsnode
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// Node is a Windows Node with what its annotations and conditions say. Values are shared by those who read them: whoever changes the object
+// copies it before.
+type Node struct {
+	corev1.Node
+	// Desired is what the DesiredAnnotation says, whoever has written it; DesiredError is why it cannot be used, set also where there is none.
+	Desired      published.Desired
+	DesiredError error
+	// Report is what the node agent says; ReportError is why it cannot be used, set also where there is none.
+	Report      published.Report
+	ReportError error
+	// Rollout is what the operator has noted. It is zero where there is nothing, and where RolloutError says why it cannot be used.
+	Rollout      RolloutState
+	RolloutError error
+	// KubeletCondition is the condition Ready, AgentCondition that of the node agent (published.Condition); zero where there is none.
+	KubeletCondition, AgentCondition corev1.NodeCondition
+}
+
+// Decode decodes a Node.
+func Decode(object corev1.Node) Node {
+	n := Node{Node: object}
+	n.Desired, n.DesiredError = published.DecodeDesired(object.Annotations[published.DesiredAnnotation])
+	n.Report, n.ReportError = ReadReport(object.Annotations)
+	n.Rollout, n.RolloutError = DecodeRolloutState(object.Annotations[published.RolloutAnnotation])
+	for _, c := range object.Status.Conditions {
+		switch c.Type {
+		case corev1.NodeReady:
+			n.KubeletCondition = c
+		case published.Condition:
+			n.AgentCondition = c
+		}
+	}
+	return n
+}
+
+// ReadReport returns the report of the node agent alone, by the Node's annotations.
+func ReadReport(annotations map[string]string) (published.Report, error) {
+	return published.DecodeReport(annotations[published.ReportAnnotation])
+}
+
+// DesiredReader returns the desired bundle of a Node. Only the operator knows whether it has written it.
+type DesiredReader func(Node) (published.Desired, error)
+
+// ReadUnverified is for those who only show what a Node says, and have no keys: anybody may have written it who may write to Nodes.
+func ReadUnverified(n Node) (published.Desired, error) { return n.Desired, n.DesiredError }
+
+// VerifyWith returns what reads a desired bundle with a check of its signatures, which gets the name of the Node and the text of the annotation.
+func VerifyWith(open func(node, text string) (published.Desired, error)) DesiredReader {
+	return func(n Node) (published.Desired, error) {
+		return open(n.Name, n.Annotations[published.DesiredAnnotation])
+	}
+}
+
+// IsReady reports whether the kubelet says that it is.
+func (n Node) IsReady() bool { return n.KubeletCondition.Status == corev1.ConditionTrue }
+
+// IsLost reports whether the cluster has lost the kubelet. One that says by itself that it is not Ready is not lost, and has a certificate.
+func (n Node) IsLost() bool { return n.KubeletCondition.Status == corev1.ConditionUnknown }
+
+// IsPaused reports whether an administrator keeps the node as it is.
+func (n Node) IsPaused() bool {
+	_, paused := n.Annotations[published.PausedAnnotation]
+	return paused
+}
+
+// IsJoined reports whether an operator has finished with the node.
+func (n Node) IsJoined() bool { return IsJoined(n.Annotations) }
+
+// IsJoined reports whether an operator has finished with a node, by the Node's annotations.
+func IsJoined(annotations map[string]string) bool {
+	return annotations[published.VersionAnnotation] != "" && annotations[published.JoiningAnnotation] == ""
+}
+
+// IsJoining reports whether the operator still joins the node.
+func (n Node) IsJoining() bool {
+	return n.Annotations[published.JoiningAnnotation] != "" && n.Annotations[published.VersionAnnotation] == ""
+}
+
+// IsBeingRemoved reports whether the operator removes the instance of the node.
+func (n Node) IsBeingRemoved() bool {
+	return n.Annotations[published.JoiningAnnotation] != "" && n.Annotations[published.VersionAnnotation] != ""
+}
+
+// HasScaleDownTaint reports whether the cluster autoscaler removes the node.
+func (n Node) HasScaleDownTaint() bool {
+	for _, t := range n.Spec.Taints {
+		if t.Key == ToBeDeletedTaint {
+			return true
+		}
+	}
+	return false
+}
+
+// IsPayloadPending reports whether executables have to be copied to the host before a bundle with them is published there: the bundle that
+// is published is not made with this payload, and it has not been copied yet. A node for which nothing is published gets its executables when it
+// joins. An empty digest is no payload.
+func (n Node) IsPayloadPending(payload bundle.Digest) bool {
+	if payload == "" || n.Annotations[published.PayloadAnnotation] == string(payload) {
+		return false
+	}
+	return n.DesiredError == nil && n.Desired.Payload != payload
+}

@@ -1,0 +1,167 @@
+package windowsnode
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+func noon() time.Time { return time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC) }
+
+// desired is a bundle of two layers, and the executables that it was made with.
+func desired(t *testing.T, payload bundle.Digest) published.Desired {
+	t.Helper()
+	var layers [2]published.Packed
+	for i, kind := range []bundle.LayerKind{bundle.LayerCluster, bundle.LayerNode} {
+		p, err := published.Pack(bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: bundle.StageJoined})
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers[i] = p
+	}
+	whole, err := bundle.DigestLayers(layers[0].Digest, layers[1].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return published.Desired{Bundle: whole, MaxImpact: bundle.ImpactRestart, Namespace: "n", Cluster: layers[0].Layer, Node: layers[1].Layer, Payload: payload}
+}
+
+// encoder is what an annotation holds.
+type encoder interface{ Encode() (string, error) }
+
+func encode(t *testing.T, e encoder) string {
+	t.Helper()
+	text, err := e.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func annotated(annotations map[string]string) Node {
+	return Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a", Annotations: annotations}})
+}
+
+func TestDecodeReadsWhatOperatorAndAgentWrote(t *testing.T) {
+	d := desired(t, "")
+	turn := Turn{Bundle: d.Bundle, Impact: bundle.ImpactRestart, Begun: noon(), Permitted: noon()}
+	n := annotated(map[string]string{
+		published.DesiredAnnotation: encode(t, d), published.ReportAnnotation: encode(t, published.Report{State: published.StateApplied, Desired: d.Bundle}),
+		published.RolloutAnnotation: encode(t, RolloutState{Turn: turn}),
+	})
+	if n.Name != "win-a" || n.DesiredError != nil || n.ReportError != nil || n.RolloutError != nil {
+		t.Fatalf("%v, %v, %v", n.DesiredError, n.ReportError, n.RolloutError)
+	}
+	if n.Desired.Bundle != d.Bundle || n.Report.Desired != d.Bundle || n.Rollout.Turn != turn {
+		t.Errorf("%+v", n)
+	}
+	if none := annotated(nil); none.DesiredError == nil || none.ReportError == nil || none.RolloutError != nil || !none.Rollout.Claim.IsZero() {
+		t.Errorf("nothing: %+v", none)
+	}
+}
+
+// TestOneDamagedAnnotationLeavesTheOthers: each has its own error.
+func TestOneDamagedAnnotationLeavesTheOthers(t *testing.T) {
+	d := desired(t, "")
+	good := map[string]string{
+		published.DesiredAnnotation: encode(t, d), published.ReportAnnotation: encode(t, published.Report{State: published.StateApplied}),
+		published.RolloutAnnotation: encode(t, RolloutState{}),
+	}
+	for key := range good {
+		one := map[string]string{}
+		for other, text := range good {
+			one[other] = text
+		}
+		one[key] = "{"
+		n := annotated(one)
+		for other, err := range map[string]error{published.DesiredAnnotation: n.DesiredError, published.ReportAnnotation: n.ReportError, published.RolloutAnnotation: n.RolloutError} {
+			if (err != nil) != (other == key) {
+				t.Errorf("%s is damaged, and the error of %s is %v", key, other, err)
+			}
+		}
+	}
+}
+
+func TestPredicates(t *testing.T) {
+	const joining, version = published.JoiningAnnotation, published.VersionAnnotation
+	kubelet := func(s corev1.ConditionStatus) Node {
+		return Decode(corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionTrue}, {Type: corev1.NodeReady, Status: s}}}})
+	}
+	isLost := Node.IsLost
+	for name, tt := range map[string]struct {
+		is   func(Node) bool
+		yes  []Node
+		noes []Node
+	}{
+		"ready":   {Node.IsReady, []Node{kubelet(corev1.ConditionTrue)}, []Node{kubelet(corev1.ConditionFalse), kubelet(corev1.ConditionUnknown), {}}},
+		"lost":    {isLost, []Node{kubelet(corev1.ConditionUnknown)}, []Node{kubelet(corev1.ConditionFalse), kubelet(corev1.ConditionTrue), {}}},
+		"paused":  {Node.IsPaused, []Node{annotated(map[string]string{published.PausedAnnotation: ""})}, []Node{{}}},
+		"joined":  {Node.IsJoined, []Node{annotated(map[string]string{version: "1"})}, []Node{{}, annotated(map[string]string{version: "1", joining: "true"})}},
+		"joining": {Node.IsJoining, []Node{annotated(map[string]string{joining: "true"})}, []Node{{}, annotated(map[string]string{version: "1", joining: "true"})}},
+		"removed": {Node.IsBeingRemoved, []Node{annotated(map[string]string{version: "1", joining: "true"})}, []Node{{}, annotated(map[string]string{joining: "true"})}},
+		"scaled down": {
+			Node.HasScaleDownTaint, []Node{Decode(corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "os"}, {Key: ToBeDeletedTaint}}}})},
+			[]Node{Decode(corev1.Node{Spec: corev1.NodeSpec{Taints: []corev1.Taint{{Key: "os"}}}})},
+		},
+	} {
+		for i, n := range tt.yes {
+			if !tt.is(n) {
+				t.Errorf("%s: %d is not", name, i)
+			}
+		}
+		for i, n := range tt.noes {
+			if tt.is(n) {
+				t.Errorf("not %s: %d is", name, i)
+			}
+		}
+	}
+}
+
+func TestExecutablesAreCopiedBeforeTheirBundleIsPublished(t *testing.T) {
+	older, newer := bundle.Of([]byte("older")), bundle.Of([]byte("newer"))
+	on := func(payload, copied bundle.Digest) map[string]string {
+		return map[string]string{published.DesiredAnnotation: encode(t, desired(t, payload)), published.PayloadAnnotation: string(copied)}
+	}
+	for name, tt := range map[string]struct {
+		annotations map[string]string
+		payload     bundle.Digest
+		want        bool
+	}{
+		"another payload":                   {on(older, ""), newer, true},
+		"a bundle that does not say":        {on("", ""), newer, true},
+		"another one was copied":            {on(older, older), newer, true},
+		"it was copied":                     {on(older, newer), newer, false},
+		"the bundle has it":                 {on(newer, ""), newer, false},
+		"back to the one before":            {on(newer, newer), older, true},
+		"an operator without executables":   {on(older, ""), "", false},
+		"a node that has just joined":       {nil, newer, false},
+		"an annotation that cannot be read": {map[string]string{published.DesiredAnnotation: "{"}, newer, false},
+	} {
+		if got := annotated(tt.annotations).IsPayloadPending(tt.payload); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// TestADesiredBundleIsVerifiedByName: who verifies gets the name of the Node and the text, who does not gets what was decoded.
+func TestADesiredBundleIsVerifiedByName(t *testing.T) {
+	d := desired(t, "")
+	n := annotated(map[string]string{published.DesiredAnnotation: encode(t, d)})
+	read := VerifyWith(func(node, text string) (published.Desired, error) {
+		if node != n.Name || text != n.Annotations[published.DesiredAnnotation] {
+			t.Errorf("%s: %s", node, text)
+		}
+		return published.Desired{}, published.ErrUnsigned
+	})
+	if got, err := read(n); err != published.ErrUnsigned || got.Bundle != "" { //nolint:errorlint // it is passed on
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := ReadUnverified(n); err != nil || got.Bundle != d.Bundle {
+		t.Errorf("%v, %v", got, err)
+	}
+}

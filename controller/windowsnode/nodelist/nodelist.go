@@ -1,0 +1,92 @@
+// Package nodelist lists Windows Nodes, decoded: from an informer cache, where each version of a Node is decoded once, or from the API server.
+package nodelist
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/windowsnode"
+)
+
+// Cache keeps the Nodes that were decoded last, while there are Nodes of these names. It may be used by several goroutines; a nil Cache keeps
+// nothing, and decodes each time.
+type Cache struct {
+	mu      sync.Mutex
+	decoded map[string]windowsnode.Node
+}
+
+func windowsNodes() client.MatchingLabels {
+	return client.MatchingLabels{corev1.LabelOSStable: windowsnode.Windows}
+}
+
+// ListCached returns the Windows Nodes of an informer cache, which has them unstructured. Others get the same values: they are only read.
+func (c *Cache) ListCached(ctx context.Context, r client.Reader) ([]windowsnode.Node, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := r.List(ctx, list, windowsNodes(), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Windows nodes: %w", err)
+	}
+	if c == nil {
+		c = &Cache{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.decodeChanged(list.Items)
+}
+
+// decodeChanged decodes the Nodes of which another version was decoded before, or none, and forgets those that are not in the list.
+func (c *Cache) decodeChanged(items []unstructured.Unstructured) ([]windowsnode.Node, error) {
+	if c.decoded == nil {
+		c.decoded = map[string]windowsnode.Node{}
+	}
+	nodes, listed := make([]windowsnode.Node, len(items)), make(map[string]bool, len(items))
+	for i, u := range items {
+		n, ok := c.decoded[u.GetName()]
+		if !ok || n.ResourceVersion == "" || n.ResourceVersion != u.GetResourceVersion() || n.UID != u.GetUID() {
+			var object corev1.Node
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object); err != nil {
+				return nil, fmt.Errorf("reading Node %s: %w", u.GetName(), err)
+			}
+			n = windowsnode.Decode(object)
+			c.decoded[n.Name] = n
+		}
+		nodes[i], listed[n.Name] = n, true
+	}
+	maps.DeleteFunc(c.decoded, func(name string, _ windowsnode.Node) bool { return !listed[name] })
+	return nodes, nil
+}
+
+// ListLive returns the Windows Nodes as the API server has them.
+func ListLive(ctx context.Context, r client.Reader) ([]windowsnode.Node, error) {
+	var list corev1.NodeList
+	if err := r.List(ctx, &list, windowsNodes()); err != nil {
+		return nil, fmt.Errorf("listing Windows nodes: %w", err)
+	}
+	nodes := make([]windowsnode.Node, len(list.Items))
+	for i, object := range list.Items {
+		nodes[i] = windowsnode.Decode(object)
+	}
+	return nodes, nil
+}
+
+// ListLiveMetadata is ListLive for who needs annotations alone: the Nodes have neither spec nor status.
+func ListLiveMetadata(ctx context.Context, r client.Reader) ([]windowsnode.Node, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := r.List(ctx, list, windowsNodes()); err != nil {
+		return nil, fmt.Errorf("listing Windows nodes: %w", err)
+	}
+	nodes := make([]windowsnode.Node, len(list.Items))
+	for i, item := range list.Items {
+		nodes[i] = windowsnode.Decode(corev1.Node{ObjectMeta: item.ObjectMeta})
+	}
+	return nodes, nil
+}
