@@ -73,7 +73,7 @@ func addPublisher(ctx context.Context, m base.Manager, o Options, p publishing) 
 	if err != nil {
 		return err
 	}
-	to := &publish.Publisher{Nodes: m.GetClient(), Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: knownNodes(p.records), Namespace: o.Namespace, Now: o.Now}
+	to := &publish.Publisher{Nodes: m.GetClient(), Decoded: m.Decoded, Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: knownNodes(p.records), Namespace: o.Namespace, Now: o.Now}
 	r := &renderer{read: read, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(p.signs.Open), now: time.Now, log: log, count: renders}
 	if o.Hosts != nil { // nobody copies executables otherwise
 		r.payload = o.Payload.Digest()

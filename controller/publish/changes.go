@@ -42,8 +42,9 @@ type Observed struct {
 // Node is what is published on a Windows node and what its agent reports.
 type Node struct {
 	Name string
-	// Desired and Report are the texts of the annotations; empty where there is none.
-	Desired, Report string
+	// Desired is what the annotation says, whoever has written it, Report what the node agent says; zero where there is none that can be read.
+	Desired published.Desired
+	Report  published.Report
 	// Known reports whether the operator knows the host of the Node.
 	Known bool
 }
@@ -90,10 +91,10 @@ func (c Changes) takesAway(o Observed) bool {
 func Make(wanted []Wanted, o Observed) Changes {
 	var c Changes
 	parts := map[string]Secret{}
-	nodes := map[string]told{}
+	nodes := map[string]Node{}
 	for _, n := range o.Nodes {
 		if n.Known || slices.Contains(o.Readers, NodeUser(n.Name)) {
-			nodes[n.Name] = n.told()
+			nodes[n.Name] = n
 		}
 	}
 	for _, w := range wanted {
@@ -104,7 +105,7 @@ func Make(wanted []Wanted, o Observed) Changes {
 		for _, s := range w.secrets() {
 			parts[s.Name] = s
 		}
-		if have.failed(w.Bundle) {
+		if have.hasFailed(w.Bundle) {
 			c.Check = append(c.Check, w.secrets()...)
 		}
 	}
@@ -119,35 +120,16 @@ func (w Wanted) Desired(namespace string, permit bundle.Impact) published.Desire
 	return published.Desired{Bundle: w.Bundle, MaxImpact: permit, Namespace: namespace, Cluster: w.Cluster.Layer, Node: w.Own.Layer, Inputs: w.Inputs, Payload: w.Payload}
 }
 
-// told is what a node has been told, and what it says. What cannot be read is zero.
-type told struct {
-	desired published.Desired
-	report  published.Report
-}
-
-func (n Node) told() told {
-	var t told
-	if d, err := published.DecodeDesired(n.Desired); err == nil {
-		t.desired = d
-	}
-	if r, err := published.DecodeReport(n.Report); err == nil {
-		t.report = r
-	}
-	return t
-}
-
-// failed reports whether the node says that it cannot use this bundle. One that waits for room has nothing to say about layers.
-func (t told) failed(b bundle.Digest) bool {
-	return t.desired.Bundle == b && t.report.State == published.StateFailed && t.report.Desired == b && !t.report.WaitsForRoom()
+// hasFailed reports whether the node says that it cannot use this bundle. One that waits for room has nothing to say about layers.
+func (n Node) hasFailed(b bundle.Digest) bool {
+	return n.Desired.Bundle == b && n.Report.State == published.StateFailed && n.Report.Desired == b && !n.Report.WaitsForRoom()
 }
 
 // areTold reports whether every node has been told of the bundle that is wanted for it.
 func areTold(wanted []Wanted, nodes []Node) bool {
 	told := map[string]bundle.Digest{}
 	for _, n := range nodes {
-		if d, err := published.DecodeDesired(n.Desired); err == nil {
-			told[n.Name] = d.Bundle
-		}
+		told[n.Name] = n.Desired.Bundle
 	}
 	return !slices.ContainsFunc(wanted, func(w Wanted) bool { return told[w.Node] != w.Bundle })
 }
@@ -187,10 +169,10 @@ func labelsOf(wanted []Wanted) map[string]bool {
 	return labels
 }
 
-func saidBy(nodes map[string]told) map[string]bool {
+func saidBy(nodes map[string]Node) map[string]bool {
 	labels := map[string]bool{}
 	for _, n := range nodes {
-		for _, d := range slices.Concat([]bundle.Digest{n.desired.Cluster.Digest, n.desired.Node.Digest}, n.report.Layers) {
+		for _, d := range slices.Concat([]bundle.Digest{n.Desired.Cluster.Digest, n.Desired.Node.Digest}, n.Report.Layers) {
 			if d != "" {
 				labels[published.Label(d)] = true
 			}

@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 )
 
 func file(path, text string) bundle.File {
@@ -58,6 +61,17 @@ func report(t testing.TB, r published.Report) string {
 	return text
 }
 
+// nodeWith is a Node with these annotations, knownNode the one of a host that the operator knows.
+func nodeWith(name, desired, report string) Node {
+	return nodeOf(windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{published.DesiredAnnotation: desired, published.ReportAnnotation: report}}}))
+}
+
+func knownNode(desired, report string) Node {
+	n := nodeWith("win-a", desired, report)
+	n.Known = true
+	return n
+}
+
 // noise is text that does not get smaller.
 func noise(size int) string {
 	out := make([]byte, size)
@@ -90,27 +104,27 @@ func TestChanges(t *testing.T) {
 		{"the first bundle", []Wanted{a}, Observed{Nodes: []Node{{Known: true, Name: "win-a"}}},
 			Changes{Create: a.secrets(), Readable: []string{secret}, Readers: users}},
 		{"nothing changed", []Wanted{a}, Observed{
-			Nodes:   []Node{{Known: true, Name: "win-a", Desired: text(t, a, bundle.ImpactRestart)}},
+			Nodes:   []Node{knownNode(text(t, a, bundle.ImpactRestart), "")},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{}},
 		{"the node may still fetch the old one", []Wanted{a}, Observed{
-			Nodes:   []Node{{Known: true, Name: "win-a", Desired: text(t, old, bundle.ImpactReboot)}},
+			Nodes:   []Node{knownNode(text(t, old, bundle.ImpactReboot), "")},
 			Secrets: map[string]string{oldSecret: old.Cluster.Label()}, Readable: []string{oldSecret}, Readers: users,
 		}, Changes{Create: a.secrets(), Replaced: []string{oldSecret}, Readable: sorted(secret, oldSecret)}},
 		{"a layer that a node has stays", []Wanted{a}, Observed{
-			Nodes:   []Node{{Known: true, Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(old, published.StateApplied)}},
+			Nodes:   []Node{knownNode(text(t, a, bundle.ImpactRestart), applied(old, published.StateApplied))},
 			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
 		}, Changes{Replaced: []string{oldSecret}}},
 		{"a layer that no node wants or has is removed", []Wanted{a}, Observed{
-			Nodes:   []Node{{Known: true, Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(a, published.StateApplied)}},
+			Nodes:   []Node{knownNode(text(t, a, bundle.ImpactRestart), applied(a, published.StateApplied))},
 			Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()}, Readable: sorted(secret, oldSecret), Readers: users,
 		}, Changes{Readable: []string{secret}, Delete: []string{oldSecret}}},
 		{"what a node cannot use is checked", []Wanted{a}, Observed{
-			Nodes:   []Node{{Known: true, Name: "win-a", Desired: text(t, a, bundle.ImpactRestart), Report: applied(a, published.StateFailed)}},
+			Nodes:   []Node{knownNode(text(t, a, bundle.ImpactRestart), applied(a, published.StateFailed))},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{Check: a.secrets()}},
 		{"a node without a bundle keeps what it has", nil, Observed{
-			Nodes:   []Node{{Known: true, Name: "win-a", Desired: text(t, a, bundle.ImpactRestart)}},
+			Nodes:   []Node{knownNode(text(t, a, bundle.ImpactRestart), "")},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{}},
 		{"a node that is gone loses its access and its layer", nil, Observed{
@@ -118,7 +132,7 @@ func TestChanges(t *testing.T) {
 		}, Changes{Readable: []string{}, Readers: []string{}, Delete: []string{secret}}},
 		{"a bundle for a node that does not exist", []Wanted{a}, Observed{Readable: []string{}, Readers: []string{}}, Changes{}},
 		{"annotations that a node has damaged", []Wanted{a}, Observed{
-			Nodes:   []Node{{Known: true, Name: "win-a", Desired: "{", Report: "}"}},
+			Nodes:   []Node{knownNode("{", "}")},
 			Secrets: map[string]string{secret: a.Cluster.Label()}, Readable: []string{secret}, Readers: users,
 		}, Changes{}},
 	} {
@@ -147,15 +161,15 @@ func TestLayersAreSharedAndCollected(t *testing.T) {
 			if r.IntN(4) > 0 {
 				wanted = append(wanted, w)
 			}
-			if d, err := published.DecodeDesired(n.Desired); err == nil && r.IntN(2) == 0 {
-				o.Nodes[i].Report = report(t, published.Report{State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle, Layers: []bundle.Digest{d.Cluster.Digest, d.Node.Digest}})
+			if d := n.Desired; d.Bundle != "" && r.IntN(2) == 0 {
+				o.Nodes[i].Report = published.Report{State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle, Layers: []bundle.Digest{d.Cluster.Digest, d.Node.Digest}}
 			}
 		}
 		applyTo(&o, Make(wanted, o))
 		for i, n := range o.Nodes {
 			k := slices.IndexFunc(wanted, func(w Wanted) bool { return w.Node == n.Name })
 			if k >= 0 && r.IntN(2) == 0 { // its turn
-				o.Nodes[i].Desired = text(t, wanted[k], bundle.ImpactNone)
+				o.Nodes[i].Desired = wanted[k].Desired(namespace, bundle.ImpactNone)
 			}
 		}
 		checkReadable(t, o)
@@ -187,11 +201,7 @@ func applyTo(o *Observed, c Changes) {
 func checkReadable(t *testing.T, o Observed) {
 	t.Helper()
 	for _, n := range o.Nodes {
-		d, err := published.DecodeDesired(n.Desired)
-		if err != nil {
-			continue
-		}
-		for _, name := range slices.Concat(d.Cluster.Names(), d.Node.Names()) {
+		for _, name := range slices.Concat(n.Desired.Cluster.Names(), n.Desired.Node.Names()) {
 			if _, ok := o.Secrets[name]; !ok || !slices.Contains(o.Readable, name) || !slices.Contains(o.Readers, NodeUser(n.Name)) {
 				t.Fatalf("%s cannot read %s", n.Name, name)
 			}
@@ -219,8 +229,8 @@ func TestWhatNodesSayHasAnEnd(t *testing.T) {
 	secret, oldSecret := a.Cluster.Names()[0], old.Cluster.Names()[0]
 	both, users := sorted(secret, oldSecret), []string{"system:node:win-a"}
 	says := map[string]Node{
-		"reports it":                 {Name: "win-a", Desired: text(t, a, bundle.ImpactNone), Report: report(t, published.Report{State: published.StateApplied, Applied: old.Bundle, Layers: []bundle.Digest{old.Cluster.Digest, old.Own.Digest}})},
-		"restored an old annotation": {Name: "win-a", Desired: text(t, old, bundle.ImpactNone)},
+		"reports it":                 nodeWith("win-a", text(t, a, bundle.ImpactNone), report(t, published.Report{State: published.StateApplied, Applied: old.Bundle, Layers: []bundle.Digest{old.Cluster.Digest, old.Own.Digest}})),
+		"restored an old annotation": nodeWith("win-a", text(t, old, bundle.ImpactNone), ""),
 	}
 	for _, tt := range []struct {
 		name     string
@@ -259,7 +269,7 @@ func TestALayerThatIsWantedAgain(t *testing.T) {
 	a := wish(t, "win-a", "shared", "a")
 	secret := a.Cluster.Names()[0]
 	o := Observed{
-		Now: now, Nodes: []Node{{Known: true, Name: "win-a", Desired: text(t, a, bundle.ImpactNone)}}, Readers: []string{"system:node:win-a"}, Readable: []string{},
+		Now: now, Nodes: []Node{knownNode(text(t, a, bundle.ImpactNone), "")}, Readers: []string{"system:node:win-a"}, Readable: []string{},
 		Secrets: map[string]string{secret: a.Cluster.Label()}, Replaced: map[string]time.Time{secret: now.Add(-KeptFor)},
 	}
 	if diff := cmp.Diff(Changes{Restored: []string{secret}, Readable: []string{secret}}, Make([]Wanted{a}, o)); diff != "" {

@@ -13,22 +13,22 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
 	"wmco/controller/named"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/nodelist"
 )
-
-// windows selects the Nodes that bundles are for.
-func windows() client.MatchingLabels { return client.MatchingLabels{corev1.LabelOSStable: "windows"} }
 
 // Publisher writes to one cluster.
 type Publisher struct {
 	// Nodes reads the Windows nodes, and Layers the Secrets of layers as metadata, the Role and its binding. Both may be caches,
 	// which may be behind: they decide only that nothing has to be done.
 	Nodes, Layers client.Reader
+	// Decoded are the Nodes of the cache; nil decodes them at each call.
+	Decoded *nodelist.Cache
 	// Live asks the API server. What is taken away is decided by it.
 	Live   client.Reader
 	Client client.Client
@@ -73,7 +73,7 @@ func (p *Publisher) compare(ctx context.Context, wanted []Wanted, nodes, layers 
 func (p *Publisher) observe(ctx context.Context, nodes, layers client.Reader) (o Observed, err error) {
 	o.Now = p.Now()
 	if o.Nodes, err = p.observeNodes(ctx, nodes); err != nil {
-		return Observed{}, fmt.Errorf("listing Windows nodes: %w", err)
+		return Observed{}, err
 	}
 	secrets := metadataOf("SecretList")
 	if err := layers.List(ctx, secrets, client.InNamespace(p.Namespace), client.HasLabels{published.LayerLabel}); err != nil {
@@ -92,38 +92,30 @@ func (p *Publisher) observe(ctx context.Context, nodes, layers client.Reader) (o
 // observeNodes reads Nodes from a cache whole, so that one cache serves all who need Nodes. The API server is asked for no more
 // than their metadata.
 func (p *Publisher) observeNodes(ctx context.Context, r client.Reader) ([]Node, error) {
-	var all []metav1.Object
 	if r == p.Live {
-		list := metadataOf("NodeList")
-		if err := r.List(ctx, list, windows()); err != nil {
+		all, err := nodelist.ListLiveMetadata(ctx, r)
+		if err != nil {
 			return nil, err
 		}
-		for i := range list.Items {
-			all = append(all, &list.Items[i])
-		}
-	} else {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
-		if err := r.List(ctx, list, windows(), client.UnsafeDisableDeepCopy); err != nil {
-			return nil, err
-		}
-		for i := range list.Items {
-			all = append(all, &list.Items[i])
-		}
+		return p.markKnown(ctx, all, true)
 	}
-	return p.known(ctx, all, r == p.Live)
-}
-
-// known returns the Nodes of which the operator knows the host. Any kubelet can give its Node the label of Windows.
-func (p *Publisher) known(ctx context.Context, all []metav1.Object, live bool) ([]Node, error) {
-	isKnown, err := p.Known(ctx, live)
+	all, err := p.Decoded.ListCached(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	return p.markKnown(ctx, all, false)
+}
+
+// markKnown notes of which Nodes the operator knows the host. Any kubelet can give its Node the label of Windows.
+func (p *Publisher) markKnown(ctx context.Context, all []windowsnode.Node, live bool) ([]Node, error) {
+	isKnown, err := p.Known(ctx, live)
+	if err != nil {
+		return nil, fmt.Errorf("listing Windows nodes: %w", err)
+	}
 	var nodes []Node
-	for _, o := range all {
-		n := nodeOf(o)
-		n.Known = isKnown(o.GetName(), o.GetUID())
+	for _, object := range all {
+		n := nodeOf(object)
+		n.Known = isKnown(object.Name, object.UID)
 		nodes = append(nodes, n)
 	}
 	return nodes, nil
@@ -149,9 +141,12 @@ func (p *Publisher) observeAccess(ctx context.Context, r client.Reader, o *Obser
 	return nil
 }
 
-func nodeOf(o metav1.Object) Node {
-	notes := o.GetAnnotations()
-	return Node{Name: o.GetName(), Desired: notes[published.DesiredAnnotation], Report: notes[published.ReportAnnotation]}
+func nodeOf(object windowsnode.Node) Node {
+	n := Node{Name: object.Name, Report: object.Report}
+	if object.DesiredError == nil {
+		n.Desired = object.Desired
+	}
+	return n
 }
 
 func metadataOf(kind string) *metav1.PartialObjectMetadataList {

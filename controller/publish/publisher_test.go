@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 	"wmco/internal/testenv"
 )
 
@@ -194,8 +196,8 @@ func TestAnInterruptedPublicationIsContinued(t *testing.T) {
 		}
 		c.publish(t, wanted...)
 		for _, node := range c.observe(t).Nodes {
-			if d, err := published.DecodeDesired(node.Desired); err != nil || !slices.ContainsFunc(wanted, func(w Wanted) bool { return w.Bundle == d.Bundle }) {
-				t.Errorf("after write %d was refused, %s has %q: %v", n, node.Name, node.Desired, err)
+			if !slices.ContainsFunc(wanted, func(w Wanted) bool { return w.Bundle == node.Desired.Bundle }) {
+				t.Errorf("after write %d was refused, %s has %+v", n, node.Name, node.Desired)
 			}
 		}
 		_ = c.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}})
@@ -326,16 +328,17 @@ func TestLayersAreForNodesOfKnownHosts(t *testing.T) {
 	p := Publisher{Known: func(context.Context, bool) (func(string, types.UID) bool, error) {
 		return func(name string, uid types.UID) bool { return name == "win-a" && uid == "a" }, nil
 	}}
-	list := []metav1.Object{&metav1.ObjectMeta{Name: "win-a", UID: "a"}, &metav1.ObjectMeta{Name: "win-before", UID: "b"}, &metav1.ObjectMeta{Name: "worker-0", UID: "l"}}
-	nodes, err := p.known(t.Context(), list, true)
+	var list []windowsnode.Node
+	for name, uid := range map[string]types.UID{"win-a": "a", "win-before": "b", "worker-0": "l"} {
+		list = append(list, windowsnode.Decode(corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: uid}}))
+	}
+	slices.SortFunc(list, func(a, b windowsnode.Node) int { return strings.Compare(a.Name, b.Name) })
+	nodes, err := p.markKnown(t.Context(), list, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	has := bundle.Of([]byte("what it has"))
-	nodes[1].Report, err = published.Report{State: published.StateApplied, Layers: []bundle.Digest{has}}.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodes[1].Report = published.Report{State: published.StateApplied, Layers: []bundle.Digest{has}}
 	o := Observed{Nodes: nodes, Now: time.Now(), Secrets: map[string]string{"layer": published.Label(has)}, Readable: []string{"layer"}, Readers: []string{"system:node:gone", "system:node:win-before"}}
 	c := Make(nil, o)
 	if diff := cmp.Diff([]string{"system:node:win-a", "system:node:win-before"}, c.Readers); diff != "" || len(c.Delete) > 0 || c.Readable != nil {
