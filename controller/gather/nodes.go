@@ -13,6 +13,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"
 )
@@ -204,7 +205,7 @@ func (g *gatherer) addNodes(list []render.Node) []render.Node {
 		n.Name, n.Subnet = node.Name, node.Annotations[annotationSubnet]
 		n.Origins[render.FromNode] = o.Ref
 		n.Addresses = appendNew(n.Addresses, described.Addresses)
-		n.Facts, n.OlderAgent = g.reportedFacts(node, *n, o.Ref), hasOlderAgent(node)
+		g.addReport(n, node, o.Ref)
 		list = g.dropRepeats(list, matches, node.Name)
 	}
 	return list
@@ -218,26 +219,21 @@ func entryOf(node corev1.Node) string {
 	return cmp.Or(node.Annotations[annotationInstance], firstIPv4(describe(node).Addresses)) // the existing operator does not note the entry
 }
 
-// hasOlderAgent reports whether the agent of a Node refuses a layer with the name of the Node. One that has not reported yet came with this
-// operator.
-func hasOlderAgent(node corev1.Node) bool {
-	report, err := published.DecodeReport(node.Annotations[published.ReportAnnotation])
-	return err == nil && !report.Has(published.FeatureNodeName)
-}
-
-// reportedFacts returns the facts that the host's agent reports on its Node, zero where there are none. The node writes them
-// itself: they decide about nothing but its own layer, and those of another host are not used.
-func (g *gatherer) reportedFacts(node corev1.Node, n render.Node, ref bundle.Ref) bundle.Facts {
-	text, ok := node.Annotations[published.ReportAnnotation]
-	if !ok {
-		return bundle.Facts{}
+// addReport adds what the host's agent reports on its Node: its facts, none where there are none, and whether it refuses a layer with the name of
+// the Node. One that has not reported yet came with this operator. The node writes its report itself: it decides about nothing but its own layer,
+// and the facts of another host are not used.
+func (g *gatherer) addReport(n *render.Node, node corev1.Node, ref bundle.Ref) {
+	n.Facts, n.OlderAgent = bundle.Facts{}, false
+	if _, ok := node.Annotations[published.ReportAnnotation]; !ok {
+		return
 	}
-	report, err := published.DecodeReport(text)
-	if err == nil && (report.Facts == nil || Describes(*report.Facts, n)) {
-		if report.Facts == nil {
-			return bundle.Facts{}
+	report, err := windowsnode.ReadReport(node.Annotations)
+	n.OlderAgent = err == nil && !report.Has(published.FeatureNodeName)
+	if err == nil && (report.Facts == nil || Describes(*report.Facts, *n)) {
+		if report.Facts != nil {
+			n.Facts = *report.Facts
 		}
-		return *report.Facts
+		return
 	}
 	message := "the facts that the node reports are of another host; they are not used"
 	if err != nil {
@@ -247,7 +243,6 @@ func (g *gatherer) reportedFacts(node corev1.Node, n render.Node, ref bundle.Ref
 		Object: ref, Field: fmt.Sprintf("metadata.annotations[%q]", published.ReportAnnotation), Node: n.Name, Message: message,
 		Fix: "remove the annotation; the node agent writes it again",
 	})
-	return bundle.Facts{}
 }
 
 // matching returns the positions of the entries that describe the same host as a Node.

@@ -39,7 +39,7 @@ func (g *gatherer) addRecordedNodes(list []render.Node, records record.Set) []re
 		n.Name, n.Subnet, n.Reported = node.Name, node.Annotations[annotationSubnet], described.Addresses
 		n.Origins[render.FromNode] = o.Ref
 		if !n.Unconfirmed {
-			n.Facts, n.OlderAgent = g.reportedFacts(node, *n, o.Ref), hasOlderAgent(node)
+			g.addReport(n, node, o.Ref)
 		}
 	}
 	g.judgeClaims(list)
