@@ -169,6 +169,9 @@ func more(n int, what string) string {
 	return "; and " + bundle.Count(n, "more "+what)
 }
 
+// moreNodes is the rest of a list of nodes.
+func moreNodes(left int) string { return more(left, "node") }
+
 // conditions says how the publication and the rollout go.
 func conditions(o outcome) []metav1.Condition {
 	accepted := metav1.Condition{Type: status.InputsAccepted, Status: metav1.ConditionTrue, Reason: status.ReasonAccepted, Message: "the inputs are accepted"}
@@ -198,13 +201,12 @@ func urgentReached(o outcome) metav1.Condition {
 	case len(o.blocking) > 0:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, "the inputs are refused, what is published stays"
 	case len(held) > 0:
-		const most = 3
 		var texts []string
-		for _, h := range held[:min(len(held), most)] {
+		for _, h := range held {
 			texts = append(texts, h.Node+": "+h.Message)
 		}
 		c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUrgentHeld
-		c.Message = published.Shorten(strings.Join(texts, "; ") + more(max(len(held)-most, 0), "node") + " (fix: let the rollout of these nodes go on before a CA expires)")
+		c.Message = published.Shorten(bundle.JoinFirst(texts, 3, "; ", moreNodes) + " (fix: let the rollout of these nodes go on before a CA expires)")
 	}
 	return c
 }
@@ -215,13 +217,12 @@ func clocksAgree(skews []heartbeat.Skew) metav1.Condition {
 	if len(skews) == 0 {
 		return c
 	}
-	const most = 3
 	var texts []string
-	for _, s := range skews[:min(len(skews), most)] {
+	for _, s := range skews {
 		texts = append(texts, s.String())
 	}
 	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonClockSkew
-	c.Message = "the clocks of nodes differ from the operator's: " + strings.Join(texts, ", ") + more(max(len(skews)-most, 0), "node") +
+	c.Message = "the clocks of nodes differ from the operator's: " + bundle.JoinFirst(texts, 3, ", ", moreNodes) +
 		" (fix: check the time service of these hosts, such as with w32tm /query /status; if it is all of them, that of the node on which the operator runs)"
 	return c
 }

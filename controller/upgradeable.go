@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -65,10 +64,7 @@ func upgradeable(nodes []windowsnode.Node, silence windowsnode.Silence) metav1.C
 		return metav1.Condition{Type: conditionUpgradeable, Status: metav1.ConditionTrue, Reason: reasonSafe, Message: "no Windows node is being changed"}
 	}
 	const most = 5
-	text := strings.Join(moving[:min(most, len(moving))], ", ")
-	if more := len(moving) - most; more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
-	}
+	text := bundle.JoinFirst(moving, most, ", ", bundle.AndMore)
 	return metav1.Condition{
 		Type: conditionUpgradeable, Status: metav1.ConditionFalse, Reason: reasonNotSafe,
 		Message: published.Shorten(bundle.Count(len(moving), "Windows node") + " being changed: " + text + "; the upgrade waits until that has ended"),

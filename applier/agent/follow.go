@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"wmco/applier"
@@ -202,12 +201,8 @@ func (a *Agent) ready(ctx context.Context, r archive.Request, o applier.Observat
 
 // missingText names executables. Reports list all of them.
 func missingText(paths []string) string {
-	const most = 3
-	text := strings.Join(paths[:min(most, len(paths))], ", ")
-	if more := len(paths) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return "not on the host yet: " + text + "; the operator copies executables over SSH"
+	more := func(left int) string { return fmt.Sprintf(" and %d more", left) }
+	return "not on the host yet: " + bundle.JoinFirst(paths, 3, ", ", more) + "; the operator copies executables over SSH"
 }
 
 // pathOf names a content of a payload for people.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"wmco/bundle"
@@ -73,11 +72,7 @@ func grouped(nodes []rollout.Status) []sameTurn {
 
 // fewNames names the first nodes of a list.
 func fewNames(names []string) string {
-	const most = 3
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return strings.Join(names[:most], ", ") + ", and " + bundle.Count(len(names)-most, "other")
+	return bundle.JoinFirst(names, 3, ", ", bundle.AndOthers)
 }
 
 // turnsOf says for the table where each node is: done, its turn, failed, or what it waits for.

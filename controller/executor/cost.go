@@ -113,7 +113,7 @@ func (e *Executor) blame(v view, r Rendered) string {
 func describe(changes bundle.Changes) string {
 	const most = 3
 	var parts []string
-	for _, c := range changes[:min(len(changes), most)] {
+	for _, c := range changes {
 		text := string(c.Entry)
 		if len(c.Causes) > 0 {
 			var causes []string
@@ -124,11 +124,8 @@ func describe(changes bundle.Changes) string {
 		}
 		parts = append(parts, text)
 	}
-	if more := len(changes) - most; more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more", more))
-	}
 	if len(parts) == 0 {
 		return ""
 	}
-	return "it changes " + strings.Join(parts, ", ")
+	return "it changes " + bundle.JoinFirst(parts, most, ", ", func(left int) string { return fmt.Sprintf(", %d more", left) })
 }

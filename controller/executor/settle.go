@@ -3,7 +3,6 @@ package executor
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -71,14 +70,11 @@ func (e *Executor) unsettled(ctx context.Context, n rollout.Node) (string, error
 			broken = append(broken, p.Namespace+"/"+p.Name)
 		}
 	}
-	const most = 3
-	switch n := len(broken); {
-	case n == 0:
+	if len(broken) == 0 {
 		return "", nil
-	case n > most:
-		return "these pods are not Ready: " + strings.Join(broken[:most], ", ") + " and " + bundle.Count(n-most, "other"), nil
 	}
-	return "these pods are not Ready: " + strings.Join(broken, ", "), nil
+	others := func(left int) string { return " and " + bundle.Count(left, "other") }
+	return "these pods are not Ready: " + bundle.JoinFirst(broken, 3, ", ", others), nil
 }
 
 // isBroken reports whether a pod was on the node before its turn, and ceased to be Ready in it, by the times of others: for a process that has begun in

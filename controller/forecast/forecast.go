@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -242,15 +241,11 @@ func readLayers(ctx context.Context, r objects.Reader, namespace string, nodes [
 
 // some names the first nodes of a list.
 func some(names []string, style func(string) string) string {
-	const most = 3
 	var shown []string
-	for _, name := range names[:min(len(names), most)] {
+	for _, name := range names {
 		shown = append(shown, style(name))
 	}
-	if more := len(names) - most; more > 0 {
-		return strings.Join(shown, ", ") + ", and " + bundle.Count(more, "other")
-	}
-	return strings.Join(shown, ", ")
+	return bundle.JoinFirst(shown, 3, ", ", bundle.AndOthers)
 }
 
 func plain(name string) string { return name }

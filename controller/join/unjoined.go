@@ -103,10 +103,7 @@ func (u *Unjoined) Condition(listed []string) metav1.Condition {
 		}
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, p.Reason, published.Shorten(text)
 	case len(left) > 0:
-		text := fmt.Sprintf("%d of %s on the way to become nodes: %s", len(left), bundle.Count(len(listed), "host"), strings.Join(left[:min(len(left), mostNames)], ", "))
-		if more := len(left) - mostNames; more > 0 {
-			text += fmt.Sprintf(", and %d more", more)
-		}
+		text := fmt.Sprintf("%d of %s on the way to become nodes: %s", len(left), bundle.Count(len(listed), "host"), bundle.JoinFirst(left, mostNames, ", ", bundle.AndMore))
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, reasonJoining, published.Shorten(text)
 	}
 	return c

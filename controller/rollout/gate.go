@@ -145,9 +145,5 @@ func (p *planner) stopReason() string {
 
 // joinFirst joins the first few of a list for people.
 func joinFirst(list []string) string {
-	const most = 3
-	if len(list) <= most {
-		return strings.Join(list, ", ")
-	}
-	return strings.Join(list[:most], ", ") + ", and " + bundle.Count(len(list)-most, "other")
+	return bundle.JoinFirst(list, 3, ", ", bundle.AndOthers)
 }
