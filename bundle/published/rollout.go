@@ -5,7 +5,7 @@ const (
 	// RolloutAnnotation holds what controller/rollout has done with the node.
 	RolloutAnnotation = domain + "rollout"
 	// CordonAnnotation says what the operator cordoned the node for. A node that is unschedulable without it, and is not joining, was
-	// cordoned by somebody else, and stays so.
+	// cordoned by another user, and stays so.
 	CordonAnnotation = domain + "cordoned-for"
 	// CordonedForRollout is its value.
 	CordonedForRollout = "rollout"

@@ -43,7 +43,7 @@ func pendingKeyCommand(a *app) *cobra.Command {
 		Short: "Print the public key with which the kubelet of this host asks for its first certificate",
 		Long: `Print {"publicKey": "...", "notAfter": "..."}: the key in the form of PKIX, DER, in base64, empty if the kubelet has none; and when the
 client certificate that the kubelet has expires, left out if it has none. The operator compares the key with a certificate signing
-request, so that nobody else gets a certificate in the name of this host. A host whose certificate has expired joins again.` +
+request, so that no other host gets a certificate in the name of this one. A host whose certificate has expired joins again.` +
 			cli.ExitHelp("0  done", "4  the key cannot be read"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {

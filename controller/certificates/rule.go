@@ -124,7 +124,7 @@ func (c candidate) client() Verdict {
 	case c.host.Facts.IsZero() || len(c.host.PendingKey) == 0:
 		return Verdict{Decision: Ask, Host: c.host}
 	case !samePublicKey(c.x509.PublicKey, c.host.PendingKey):
-		return c.refuse("its key is not the one that the host waits with; fix: if no other host has this name, somebody else has the node bootstrapper's token: renew the Secret node-bootstrapper-token of openshift-machine-config-operator")
+		return c.refuse("its key is not the one that the host waits with; fix: if no other host has this name, another party has the node bootstrapper's token: renew the Secret node-bootstrapper-token of openshift-machine-config-operator")
 	}
 	return Verdict{Decision: Approve, Host: c.host}
 }

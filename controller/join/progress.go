@@ -112,7 +112,7 @@ func failed(err error) Progress {
 	var other *hosts.OtherRunError
 	switch {
 	case apierrors.IsConflict(err):
-		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node has changed meanwhile", Again: againSoon}
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node was changed by another client; it is read again", Again: againSoon}
 	case errors.Is(err, errRecorded), errors.Is(err, errNoAddress), errors.Is(err, errOtherKey):
 		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againRecorded}
 	case errors.Is(err, remote.ErrNoPlace):

@@ -160,7 +160,7 @@ func TestNext(t *testing.T) {
 		{"somebody else's annotation for the autoscaler stays", nil, []Node{node("a", wants(drain), with(func(n *Node) { n.ScaleDownDisabled = true })), open}, []string{"a take cordon on"}, ""},
 		{"a node that is not Ready uses the place", nil, []Node{node("a", wants(drain)), node("b", notReady), open}, nil, "b (not Ready)"},
 		{"a node that is about to go uses the place", nil, []Node{node("a", wants(drain)), node("b", leaving), open}, nil, "b (its Machine is being deleted)"},
-		{"a node that an administrator cordoned uses the place", nil, []Node{node("a", wants(drain)), node("b", byAdmin), open}, nil, "b (cordoned by somebody else)"},
+		{"a node that an administrator cordoned uses the place", nil, []Node{node("a", wants(drain)), node("b", byAdmin), open}, nil, "b (cordoned by another user)"},
 		{"and may use it itself", nil, []Node{node("a", wants(drain)), node("b", byAdmin, wants(drain)), open}, []string{"b take scale-down on"}, ""},
 		{"a node that is not Ready and answers is cured although too many are away", nil, []Node{node("a", wants(drain), given(none, 1), says(asks, drain), notReady), node("b", notReady), open}, []string{"a take cordon on scale-down on"}, ""},
 		{"a claim that fits is held", nil, []Node{node("a", wants(drain), claim(1, false)), open}, []string{"a hold"}, ""},

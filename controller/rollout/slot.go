@@ -69,7 +69,7 @@ func (m *nodeState) unavailableReason() string {
 	case m.cordonedByUs() || m.isDisruptive():
 		return "its turn ends"
 	}
-	return "cordoned by somebody else"
+	return "cordoned by another user"
 }
 
 // slotRules are for a node that has a slot, or something that is left of one.

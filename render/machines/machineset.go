@@ -210,7 +210,7 @@ func (d *draft) comment() []string {
 	}
 	return []string{
 		from,
-		"replicas is 0, so that no machine starts before somebody has read this. When the Secret " + UserDataSecret + " is there:",
+		"replicas is 0, so that no machine starts before a person has read this. When the Secret " + UserDataSecret + " is there:",
 		"  " + d.scaleCommand(),
 	}
 }
