@@ -36,7 +36,7 @@ func (s *situation) readImported(ctx context.Context, host Host) error {
 		return nil
 	case foreign(infos[0]):
 		// The daemon runs as SYSTEM. Whoever else made the file must not choose which CAs are removed.
-		s.Notes = append(s.Notes, fileImported+" does not count: it is neither SYSTEM's nor an administrator's")
+		s.Notes = append(s.Notes, fileImported+" is ignored: it is neither SYSTEM's nor an administrator's")
 		return nil
 	}
 	whole := false

@@ -300,7 +300,7 @@ func TestAnImportedListThatAUserMadeDoesNotCount(t *testing.T) {
 	m, n, _, stale, _ := takenOver(t)
 	m.SetOwner(importedPath, plan.OwnerOther)
 	o := m.observe(t, n)
-	if !slices.ContainsFunc(o.Notes, func(note string) bool { return strings.Contains(note, "does not count") }) {
+	if !slices.ContainsFunc(o.Notes, func(note string) bool { return strings.Contains(note, "is ignored") }) {
 		t.Errorf("notes %q", o.Notes)
 	}
 	if _, err := m.apply(t, n, applier.Options{}); err != nil {

@@ -47,7 +47,7 @@ func (r *run) restore(ctx context.Context, why error) error {
 		Owned: map[string]bool{}, Self: r.Self, Restart: r.restartAgain(&t, observed), Shadows: r.shadows, Networks: r.situation.facts.Networks,
 	})
 	if len(p.Missing) > 0 {
-		return errors.New("a kept content is gone")
+		return errors.New("cached content is missing")
 	}
 	r.done, r.total = 0, len(p.Steps)
 	if err := r.doSteps(ctx, p); err != nil {

@@ -51,7 +51,7 @@ func (r *run) setAside(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	r.note(fmt.Sprintf("%s does not count: others than SYSTEM and Administrators could change it. It is now %s: look at it, then delete it", path, to))
+	r.note(fmt.Sprintf("%s is ignored: users other than SYSTEM and Administrators could change it. It is now %s: look at it, then delete it", path, to))
 	return nil
 }
 

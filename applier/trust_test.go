@@ -78,7 +78,7 @@ func TestRecordsThatAUserPlantedDoNotCount(t *testing.T) {
 			t.Run(fmt.Sprint(name, " with ", len(files)), func(t *testing.T) {
 				t.Parallel()
 				m := planted(t, files...)
-				if o := m.observe(t, newNode()); o.Interrupted != "" || o.Applied != "" || !strings.Contains(strings.Join(o.Notes, "\n"), plan.StateFolder+" does not count") {
+				if o := m.observe(t, newNode()); o.Interrupted != "" || o.Applied != "" || !strings.Contains(strings.Join(o.Notes, "\n"), plan.StateFolder+" is ignored") {
 					t.Errorf("observed: %+v", o)
 				}
 				if o, err := do(t, m); err != nil {

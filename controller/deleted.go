@@ -25,7 +25,7 @@ import (
 func (r *renderer) findDeleted(hosts *desired.Hosts, nodes []windowsnode.Node) deletions.Found {
 	found := deletions.Find(hosts, nodes, r.madeFrom)
 	for _, input := range found.Inputs() {
-		r.log.Info("an input was deleted as a whole, its nodes keep what they have until that is confirmed", "input", input, "nodes", len(found.Waiting[input]))
+		r.log.Info("input deleted; waiting for confirmation before rolling it out", "input", input, "nodes", len(found.Waiting[input]))
 	}
 	return found
 }
@@ -53,9 +53,9 @@ func asJoined(found deletions.Found, hosts []render.Node) []render.Node {
 
 // inputsPresent says which inputs were deleted.
 func inputsPresent(r rendering) metav1.Condition {
-	c := metav1.Condition{Type: status.InputsPresent, Status: metav1.ConditionTrue, Reason: status.ReasonPresent, Message: "no input is gone that nodes were made from"}
+	c := metav1.Condition{Type: status.InputsPresent, Status: metav1.ConditionTrue, Reason: status.ReasonPresent, Message: "all inputs are present"}
 	if len(r.blocking) > 0 {
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, "the inputs are refused, what is published stays"
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, "invalid inputs: keeping the published bundles"
 		return c
 	}
 	var texts []string

@@ -66,7 +66,7 @@ func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []wind
 		}
 		b, err := all.bundle(ctx, d, n.Bundle)
 		if err != nil {
-			k.log.Info("a node gets nothing new until its executables are on the host", "node", n.Node.Name, "error", err)
+			k.log.Info("not updating node: payload not copied yet", "node", n.Node.Name, "error", err)
 			continue
 		}
 		list[i].Bundle, kept[n.Node.Name] = b, d

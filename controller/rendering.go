@@ -84,7 +84,7 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	}
 	result.platform, result.policy = hosts.Cluster.Platform, fleet.Policy(hosts.Cluster.Settings.Rollout)
 	if result.blocking = desired.Blocking(hosts.Findings); len(result.blocking) > 0 {
-		r.log.Info("the inputs are refused, what is published stays", "reason", result.blocking[0].Reason, "message", sentence(result.blocking[0]))
+		r.log.Info("invalid inputs: keeping the published bundles", "reason", result.blocking[0].Reason, "message", sentence(result.blocking[0]))
 		return result, nil
 	}
 	result.deleted = r.findDeleted(hosts, nodes)

@@ -61,7 +61,7 @@ func awaitPredecessor(ctx context.Context, o Options) error {
 			return err
 		}
 	}
-	o.Log.Info("the existing operator is gone")
+	o.Log.Info("the existing operator has stopped")
 	return nil
 }
 
@@ -103,7 +103,7 @@ func serveWaiting(ctx context.Context, o Options) (stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
-		http.Error(w, "waiting until the existing operator is gone", http.StatusServiceUnavailable)
+		http.Error(w, "waiting until the existing operator has stopped", http.StatusServiceUnavailable)
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	ended := make(chan struct{})

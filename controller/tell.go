@@ -159,7 +159,7 @@ func (t *teller) deployment() *corev1.ObjectReference {
 
 // refusal is why nothing is published.
 func refusal(findings bundle.Findings) string {
-	return "the inputs are refused, what is published stays: " + sentence(findings[0]) + more(len(findings)-1, "finding")
+	return "invalid inputs: keeping the published bundles: " + sentence(findings[0]) + more(len(findings)-1, "finding")
 }
 
 func more(n int, what string) string {
@@ -179,7 +179,7 @@ func conditions(o outcome) []metav1.Condition {
 	switch {
 	case len(o.blocking) > 0:
 		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, o.blocking[0].Reason, published.Shorten(refusal(o.blocking))
-		done.Status, done.Reason, done.Message = metav1.ConditionFalse, status.ReasonInputsRefused, "the inputs are refused, what is published stays"
+		done.Status, done.Reason, done.Message = metav1.ConditionFalse, status.ReasonInputsRefused, "invalid inputs: keeping the published bundles"
 	case len(o.refused) > 0:
 		first := o.refused[0]
 		accepted.Status, accepted.Reason = metav1.ConditionFalse, status.ReasonNodesRefused
@@ -195,11 +195,11 @@ func conditions(o outcome) []metav1.Condition {
 
 // urgentReached says which CAs and credentials cannot reach their nodes.
 func urgentReached(o outcome) metav1.Condition {
-	c := metav1.Condition{Type: status.UrgentInputsReached, Status: metav1.ConditionTrue, Reason: status.ReasonReached, Message: "every node has the CAs and credentials that must not wait for a rollout, or gets them"}
+	c := metav1.Condition{Type: status.UrgentInputsReached, Status: metav1.ConditionTrue, Reason: status.ReasonReached, Message: "all nodes have the urgent CAs and credentials, or get them now"}
 	held := o.rollout.Fleet.Urgent
 	switch {
 	case len(o.blocking) > 0:
-		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, "the inputs are refused, what is published stays"
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, "invalid inputs: keeping the published bundles"
 	case len(held) > 0:
 		var texts []string
 		for _, h := range held {
@@ -258,7 +258,7 @@ func rolledOut(o outcome) metav1.Condition {
 	}
 	if len(o.blocking) > 0 {
 		c.Status, c.Reason = metav1.ConditionUnknown, status.ReasonInputsRefused
-		c.Message = "the inputs are refused, so what nodes must have is not known"
+		c.Message = "invalid inputs: the wanted bundles are not known"
 	}
 	if o.rollErr != nil {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonRolloutFailed, published.Shorten("it is tried again: "+o.rollErr.Error())

@@ -283,7 +283,7 @@ func (a *Agent) countRepaired(ctx context.Context, o applier.Outcome) {
 		return
 	}
 	a.repaired += o.Done
-	a.say(ctx, Event{Reason: EventRepaired, Message: "the host had drifted: " + bundle.Count(o.Done, "change")})
+	a.say(ctx, Event{Reason: EventRepaired, Message: "configuration drift repaired: " + bundle.Count(o.Done, "change")})
 }
 
 func (a *Agent) restart(o applier.Outcome) error {

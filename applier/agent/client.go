@@ -101,7 +101,7 @@ func (s *APIServer) notices() func(context.Context, error) {
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			s.connection.Log.Warn("the Node cannot be followed; it is tried again", "error", err)
+			s.connection.Log.Warn("watching Node failed, retrying", "error", err)
 		case err == nil && failing:
 			s.connection.Log.Info("the Node is followed again")
 		}

@@ -43,7 +43,7 @@ func Open(ctx context.Context, host Files) (*Records, error) {
 	}
 	r := &Records{host: host, Untrusted: bad}
 	for _, path := range bad {
-		r.Notes = append(r.Notes, path+" does not count: others than SYSTEM and Administrators can change it")
+		r.Notes = append(r.Notes, path+" is ignored: users other than SYSTEM and Administrators can write it")
 	}
 	if r.Store, err = openStore(ctx, r); err != nil {
 		return nil, err

@@ -40,7 +40,7 @@ func operatorCommand(a app) *cobra.Command {
 	var f operatorFlags
 	cmd := &cobra.Command{
 		Use:   "operator [--payload DIR]",
-		Short: "Keep the Windows nodes of a cluster right, as the operator in it",
+		Short: "Run the operator",
 		Long: `Watch the objects of the cluster, render the bundle of every joined Windows node when they change, and publish it: layers as Secrets
 of the operator's namespace, the desired digest on the Node. The node agents fetch and apply it.
 

@@ -113,7 +113,7 @@ func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 			return reconcile.Result{RequeueAfter: retryAsk}, nil
 		}
 		if v = certificates.Decide(&csr, known); v.Decision == certificates.Ask {
-			a.Log.Info("a host waits for no certificate yet", "csr", csr.Name, "host", v.Host.ID())
+			a.Log.Info("host has no pending CSR", "csr", csr.Name, "host", v.Host.ID())
 			return reconcile.Result{RequeueAfter: retryAsk}, nil
 		}
 	}

@@ -185,7 +185,7 @@ func (h host) judge(o hosts.Outcome) Progress {
 			p.Reason, p.Message = ReasonRebooting, "the host reboots"
 		}
 	case applier.ResultReboot:
-		p.Reason, p.Message = ReasonRebooting, "the host reboots; the rest follows"
+		p.Reason, p.Message = ReasonRebooting, "host is rebooting; configuration continues after the reboot"
 	case applier.ResultRolledBack:
 		p.State, p.Reason, p.Message, p.Again = StateFailed, ReasonRolledBack, "the host was rolled back: "+o.Message, againLater
 		p.Fix = `read the log of the service under C:\var\log on the host, and fix the inputs`

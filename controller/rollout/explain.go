@@ -164,7 +164,7 @@ func (d decision) waitForAgent() {
 		d.waitFor(ReasonFailed, d.failed)
 		return
 	case d.turn.IsZero():
-		d.waitFor(ReasonApplying, "what is published was not noted by a rollout; its agent has not ended")
+		d.waitFor(ReasonApplying, "bundle was not published by a rollout; waiting for the node agent")
 		return
 	}
 	limit := "its turn may take until " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted)

@@ -100,7 +100,7 @@ func (d decision) agentAppliesPrevious() bool {
 func (d decision) revokePermission() {
 	s := d.State
 	s.Turn.Permitted, s.Turn.Impact = d.fleet.now, bundle.ImpactNone
-	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s, Why: "the node agent does not answer: its permission is taken back"})
+	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s, Why: "disruption permission revoked: the node agent is not responding"})
 }
 
 // waitForRoom keeps no slot for a node whose disk is full: its permission to restart services ends. When there is room, its agent asks for it
