@@ -36,6 +36,7 @@ import (
 	"wmco/controller/leader"
 	"wmco/controller/metrics"
 	"wmco/controller/named"
+	"wmco/controller/olm"
 	"wmco/controller/signing"
 	"wmco/controller/windowsnode"
 	"wmco/payload"
@@ -161,7 +162,7 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	says := newSaid(o)
 	read := (&inputs.Coalesced{Source: reader.Read}).Read
 	p := publishing{wants, read, says, signs, records}
-	if err := errors.Join(addPublisher(ctx, m, o, p), addJoining(ctx, m, o, p), addMetrics(m, o, says), addUpgrades(m, o)); err != nil {
+	if err := errors.Join(addPublisher(ctx, m, o, p), addJoining(ctx, m, o, p), addMetrics(m, o, says), addUpgradeable(m, o)); err != nil {
 		return nil, startError("starting the operator", err)
 	}
 	return m, nil
@@ -252,4 +253,16 @@ func digestKey(ctx context.Context, m manager.Manager, namespace string) (bundle
 			return nil, fmt.Errorf("creating Secret %s: %w", at, err)
 		}
 	}
+}
+
+// addUpgradeable does nothing where OLM gives the operator no OperatorCondition.
+func addUpgradeable(m base.Manager, o Options) error {
+	name := o.Environment[olm.ConditionVariable]
+	if name == "" {
+		return nil
+	}
+	u := &olm.Upgradeable{
+		Nodes: m.GetClient(), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Name: name, Now: o.Now, Silence: o.Silence,
+	}
+	return u.SetupWithManager(m)
 }

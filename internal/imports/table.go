@@ -257,6 +257,11 @@ var table = []rule{
 		never: join(rendering, remote, []string{"applier/...", "bundle/..."}),
 	},
 	{
+		pkg:     "controller/olm",
+		imports: []string{"bundle", "bundle/published", "controller/base", "controller/fleet", "controller/windowsnode", "controller/windowsnode/nodelist"},
+		never:   join(remote, []string{"controller/join"}),
+	},
+	{
 		pkg:     "controller/inputs",
 		imports: []string{"bundle", "controller/base", "controller/desired", "controller/gather", "controller/hosts", "controller/signing", "render/reason"},
 		never:   []string{"controller/join", "github.com/pkg/sftp/..."},
@@ -296,7 +301,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/base", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/heartbeat", "controller/hosts", "controller/inputs", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "deploy/admission", "payload", "payload/store", "render", "render/reason",
+			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/base", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "controller/fleet", "controller/gather", "controller/gather/objects", "controller/heartbeat", "controller/hosts", "controller/inputs", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/olm", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "deploy/admission", "payload", "payload/store", "render", "render/reason",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

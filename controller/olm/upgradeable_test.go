@@ -1,26 +1,19 @@
-package controller
+package olm
 
 import (
-	"context"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/gather"
 	"wmco/controller/rollout"
 	"wmco/controller/windowsnode"
-	"wmco/internal/testenv"
 )
 
 // movingNode is a node that has joined, changed by a test.
@@ -105,11 +98,11 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 			n.Status.Conditions[1].LastHeartbeatTime.Time = now.Add(-time.Hour)
 		}), ""},
 	} {
-		c := upgradeable([]windowsnode.Node{windowsnode.Decode(movingNode(t, tt.change))}, silence)
+		c := conditionOf([]windowsnode.Node{windowsnode.Decode(movingNode(t, tt.change))}, silence)
 		switch {
-		case tt.want == "" && (c.Status != metav1.ConditionTrue || c.Reason != reasonSafe):
+		case tt.want == "" && (c.Status != metav1.ConditionTrue || c.Reason != ReasonSafe):
 			t.Errorf("%s: %+v", name, c)
-		case tt.want != "" && (c.Status != metav1.ConditionFalse || c.Reason != reasonNotSafe || !strings.Contains(c.Message, tt.want)):
+		case tt.want != "" && (c.Status != metav1.ConditionFalse || c.Reason != ReasonNotSafe || !strings.Contains(c.Message, tt.want)):
 			t.Errorf("%s: %+v", name, c)
 		}
 	}
@@ -117,62 +110,15 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 	for range 7 {
 		many = append(many, windowsnode.Decode(movingNode(t, applying)))
 	}
-	if c := upgradeable(many, silence); !strings.HasPrefix(c.Message, "7 Windows nodes") || !strings.Contains(c.Message, "and 2 more") {
+	if c := conditionOf(many, silence); !strings.HasPrefix(c.Message, "7 Windows nodes") || !strings.Contains(c.Message, "and 2 more") {
 		t.Errorf("%s", c.Message)
-	}
-}
-
-// TestOLMIsToldWhenAnUpgradeIsNotSafe with the permissions that OLM gives.
-func TestOLMIsToldWhenAnUpgradeIsNotSafe(t *testing.T) {
-	const name = "windows-machine-config-operator.v1"
-	c := cluster.Client(t)
-	cluster.Load(t, filepath.Join("testdata", "operatorcondition.yaml"))
-	o := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "operators.coreos.com/v2", "kind": "OperatorCondition", "metadata": map[string]any{"namespace": gather.OperatorNamespace, "name": name},
-		"spec": map[string]any{"deployments": []any{operatorName}, "conditions": []any{map[string]any{
-			"type": "Other", "status": "True", "reason": "a", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
-		}}},
-	}}
-	if err := testenv.Eventually(t.Context(), "the kind", func() bool { return c.Create(t.Context(), o.DeepCopy()) == nil }); err != nil {
-		t.Fatal(err)
-	}
-	r := startWith(t, func(o *Options) { o.Environment = map[string]string{conditionVariable: name} })
-	says := func(status, reason string) func() bool {
-		return func() bool {
-			have := o.DeepCopy()
-			if err := r.Get(t.Context(), client.ObjectKeyFromObject(o), have); err != nil {
-				t.Fatal(err)
-			}
-			list, _, _ := unstructured.NestedSlice(have.Object, "spec", "conditions")
-			deployments, _, _ := unstructured.NestedStringSlice(have.Object, "spec", "deployments")
-			if len(list) != 2 || len(deployments) != 1 {
-				return false
-			}
-			c, _ := list[1].(map[string]any)
-			return c["type"] == conditionUpgradeable && c["status"] == status && c["reason"] == reason
-		}
-	}
-	annotate := func(text string) {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}
-		patch := []byte(`{"metadata":{"annotations":{"` + published.JoiningAnnotation + `":` + text + `}}}`)
-		if err := r.Patch(context.WithoutCancel(t.Context()), node, client.RawPatch(types.MergePatchType, patch)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	annotate(`"true"`)
-	if err := testenv.Eventually(t.Context(), "that an upgrade is not safe", says("False", reasonNotSafe)); err != nil {
-		t.Fatal(err)
-	}
-	annotate(`null`)
-	if err := testenv.Eventually(t.Context(), "that it is safe again", says("True", reasonSafe)); err != nil {
-		t.Fatal(err)
 	}
 }
 
 // TestAnErrorComesWithoutAPause: the library would ignore it, and say so each time.
 func TestAnErrorComesWithoutAPause(t *testing.T) {
 	c := fake.NewFakeClient() // without the OperatorCondition
-	u := &upgrades{c, nil, c, c, "n", "name", time.Now, windowsnode.SilenceByKubelet}
+	u := &Upgradeable{Nodes: c, Live: c, Client: c, Namespace: "n", Name: "name", Now: time.Now, Silence: windowsnode.SilenceByKubelet}
 	if result, err := u.Reconcile(t.Context(), reconcile.Request{}); err == nil || result.RequeueAfter != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}

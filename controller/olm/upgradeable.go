@@ -1,0 +1,163 @@
+// Package olm tells the Operator Lifecycle Manager whether the operator may be replaced: OLM does that only while the OperatorCondition does not
+// say that it is not safe (docs.okd.io, Communicating Operator conditions to Operator Lifecycle Manager).
+package olm
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/base"
+	"wmco/controller/fleet"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/nodelist"
+)
+
+// ConditionVariable is the name of the OperatorCondition in the environment, where OLM has installed the operator.
+const ConditionVariable = "OPERATOR_CONDITION_NAME"
+
+// The condition and its reasons, those of the existing operator.
+const (
+	ConditionUpgradeable = "Upgradeable"
+	ReasonSafe           = "upgradeIsSafe"
+	ReasonNotSafe        = "upgradeIsNotSafe"
+)
+
+const (
+	// upgradeableSettle gathers changes of many Nodes.
+	upgradeableSettle = 2 * time.Second
+	// recheckUpgradeable is how often nodes are looked at although none was seen to change: that one is lost is a matter of time.
+	recheckUpgradeable = time.Minute
+)
+
+func kindOperatorCondition() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: "operators.coreos.com", Version: "v2", Kind: "OperatorCondition"}
+}
+
+// conditionOf says whether nodes are being changed. Nodes that are not, because they have failed, cannot be reached or are paused, do not
+// hold up an upgrade, which may be what they need.
+func conditionOf(nodes []windowsnode.Node, silence windowsnode.Silence) metav1.Condition {
+	var moving []string
+	for _, n := range nodes {
+		if what := movement(n, silence); what != "" {
+			moving = append(moving, n.Name+" "+what)
+		}
+	}
+	slices.Sort(moving)
+	if len(moving) == 0 {
+		return metav1.Condition{Type: ConditionUpgradeable, Status: metav1.ConditionTrue, Reason: ReasonSafe, Message: "no Windows node is being changed"}
+	}
+	const most = 5
+	text := bundle.JoinFirst(moving, most, ", ", bundle.AndMore)
+	return metav1.Condition{
+		Type: ConditionUpgradeable, Status: metav1.ConditionFalse, Reason: ReasonNotSafe,
+		Message: published.Shorten(bundle.Count(len(moving), "Windows node") + " being changed: " + text + "; the upgrade waits until that has ended"),
+	}
+}
+
+// movement says what is being done with a node, empty if nothing is.
+func movement(n windowsnode.Node, silence windowsnode.Silence) string {
+	if n.IsLost() || n.IsPaused() {
+		return ""
+	}
+	row := fleet.Of(n, silence)
+	switch {
+	case row.State == fleet.StateFailed || row.State == fleet.StateSilent && !row.Reported.IsZero():
+		return ""
+	case n.IsJoining():
+		return "joins"
+	case n.IsBeingRemoved():
+		return "is removed"
+	case n.Rollout.Claim.Held:
+		return "has its turn in the rollout"
+	case row.State == fleet.StateApplying:
+		return "applies its bundle"
+	}
+	return ""
+}
+
+// Upgradeable tells OLM whether the operator may be replaced now.
+type Upgradeable struct {
+	// Nodes is the cache of Nodes, Decoded what was decoded of them, Live reads without a cache.
+	Nodes   client.Reader
+	Decoded *nodelist.Cache
+	Live    client.Reader
+	Client  client.Client
+	// Namespace and Name are those of the OperatorCondition.
+	Namespace, Name string
+	Now             func() time.Time
+	Silence         windowsnode.Silence
+}
+
+// SetupWithManager watches the Windows Nodes.
+func (u *Upgradeable) SetupWithManager(m base.Manager) error {
+	c, err := m.NewController("upgradeable", u, 1)
+	if err != nil {
+		return err
+	}
+	later := func(q base.Queue) { q.AddAfter(base.RequestsFor([]string{"all"})[0], upgradeableSettle) }
+	changed := handler.TypedFuncs[base.Object, reconcile.Request]{
+		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[base.Object], q base.Queue) { later(q) },
+		UpdateFunc: func(_ context.Context, _ event.TypedUpdateEvent[base.Object], q base.Queue) { later(q) },
+		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[base.Object], q base.Queue) { later(q) },
+	}
+	if err := c.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), changed, base.NodeChanges())); err != nil {
+		return err
+	}
+	return c.Watch(base.AtStart())
+}
+
+// Reconcile writes the condition, where it says something else.
+func (u *Upgradeable) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	nodes, err := u.Decoded.ListCached(ctx, u.Nodes)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if err := u.writeCondition(ctx, conditionOf(nodes, u.Silence)); err != nil {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: recheckUpgradeable}, nil
+}
+
+// writeCondition keeps the conditions of others in the list. OLM copies it to the status, and reads that.
+func (u *Upgradeable) writeCondition(ctx context.Context, c metav1.Condition) error {
+	o := base.NewObject(kindOperatorCondition())
+	if err := u.Live.Get(ctx, client.ObjectKey{Namespace: u.Namespace, Name: u.Name}, o); err != nil {
+		return fmt.Errorf("reading OperatorCondition %s: %w", u.Name, err)
+	}
+	var have struct {
+		Spec struct {
+			Conditions []metav1.Condition `json:"conditions"`
+		} `json:"spec"`
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &have); err != nil {
+		return fmt.Errorf("reading OperatorCondition %s: %w", u.Name, err)
+	}
+	c.LastTransitionTime = metav1.NewTime(u.Now())
+	if !meta.SetStatusCondition(&have.Spec.Conditions, c) {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": o.GetResourceVersion()}, "spec": have.Spec})
+	if err != nil {
+		return err
+	}
+	if err := u.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return fmt.Errorf("writing OperatorCondition %s: %w", u.Name, err)
+	}
+	return nil
+}
