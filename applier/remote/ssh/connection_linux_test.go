@@ -49,7 +49,7 @@ func TestEveryLimitEndsACommand(t *testing.T) {
 		freeze bool
 	}{
 		{"the context's deadline", func(l *Limits) { l.Silence = 0 }, false},
-		{"silence", func(l *Limits) { l.Silence = 300 * time.Millisecond }, false},
+		{"silence", func(l *Limits) { l.Silence = 3 * time.Second }, false}, // more than the program takes to begin on a busy computer
 		{"no sign of life", func(l *Limits) { l.KeepAlive, l.Missed = 200*time.Millisecond, 3 }, true},
 	} {
 		t.Run(tt.what, func(t *testing.T) {
