@@ -35,7 +35,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // claim renames the file with the most bytes that an interrupted upload of the program has left, and returns its new name and where to go on;
 // empty if there is none. Of two uploads that find it, one can rename it. A file that grows is left to the upload that writes it, and if one
-// that was frozen writes on after all, it writes the same bytes to the same places, and finds at its end that its file is gone.
+// that was frozen writes on after all, it writes the same bytes to the same places, and finds at its end that its file does not exist.
 func (u upload) claim(entries []fs.FileInfo) (name string, at int64, err error) {
 	left := u.interrupted(entries)
 	for range growLooks {

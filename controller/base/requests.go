@@ -80,7 +80,7 @@ func AtStart() source.Source {
 	})
 }
 
-// Signal wakes a controller. Signals that nobody has heard yet are one.
+// Signal wakes a controller. Signals that were not received yet are one.
 type Signal chan event.TypedGenericEvent[struct{}]
 
 // NewSignal returns a signal that was not sent.

@@ -85,7 +85,7 @@ type existing struct {
 	entries  map[record.ID]bool
 	// addresses are those of Machines and entries.
 	addresses map[string]bool
-	// unserved is true while the cluster does not serve Machines, or refuses to list them: whether one is gone is not known then.
+	// unserved is true while the cluster does not serve Machines, or refuses to list them: whether one was deleted is not known then.
 	unserved bool
 }
 

@@ -25,7 +25,7 @@ import (
 )
 
 // expire makes the client certificate of a machine's kubelet one that no API server accepts and that ends some time from now, with the key that
-// it has, and boots the machine: it was off for long. What the cluster keeps of its requests is cleaned up meanwhile (kube-controller-manager,
+// it has, and boots the machine: it was off for long. What the cluster keeps of its requests is cleaned up in that time (kube-controller-manager,
 // csrcleaner).
 func (w *world) expire(name string, ends time.Duration) {
 	w.t.Helper()

@@ -19,7 +19,7 @@ type measured struct {
 	impact bundle.Impact
 }
 
-// LearnDurations reads the turns that nodes have behind them. A turn that took longer than it may is not counted: nobody noted its end.
+// LearnDurations reads the turns that nodes have behind them. A turn that took longer than it may is not counted: its end was not noted.
 func LearnDurations(f Fleet) Durations {
 	d := Durations{byKind: map[measured][]time.Duration{}, byImpact: map[bundle.Impact][]time.Duration{}}
 	for _, n := range f.Nodes {

@@ -87,7 +87,7 @@ func (m *nodeState) neededImpact() bundle.Impact {
 	if need == "" {
 		need = bundle.ImpactNone
 	}
-	// What has drifted is there whatever is wanted: a node in its turn is not given back for a change that comes meanwhile.
+	// What has drifted is there whatever is wanted: a node in its turn is not given back for a change that comes in that time.
 	drifted := m.hasSlot() && m.Report.State == published.StateNeedsPermission && m.Report.Applied == m.Published
 	if m.answered && (m.publishesWanted() || drifted) {
 		switch m.Report.State { //nolint:exhaustive // the others need nothing

@@ -25,7 +25,7 @@ func clampSeconds(seconds int64) time.Duration {
 	return time.Duration(min(max(seconds, 0), int64(longest/time.Second))) * time.Second
 }
 
-// seenBefore returns what stands on the Node.
+// seenBefore returns what the annotation of the Node says.
 func seenBefore(e Elapsed) Seen {
 	return Seen{Permitted: clampSeconds(e.Permitted), Ended: clampSeconds(e.Ended), Taken: clampSeconds(e.Taken), Postponed: clampSeconds(e.Postponed)}
 }
@@ -137,7 +137,7 @@ func (m *nodeState) mustNote() bool {
 	return slices.ContainsFunc(m.noteTimers(), func(left time.Duration) bool { return left <= 0 })
 }
 
-// elapsedAfterStep returns what stands on the Node after a step. A step that changes nothing else, such as a drain that goes on, is no reason to
+// elapsedAfterStep returns what the annotation of the Node says after a step. A step that changes nothing else, such as a drain that goes on, is no reason to
 // write.
 func (m *nodeState) elapsedAfterStep(s Step) Elapsed {
 	still := s.Action == ActionDrain && s.Cordon == SwitchKeep && s.State.Claim == m.State.Claim

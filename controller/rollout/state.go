@@ -5,7 +5,7 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// What stands on a Node of a rollout: windowsnode encodes and decodes it.
+// The state of a rollout on a Node: windowsnode encodes and decodes it.
 type (
 	// State is what the operator knows about a node.
 	State = windowsnode.RolloutState
@@ -13,7 +13,7 @@ type (
 	Turn = windowsnode.Turn
 	// Claim is a place among the unavailable nodes.
 	Claim = windowsnode.Claim
-	// Elapsed is what of Seen stands on the Node.
+	// Elapsed is what of Seen is in the annotation.
 	Elapsed = windowsnode.Elapsed
 )
 

@@ -14,7 +14,7 @@ import (
 	"unicode"
 )
 
-// countPackages counts the folders directly under controller/ and the imports between them. A folder stands on the floor above the highest one
+// countPackages counts the folders directly under controller/ and the imports between them. A folder is on the floor above the highest one
 // that it imports, as far as that is not a circle.
 func countPackages(sources []source) []row {
 	imports := map[string]map[string]bool{}
