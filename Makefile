@@ -24,7 +24,7 @@ STEP := hack/step
 
 # Separate modules whose tests check ours with programs and libraries that we must not link. Their tests run before the
 # lint, because they compile the packages of both.
-TEST_MODULES := internal/release tools/shell internal/prometheus internal/consumers internal/registriesconf internal/resolvers
+TEST_MODULES := internal/build/release tools/shell internal/verify/prometheus internal/verify/consumers internal/verify/registriesconf internal/verify/resolvers
 
 include make/modules.mk
 include make/tools.mk
@@ -55,7 +55,7 @@ build: setup ## bin/wmco and bin/wmco-node for this computer
 
 # For the tests of one package. Those that take longest, on two processors half of it, begin first.
 TEST_TIMEOUT ?= 45m
-LONG_TESTS := ./controller/join ./internal/fleettest
+LONG_TESTS := ./controller/join ./internal/test/fleettest
 # Packages that are tested at the same time: the long ones mostly wait for a control plane.
 TEST_PACKAGES ?= $(shell n=$$(nproc); echo $$(( n > 3 ? n : 3 )))
 
@@ -66,7 +66,7 @@ test: setup containerd-if-possible testenv-if-possible ## all tests, goldens and
 	@$(STEP) "compiling for Windows" env GOOS=windows GOARCH=amd64 go build ./...
 	@$(STEP) "testing" go test -p $(TEST_PACKAGES) -timeout $(TEST_TIMEOUT) $(LONG_TESTS) $$(go list ./... | grep -v -e /winetest$$ -e /winnode$$ $(LONG_TESTS:.%=-e %$$))
 	@# Starts and stops of services under Wine have limits of time too: no other tests run beside them.
-	@$(STEP) "testing under Wine" go test -timeout 20m -p 1 ./internal/winetest ./internal/winnode
+	@$(STEP) "testing under Wine" go test -timeout 20m -p 1 ./internal/test/winetest ./internal/test/winnode
 	@# -count=1: go test's cache does not see files outside a nested module, such as the goldens.
 	@for module in $(TEST_MODULES); do \
 		hack/optional "the tests of $$module" --tests "$$module" ./... -- $(STEP) "testing $$module" \
@@ -131,7 +131,7 @@ bench: setup ## every benchmark
 
 .PHONY: figures
 figures: ## how many packages, imports, long names and dense functions there are; no check
-	@go run ./internal/figures
+	@go run ./internal/verify/figures
 
 .PHONY: demo
 # Only its last parts need packages, and install them themselves.

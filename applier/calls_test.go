@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/simulation"
 )
 
 // allCalls reports whether every call of a command goes wrong once, and not some of them: WMCO_ALL_CALLS is set.
@@ -98,7 +98,7 @@ func TestEveryCallOfEveryCommandMayGoWrong(t *testing.T) {
 		if allCalls() {
 			stride = 1
 		}
-		for _, fault := range []hosttest.CallFault{hosttest.CallFails, hosttest.CallKills, hosttest.CallKillsAfter} {
+		for _, fault := range []hostsim.CallFault{hostsim.CallFails, hostsim.CallKills, hostsim.CallKillsAfter} {
 			t.Run(fmt.Sprintf("%s, a call %s", c.name, fault), func(t *testing.T) {
 				t.Parallel()
 				for at := 0; at < calls; at += stride {
@@ -113,7 +113,7 @@ func TestEveryCallOfEveryCommandMayGoWrong(t *testing.T) {
 func (c command) calls(t *testing.T) int {
 	t.Helper()
 	m := c.start.copy()
-	host := &hosttest.Calls{Host: m.Memory, At: -1}
+	host := &hostsim.Calls{Host: m.Memory, At: -1}
 	e := m.engine()
 	e.Host = host
 	if o, err := c.do(t, e); err != nil || !c.done(t, m) {
@@ -123,10 +123,10 @@ func (c command) calls(t *testing.T) int {
 }
 
 // goesWrong does the command while one call goes wrong.
-func (c command) goesWrong(t *testing.T, fault hosttest.CallFault, at int) {
+func (c command) goesWrong(t *testing.T, fault hostsim.CallFault, at int) {
 	t.Helper()
 	m := c.start.copy()
-	host := &hosttest.Calls{Host: m.Memory, Fault: fault, At: at}
+	host := &hostsim.Calls{Host: m.Memory, Fault: fault, At: at}
 	e := m.engine()
 	e.Host = host
 	o, err := c.do(t, e)

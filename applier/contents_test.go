@@ -8,11 +8,11 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/internal/hostsim/simulation"
 )
 
 // TestContentsOfTwoEncodingsStopNothing continues an upload with a part of another encoding of the content: it has the right

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/simulation"
 )
 
 // applyCut applies a bundle until the process is killed before the n-th step. It reports whether it was.
@@ -20,7 +20,7 @@ func (m *machine) applyCut(t *testing.T, n node, step int) bool {
 	if err == nil {
 		return false
 	}
-	if !errors.Is(err, hosttest.ErrCut) {
+	if !errors.Is(err, hostsim.ErrCut) {
 		t.Fatalf("cut at %d: %v", step, err)
 	}
 	m.Revive()

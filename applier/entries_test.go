@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/simulation"
 )
 
 // A file that is right and that another program has open is as good as one that can be read.
@@ -49,7 +49,7 @@ func TestAFileThatAnotherProgramHasOpenStopsNothing(t *testing.T) {
 
 // unreadable is a host on which the access of a file forbids even administrators to read it.
 type unreadable struct {
-	*hosttest.Memory
+	*hostsim.Memory
 	path string
 }
 

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/internal/hostsim/simulation"
 )
 
 const (

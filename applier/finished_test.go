@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
+	"wmco/internal/hostsim/simulation"
 )
 
 // TestARunThatWasInterruptedBehindItsLedgerHasFinished cuts a run between the last two things that it does: it has written the

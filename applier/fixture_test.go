@@ -10,12 +10,12 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/bundletest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/hostsim/simulation"
 )
 
 type node = bundletest.Node
@@ -34,19 +34,19 @@ func reader(t testing.TB, n node, missing []plan.Missing) *archive.Reader {
 
 // machine is a machine in memory with an engine.
 type machine struct {
-	*hosttest.Memory
-	clock  *hosttest.Clock
+	*hostsim.Memory
+	clock  *hostsim.Clock
 	events []applier.Event
 }
 
 func newMachine() *machine {
-	clock := hosttest.NewClock(hosttest.Epoch())
-	return &machine{Memory: hosttest.NewMemory(hosttest.Facts(), clock), clock: clock}
+	clock := hostsim.NewClock(hostsim.Epoch())
+	return &machine{Memory: hostsim.NewMemory(hostsim.Facts(), clock), clock: clock}
 }
 
 // copy is another machine that is the same.
 func (m *machine) copy() *machine {
-	clock := hosttest.NewClock(m.clock.Now())
+	clock := hostsim.NewClock(m.clock.Now())
 	return &machine{Memory: m.Copy(clock), clock: clock}
 }
 

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/bundletest"
-	"wmco/applier/hosttest/folderhost"
 	"wmco/bundle/archive"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/hostsim/folderhost"
 )
 
 // fullNode is a node as large as real ones: 13 executables of 420 MB together, and 60 files.
@@ -39,7 +39,7 @@ func fullNode() node {
 func folderMachine(b *testing.B) (*applier.Engine, string) {
 	b.Helper()
 	root := b.TempDir()
-	host, err := folderhost.Create(root, folderhost.Options{Facts: hosttest.Facts()})
+	host, err := folderhost.Create(root, folderhost.Options{Facts: hostsim.Facts()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/bundletest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/hostsim/simulation"
 )
 
 // withAgent is a bundle with a node agent of its own version.
@@ -273,7 +273,7 @@ func TestAnExchangeOfTheAgentCanBeCutAnywhere(t *testing.T) {
 				m := start.copy()
 				m.CutAt(step)
 				err := stage.do(t, m)
-				if !errors.Is(err, hosttest.ErrCut) {
+				if !errors.Is(err, hostsim.ErrCut) {
 					break
 				}
 				cuts++

@@ -13,7 +13,7 @@ import (
 // Host is a computer that a bundle can be applied to. Every operation can be repeated. An interrupted one leaves either
 // the old or the new state, and perhaps a file whose name plan.Leftover recognizes. One operation has a gap: a running
 // program is moved aside before the new one takes its place, so an interruption may leave neither at the path. All hosts
-// pass the contract in applier/hosttest.
+// pass the contract in internal/hostsim.
 //
 // Paths are Windows paths that bundle.CheckHostPath allows, compared without regard to case.
 type Host interface {

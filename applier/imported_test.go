@@ -16,12 +16,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/bundletest"
-	"wmco/applier/hosttest/folderhost"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/hostsim/folderhost"
+	"wmco/internal/hostsim/simulation"
 )
 
 // importedPath is the existing operator's list of the CAs that it imported.
@@ -36,7 +36,7 @@ func authority(t testing.TB, name string) string {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: hosttest.Epoch(), NotAfter: hosttest.Epoch().AddDate(10, 0, 0), IsCA: true, BasicConstraintsValid: true,
+		NotBefore: hostsim.Epoch(), NotAfter: hostsim.Epoch().AddDate(10, 0, 0), IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
@@ -243,7 +243,7 @@ func TestCleanupLeavesTheExistingOperatorsListAlone(t *testing.T) {
 func TestImportedCAsOnAFolderHost(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	host, err := folderhost.Create(t.TempDir(), folderhost.Options{Facts: hosttest.Facts()})
+	host, err := folderhost.Create(t.TempDir(), folderhost.Options{Facts: hostsim.Facts()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
+	"wmco/internal/hostsim/simulation"
 )
 
 const ledgerCopy = `C:\k\` + bundle.LedgerCopy

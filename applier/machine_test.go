@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/bundletest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/hostsim/simulation"
 )
 
 func TestCleanupKeepsUnmanagedEntries(t *testing.T) {

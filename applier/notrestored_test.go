@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
+	"wmco/internal/hostsim/simulation"
 )
 
 // TestARollbackAfterWhichAServiceDoesNotRun is not called one: the host is not as it was, and the next run goes on.

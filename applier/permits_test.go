@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/bundletest"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/bundletest"
 )
 
 // retired is a service that an older program installed, and that this one does not know.
@@ -176,7 +176,7 @@ func TestAnInterruptedRollbackIsEndedWhateverItRestores(t *testing.T) {
 			m.CutAt(8) // behind the journal
 			return why
 		}})
-		if !errors.Is(err, hosttest.ErrCut) {
+		if !errors.Is(err, hostsim.ErrCut) {
 			t.Fatalf("%s: not interrupted: %v", name, err)
 		}
 		m.Revive()

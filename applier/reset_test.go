@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/records"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/simulation"
 )
 
 // joining is the bundle with which a host joins. It has no kubelet of a node.
@@ -98,7 +98,7 @@ func TestAnInterruptedFirstRunOfANodeIsKept(t *testing.T) {
 		}
 		return nil
 	}
-	if _, err := e.Apply(t.Context(), joining().Manifest(t), reader(t, joining(), seen.Missing), applier.Options{}); !errors.Is(err, hosttest.ErrCut) {
+	if _, err := e.Apply(t.Context(), joining().Manifest(t), reader(t, joining(), seen.Missing), applier.Options{}); !errors.Is(err, hostsim.ErrCut) {
 		t.Fatal(err)
 	}
 	m.Faults.After = nil

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/simulation"
 )
 
 const (
@@ -37,7 +37,7 @@ func (m *machine) applyKilled(t *testing.T, n node, file string, o applier.Optio
 		return nil
 	}
 	_, err := m.engine().Apply(t.Context(), n.Manifest(t), reader(t, n, seen.Missing), o)
-	if !errors.Is(err, hosttest.ErrCut) {
+	if !errors.Is(err, hostsim.ErrCut) {
 		t.Fatalf("it was not killed: %v", err)
 	}
 	m.Faults.After = nil
@@ -138,7 +138,7 @@ func TestAnInterruptedRollbackSaysWhyItWasNecessary(t *testing.T) {
 		m.CutAt(8) // behind the journal
 		return why
 	}})
-	if !errors.Is(err, hosttest.ErrCut) {
+	if !errors.Is(err, hostsim.ErrCut) {
 		t.Fatal(err)
 	}
 	m.Revive()

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/simulation"
 )
 
 // badKubelet is a host whose kubelet does not become healthy with a configuration that says bad.
@@ -156,7 +156,7 @@ func TestARunThatIsNotConfirmedInTimeIsRolledBack(t *testing.T) {
 }
 
 // endless is a clock whose hours do not pass.
-type endless struct{ *hosttest.Clock }
+type endless struct{ *hostsim.Clock }
 
 // After implements applier.Clock.
 func (e endless) After(d time.Duration) <-chan time.Time {

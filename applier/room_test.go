@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/simulation"
+	"wmco/internal/hostsim/simulation"
 )
 
 // TestDriftIsRepairedWhenThereIsRoom: the pause between two tries of other faults grows to an hour.

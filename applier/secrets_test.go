@@ -10,9 +10,9 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/internal/hostsim/simulation"
 )
 
 // secretSums are the plain digests of the node's secrets: with one of them a password can be guessed.

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
+	"wmco/internal/hostsim/simulation"
 )
 
 // TestOneGoodAnswerIsNoHealth has a kubelet that answers right after its start, and then does not stay healthy.

@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
 )
 
 // newer is the node with two other executables.
@@ -102,7 +102,7 @@ func TestStagingThatIsInterruptedAtAnyStepIsResumed(t *testing.T) {
 		m.CutAt(step)
 		_, err := m.stage(t, later)
 		m.Revive()
-		if err != nil && !errors.Is(err, hosttest.ErrCut) {
+		if err != nil && !errors.Is(err, hostsim.ErrCut) {
 			t.Fatalf("cut at %d: %v", step, err)
 		}
 		if _, repaired := m.repair(t.Context()); repaired != nil {

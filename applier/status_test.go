@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
 	"wmco/applier/plan"
+	"wmco/internal/hostsim"
 )
 
 // errIO is an error of the operating system that no host translates.
@@ -16,7 +16,7 @@ var errIO = errors.New("input/output error")
 
 // faulty is a host of which one kind of operation fails.
 type faulty struct {
-	*hosttest.Memory
+	*hostsim.Memory
 	release, stat, open bool
 }
 

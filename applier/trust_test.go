@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
+	"wmco/internal/hostsim/simulation"
 )
 
 // planted is a machine on which a user, who is no administrator, left records before the first contact. They name a service

@@ -26,14 +26,14 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/publish"
 	"wmco/controller/status"
-	simcluster "wmco/internal/simnode/cluster"
-	"wmco/internal/testenv"
-	"wmco/internal/testenv/controlplane"
+	simcluster "wmco/internal/test/simnode/cluster"
+	"wmco/internal/test/testenv"
+	"wmco/internal/test/testenv/controlplane"
+	"wmco/report/fleet"
 )
 
 var cluster = testenv.Environment{Options: controlplane.Options{Audit: true}}

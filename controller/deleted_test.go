@@ -14,7 +14,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/status"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 // confirm waits until a deletion is said, sees that the bundle stays, and confirms: another bundle is published, and the confirmation is used up.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/controller/status"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 	"wmco/render/reason"
 )
 

@@ -31,10 +31,10 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/rollout"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
+	"wmco/report/fleet"
 )
 
 // freeAddress returns an address at which nobody listens.
@@ -306,8 +306,8 @@ func (r *running) checkSecrets(text string) {
 }
 
 // recorded has the metrics that the operator serves itself with their labels, and those of its libraries that rules and panels name.
-// internal/monitoring holds rules and dashboard to it, internal/prometheus their labels and the series of their tests.
-const recorded = "../internal/monitoring/testdata/operator.json"
+// internal/verify/monitoring holds rules and dashboard to it, internal/verify/prometheus their labels and the series of their tests.
+const recorded = "../internal/verify/monitoring/testdata/operator.json"
 
 // checkServed compares the served metrics with the record.
 func checkServed(t *testing.T, families map[string]*dto.MetricFamily) {

@@ -14,7 +14,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/olm"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 // TestOLMIsToldWhenAnUpgradeIsNotSafe with the permissions that OLM gives.

@@ -17,13 +17,13 @@ import (
 	"wmco/controller/deletions"
 	"wmco/controller/desired"
 	"wmco/controller/executor"
-	"wmco/controller/fleet"
 	"wmco/controller/join"
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/nodelist"
 	"wmco/render/reason"
+	"wmco/report/fleet"
 )
 
 // rendering is what the inputs of one moment are for all nodes.

@@ -15,7 +15,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/internal/testenv/controlplane"
+	"wmco/internal/test/testenv/controlplane"
 )
 
 // nodeState is what stands on a Node.

@@ -28,9 +28,9 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
-	simcluster "wmco/internal/simnode/cluster"
-	"wmco/internal/simnode/light"
-	"wmco/internal/testenv/controlplane"
+	simcluster "wmco/internal/test/simnode/cluster"
+	"wmco/internal/test/simnode/light"
+	"wmco/internal/test/testenv/controlplane"
 )
 
 // What a change of a mirror set may cost at most.

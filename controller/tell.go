@@ -19,11 +19,11 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/executor"
-	"wmco/controller/fleet"
 	"wmco/controller/heartbeat"
 	"wmco/controller/metrics"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
+	"wmco/report/fleet"
 )
 
 // EventLayerReplaced is the reason of an Event about a Secret of a layer that others have written.

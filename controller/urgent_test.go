@@ -19,7 +19,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/status"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 // says reports for the node, with its facts.

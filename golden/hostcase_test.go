@@ -13,11 +13,11 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/internal/golden"
+	"wmco/internal/hostsim"
 	"wmco/layout"
 )
 
@@ -43,7 +43,7 @@ type hostState struct {
 // earlier is a bundle that was applied, completely unless it says where the process was killed.
 type earlier struct {
 	golden.Case
-	// CutAt is the step of the host (hosttest.Memory.CutAt) before which it was killed.
+	// CutAt is the step of the host (hostsim.Memory.CutAt) before which it was killed.
 	CutAt *int `json:"cutAt,omitempty"`
 	// CutAfter is the action after which it was killed, as in plan.txt: "stop service kubelet"; or "received 20", for the
 	// number of contents.
@@ -67,8 +67,8 @@ func loadHostCase(t testing.TB, dir string) hostCase {
 
 // host is the simulated host of a case.
 type host struct {
-	*hosttest.Memory
-	clock *hosttest.Clock
+	*hostsim.Memory
+	clock *hostsim.Clock
 	// dir is the folder of the case.
 	dir string
 	// wanted is the bundle of the case.
@@ -82,10 +82,10 @@ type host struct {
 // prepare creates the host of a case in its state before.
 func prepare(t testing.TB, dir string, c hostCase) *host {
 	t.Helper()
-	clock := hosttest.NewClock(hosttest.Epoch())
+	clock := hostsim.NewClock(hostsim.Epoch())
 	h := &host{clock: clock, dir: dir, wanted: ship(t, dir, c.Case), secrets: map[string]bool{}}
 	h.hide(h.wanted)
-	h.Memory = hosttest.NewMemory(h.facts(t, c.Host.Facts), clock)
+	h.Memory = hostsim.NewMemory(h.facts(t, c.Host.Facts), clock)
 	for _, e := range c.Host.Before {
 		e.do(t, h)
 	}

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/internal/golden"
+	"wmco/internal/hostsim/simulation"
 )
 
 // edit is one change to a host by somebody else. Exactly one of its fields is set.

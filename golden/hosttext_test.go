@@ -13,9 +13,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/internal/hostsim/simulation"
 )
 
 // seenHost is a host as observed.yaml shows it.

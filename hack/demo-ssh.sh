@@ -28,7 +28,7 @@ wmco() {
 
 rm -rf "$out"
 mkdir -p "$out"
-go build -o "$out/machines" ./internal/sshtest/cmd/machines
+go build -o "$out/machines" ./internal/test/sshtest/cmd/machines
 hack/packages openssh-server || true # it may be installed in another way; if not, the servers fail with a message
 
 # The servers end when their stdin closes, so not later than this script.

@@ -22,13 +22,13 @@ prepare() {
 	mkdir -p "$out/payload"
 	export GOOS=windows GOARCH=amd64 CGO_ENABLED=0
 	build() { go build -trimpath -ldflags "-s -w -X main.version=$version -X main.wine=yes" -o "$out/$1" "$2"; }
-	build service.exe ./internal/winnode/stub/service
-	build tool.exe ./internal/winnode/testdata/tool
+	build service.exe ./internal/test/winnode/stub/service
+	build tool.exe ./internal/test/winnode/testdata/tool
 	build kube-log-runner.exe k8s.io/component-base/logs/kube-log-runner
 	build wmco-node.exe ./cmd/wmco-node
 	unset GOOS GOARCH
-	go build -o "$out/standins" ./internal/winnode/cmd/standins
-	go build -o "$out/windows" ./internal/winnode/cmd/windows
+	go build -o "$out/standins" ./internal/test/winnode/cmd/standins
+	go build -o "$out/windows" ./internal/test/winnode/cmd/windows
 	"$out/standins" "$out/payload" "$out/service.exe" "$out/kube-log-runner.exe" "$out/wmco-node.exe" $version
 }
 

@@ -44,7 +44,7 @@ unpack_copied() {
 
 rm -rf "$out"
 mkdir -p "$out"
-go build -o "$client" ./internal/simnode/cmd/cluster
+go build -o "$client" ./internal/test/simnode/cmd/cluster
 "$client" payload "${WMCO_IMAGE_PAYLOAD:-golden/payload}" bin/wmco-node "$version" "$made"
 
 ! image "$out/refused" 2>"$out/refusal" || fail 'an image without bills of materials is not refused'

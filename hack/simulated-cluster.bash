@@ -1,5 +1,5 @@
 # A control plane and simulated Windows hosts behind OpenSSH servers, for scripts that source this file. They set out (their folder), client
-# (where to build internal/simnode/cmd/cluster) and what (what is skipped if something is missing), and call themselves with "story" again:
+# (where to build internal/test/simnode/cmd/cluster) and what (what is skipped if something is missing), and call themselves with "story" again:
 #
 #	prepare: programs, folder --> "${namespaces[@]}" SCRIPT story --> furnish: addresses, account --> up: cluster, five hosts
 #
@@ -46,7 +46,7 @@ prepare() {
 		skip "this computer refuses ${namespaces[*]}: run as root, in a container with CAP_SYS_ADMIN and CAP_NET_ADMIN"
 	rm -rf "$out"
 	mkdir -p "$out"
-	hack/step "building the program that simulates the hosts" go build -o "$client" ./internal/simnode/cmd/cluster
+	hack/step "building the program that simulates the hosts" go build -o "$client" ./internal/test/simnode/cmd/cluster
 }
 
 # furnish gives the namespaces their addresses and their account.

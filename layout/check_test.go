@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"wmco/applier/hosttest/bundletest"
 	"wmco/bundle"
+	"wmco/internal/hostsim/bundletest"
 	"wmco/layout"
 	"wmco/payload"
 )

@@ -12,7 +12,7 @@ MODULES := bin/tools/modules
 .PHONY: $(MODULES)
 $(MODULES):
 	@hack/need go git
-	@go build -trimpath -o $@ ./internal/modules/cmd/modules
+	@go build -trimpath -o $@ ./internal/build/modules/cmd/modules
 
 # $(call optional-program,FILE,WHAT,MODULE): builds the program FILE, the tool of a module, if that can be downloaded.
 optional-program = $(MAKE) -q $(1) 2>/dev/null || hack/optional "$(2)" $(3) tool -- $(MAKE) -s $(1)

@@ -1,4 +1,4 @@
-# Mutations of safety lines: internal/mutations breaks each in a copy of the tree, and the tests named beside it must fail.
+# Mutations of safety lines: internal/verify/mutations breaks each in a copy of the tree, and the tests named beside it must fail.
 
 # What chooses the sample of ci: each commit has another one, and a commit always the same.
 MUTATION_SEED ?= $(shell git rev-parse HEAD 2>/dev/null || echo none)
@@ -11,10 +11,10 @@ MUTATIONS := bin/mutations/mutations
 
 .PHONY: $(MUTATIONS)
 $(MUTATIONS): setup
-	@go build -trimpath -o $@ ./internal/mutations/cmd/mutations
+	@go build -trimpath -o $@ ./internal/verify/mutations/cmd/mutations
 
 .PHONY: mutations
-mutations: $(MUTATIONS) testenv-if-possible ## break each safety line of internal/mutations/list: a test must fail (NAMES='one another' for some)
+mutations: $(MUTATIONS) testenv-if-possible ## break each safety line of internal/verify/mutations/list: a test must fail (NAMES='one another' for some)
 	@$(STEP) "testing mutations" $(MUTATIONS) $(NAMES)
 
 .PHONY: mutations-sample

@@ -13,7 +13,7 @@ export WMCO_PAYLOAD := $(CURDIR)/bin/payload
 .PHONY: $(PAYLOAD_BUILDER)
 $(PAYLOAD_BUILDER):
 	@hack/need go
-	@go build -trimpath -o $@ ./internal/payloadbuild/cmd/builder
+	@go build -trimpath -o $@ ./internal/build/payloadbuild/cmd/builder
 
 .PHONY: payload
 payload: setup $(PAYLOAD_BUILDER) ## bin/payload: the Windows executables (PAYLOAD=cni,... for a part; twenty minutes the first time)

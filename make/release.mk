@@ -1,4 +1,4 @@
-# The image of the operator and the files of a release. internal/release makes them from programs that are built here.
+# The image of the operator and the files of a release. internal/build/release makes them from programs that are built here.
 
 RELEASER := $(TOOLS)/release
 # Where the programs are put together, and the image as an OCI layout.
@@ -39,7 +39,7 @@ RELEASE_FLAGS = --version '$(VERSION)' --revision "$$(git rev-parse HEAD)" --cre
 .PHONY: $(RELEASER)
 $(RELEASER):
 	@hack/need go git
-	@go -C internal/release build -trimpath -o $(CURDIR)/$@ ./cmd/release
+	@go -C internal/build/release build -trimpath -o $(CURDIR)/$@ ./cmd/release
 
 # The same sources and the same release of Go give the same bytes.
 .PHONY: $(CLI_PLATFORMS:%=program/%)

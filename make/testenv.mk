@@ -1,5 +1,5 @@
 # A real control plane for the tests: etcd and the programs of Kubernetes, built from pinned modules (go.mod and go.sum, no Go
-# files) and built again only if those change. internal/testenv starts them; without them, tests are skipped.
+# files) and built again only if those change. internal/test/testenv starts them; without them, tests are skipped.
 
 TESTENV := bin/testenv
 ETCD := $(TESTENV)/etcd
@@ -35,7 +35,7 @@ testenv-if-possible: setup
 
 .PHONY: cluster-up
 cluster-up: testenv ## a control plane on loopback with the OpenShift kinds; prints its kubeconfig
-	@go build -trimpath -o $(TESTENV)/cluster ./internal/testenv/cmd/cluster
+	@go build -trimpath -o $(TESTENV)/cluster ./internal/test/testenv/cmd/cluster
 	@hack/cluster up
 
 .PHONY: cluster-down

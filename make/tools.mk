@@ -12,9 +12,9 @@ $(GOLANGCI_LINT): tools/lint/go.mod tools/lint/go.sum
 	@touch $@
 
 # The containerd of the payload, built for this computer: its `config dump` checks the rendered configuration. Two modules
-# that no test needs often cannot be downloaded; internal/standins replaces them.
+# that no test needs often cannot be downloaded; internal/build/standins replaces them.
 CONTAINERD_MODULE := github.com/containerd/containerd/v2
-$(CONTAINERD): tools/containerd/go.mod tools/containerd/go.sum $(wildcard internal/standins/*/*)
+$(CONTAINERD): tools/containerd/go.mod tools/containerd/go.sum $(wildcard internal/build/standins/*/*)
 	@hack/need go
 	@$(STEP) "building containerd (two minutes the first time)" go -C tools/containerd build -trimpath \
 		-ldflags "-s -w -X $(CONTAINERD_MODULE)/version.Version=$$(go -C tools/containerd list -m -f '{{.Version}}' $(CONTAINERD_MODULE))" \

@@ -1,5 +1,5 @@
 # Wine for the tests that run Windows programs: Debian with Wine in a folder outside the clone, installed again only if
-# hack/wine-root changes. internal/winetest uses it; without it, tests are skipped.
+# hack/wine-root changes. internal/test/winetest uses it; without it, tests are skipped.
 
 WINE := bin/wine
 

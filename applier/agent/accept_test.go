@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier/hosttest/bundletest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/hostsim/simulation"
 )
 
 // signingKey returns a key that is always the same.

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier/hosttest"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
 )
 
 const cloudFile = `C:\k\cloud-node-manager-certs\cloud-node-manager-client-current.pem`
@@ -75,8 +75,8 @@ func (s *signer) IssuedCertificate(context.Context, string) ([]byte, error) {
 // cloudWorld is a host whose cloud-node-manager needs a certificate.
 type cloudWorld struct {
 	t      *testing.T
-	host   *hosttest.Memory
-	clock  *hosttest.Clock
+	host   *hostsim.Memory
+	clock  *hostsim.Clock
 	signer *signer
 	cloud  *cloudIdentity
 	log    *strings.Builder
@@ -84,8 +84,8 @@ type cloudWorld struct {
 
 func newCloudWorld(t *testing.T) *cloudWorld {
 	t.Helper()
-	w := &cloudWorld{t: t, clock: hosttest.NewClock(hosttest.Epoch()), log: &strings.Builder{}}
-	w.host = hosttest.NewMemory(hosttest.Facts(), w.clock)
+	w := &cloudWorld{t: t, clock: hostsim.NewClock(hostsim.Epoch()), log: &strings.Builder{}}
+	w.host = hostsim.NewMemory(hostsim.Facts(), w.clock)
 	if err := w.host.MakeDirectory(t.Context(), `C:\k`, bundle.AccessUsers); err != nil {
 		t.Fatal(err)
 	}

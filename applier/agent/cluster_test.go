@@ -20,8 +20,8 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/publish"
-	"wmco/internal/publishtest"
-	"wmco/internal/testenv"
+	"wmco/internal/test/publishtest"
+	"wmco/internal/test/testenv"
 )
 
 var server testenv.Environment

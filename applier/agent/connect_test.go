@@ -22,7 +22,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 // realClock is the system's.

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/bundletest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/bundle/published"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/hostsim/simulation"
 )
 
 // fakeNode is the name of the Node in the certificate.
@@ -81,7 +81,7 @@ func (c *fakeCluster) Event(_ context.Context, e Event) error {
 
 // patient is a clock on which short waits take no time, and long ones end when the short ones have added up to them.
 type patient struct {
-	*hosttest.Clock
+	*hostsim.Clock
 
 	// at is called where somebody waits.
 	at func(time.Duration)
@@ -129,17 +129,17 @@ type world struct {
 	*Agent
 	t       *testing.T
 	cluster *fakeCluster
-	clock   *hosttest.Clock
+	clock   *hostsim.Clock
 	waits   *patient
-	host    *hosttest.Memory
+	host    *hostsim.Memory
 	bundle  bundletest.Node
 	changed chan struct{}
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	clock := hosttest.NewClock(hosttest.Epoch())
-	w := &world{t: t, clock: clock, host: hosttest.NewMemory(hosttest.Facts(), clock), bundle: bundletest.New(), changed: make(chan struct{}, 1)}
+	clock := hostsim.NewClock(hostsim.Epoch())
+	w := &world{t: t, clock: clock, host: hostsim.NewMemory(hostsim.Facts(), clock), bundle: bundletest.New(), changed: make(chan struct{}, 1)}
 	w.waits = &patient{Clock: clock}
 	w.cluster = &fakeCluster{parts: map[string][]byte{}, ready: clock.Now}
 	in, err := archive.NewReader(strings.NewReader(string(w.bundle.Archive(t, nil))))
@@ -277,7 +277,7 @@ func (w *world) starts(service string) int {
 }
 
 // longAgo is a sign of life from before every change.
-var longAgo = hosttest.Epoch().Add(-time.Minute)
+var longAgo = hostsim.Epoch().Add(-time.Minute)
 
 const (
 	exporter     = `C:\k\exporter.exe`

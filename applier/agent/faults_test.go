@@ -23,8 +23,8 @@ import (
 	"wmco/bundle/archive"
 	"wmco/bundle/published"
 	"wmco/controller/publish"
-	"wmco/internal/publishtest"
-	"wmco/internal/testenv"
+	"wmco/internal/test/publishtest"
+	"wmco/internal/test/testenv"
 )
 
 // quick is the system's clock, on which time can be let pass.

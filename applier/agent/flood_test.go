@@ -16,7 +16,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 // crowded is an API server that counts requests for Nodes. It answers to a list and holds every watch until it is interrupted.

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/bundletest"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/internal/hostsim/bundletest"
 )
 
 // withAgent makes the bundle have a node agent of this version, whose program is on the host.

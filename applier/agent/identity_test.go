@@ -18,7 +18,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 // dated is a clock of a host whose time is another one.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
+	"wmco/internal/hostsim/simulation"
 )
 
 const ledgerCopy = `C:\k\` + bundle.LedgerCopy

@@ -10,11 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/bundletest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/hostsim/simulation"
 )
 
 // TestEveryKindOfEntryIsDecided: a new kind of entry is listed here.

@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier/hosttest/bundletest"
-	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/hostsim/simulation"
 )
 
 // beforeNetworks is a host that has said that it has no networks, has them now, and for which a bundle is published that was rendered before.

@@ -24,9 +24,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/bundletest"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/internal/hostsim/bundletest"
 )
 
 // quiet is an API server in memory, for time that is not real. It ends a watch when the client wants it to, and tells it of every

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/bundletest"
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/bundle/published"
+	"wmco/internal/hostsim/bundletest"
 )
 
 // heard lets the log of the world's agent be read.

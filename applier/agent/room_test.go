@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/simulation"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/bundle/published"
+	"wmco/internal/hostsim/simulation"
 )
 
 // passes lets the agent act twice a minute, as Agent.pause has it.

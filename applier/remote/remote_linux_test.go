@@ -10,7 +10,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/internal/ownfile"
-	"wmco/internal/sshtest/simulated"
+	"wmco/internal/test/sshtest/simulated"
 )
 
 func TestEveryShellReadsTheSameCommandLine(t *testing.T) {

@@ -22,12 +22,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier/hosttest"
 	"wmco/applier/plan"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
 )
 
-// bootVariable is set to the name of the host by internal/winetest, which boots it between the halves of TestBoot.
+// bootVariable is set to the name of the host by internal/test/winetest, which boots it between the halves of TestBoot.
 const bootVariable = "WMCO_TEST_BOOT"
 
 // left is what the half before the boot leaves for the half after it.
@@ -47,7 +47,7 @@ const (
 func TestBoot(t *testing.T) {
 	name := os.Getenv(bootVariable)
 	if name == "" {
-		t.Skip("internal/winetest runs this test and boots the host between its halves")
+		t.Skip("internal/test/winetest runs this test and boots the host between its halves")
 	}
 	anchorRoots(t)
 	variable := plan.Setting{Kind: bundle.KindVariable, Name: "WMCO_BOOT", Value: "host " + name + ` %PATH%;C:\x`, Present: true}
@@ -73,7 +73,7 @@ func beforeBoot(t *testing.T, variable plan.Setting, config plan.ServiceConfig) 
 	set(t, h, variable)
 	set(t, h, plan.Setting{Kind: bundle.KindTrustedCA, Name: string(bundle.Of(l.CA)), Value: string(l.CA), Present: true})
 	trusts(t, l, true)
-	install(t, bootProgram, hosttest.ProgramGood)
+	install(t, bootProgram, hostsim.ProgramGood)
 	if err := h.PutService(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestModes creates a file and a folder for administrators and a file without an access, whose modes internal/winetest checks.
+// TestModes creates a file and a folder for administrators and a file without an access, whose modes internal/test/winetest checks.
 func TestModes(t *testing.T) {
 	h := quick()
 	if err := h.MakeDirectory(t.Context(), folderModes, bundle.AccessUsers); err != nil {

@@ -19,9 +19,9 @@ import (
 	"golang.org/x/sys/windows"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
 	"wmco/applier/winhost/settings"
 	"wmco/bundle"
+	"wmco/internal/hostsim"
 )
 
 func ptr[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
@@ -54,7 +54,7 @@ func (m machine) Host(testing.TB) applier.Host { return quick() }
 func (m machine) Folder() string { return m.folder }
 
 // newMachine creates an empty folder for a clause.
-func newMachine(t *testing.T) hosttest.Fixture {
+func newMachine(t *testing.T) hostsim.Fixture {
 	for _, f := range []string{machineFolder, folderSeen} {
 		if err := os.RemoveAll(f); err != nil {
 			t.Fatal(err)
@@ -153,12 +153,12 @@ func restore(t testing.TB) {
 	}
 }
 
-func (m machine) InstallProgram(t testing.TB, path string, program hosttest.Program) {
+func (m machine) InstallProgram(t testing.TB, path string, program hostsim.Program) {
 	t.Helper()
 	install(t, path, program)
 }
 
-func (m machine) Seen(t testing.TB, service string) hosttest.Seen {
+func (m machine) Seen(t testing.TB, service string) hostsim.Seen {
 	t.Helper()
 	states, err := quick().Services(t.Context(), []string{service})
 	if err != nil {
@@ -168,7 +168,7 @@ func (m machine) Seen(t testing.TB, service string) hosttest.Seen {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var seen hosttest.Seen
+	var seen hostsim.Seen
 	if err := json.Unmarshal(data, &seen); err != nil {
 		t.Fatal(err)
 	}
@@ -256,8 +256,8 @@ func pipeServer(t testing.TB) (bundle.Probe, func()) {
 func notOnWine() map[string]string {
 	const (
 		links    = "Wine cannot create links; TestLinks has links that Linux created"
-		access   = "Wine keeps only what fits into the mode of a Linux file; files.TestAccessOf, and internal/winetest checks the modes"
-		depends  = "the service manager of Wine ignores dependencies; the host in memory of hosttest"
+		access   = "Wine keeps only what fits into the mode of a Linux file; files.TestAccessOf, and internal/test/winetest checks the modes"
+		depends  = "the service manager of Wine ignores dependencies; the host in memory of hostsim"
 		boot     = "a boot ends this program; TestBoot"
 		hns      = "Wine has no HNS; networks.TestEndpoints"
 		firewall = "the firewall object of Wine has no members; settings.TestFirewall"
@@ -306,5 +306,5 @@ func TestContract(t *testing.T) {
 	const full = "a full drive C: would stop other programs of this computer; files.TestReasonOfAFileError has the errors of Windows"
 	skips["a file takes its room, and gives it back when it is removed"] = full
 	skips["a file for which there is no room changes nothing and leaves no file"] = full
-	hosttest.Contract(t, newMachine, skips)
+	hostsim.Contract(t, newMachine, skips)
 }

@@ -16,21 +16,21 @@ import (
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
 
-	"wmco/applier/hosttest"
 	"wmco/applier/winhost/services"
+	"wmco/internal/hostsim"
 )
 
 // mark is at the end of a copy of this test program. After it is the name of the program that the copy plays.
 const mark = "\nwmco test program: "
 
-// Programs beside those of hosttest.
+// Programs beside those of hostsim.
 const (
-	playsWaiter   hosttest.Program = "waiter"   // runs until it is killed
-	playsCrash    hosttest.Program = "crash"    // starts, and crashes when there is crashNow
-	playsLate     hosttest.Program = "late"     // reports half a second after the request that it stops
-	playsLinger   hosttest.Program = "linger"   // reports that it has stopped, and keeps running
-	playsFunction hosttest.Program = "function" // runs a function with services.Run
-	playsWrap     hosttest.Program = "wrap"     // starts the program in its arguments, which is the service
+	playsWaiter   hostsim.Program = "waiter"   // runs until it is killed
+	playsCrash    hostsim.Program = "crash"    // starts, and crashes when there is crashNow
+	playsLate     hostsim.Program = "late"     // reports half a second after the request that it stops
+	playsLinger   hostsim.Program = "linger"   // reports that it has stopped, and keeps running
+	playsFunction hostsim.Program = "function" // runs a function with services.Run
+	playsWrap     hostsim.Program = "wrap"     // starts the program in its arguments, which is the service
 )
 
 // functionRan is the file in which a service writes how it ended.
@@ -70,7 +70,7 @@ func TestMain(m *testing.M) {
 }
 
 // played returns what this copy plays, "" in the test program itself.
-func played() hosttest.Program {
+func played() hostsim.Program {
 	path, err := os.Executable()
 	if err != nil {
 		return ""
@@ -84,11 +84,11 @@ func played() hosttest.Program {
 	if at < len(data)-len(mark)-32 {
 		return ""
 	}
-	return hosttest.Program(data[at+len(mark):])
+	return hostsim.Program(data[at+len(mark):])
 }
 
 // install writes a copy to path.
-func install(t testing.TB, path string, plays hosttest.Program) {
+func install(t testing.TB, path string, plays hostsim.Program) {
 	t.Helper()
 	own, err := os.Executable()
 	if err != nil {
@@ -103,7 +103,7 @@ func install(t testing.TB, path string, plays hosttest.Program) {
 	}
 }
 
-func play(plays hosttest.Program) {
+func play(plays hostsim.Program) {
 	switch {
 	case plays == playsWaiter || os.Getenv(asChild) != "":
 		fmt.Println("runs")
@@ -132,20 +132,20 @@ func play(plays hosttest.Program) {
 }
 
 // handler is a service that plays a program.
-type handler hosttest.Program
+type handler hostsim.Program
 
 func (h handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes chan<- svc.Status) (bool, uint32) {
 	changes <- svc.Status{State: svc.StartPending}
-	switch hosttest.Program(h) {
-	case hosttest.ProgramExits:
+	switch hostsim.Program(h) {
+	case hostsim.ProgramExits:
 		return true, 7
-	case hosttest.ProgramHangsStarting:
+	case hostsim.ProgramHangsStarting:
 		time.Sleep(time.Hour)
-	case hosttest.ProgramParent:
+	case hostsim.ProgramParent:
 		spawn()
 	case playsCrash:
 		go crash()
-	case hosttest.ProgramGood, hosttest.ProgramHangsStopping:
+	case hostsim.ProgramGood, hostsim.ProgramHangsStopping:
 	}
 	record()
 	changes <- svc.Status{State: svc.Running, Accepts: svc.AcceptStop}
@@ -157,14 +157,14 @@ func (h handler) Execute(_ []string, requests <-chan svc.ChangeRequest, changes 
 			break
 		}
 	}
-	if hosttest.Program(h) == playsLate {
+	if hostsim.Program(h) == playsLate {
 		time.Sleep(500 * time.Millisecond)
 		if err := os.WriteFile(functionRan, []byte("stopped"), 0o644); err != nil {
 			return true, 10
 		}
 	}
 	changes <- svc.Status{State: svc.StopPending}
-	if hosttest.Program(h) == hosttest.ProgramHangsStopping {
+	if hostsim.Program(h) == hostsim.ProgramHangsStopping {
 		time.Sleep(time.Hour)
 	}
 	return false, 0
@@ -197,7 +197,7 @@ func spawn() {
 
 // record writes the arguments and the environment of the service.
 func record() {
-	data, err := json.Marshal(hosttest.Seen{Argv: os.Args, Environment: os.Environ()})
+	data, err := json.Marshal(hostsim.Seen{Argv: os.Args, Environment: os.Environ()})
 	if err == nil {
 		err = os.WriteFile(filepath.Join(folderSeen, strconv.Itoa(os.Getpid())), data, 0o644)
 	}

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier/hosttest/bundletest"
 	"wmco/applier/plan"
 	"wmco/bundle/archive"
+	"wmco/internal/hostsim/bundletest"
 	"wmco/payload"
 )
 

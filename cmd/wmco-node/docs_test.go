@@ -16,11 +16,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/folderhost"
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/internal/cli"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/folderhost"
 )
 
 // docFile is the page about the program for its callers.
@@ -32,7 +32,7 @@ var fenced = regexp.MustCompile("(?s)```json (\\S+)\n(.*?)```\n")
 // docHost is the host of docFile, and what was printed on it.
 type docHost struct {
 	root   string
-	clock  *hosttest.Clock
+	clock  *hostsim.Clock
 	blocks map[string]string
 }
 
@@ -121,7 +121,7 @@ func TestEveryCommandIsDocumented(t *testing.T) {
 
 func newDocHost(t *testing.T) *docHost {
 	t.Helper()
-	m := &docHost{root: t.TempDir(), clock: hosttest.NewClock(hosttest.Epoch()), blocks: map[string]string{}}
+	m := &docHost{root: t.TempDir(), clock: hostsim.NewClock(hostsim.Epoch()), blocks: map[string]string{}}
 	facts := bundle.Facts{
 		Schema: bundle.FactsSchema, HostName: "win-a", Addresses: []string{"10.0.140.21"}, OSBuild: "10.0.20348",
 		DefaultRoute: bundle.DefaultRoute{Address: "10.0.140.21", Gateway: "10.0.0.1"}, Features: []string{"Containers"},

@@ -13,10 +13,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/bundletest"
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/internal/testenv"
+	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/test/testenv"
 )
 
 // TestAgentsExchangeThemselves: the agents of older versions, and the one of this version, follow their Node on a real API server to a

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/folderhost"
+	"wmco/internal/hostsim/folderhost"
 )
 
 // platformCommands adds the commands of simulated hosts.

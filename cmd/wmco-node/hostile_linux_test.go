@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier/hosttest/bundletest"
 	"wmco/bundle/archive"
+	"wmco/internal/hostsim/bundletest"
 )
 
 const (

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier/hosttest/bundletest"
 	"wmco/internal/cli"
+	"wmco/internal/hostsim/bundletest"
 )
 
 // TestAnInterruptEndsARunThatWaitsForItsInput: a caller that is gone without closing stdin holds no host.

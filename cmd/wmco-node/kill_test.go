@@ -18,9 +18,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/hosttest/bundletest"
 	"wmco/applier/plan"
 	"wmco/internal/cli"
+	"wmco/internal/hostsim/bundletest"
 )
 
 // program builds wmco-node once for a test.

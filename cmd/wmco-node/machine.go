@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"wmco/applier/hosttest/folderhost"
 	"wmco/bundle"
 	"wmco/internal/cli"
+	"wmco/internal/hostsim/folderhost"
 )
 
 // machineCommand is for simulated hosts only.

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier/hosttest/bundletest"
 	"wmco/bundle"
 	"wmco/internal/cli"
+	"wmco/internal/hostsim/bundletest"
 )
 
 // TestAHostStopsBeingItsNodeByName: the bundle of a host that joins is accepted with the name of its node, and refused with that of another.

@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/bundletest"
 	"wmco/applier/plan"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/internal/cli"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/bundletest"
 )
 
 // older are node agents of this repository's history that users could have: two versions and one version ago.
@@ -165,7 +165,7 @@ func TestThisVersionReadsWhatOlderOnesWrote(t *testing.T) {
 // opened are the records of a host which has these files.
 func opened(t *testing.T, folder, journal string) *records.Records {
 	t.Helper()
-	host := hosttest.NewMemory(bundle.Facts{Schema: bundle.FactsSchema, HostName: "a"}, clock{})
+	host := hostsim.NewMemory(bundle.Facts{Schema: bundle.FactsSchema, HostName: "a"}, clock{})
 	for _, d := range []struct {
 		path   string
 		access bundle.Access

@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"wmco/applier/hosttest/bundletest"
 	"wmco/bundle"
 	"wmco/internal/cli"
+	"wmco/internal/hostsim/bundletest"
 	"wmco/layout"
 )
 

@@ -18,12 +18,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier/hosttest/bundletest"
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/publish"
-	"wmco/internal/publishtest"
-	"wmco/internal/testenv"
+	"wmco/internal/hostsim/bundletest"
+	"wmco/internal/test/publishtest"
+	"wmco/internal/test/testenv"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"wmco/applier"
-	"wmco/applier/hosttest"
-	"wmco/applier/hosttest/bundletest"
 	"wmco/bundle/archive"
+	"wmco/internal/hostsim"
+	"wmco/internal/hostsim/bundletest"
 )
 
 func TestStdinThatIsReadToItsEnd(t *testing.T) {
@@ -29,8 +29,8 @@ func TestStdinThatIsReadToItsEnd(t *testing.T) {
 
 // While contents arrive the host is locked: an upload that stalls must not lock out the next run for as long as its connection stands.
 func TestAStalledUploadGivesUpTheLock(t *testing.T) {
-	clock := hosttest.NewClock(hosttest.Epoch())
-	host := hosttest.NewMemory(hosttest.Facts(), clock)
+	clock := hostsim.NewClock(hostsim.Epoch())
+	host := hostsim.NewMemory(hostsim.Facts(), clock)
 	n := bundletest.New()
 	noise := make([]byte, 2<<20)
 	if _, err := io.ReadFull(rand.NewChaCha8([32]byte{1}), noise); err != nil {

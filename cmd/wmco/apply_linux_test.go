@@ -20,7 +20,7 @@ import (
 
 	"wmco/applier"
 	"wmco/internal/cli"
-	"wmco/internal/sshtest"
+	"wmco/internal/test/sshtest"
 	"wmco/payload"
 )
 

@@ -10,13 +10,13 @@ import (
 
 	"wmco/applier/remote"
 	"wmco/controller/desired"
-	"wmco/controller/forecast"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/internal/cli"
 	"wmco/internal/golden"
 	"wmco/render/preview"
 	"wmco/render/review"
+	"wmco/report/forecast"
 )
 
 // diffFlags are those of `wmco diff`.

@@ -15,8 +15,8 @@ import (
 
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
-	"wmco/controller/mustgather"
 	"wmco/internal/cli"
+	"wmco/report/mustgather"
 )
 
 // logWait is how long one log may take.

@@ -19,8 +19,8 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
-	"wmco/controller/mustgather"
 	"wmco/controller/rollout"
+	"wmco/report/mustgather"
 )
 
 // agentLog is a log with something in it that can log in.

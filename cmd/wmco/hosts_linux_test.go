@@ -20,7 +20,7 @@ import (
 
 	"wmco/applier"
 	"wmco/internal/cli"
-	"wmco/internal/sshtest"
+	"wmco/internal/test/sshtest"
 )
 
 // authorize makes the key of the first host valid on all.

@@ -13,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
-	"wmco/controller/fleet"
 	"wmco/controller/gather"
-	"wmco/controller/mustgather"
 	"wmco/controller/rollout"
 	"wmco/controller/status"
 	"wmco/internal/cli"
+	"wmco/report/fleet"
+	"wmco/report/mustgather"
 )
 
 // statusFlags are those of `wmco status`.

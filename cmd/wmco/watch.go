@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
-	"wmco/controller/fleet"
 	"wmco/controller/status"
 	"wmco/internal/cli"
+	"wmco/report/fleet"
 )
 
 // watchPause is the time between two looks at the cluster with --watch, and watchPerNode what each node adds: a look transfers every

@@ -10,10 +10,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
-	"wmco/controller/fleet"
 	"wmco/controller/rollout"
 	"wmco/controller/status"
 	"wmco/internal/cli"
+	"wmco/report/fleet"
 )
 
 func row(node string, state fleet.State, desired string) fleet.Row {

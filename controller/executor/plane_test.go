@@ -25,7 +25,7 @@ import (
 	"wmco/controller/publish"
 	"wmco/controller/rollout"
 	"wmco/controller/windowsnode"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 var server testenv.Environment

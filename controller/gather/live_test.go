@@ -22,7 +22,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/internal/golden"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 	"wmco/render"
 	"wmco/render/reason"
 )

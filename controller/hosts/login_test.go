@@ -21,7 +21,7 @@ import (
 	"wmco/applier/remote"
 	"wmco/controller/keys"
 	"wmco/controller/record"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 var cluster testenv.Environment

@@ -15,9 +15,9 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/certificates"
 	"wmco/controller/checks"
-	"wmco/controller/fleet"
 	"wmco/controller/record"
 	"wmco/controller/windowsnode/nodelist"
+	"wmco/report/fleet"
 )
 
 // NodesAdopted is the type of the condition that no node of another operator waits for adoption.

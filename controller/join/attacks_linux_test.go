@@ -14,11 +14,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/bundle/published"
 	"wmco/controller/join"
 	"wmco/controller/record"
+	"wmco/internal/hostsim/simulation"
 )
 
 // stolen is the certificate of a kubelet in the hands of an attacker: NodeRestriction lets them write the Node's own annotations and status.

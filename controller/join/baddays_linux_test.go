@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"wmco/internal/faults"
+	"wmco/internal/test/faults"
 )
 
 // faultLasts is how long the API server has a bad day, at most: a join or a removal that ends before that ends it.

@@ -13,13 +13,13 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/fleet"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
 	"wmco/controller/keys/username"
 	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"
+	"wmco/report/fleet"
 )
 
 // complete is for a host that has a Node.

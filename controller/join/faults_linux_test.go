@@ -17,7 +17,7 @@ import (
 	"wmco/applier/remote"
 	"wmco/controller/gather"
 	"wmco/controller/record"
-	"wmco/internal/sshtest/sshd"
+	"wmco/internal/test/sshtest/sshd"
 )
 
 const (

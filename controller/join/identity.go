@@ -17,12 +17,12 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/record"
 	"wmco/controller/windowsnode"
 	"wmco/render"
+	"wmco/report/fleet"
 )
 
 // Which host a Node is stands in the operator's own record (controller/record). A host comes to be a Node there only when both say so and

@@ -23,7 +23,7 @@ import (
 
 	"wmco/controller/certificates"
 	"wmco/controller/gather"
-	"wmco/internal/simnode/overlay"
+	"wmco/internal/test/simnode/overlay"
 )
 
 const (

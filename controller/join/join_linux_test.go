@@ -18,7 +18,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/join"
 	"wmco/controller/record"
-	"wmco/internal/sshtest/sshd"
+	"wmco/internal/test/sshtest/sshd"
 )
 
 // hostKey returns the key that the SSH server of a machine shows.

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"wmco/controller/join"
-	"wmco/internal/testenv"
-	"wmco/internal/testenv/controlplane"
+	"wmco/internal/test/testenv"
+	"wmco/internal/test/testenv/controlplane"
 )
 
 // actsFile is a file of what an operator asks of hosts, one in a line; empty keeps nothing.

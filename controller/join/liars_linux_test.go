@@ -7,11 +7,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/record"
+	"wmco/internal/hostsim/simulation"
 )
 
 // TestALiarDoesNotBecomeAnotherHostsNode: a host with an entry of its own says that it has the name and the address of another one, when

@@ -24,12 +24,12 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/drain"
-	"wmco/controller/fleet"
 	"wmco/controller/hosts"
 	"wmco/controller/record"
 	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"
+	"wmco/report/fleet"
 )
 
 // Reasons of events on Nodes.

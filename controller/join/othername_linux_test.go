@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"wmco/applier/hosttest/simulation"
-	"wmco/internal/faults"
+	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/faults"
 )
 
 // TestAHostWithAnotherNameIsNotTheNode: a Node that is lost is not deleted because of a host that says that it is another node, although it

@@ -21,7 +21,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/join"
 	"wmco/controller/windowsnode"
-	"wmco/internal/faults"
+	"wmco/internal/test/faults"
 )
 
 // expire makes the client certificate of a machine's kubelet one that no API server accepts and that ends some time from now, with the key that

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"wmco/internal/faults"
+	"wmco/internal/test/faults"
 )
 
 // TestJoinsAndRemovalsWhenEtcdIsRestored to before them: a host that the cluster does not know any more joins again, and a removal that is asked for

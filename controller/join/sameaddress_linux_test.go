@@ -7,12 +7,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"wmco/applier/hosttest/simulation"
 	"wmco/applier/plan"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/join"
 	"wmco/controller/record"
+	"wmco/internal/hostsim/simulation"
 )
 
 // TestMachinesGetTheAddressesOfThoseThatGo: a MachineSet is scaled down and up again, and the old Machines, one of which had failed, are still

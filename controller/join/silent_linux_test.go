@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/controller/join"
-	"wmco/internal/sshtest/simulated"
-	"wmco/internal/sshtest/sshd"
+	"wmco/internal/test/sshtest/simulated"
+	"wmco/internal/test/sshtest/sshd"
 )
 
 // mute starts a host that stops at some point, without an entry.

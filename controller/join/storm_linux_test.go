@@ -17,7 +17,7 @@ import (
 
 	"wmco/applier/records"
 	"wmco/controller/gather"
-	"wmco/internal/simnode"
+	"wmco/internal/test/simnode"
 )
 
 // number returns that of an environment variable: `make ci-full` does more than `make ci`.

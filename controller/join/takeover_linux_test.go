@@ -20,12 +20,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
-	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/join"
 	"wmco/deploy/kustomize"
-	"wmco/internal/testenv/controlplane"
-	"wmco/internal/testenv/manifests"
+	"wmco/internal/test/testenv/controlplane"
+	"wmco/internal/test/testenv/manifests"
+	"wmco/report/fleet"
 )
 
 // existing are the objects of an installation of the existing operator, beside its Deployment, which is in the example cluster.

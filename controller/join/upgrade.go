@@ -11,9 +11,9 @@ import (
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle/published"
-	"wmco/controller/fleet"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode"
+	"wmco/report/fleet"
 )
 
 // Reasons of events about executables.

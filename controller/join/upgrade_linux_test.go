@@ -19,14 +19,14 @@ import (
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/join"
 	"wmco/controller/rollout"
-	"wmco/internal/simnode"
+	"wmco/internal/test/simnode"
 	"wmco/payload"
 	"wmco/payload/store"
+	"wmco/report/fleet"
 )
 
 // newerPayload returns a folder with the executables of golden/payload, and others for those that are named.

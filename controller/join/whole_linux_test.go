@@ -29,8 +29,8 @@ import (
 	"wmco/controller/keys"
 	"wmco/controller/signing"
 	"wmco/deploy/admission"
-	"wmco/internal/testenv/controlplane"
-	"wmco/internal/testenv/manifests"
+	"wmco/internal/test/testenv/controlplane"
+	"wmco/internal/test/testenv/manifests"
 	"wmco/render"
 )
 

@@ -29,16 +29,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"wmco/bundle"
-	"wmco/controller/fleet"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
-	"wmco/internal/simnode"
-	"wmco/internal/simnode/cluster"
-	"wmco/internal/sshtest/sshd"
-	"wmco/internal/testenv"
-	"wmco/internal/testenv/controlplane"
+	"wmco/internal/test/simnode"
+	"wmco/internal/test/simnode/cluster"
+	"wmco/internal/test/sshtest/sshd"
+	"wmco/internal/test/testenv"
+	"wmco/internal/test/testenv/controlplane"
+	"wmco/report/fleet"
 )
 
 var server = testenv.Environment{Options: controlplane.Options{Controllers: true, Audit: true}}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 var server testenv.Environment

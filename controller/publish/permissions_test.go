@@ -17,7 +17,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 // shipped returns the rules of the operator for Windows Nodes, layers and the access to them.

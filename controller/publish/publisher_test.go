@@ -22,7 +22,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/windowsnode"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 const namespace = "openshift-windows-machine-config-operator"

@@ -11,7 +11,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 // TestACompromisedNodeKeepsNoRotatedSecretReadable: it reports layers of the past, restores an old annotation, and tries to change what the

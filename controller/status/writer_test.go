@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 const namespace = "windows"

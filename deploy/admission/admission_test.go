@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 var cluster testenv.Environment

@@ -21,8 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/internal/testenv"
-	"wmco/internal/testenv/manifests"
+	"wmco/internal/test/testenv"
+	"wmco/internal/test/testenv/manifests"
 )
 
 var server testenv.Environment

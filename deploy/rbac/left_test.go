@@ -19,7 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 // request returns a request for a certificate of this user.

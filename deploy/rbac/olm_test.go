@@ -19,7 +19,7 @@ import (
 	"wmco/deploy/admission"
 	"wmco/deploy/kustomize"
 	"wmco/deploy/olm"
-	"wmco/internal/testenv"
+	"wmco/internal/test/testenv"
 )
 
 // loadBundle is what OLM makes of the bundle: rules for the whole cluster, and its Roles in the operator's namespace.

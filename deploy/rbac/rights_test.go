@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/internal/testenv"
-	"wmco/internal/testenv/controlplane"
+	"wmco/internal/test/testenv"
+	"wmco/internal/test/testenv/controlplane"
 )
 
 var cluster = testenv.Environment{Options: controlplane.Options{Controllers: true}}

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMergeVectors: how lists of mirrors are merged, for digests and tags alike. internal/registriesconf holds the same table, and far more,
+// TestMergeVectors: how lists of mirrors are merged, for digests and tags alike. internal/verify/registriesconf holds the same table, and far more,
 // against OpenShift's own code.
 func TestMergeVectors(t *testing.T) {
 	set := func(source string, policy Policy, list ...string) Set {

@@ -19,7 +19,7 @@ import (
 
 // vector is one configuration and what OpenShift's own code makes of it: entries of registries.conf, or a refusal.
 // testdata/merge.jsonl.gz holds 3,000 of them, results of openshift/runtime-utils of 2023-09-21 and of the checks of the
-// machine-config-operator. internal/registriesconf runs that code itself, if its modules are available.
+// machine-config-operator. internal/verify/registriesconf runs that code itself, if its modules are available.
 type vector struct {
 	Sets []struct {
 		Kind, Object, Source, Policy string

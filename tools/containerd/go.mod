@@ -143,6 +143,6 @@ require (
 
 // Two modules that can often not be downloaded, and that no test of ours needs.
 replace (
-	github.com/containerd/log/otel => ../../internal/standins/otel
-	github.com/erofs/go-erofs => ../../internal/standins/erofs
+	github.com/containerd/log/otel => ../../internal/build/standins/otel
+	github.com/erofs/go-erofs => ../../internal/build/standins/erofs
 )

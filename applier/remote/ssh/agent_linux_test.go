@@ -14,8 +14,8 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/internal/ownfile"
-	"wmco/internal/sshtest"
-	"wmco/internal/sshtest/simulated"
+	"wmco/internal/test/sshtest"
+	"wmco/internal/test/sshtest/simulated"
 )
 
 func TestAHostInSyncCostsOneCommandAndAChangeTwo(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/internal/sshtest"
-	"wmco/internal/sshtest/simulated"
+	"wmco/internal/test/sshtest"
+	"wmco/internal/test/sshtest/simulated"
 	"wmco/payload/store"
 )
 

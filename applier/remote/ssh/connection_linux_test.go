@@ -21,8 +21,8 @@ import (
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle/archive"
-	"wmco/internal/sshtest"
-	"wmco/internal/sshtest/simulated"
+	"wmco/internal/test/sshtest"
+	"wmco/internal/test/sshtest/simulated"
 )
 
 func TestCommandsThatFail(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/remote"
-	"wmco/internal/sshtest"
+	"wmco/internal/test/sshtest"
 )
 
 // A round trip of 200 ms is much longer than the host needs to answer, so the time that a run takes is its number of round trips.

@@ -22,10 +22,10 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/internal/ownfile"
-	"wmco/internal/sshtest"
+	"wmco/internal/test/sshtest"
 )
 
-const fakeNode = "wmco/internal/sshtest/testdata/fakenode"
+const fakeNode = "wmco/internal/test/sshtest/testdata/fakenode"
 
 var (
 	programs sshtest.Programs

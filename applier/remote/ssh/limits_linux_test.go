@@ -11,8 +11,8 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"wmco/applier/remote"
-	"wmco/internal/sshtest"
-	"wmco/internal/sshtest/simulated"
+	"wmco/internal/test/sshtest"
+	"wmco/internal/test/sshtest/simulated"
 )
 
 // stuck are servers that never come to an end, each in another phase.

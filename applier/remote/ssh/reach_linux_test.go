@@ -16,7 +16,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"wmco/applier/remote"
-	"wmco/internal/sshtest"
+	"wmco/internal/test/sshtest"
 )
 
 func TestErrorsNameThePhaseThatFailed(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 
 	"wmco/applier/remote"
 	"wmco/internal/cli"
-	"wmco/internal/sshtest"
-	"wmco/internal/sshtest/simulated"
+	"wmco/internal/test/sshtest"
+	"wmco/internal/test/sshtest/simulated"
 )
 
 // A damaged agent does nothing and is replaced, whatever a power cut or a disk has left of it: it finds that itself, or Windows does not

@@ -17,8 +17,8 @@ import (
 	"wmco/applier/plan"
 	"wmco/applier/remote"
 	"wmco/bundle/archive"
-	"wmco/internal/sshtest"
-	"wmco/internal/sshtest/simulated"
+	"wmco/internal/test/sshtest"
+	"wmco/internal/test/sshtest/simulated"
 )
 
 func TestARunThatIsCutAtAnyByteIsResumedByTheNextOne(t *testing.T) {

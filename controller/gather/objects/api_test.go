@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/internal/testenv/readonly"
+	"wmco/internal/test/testenv/readonly"
 )
 
 func newAPI(world []map[string]any) *readonly.API {

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"wmco/applier/hosttest/bundletest"
 	"wmco/applier/records"
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/internal/hostsim/bundletest"
 )
 
 // This file is copied to the worktree of an older commit, and compiled and run there: see ../../older_linux_test.go.

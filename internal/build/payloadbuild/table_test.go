@@ -1,0 +1,165 @@
+package payloadbuild
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"wmco/payload"
+)
+
+const root = "../../.."
+
+func testOptions(t *testing.T) Options {
+	t.Helper()
+	dir, err := filepath.Abs(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Options{Root: dir, Out: t.TempDir(), Version: "v0.0.0-test", Progress: io.Discard}
+}
+
+func readMod(t *testing.T, o Options, path string) goMod {
+	t.Helper()
+	m, err := o.readMod(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// version is the required version of another module, empty if there is none.
+func (m goMod) version(path string) string {
+	for _, r := range m.Require {
+		if r.Path == path {
+			return r.Version
+		}
+	}
+	return ""
+}
+
+// TestModulesMatchTheTable checks that every version in the table equals the one in the go.mod.
+func TestModulesMatchTheTable(t *testing.T) {
+	o := testOptions(t)
+	folders, err := filepath.Glob(filepath.Join(root, "payload", "*", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := len(payload.Components()) - 1; len(folders) != want {
+		t.Errorf("%d modules below payload/, the table has %d", len(folders), want)
+	}
+	for _, c := range payload.Components() {
+		if c.Name == payload.Ours {
+			continue
+		}
+		dir := filepath.Join(o.Root, "payload", c.Name)
+		if files, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(files) != 2 {
+			t.Errorf("%s: %v %v, want go.mod and go.sum", dir, files, err)
+		}
+		m := readMod(t, o, filepath.Join(dir, "go.mod"))
+		var tools, packages []string
+		for _, x := range m.Tool {
+			tools = append(tools, x.Path)
+		}
+		for _, e := range c.Executables {
+			e = payload.Find(e.Name)
+			packages = append(packages, e.Package)
+			if m.version(e.Module) != e.Version {
+				t.Errorf("%s: the go.mod does not pin %s %s", c.Name, e.Module, e.Version)
+			}
+		}
+		slices.Sort(tools)
+		slices.Sort(packages)
+		if diff := cmp.Diff(packages, tools); diff != "" {
+			t.Errorf("%s: tools (-table +go.mod):\n%s", c.Name, diff)
+		}
+		if diff := cmp.Diff(c.Debug, m.debug()); diff != "" {
+			t.Errorf("%s: GODEBUG (-table +go.mod):\n%s", c.Name, diff)
+		}
+	}
+}
+
+// TestKubernetesLibrariesAreOfOneRelease checks that the staging libraries have the release of Kubernetes.
+func TestKubernetesLibrariesAreOfOneRelease(t *testing.T) {
+	o := testOptions(t)
+	m := readMod(t, o, filepath.Join(o.Root, "payload", "kubernetes", "go.mod"))
+	if len(m.Replace) < 30 {
+		t.Fatalf("%d replacements", len(m.Replace))
+	}
+	for _, r := range m.Replace {
+		if r.New.Version != payload.StagingVersion {
+			t.Errorf("%s is %s, not %s", r.New.Path, r.New.Version, payload.StagingVersion)
+		}
+	}
+	if strings.Replace(payload.KubernetesVersion, "v1.", "v0.", 1) != payload.StagingVersion {
+		t.Errorf("Kubernetes %s has no libraries %s", payload.KubernetesVersion, payload.StagingVersion)
+	}
+}
+
+// TestConsumersHaveTheShippedRelease compares the modules that check our files in tests with payload/table.go. Kubernetes may
+// be another patch release, as the module proxy does not serve all of them. containerd must be equal.
+func TestConsumersHaveTheShippedRelease(t *testing.T) {
+	o := testOptions(t)
+	minor := payload.KubernetesVersion[:strings.LastIndex(payload.KubernetesVersion, ".")+1]
+	for _, dir := range []string{"tools/kubernetes", "internal/verify/consumers"} {
+		version := readMod(t, o, filepath.Join(o.Root, dir, "go.mod")).version("k8s.io/kubernetes")
+		if !strings.HasPrefix(version, minor) {
+			t.Errorf("%s has Kubernetes %q, we ship %s", dir, version, payload.KubernetesVersion)
+		}
+	}
+	for _, dir := range []string{"tools/containerd", "internal/verify/resolvers"} {
+		version := readMod(t, o, filepath.Join(o.Root, dir, "go.mod")).version("github.com/containerd/containerd/v2")
+		if version != payload.ContainerdVersion {
+			t.Errorf("%s has containerd %q, we ship %s", dir, version, payload.ContainerdVersion)
+		}
+	}
+}
+
+func TestGODEBUGThatMustBeRepeated(t *testing.T) {
+	type setting = struct{ Key, Value string }
+	for name, tt := range map[string]struct {
+		upstream goMod
+		want     []string
+	}{
+		"the same release":           {goMod{Go: "1.26.6"}, nil},
+		"an older release":           {goMod{Go: "1.23.0"}, []string{"default=go1.23"}},
+		"an older default":           {goMod{Go: "1.26.0", Godebug: []setting{{"default", "go1.24.6"}}}, []string{"default=go1.24"}},
+		"our default":                {goMod{Go: "1.24.0", Godebug: []setting{{"default", "go1.26"}}}, nil},
+		"a setting and no release":   {goMod{Go: "1.26.0", Godebug: []setting{{"winsymlink", "0"}}}, []string{"winsymlink=0"}},
+		"a setting and a go release": {goMod{Go: "1.22", Godebug: []setting{{"winsymlink", "0"}}}, []string{"default=go1.22", "winsymlink=0"}},
+	} {
+		if diff := cmp.Diff(tt.want, inherited(tt.upstream, goMod{Go: "1.26.0"}), cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestNamesAndPathsAreUsedOnce(t *testing.T) {
+	seen := map[string]string{}
+	for _, e := range payload.Table() {
+		for _, key := range []string{e.Name, strings.ToLower(e.Path), e.Package} {
+			if other := seen[key]; other != "" && other != e.Name {
+				t.Errorf("%s and %s are both %s", e.Name, other, key)
+			}
+			seen[key] = e.Name
+		}
+		if e.Component == "" || e.Module == "" || e.Package == "" {
+			t.Errorf("%+v", e)
+		}
+	}
+	for _, c := range payload.Components() {
+		// A component may have the name of its only executable.
+		if other, ok := seen[c.Name]; ok && payload.Find(other).Component != c.Name {
+			t.Errorf("%s is a component, and an executable of another", c.Name)
+		}
+		if _, err := os.Stat(filepath.Join(root, "payload", c.Name)); err != nil && c.Name != payload.Ours {
+			t.Error(err)
+		}
+	}
+}

@@ -1,0 +1,224 @@
+package hostsim
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"math/big"
+	"strings"
+	"time"
+
+	"wmco/applier"
+	"wmco/applier/plan"
+	"wmco/bundle"
+)
+
+var settingClauses = []clause{
+	{"Settings keeps the order of the names", func(t *trial) {
+		t.set(variable("WMCO_CONTRACT_B", "b"))
+		got, err := t.host.Settings(t.Context(), []plan.Setting{variable("WMCO_CONTRACT_A", "a"), variable("WMCO_CONTRACT_B", "b")})
+		t.ok(err)
+		t.equal([]plan.Setting{{Kind: bundle.KindVariable, Name: "WMCO_CONTRACT_A"}, variable("WMCO_CONTRACT_B", "b")}, got)
+	}},
+	{"a variable is set, changed and removed", func(t *trial) {
+		t.lives(variable("WMCO_CONTRACT", "one"), variable("WMCO_CONTRACT", "two"))
+	}},
+	{"a variable may be empty, long or have characters that are special to a shell", func(t *trial) {
+		for _, value := range []string{
+			"", " ", `a "quoted" 'text'`, "%PATH%", "a&b|c<d>e^f", "größe 日本", "a\tb", `C:\dir\;D:\x`, strings.Repeat("0123456789", 900),
+		} {
+			t.lives(variable("WMCO_CONTRACT", value))
+		}
+	}},
+	{"names of variables are case-insensitive", func(t *trial) {
+		t.set(variable("WMCO_contract", "one"))
+		t.equal(variable("wmco_CONTRACT", "one"), t.setting(bundle.KindVariable, "wmco_CONTRACT"))
+		t.set(variable("WMCO_CONTRACT", "two"))
+		t.equal(variable("WMCO_contract", "two"), t.setting(bundle.KindVariable, "WMCO_contract"))
+	}},
+	{"a trusted CA is added and removed", func(t *trial) { t.lives(trusted(t.certificate())) }},
+	{"unmanaged trusted CAs stay", func(t *trial) {
+		keeper := need[CertificateKeeper](t)
+		foreign, ours := t.certificate(), t.certificate()
+		keeper.AddCertificate(t, foreign)
+		t.lives(trusted(ours))
+		t.equal(true, keeper.HasCertificate(t, foreign))
+		t.equal(trusted(foreign), t.setting(bundle.KindTrustedCA, trusted(foreign).Name))
+	}},
+	{"a trusted CA with the wrong digest is refused", func(t *trial) {
+		x := trusted(t.certificate())
+		x.Name = string(bundle.Of([]byte("something else")))
+		t.refusedSetting(x)
+		t.equal(false, t.setting(x.Kind, x.Name).Present)
+	}},
+	{"a route is set, changed and removed", func(t *trial) {
+		t.lives(present(bundle.KindRoute, "192.0.2.0/24", bundle.ViaDefault))
+	}},
+	{"a route to the next hop of the default route is read as via default", func(t *trial) {
+		facts, err := t.host.Facts(t.Context())
+		t.ok(err)
+		t.set(present(bundle.KindRoute, "192.0.2.0/24", facts.DefaultRoute.Gateway))
+		t.equal(bundle.ViaDefault, t.setting(bundle.KindRoute, "192.0.2.0/24").Value)
+	}},
+	{"a firewall rule is set, changed and removed", func(t *trial) {
+		t.lives(present(bundle.KindFirewall, "wmco contract", "TCP/10250"), present(bundle.KindFirewall, "wmco contract", "UDP/9898"))
+	}},
+	{"an exclusion is set and removed where Defender runs", func(t *trial) {
+		t.lives(present(bundle.KindExclusion, t.path("containerd.exe"), ""))
+	}},
+	{"an HNS endpoint is made and removed", func(t *trial) {
+		network := need[NetworkMaker](t).MakeNetwork(t)
+		t.lives(present(bundle.KindEndpoint, "WmcoContract", network+"/1"))
+		t.set(present(bundle.KindEndpoint, "WmcoContract", network+"/1"))
+		facts, err := t.host.Facts(t.Context())
+		t.ok(err)
+		t.equal(network, facts.Endpoint("WmcoContract").Network)
+	}},
+	{"an HNS endpoint needs its network", func(t *trial) {
+		t.refusedSetting(present(bundle.KindEndpoint, "WmcoContract", "no such network/1"))
+	}},
+	{"an HNS network is removed and never made", func(t *trial) {
+		network := need[NetworkMaker](t).MakeNetwork(t)
+		t.equal(present(bundle.KindNetwork, network, ""), t.setting(bundle.KindNetwork, network))
+		for range 2 {
+			t.ok(t.host.Set(t.Context(), plan.Setting{Kind: bundle.KindNetwork, Name: network}))
+			t.equal(false, t.setting(bundle.KindNetwork, network).Present)
+		}
+		t.refusedSetting(present(bundle.KindNetwork, network, ""))
+	}},
+	{"a kind of entry that is no setting is refused", func(t *trial) {
+		t.refusedSetting(present(bundle.KindFile, t.path("file"), ""))
+	}},
+}
+
+// pendingClauses are about settings that take effect with the next boot.
+var pendingClauses = []clause{
+	{"a new host name takes effect with the next boot", func(t *trial) {
+		booter := need[Booter](t)
+		facts, err := t.host.Facts(t.Context())
+		t.ok(err)
+		t.set(present(bundle.KindHostName, bundle.Computer, "wmco-contract"))
+		want := present(bundle.KindHostName, bundle.Computer, "wmco-contract")
+		want.Pending = true
+		t.equal(want, t.setting(bundle.KindHostName, bundle.Computer))
+		still, err := t.host.Facts(t.Context())
+		t.ok(err)
+		t.equal(facts.HostName, still.HostName)
+		booter.Boot(t)
+		t.host = t.fixture.Host(t)
+		t.equal(present(bundle.KindHostName, bundle.Computer, "wmco-contract"), t.setting(bundle.KindHostName, bundle.Computer))
+	}},
+	{"setting the current host name is no change", func(t *trial) {
+		facts, err := t.host.Facts(t.Context())
+		t.ok(err)
+		own := present(bundle.KindHostName, bundle.Computer, facts.HostName)
+		t.equal(own, t.setting(bundle.KindHostName, bundle.Computer))
+		t.ok(t.host.Set(t.Context(), present(bundle.KindHostName, bundle.Computer, "wmco-contract")))
+		t.ok(t.host.Set(t.Context(), own))
+		t.equal(own, t.setting(bundle.KindHostName, bundle.Computer))
+	}},
+	{"a Windows feature takes effect with the next boot", func(t *trial) {
+		booter := need[Booter](t)
+		want := present(bundle.KindFeature, "Containers", "")
+		t.set(want)
+		want.Pending = true
+		t.equal(want, t.setting(bundle.KindFeature, "Containers"))
+		booter.Boot(t)
+		t.host = t.fixture.Host(t)
+		want.Pending = false
+		t.equal(want, t.setting(bundle.KindFeature, "Containers"))
+		facts, err := t.host.Facts(t.Context())
+		t.ok(err)
+		t.equal([]string{"Containers"}, facts.Features)
+		t.ok(t.host.Set(t.Context(), want))
+		t.equal(want, t.setting(bundle.KindFeature, "Containers"))
+	}},
+	{"a pending Windows feature is withdrawn without a boot", func(t *trial) {
+		t.set(present(bundle.KindFeature, "Containers", ""))
+		absent := plan.Setting{Kind: bundle.KindFeature, Name: "Containers"}
+		t.ok(t.host.Set(t.Context(), absent))
+		t.equal(absent, t.setting(bundle.KindFeature, "Containers"))
+	}},
+}
+
+func present(kind bundle.EntryKind, name, value string) plan.Setting {
+	return plan.Setting{Kind: kind, Name: name, Value: value, Present: true}
+}
+
+func variable(name, value string) plan.Setting { return present(bundle.KindVariable, name, value) }
+
+func trusted(der []byte) plan.Setting {
+	return present(bundle.KindTrustedCA, string(bundle.Of(der)), string(der))
+}
+
+func (t *trial) setting(kind bundle.EntryKind, name string) plan.Setting {
+	t.Helper()
+	got, err := t.host.Settings(t.Context(), []plan.Setting{{Kind: kind, Name: name}})
+	t.ok(err)
+	if len(got) != 1 {
+		t.Fatalf("%d results for one setting", len(got))
+	}
+	return got[0]
+}
+
+// set sets a setting, which is removed after the clause.
+func (t *trial) set(x plan.Setting) {
+	t.Helper()
+	t.cleanup(func(ctx context.Context, h applier.Host) error {
+		return h.Set(ctx, plan.Setting{Kind: x.Kind, Name: x.Name})
+	})
+	t.ok(t.host.Set(t.Context(), x))
+}
+
+// lives checks that a setting is absent, sets each of the values twice, and removes it twice.
+func (t *trial) lives(values ...plan.Setting) {
+	t.Helper()
+	absent := plan.Setting{Kind: values[0].Kind, Name: values[0].Name}
+	t.equal(absent, t.setting(absent.Kind, absent.Name))
+	for _, want := range values {
+		for range 2 {
+			t.set(want)
+			t.equal(want, t.setting(want.Kind, want.Name))
+		}
+	}
+	for range 2 {
+		t.ok(t.host.Set(t.Context(), absent))
+		t.equal(absent, t.setting(absent.Kind, absent.Name))
+	}
+}
+
+func (t *trial) refusedSetting(x plan.Setting) {
+	t.Helper()
+	err := t.host.Set(t.Context(), x)
+	if err == nil {
+		t.Errorf("%s was set", x.ID())
+	}
+	if errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
+// certificate returns a new CA certificate as DER.
+func (t *trial) certificate() []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	t.ok(err)
+	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
+	t.ok(err)
+	template := &x509.Certificate{
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: "wmco contract " + serial.String()},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(time.Hour),
+		IsCA:                  true,
+		BasicConstraintsValid: true,
+		KeyUsage:              x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	t.ok(err)
+	return der
+}

@@ -1,0 +1,230 @@
+package hostsim
+
+import (
+	"errors"
+	"sync"
+
+	"wmco/applier"
+	"wmco/applier/plan"
+	"wmco/bundle"
+)
+
+// serviceError checks that err is a *applier.ServiceError about the service.
+func (t *trial) serviceError(err error, name string) {
+	t.Helper()
+	var refusal *applier.ServiceError
+	if !errors.As(err, &refusal) {
+		t.Errorf("got %v, want a *applier.ServiceError", err)
+		return
+	}
+	t.equal(name, refusal.Name)
+	t.equal(true, refusal.Doing != "")
+}
+
+var startClauses = []clause{
+	{"starting and stopping a service twice is no error", func(t *trial) {
+		t.installed(ProgramGood)
+		t.put(t.config(serviceA))
+		t.equal(0, t.service(serviceA).Process)
+		t.ok(t.host.StartService(t.Context(), serviceA))
+		first := t.service(serviceA)
+		t.equal(plan.ServiceRunning, first.Status)
+		t.equal(true, first.Process > 0)
+		t.ok(t.host.StartService(t.Context(), serviceA))
+		t.equal(first, t.service(serviceA))
+		for range 2 {
+			t.ok(t.host.StopService(t.Context(), serviceA))
+			t.status(plan.ServiceStopped, serviceA)
+			t.equal(0, t.service(serviceA).Process)
+		}
+		t.ok(t.host.StartService(t.Context(), serviceA))
+		t.equal(false, first.Process == t.service(serviceA).Process)
+	}},
+	{"PutService does not restart a running service", func(t *trial) {
+		t.installed(ProgramGood)
+		t.put(t.config(serviceA))
+		t.ok(t.host.StartService(t.Context(), serviceA))
+		before := t.service(serviceA)
+		config := t.config(serviceA)
+		config.CommandLine += " --other"
+		t.ok(t.host.PutService(t.Context(), config))
+		after := t.service(serviceA)
+		t.equal(config, after.ServiceConfig)
+		t.equal(before.Process, after.Process)
+	}},
+	{"stopping a missing service is no error, starting it is", func(t *trial) {
+		t.ok(t.host.StopService(t.Context(), serviceA))
+		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
+	}},
+	{"a service without its program does not start", func(t *trial) {
+		t.put(t.config(serviceA))
+		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
+		t.status(plan.ServiceStopped, serviceA)
+	}},
+	{"a disabled service does not start", func(t *trial) {
+		t.installed(ProgramGood)
+		config := t.config(serviceA)
+		config.Start = plan.StartDisabled
+		t.put(config)
+		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
+		t.status(plan.ServiceStopped, serviceA)
+	}},
+	{"a service whose program exits at once does not start", func(t *trial) {
+		t.installed(ProgramExits)
+		t.put(t.config(serviceA))
+		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
+		t.status(plan.ServiceStopped, serviceA)
+	}},
+	{"a service that hangs while it starts does not start and can be stopped", func(t *trial) {
+		t.installed(ProgramHangsStarting)
+		t.put(t.config(serviceA))
+		t.serviceError(t.host.StartService(t.Context(), serviceA), serviceA)
+		t.ok(t.host.StopService(t.Context(), serviceA))
+		t.status(plan.ServiceStopped, serviceA)
+		t.gone("service.exe")
+	}},
+	{"a service that hangs while it stops is killed", func(t *trial) {
+		t.installed(ProgramHangsStopping)
+		t.put(t.config(serviceA))
+		t.ok(t.host.StartService(t.Context(), serviceA))
+		t.ok(t.host.StopService(t.Context(), serviceA))
+		t.status(plan.ServiceStopped, serviceA)
+		t.gone("service.exe")
+	}},
+	{"the child processes of a stopped service are gone", func(t *trial) {
+		t.installed(ProgramParent)
+		t.put(t.config(serviceA))
+		t.ok(t.host.StartService(t.Context(), serviceA))
+		t.ok(t.host.StopService(t.Context(), serviceA))
+		t.gone("service.exe")
+	}},
+	{"the program of a running service is replaced without stopping it", func(t *trial) {
+		t.installed(ProgramGood)
+		t.put(t.config(serviceA))
+		t.ok(t.host.StartService(t.Context(), serviceA))
+		t.write(t.path("service.exe"), "another program")
+		t.status(plan.ServiceRunning, serviceA)
+		aside := t.aside("service.exe")
+		t.ok(t.host.StopService(t.Context(), serviceA))
+		t.ok(t.host.Remove(t.Context(), aside))
+		t.equal([]string{"service.exe"}, t.list())
+	}},
+}
+
+// gone checks that a program does not run: it can be removed without being moved aside.
+func (t *trial) gone(name string) {
+	t.Helper()
+	t.ok(t.host.Remove(t.Context(), t.path(name)))
+	leftovers, _ := t.leftovers()
+	t.equal([]string(nil), leftovers)
+}
+
+var dependencyClauses = []clause{
+	{"the dependencies of a service are started first", func(t *trial) {
+		t.chain()
+		t.ok(t.host.StartService(t.Context(), serviceC))
+		t.status(plan.ServiceRunning, serviceA, serviceB, serviceC)
+	}},
+	{"a service with a missing or failing dependency does not start", func(t *trial) {
+		t.installed(ProgramGood)
+		t.put(t.config(serviceB, serviceA))
+		t.serviceError(t.host.StartService(t.Context(), serviceB), serviceB)
+		broken := t.config(serviceA)
+		broken.Start = plan.StartDisabled
+		t.put(broken)
+		t.serviceError(t.host.StartService(t.Context(), serviceB), serviceB)
+		t.status(plan.ServiceStopped, serviceA, serviceB)
+		t.ok(t.host.DeleteService(t.Context(), serviceB))
+	}},
+	{"the running dependents of a service are listed, indirect ones too", func(t *trial) {
+		t.chain()
+		t.equal(0, len(t.service(serviceA).Dependents))
+		t.ok(t.host.StartService(t.Context(), serviceB))
+		t.equal([]string{serviceB}, t.service(serviceA).Dependents)
+		t.ok(t.host.StartService(t.Context(), serviceC))
+		t.equal([]string{serviceB, serviceC}, t.service(serviceA).Dependents)
+		t.equal(0, len(t.service(serviceC).Dependents))
+	}},
+	{"a service with running dependents is not stopped", func(t *trial) {
+		t.chain()
+		t.ok(t.host.StartService(t.Context(), serviceB))
+		t.serviceError(t.host.StopService(t.Context(), serviceA), serviceA)
+		t.status(plan.ServiceRunning, serviceA, serviceB)
+		t.ok(t.host.StopService(t.Context(), serviceB))
+		t.ok(t.host.StopService(t.Context(), serviceA))
+		t.status(plan.ServiceStopped, serviceA, serviceB)
+	}},
+	{"a service cannot depend on itself", func(t *trial) {
+		t.chain()
+		t.serviceError(t.host.PutService(t.Context(), t.config(serviceA, serviceC)), serviceA)
+		t.equal(0, len(t.service(serviceA).Dependencies))
+	}},
+	{"services with automatic start and their dependencies are started at boot", func(t *trial) {
+		booter := need[Booter](t)
+		t.installed(ProgramGood)
+		manual := t.config(serviceA)
+		manual.Start = plan.StartManual
+		t.put(manual)
+		t.put(t.config(serviceB, serviceA))
+		manual.Name = serviceC
+		t.put(manual)
+		t.ok(t.host.StartService(t.Context(), serviceC))
+		booter.Boot(t)
+		t.host = t.fixture.Host(t)
+		t.status(plan.ServiceRunning, serviceA, serviceB)
+		t.status(plan.ServiceStopped, serviceC)
+	}},
+}
+
+// chain puts three services, each of which depends on the one before.
+func (t *trial) chain() {
+	t.Helper()
+	t.installed(ProgramGood)
+	t.put(t.config(serviceA))
+	t.put(t.config(serviceB, serviceA))
+	t.put(t.config(serviceC, serviceB))
+}
+
+// hostClauses are about the host as a whole.
+var hostClauses = []clause{
+	{"the facts are complete and stable", func(t *trial) {
+		facts, err := t.host.Facts(t.Context())
+		t.ok(err)
+		t.equal(bundle.FactsSchema, facts.Schema)
+		t.equal(true, facts.HostName != "")
+		t.equal(true, facts.BootTime != "")
+		t.equal(true, facts.Build() > 0)
+		again, err := t.host.Facts(t.Context())
+		t.ok(err)
+		t.equal(facts, again)
+	}},
+	{"the boot time changes with a boot", func(t *trial) {
+		booter := need[Booter](t)
+		before, err := t.host.Facts(t.Context())
+		t.ok(err)
+		booter.Boot(t)
+		after, err := t.fixture.Host(t).Facts(t.Context())
+		t.ok(err)
+		t.equal(false, before.BootTime == after.BootTime)
+	}},
+	{"an HTTP probe succeeds while something answers", func(t *trial) { t.probe(bundle.ProbeHTTP) }},
+	{"a TCP probe succeeds while something answers", func(t *trial) { t.probe(bundle.ProbeTCP) }},
+	{"a pipe probe succeeds while something answers", func(t *trial) { t.probe(bundle.ProbePipe) }},
+	{"a probe of kind running is refused", func(t *trial) {
+		if err := t.host.Probe(t.Context(), bundle.Probe{Kind: bundle.ProbeRunning}); err == nil {
+			t.Error("the probe succeeded")
+		}
+	}},
+}
+
+func (t *trial) probe(kind bundle.ProbeKind) {
+	t.Helper()
+	probe, stop := need[Answerer](t).Answer(t, kind)
+	stop = sync.OnceFunc(stop)
+	t.Cleanup(stop)
+	t.ok(t.host.Probe(t.soon(), probe))
+	stop()
+	if err := t.host.Probe(t.soon(), probe); err == nil {
+		t.Error("the probe succeeded although nothing answered")
+	}
+}

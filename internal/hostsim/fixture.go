@@ -1,0 +1,132 @@
+package hostsim
+
+import (
+	"testing"
+
+	"wmco/applier"
+	"wmco/bundle"
+)
+
+// Maker returns the fixture of one clause of the contract: a new host, or one on which Folder is empty and the services and
+// settings of earlier clauses are gone. It leaves cleaning up to t.Cleanup.
+type Maker func(t *testing.T) Fixture
+
+// Fixture is what the contract is tested on: a Windows, real or simulated. What a clause needs beyond it is one of the
+// capabilities below, which a fixture has if it has their methods. A clause for which a fixture lacks one fails unless it is
+// skipped by name.
+type Fixture interface {
+	// Host returns a host of this Windows: another one each time, as another process would have.
+	Host(t testing.TB) applier.Host
+	// Folder is a folder that exists, is empty and may be read by users.
+	Folder() string
+}
+
+// OtherPrograms does to files what other programs do.
+type OtherPrograms interface {
+	// MakeReadOnly gives a file the read-only attribute.
+	MakeReadOnly(t testing.TB, path string)
+	// HoldOpen opens a file without sharing it until release.
+	HoldOpen(t testing.TB, path string) (release func())
+	// RunProgram puts a program at path and runs it until end, which returns when the program has ended.
+	RunProgram(t testing.TB, path string) (end func())
+}
+
+// DiskFiller fills the disk.
+type DiskFiller interface {
+	// FillDisk leaves this much room on drive C: until release, in bytes.
+	FillDisk(t testing.TB, left int64) (release func())
+}
+
+// LinkMaker makes symbolic links or junctions.
+type LinkMaker interface {
+	// MakeLink makes a link at path to a folder.
+	MakeLink(t testing.TB, path, folder string)
+}
+
+// AccessReader knows who may read a file.
+type AccessReader interface {
+	// UsersRead reports whether users who are no administrators may read the file or folder.
+	UsersRead(t testing.TB, path string) bool
+}
+
+// ServiceInstaller installs programs for services.
+type ServiceInstaller interface {
+	// InstallProgram puts at path an .exe that behaves as program, whatever its arguments.
+	InstallProgram(t testing.TB, path string, program Program)
+	// Seen returns the arguments and the environment with which the running service of that name was started.
+	Seen(t testing.TB, service string) Seen
+}
+
+// Program is how a program behaves as a service.
+type Program string
+
+const (
+	// ProgramGood starts, and stops when asked to.
+	ProgramGood Program = "good"
+	// ProgramExits ends before it reports that it runs.
+	ProgramExits Program = "exits"
+	// ProgramHangsStarting never reports that it runs.
+	ProgramHangsStarting Program = "hangs starting"
+	// ProgramHangsStopping starts and does not stop when asked to.
+	ProgramHangsStopping Program = "hangs stopping"
+	// ProgramParent starts and runs itself a second time, as a process that does not end with its parent.
+	ProgramParent Program = "parent"
+)
+
+// Seen is what the program of a service was started with.
+type Seen struct {
+	// Argv is its arguments, the program first.
+	Argv []string
+	// Environment is NAME=value, including the system's variables.
+	Environment []string
+}
+
+// ServiceHolder keeps handles to services, as a window that shows them does.
+type ServiceHolder interface {
+	// HoldService keeps a handle until release.
+	HoldService(t testing.TB, name string) (release func())
+}
+
+// Booter restarts Windows.
+type Booter interface {
+	// Boot restarts Windows and returns when its hosts work again.
+	Boot(t testing.TB)
+}
+
+// LockAbandoner ends a process that has the lock.
+type LockAbandoner interface {
+	// AbandonLock makes another process take the lock as owner and end without a release.
+	AbandonLock(t testing.TB, owner string)
+}
+
+// CertificateKeeper adds certificates that no bundle has.
+type CertificateKeeper interface {
+	// AddCertificate adds one to LocalMachine\Root.
+	AddCertificate(t testing.TB, der []byte)
+	// HasCertificate reports whether one is in LocalMachine\Root.
+	HasCertificate(t testing.TB, der []byte) bool
+}
+
+// NetworkMaker makes HNS networks.
+type NetworkMaker interface {
+	// MakeNetwork makes one and returns its name.
+	MakeNetwork(t testing.TB) string
+}
+
+// Answerer answers probes.
+type Answerer interface {
+	// Answer makes something answer until stop, and returns the probe that succeeds meanwhile.
+	Answer(t testing.TB, kind bundle.ProbeKind) (probe bundle.Probe, stop func())
+}
+
+// Planter makes folders as a user who is no administrator.
+type Planter interface {
+	// PlantFolder makes a folder that such a user owns.
+	PlantFolder(t testing.TB, path string)
+}
+
+// AccessOpener gives files an access that no bundle asks for.
+type AccessOpener interface {
+	// OpenToAll makes a file at path that everybody may write to.
+	OpenToAll(t testing.TB, path string)
+}

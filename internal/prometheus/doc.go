@@ -1,9 +1,0 @@
-// Package prometheus holds deploy/monitoring and deploy/dashboard to Prometheus: its operator's types decode the objects without an
-// unknown field, and its query engine evaluates each panel of the dashboard, which is drawn for docs/screens.
-//
-//	samples.txt ----------.
-//	deploy/dashboard ------+--Evaluate--> panels with their lines --Draw--> SVG
-//
-// A panel without data is an error. The same files give the same bytes. Tests hold the labels that rules, panels and samples name to those
-// that are served, as internal/monitoring/testdata records them.
-package prometheus

@@ -1,0 +1,12 @@
+// Package light is simulated Windows nodes for measurements with a thousand of them in one process: the real node agent with the real
+// engine, on a host in memory, with a client certificate of its own.
+//
+//	published bundle --watch, fetch--> applier/agent --plan, apply--> internal/hostsim.Memory
+//	Node <--report, event-------------------'
+//
+// What a machine of package simnode has and a light node lacks:
+//   - A kubelet. Who makes the Node says that it is Ready; nobody renews its Lease, approves its certificates or runs its pods. When the
+//     agent looks for a sign of life it asks the API server as always, and takes each answer for a new one.
+//   - hybrid-overlay-node. The networks and endpoints of the host are those of Options.Facts.
+//   - Boots, an SSH server, processes that die, a disk. A restart of the agent by its service is a new agent in this process.
+package light

@@ -1,0 +1,193 @@
+package simnode_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/internal/test/simnode"
+	"wmco/internal/test/simnode/cluster"
+	"wmco/internal/test/sshtest/sshd"
+	"wmco/internal/test/testenv"
+	"wmco/internal/test/testenv/controlplane"
+)
+
+var server = testenv.Environment{Options: controlplane.Options{Controllers: true}}
+
+// programs are built for the first test that needs them.
+var programs struct {
+	sshd.Programs
+	once       sync.Once
+	wmco, node string
+	err        error
+}
+
+func TestMain(m *testing.M) {
+	status := server.Main(m)
+	if programs.node != "" {
+		_ = programs.Remove() // a folder for temporary files
+	}
+	os.Exit(status)
+}
+
+func build(t *testing.T) {
+	t.Helper()
+	programs.once.Do(func() {
+		ctx := context.Background()
+		if programs.Programs, programs.err = sshd.Build(ctx); programs.err != nil {
+			return
+		}
+		if programs.node, programs.err = programs.Go(ctx, "wmco/cmd/wmco-node"); programs.err == nil {
+			programs.wmco, programs.err = programs.Go(ctx, "wmco/cmd/wmco")
+		}
+	})
+	must(t, programs.err)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	must(t, testenv.Eventually(t.Context(), what, done))
+}
+
+// logTo logs to the test, and to nowhere after its end.
+func logTo(t testing.TB) *slog.Logger {
+	if !testing.Verbose() {
+		return slog.New(slog.DiscardHandler)
+	}
+	file, err := os.OpenFile(filepath.Join(os.TempDir(), "simnode.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	must(t, err)
+	return slog.New(slog.NewTextHandler(io.Writer(file), nil))
+}
+
+// startCluster loads a golden cluster and what a real one has around it.
+func startCluster(t testing.TB) client.Client {
+	t.Helper()
+	return startClusterWith(t, nil)
+}
+
+// startClusterWith approves the certificates of some kubelets only.
+func startClusterWith(t testing.TB, approve func(node string) bool) client.Client {
+	t.Helper()
+	loadCluster(t)
+	approveKubelets(t, approve)
+	startNetwork(t)
+	return server.Client(t)
+}
+
+func approveKubelets(t testing.TB, approve func(node string) bool) {
+	t.Helper()
+	background(t, func(ctx context.Context) error { return cluster.Approve(ctx, server.Config(t), logTo(t), approve) })
+}
+
+func startNetwork(t testing.TB) {
+	t.Helper()
+	background(t, func(ctx context.Context) error { return cluster.Network(ctx, server.Config(t), logTo(t)) })
+}
+
+// loadCluster loads a golden cluster that leads to the API server.
+func loadCluster(t testing.TB) {
+	t.Helper()
+	plane := server.ControlPlane(t)
+	golden := filepath.Join("..", "..", "..", "golden", "clusters")
+	server.Load(t, filepath.Join(golden, "common"), filepath.Join(golden, "none", "infrastructure.yaml"), filepath.Join(golden, "none", "controllerconfig.yaml"), filepath.Join(golden, "none", "machineconfigs.yaml"))
+	must(t, cluster.Connect(t.Context(), plane.Config, plane.ClientCA()))
+}
+
+// background runs something until the end of the test.
+func background(t testing.TB, run func(ctx context.Context) error) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// overSSH is a machine behind an SSH server that is a Machine of the cluster.
+type overSSH struct {
+	*simnode.Machine
+	server *sshd.Server
+	known  string
+}
+
+func newOverSSH(t *testing.T, name string) *overSSH {
+	t.Helper()
+	build(t)
+	host := sshd.Loopback()
+	m, s, err := simnode.WithSSH(programs.Programs, t.TempDir(), sshd.Options{Address: net.JoinHostPort(host, "0")}, simnode.Options{Facts: facts(name, host), Times: simnode.FastTimes(), Log: logTo(t)})
+	must(t, err)
+	t.Cleanup(func() {
+		must(t, m.Close())
+		forget(t, name)
+	})
+	must(t, m.InstallPayload())
+	file := filepath.Join(t.TempDir(), "machine.yaml")
+	must(t, os.WriteFile(file, fmt.Appendf(nil, "apiVersion: machine.openshift.io/v1beta1\nkind: Machine\nmetadata:\n  name: %s\n  namespace: openshift-machine-api\n"+
+		"  labels: {machine.openshift.io/os-id: Windows}\nspec: {}\nstatus:\n  addresses:\n  - {type: InternalIP, address: %s}\n", name, host), 0o600))
+	server.Load(t, file)
+	return &overSSH{m, s, filepath.Join(t.TempDir(), "known_hosts")}
+}
+
+func facts(name, address string) bundle.Facts {
+	return bundle.Facts{
+		Schema: bundle.FactsSchema, HostName: name, Addresses: []string{address}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},
+		DefaultRoute: bundle.DefaultRoute{Address: address, Gateway: "10.0.0.1"},
+	}
+}
+
+// apply runs `wmco apply` against the cluster, as a person does.
+func (o *overSSH) apply(t *testing.T) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), programs.wmco, "apply", "--from", "cluster", "--host", o.server.User+"@"+o.server.Address, "--identity", o.server.KeyFile,
+		"--known-hosts", o.known, "--node-program", programs.node)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+server.ControlPlane(t).Kubeconfig, "XDG_CONFIG_HOME="+t.TempDir())
+	cmd.Dir = t.TempDir() // a folder named cluster would win over the word
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
+
+func getNode(t testing.TB, c client.Client, name string) (*corev1.Node, bool) {
+	t.Helper()
+	var n corev1.Node
+	err := c.Get(t.Context(), client.ObjectKey{Name: name}, &n)
+	if client.IgnoreNotFound(err) != nil {
+		t.Fatal(err)
+	}
+	return &n, err == nil
+}
+
+func ready(n *corev1.Node) bool { return condition(n, corev1.NodeReady).Status == corev1.ConditionTrue }
+
+func condition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
+	for _, c := range n.Status.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return corev1.NodeCondition{}
+}

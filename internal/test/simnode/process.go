@@ -1,0 +1,221 @@
+package simnode
+
+import (
+	"context"
+	"time"
+
+	"wmco/applier/plan"
+	"wmco/bundle"
+	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/simnode/overlay"
+)
+
+// program runs in place of the executable of a service.
+type program struct {
+	// run returns nil when it was asked to stop, and an error when it ends by itself.
+	run func(ctx context.Context, m *Machine, p *process) error
+	// targets are those of probes that only it answers.
+	targets []string
+}
+
+// process is a program that runs.
+type process struct {
+	name    string
+	argv    []string
+	id      simulation.Process
+	stop    context.CancelFunc
+	stopped chan struct{}
+}
+
+// changed makes the machine look at its services.
+func (m *Machine) changed() {
+	select {
+	case m.wake <- struct{}{}:
+	default: // it is due already
+	}
+}
+
+// run looks at the services and boots where that was asked for, until the machine is closed.
+func (m *Machine) run() {
+	for {
+		select {
+		case <-m.ctx.Done():
+			return
+		case <-m.wake:
+		case <-time.After(m.pause()):
+		}
+		m.bootIfAsked()
+		m.reconcile()
+	}
+}
+
+// memoryPause is the time between two looks at a host in memory, which only changes by itself where its Script says so.
+const memoryPause = time.Second
+
+func (m *Machine) pause() time.Duration {
+	if m.options.Folder == "" {
+		return max(memoryPause, m.options.Times.Look)
+	}
+	return m.options.Times.Look
+}
+
+// reconcile starts and stops programs, so that those run whose service does.
+func (m *Machine) reconcile() {
+	for _, p := range m.adjust() {
+		// The agent may be the one that asks, and cannot wait for itself.
+		if p.name != bundle.AgentService {
+			<-p.stopped
+		}
+	}
+}
+
+// adjust starts programs, and returns those that it has told to stop.
+func (m *Machine) adjust() []*process {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.on {
+		return nil
+	}
+	wanted, boot := m.wanted()
+	var ended []*process
+	for name, p := range m.running {
+		if w, ok := wanted[name]; !ok || w.id != p.id {
+			p.stop()
+			ended = append(ended, p)
+			delete(m.running, name)
+		}
+	}
+	if boot != m.boot {
+		// wmco-node over SSH has booted the host.
+		m.boot = boot
+		m.containers.Boot(time.Now())
+		m.edit(overlay.Boot)
+	}
+	for name, w := range wanted {
+		if _, ok := m.running[name]; !ok {
+			m.start(w)
+		}
+	}
+	return ended
+}
+
+// wanted returns the programs whose services run, and the number of the boot.
+func (m *Machine) wanted() (map[string]*process, int) {
+	wanted := map[string]*process{}
+	boot := m.boot
+	m.look(func(s *simulation.State) {
+		boot = s.Boot
+		for name := range programs {
+			svc, ok := s.Services[simulation.Key(name)]
+			if ok && svc.Status == plan.ServiceRunning && len(svc.Processes) > 0 {
+				wanted[name] = &process{name: name, argv: svc.Argv, id: svc.Processes[0]}
+			}
+		}
+	})
+	return wanted, boot
+}
+
+func (m *Machine) start(p *process) {
+	ctx, stop := context.WithCancel(m.ctx)
+	p.stop, p.stopped = stop, make(chan struct{})
+	m.running[p.name] = p
+	m.all.Go(func() {
+		err := programs[p.name].run(ctx, m, p)
+		asked := ctx.Err() != nil
+		stop()
+		close(p.stopped)
+		if !asked {
+			m.ended(p, err)
+		}
+	})
+}
+
+// says writes what a program says about itself.
+func (m *Machine) says(p *process, change func(*simulation.Live)) {
+	m.edit(func(s *simulation.State) {
+		live := s.Live[simulation.Key(p.name)]
+		if live.Process != p.id {
+			live = simulation.Live{Process: p.id, Targets: live.Targets}
+		}
+		change(&live)
+		s.Live[simulation.Key(p.name)] = live
+	})
+}
+
+// edit changes the state. Writing fails only if the folder is gone.
+func (m *Machine) edit(change func(*simulation.State)) {
+	if err := m.Host.Edit(m.ctx, change); err != nil && m.ctx.Err() == nil {
+		m.log.Error("writing the state of the host", "error", err)
+	}
+}
+
+// failures are how often a service has ended by itself.
+type failures struct {
+	count int
+	last  time.Time
+}
+
+// ended lets the service control manager do what it does about a process that ended by itself.
+func (m *Machine) ended(p *process, err error) {
+	m.log.Warn("a program ended by itself", "service", p.name, "error", err)
+	m.says(p, func(l *simulation.Live) { l.Ended, l.Answers = true, nil })
+	var recovery bundle.Recovery
+	m.look(func(s *simulation.State) { recovery = s.Services[simulation.Key(p.name)].Recovery })
+	pause, ok := m.recovers(p, recovery)
+	m.changed()
+	if !ok {
+		return
+	}
+	select {
+	case <-m.ctx.Done():
+	case <-time.After(pause):
+		m.restart(p)
+	}
+}
+
+// recovers counts a failure and returns the pause before the restart (SERVICE_FAILURE_ACTIONS: the last action repeats).
+func (m *Machine) recovers(p *process, r bundle.Recovery) (time.Duration, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.running[p.name] == p {
+		delete(m.running, p.name)
+	}
+	if len(r.RestartAfterSeconds) == 0 {
+		return 0, false
+	}
+	scale := time.Duration(m.options.Times.Recovery)
+	f := m.failures[p.name]
+	if r.ResetSeconds > 0 && time.Since(f.last) > time.Duration(r.ResetSeconds)*time.Second/scale {
+		f.count = 0
+	}
+	seconds := r.RestartAfterSeconds[min(f.count, len(r.RestartAfterSeconds)-1)]
+	m.failures[p.name] = failures{f.count + 1, time.Now()}
+	return time.Duration(seconds) * time.Second / scale, true
+}
+
+// restart starts a service whose process has ended, unless somebody else did or has stopped it.
+func (m *Machine) restart(p *process) {
+	var still bool
+	m.look(func(s *simulation.State) {
+		live, svc := s.Live[simulation.Key(p.name)], s.Services[simulation.Key(p.name)]
+		still = live.Process == p.id && live.Ended && svc.Status == plan.ServiceStopped && svc.Start == bundle.StartAuto && s.Boot == p.id.Boot
+	})
+	if !still || !m.isOn() {
+		return
+	}
+	switch err := m.Host.StartByItself(m.ctx, p.name); {
+	case err == nil:
+		m.mu.Lock()
+		m.recovered[p.name]++
+		m.mu.Unlock()
+	case m.ctx.Err() == nil:
+		m.log.Warn("restarting a service", "service", p.name, "error", err)
+	}
+	m.reconcile()
+}
+
+func (m *Machine) isOn() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.on
+}

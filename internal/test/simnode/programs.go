@@ -1,0 +1,103 @@
+package simnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"wmco/applier"
+	"wmco/applier/agent"
+	"wmco/bundle"
+	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/simnode/kubelet"
+	"wmco/internal/test/simnode/overlay"
+)
+
+func runKubelet(ctx context.Context, m *Machine, p *process) error {
+	return kubelet.Run(ctx, kubelet.Options{
+		Host: m.Host, Argv: p.argv, Containers: m.containers, Hardware: m.options.Hardware, Times: m.options.Times.Kubelet, Now: m.clock.Now, Log: m.log.With("program", "kubelet"),
+		Healthy: func(targets ...string) { m.says(p, func(l *simulation.Live) { l.Answers = targets }) }, Serves: m.options.Serves,
+	})
+}
+
+func runOverlay(ctx context.Context, m *Machine, p *process) error {
+	return overlay.Run(ctx, overlay.Options{
+		Host: m.Host, Argv: p.argv, Now: m.clock.Now, Log: m.log.With("program", "hybrid-overlay-node"), Wait: m.options.Times.Network, Check: m.options.Times.Kubelet.Certificate,
+	})
+}
+
+// settle is short, because the services of a simulated host do not change by themselves (cmd/wmco-node).
+const settle = 10 * time.Millisecond
+
+// runAgent is `wmco-node run`. It ends by itself when its service was reconfigured.
+func runAgent(ctx context.Context, m *Machine, p *process) error {
+	if program, err := m.Host.ReadFile(p.argv[0]); err == nil && string(program) == BrokenAgent {
+		return errors.New("the program ends at once")
+	}
+	f, err := agentFlags(p.argv)
+	if err != nil {
+		return err
+	}
+	log := m.log.With("program", bundle.AgentService)
+	if m.options.Serves && f.LogDir != "" {
+		log = slog.New(slog.NewMultiHandler(log.Handler(), slog.NewTextHandler(&logFile{machine: m, path: f.LogDir + `\` + bundle.AgentService + ".exe.INFO"}, nil)))
+	}
+	options := f.Options()
+	options.Jitter = func(d time.Duration) time.Duration { return d + rand.N(d/5+1) }
+	e := m.engine("run")
+	e.Self = bundle.AgentService
+	keeper := agent.Agent{Engine: e, Log: log, Options: options}
+	if f.Kubeconfig != "" {
+		keeper.Cluster = agent.NewAPIServer(agent.Connection{Kubeconfig: f.Kubeconfig, ReadFile: m.Host.ReadFile, Log: log, Clock: m.clock})
+	}
+	return keeper.Run(ctx)
+}
+
+// logFile is a log on the machine's disk.
+type logFile struct {
+	machine *Machine
+	path    string
+}
+
+// Write appends a line. It is called for one line at a time.
+func (l *logFile) Write(line []byte) (int, error) {
+	text, err := l.machine.ReadFile(l.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, err
+	}
+	return len(line), l.machine.WriteFile(l.machine.ctx, l.path, bundle.AccessUsers, append(text, line...))
+}
+
+// BrokenAgent is the content of a node agent that ends at once.
+const BrokenAgent = "a node agent that does not work"
+
+// runGuard is `wmco-node guard`. A machine that is switched off ends it, which is no error.
+func runGuard(ctx context.Context, m *Machine, _ *process) error {
+	e := m.engine("guard")
+	e.GuardWait = m.options.Times.Guard
+	var back *applier.RolledBackError
+	if _, err := e.Guard(ctx, bundle.AgentService); err != nil && !errors.As(err, &back) {
+		return err
+	}
+	<-ctx.Done() // a service that has ended is one that has failed, to the simulation
+	return nil
+}
+
+// agentFlags reads the command line of the agent's service.
+func agentFlags(argv []string) (agent.Flags, error) {
+	var f agent.Flags
+	if len(argv) < 2 || argv[1] != "run" {
+		return f, fmt.Errorf("the service runs %q, not `wmco-node run`", argv)
+	}
+	set := pflag.NewFlagSet("run", pflag.ContinueOnError)
+	set.SetOutput(io.Discard)
+	f.Add(set)
+	return f, set.Parse(argv[2:])
+}

@@ -1,0 +1,276 @@
+package mustgather
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"wmco/bundle"
+	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
+	"wmco/controller/windowsnode"
+	"wmco/report/fleet"
+)
+
+// DefaultDir is where `oc adm must-gather` fetches from.
+const DefaultDir = "/must-gather"
+
+// Files at the top of the folder.
+const (
+	// VersionFile is what `oc adm must-gather` shows: a name and a version, a line each.
+	VersionFile = "version"
+	// CollectedFile has the time of the collection: how long a node has been silent is judged by it.
+	CollectedFile = "collected"
+	// MissingFile says what could not be had, and why.
+	MissingFile = "missing.txt"
+)
+
+// What is kept of logs, in bytes.
+const (
+	// logLimit is how much of the end of a log is kept at most.
+	logLimit = 10 << 20
+	// leastLog is kept of the log of each node, however many there are.
+	leastLog = 256 << 10
+	// allLogs is what the logs of all nodes may have together.
+	allLogs = 512 << 20
+)
+
+// parallelNodes are nodes that are asked for their logs at once: one that does not answer takes as long as the request may.
+const parallelNodes = 20
+
+const (
+	modeFile   = 0o644
+	modeFolder = 0o755
+)
+
+// Source is where everything comes from.
+type Source struct {
+	Objects objects.Reader
+	// Logs returns the end of what the API server serves under a path, such as that of a kubelet's logs: at most so many bytes. It is called
+	// for several at once.
+	Logs func(ctx context.Context, path string, query map[string]string, limit int64) ([]byte, error)
+	// Namespace is that of the operator; Version is that of this program.
+	Namespace, Version string
+	Now                time.Time
+	// Since is the time of the oldest lines of the logs of Pods; zero is all. Of a node's files, a kubelet serves no part by time.
+	Since time.Time
+}
+
+// Summary is what was collected.
+type Summary struct {
+	Objects int `json:"objects"`
+	Nodes   int `json:"nodes"`
+	Logs    int `json:"logs"`
+	// Missing is what could not be had, a line each.
+	Missing []string `json:"missing,omitempty"`
+}
+
+// collection is one run.
+type collection struct {
+	Source
+	dir     string
+	nodes   []windowsnode.Node
+	pods    []corev1.Pod
+	layers  map[string]map[string][]byte
+	mutex   sync.Mutex // of summary
+	summary Summary
+}
+
+// Collect writes the folder. What cannot be had is missing, and listed; an error is a folder that cannot be written, or a cluster that
+// does not answer.
+func Collect(ctx context.Context, s Source, dir string) (Summary, error) {
+	c := &collection{Source: s, dir: dir, layers: map[string]map[string][]byte{}}
+	set, err := s.Objects.Read(ctx, wants(s.Namespace))
+	if err != nil {
+		return Summary{}, &gather.UnreachableError{Err: err}
+	}
+	for _, f := range set.Findings {
+		c.miss("%s (fix: %s)", f.Message, f.Fix)
+	}
+	for _, read := range []func(objects.Object) error{c.look, c.object} {
+		for _, o := range set.Objects {
+			if err := read(o); err != nil {
+				return Summary{}, err
+			}
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(parallelNodes)
+	for _, n := range c.nodes {
+		group.Go(func() error { return c.node(ctx, n) })
+	}
+	if err := group.Wait(); err != nil {
+		return Summary{}, err
+	}
+	for _, p := range c.pods {
+		if err := c.podLogs(ctx, p); err != nil {
+			return Summary{}, err
+		}
+	}
+	c.summary.Nodes = len(c.nodes)
+	if len(c.nodes) > 0 {
+		c.miss(`journal and contents of the nodes (C:\ProgramData\wmco): only the host itself can read them (fix: wmco-node observe over SSH)`)
+	}
+	slices.Sort(c.summary.Missing)
+	missing := strings.Join(c.summary.Missing, "\n") + "\n"
+	return c.summary, errors.Join(
+		c.file(VersionFile, []byte("windows-machine-config-operator\n"+s.Version+"\n")),
+		c.file(CollectedFile, []byte(s.Now.UTC().Format(time.RFC3339)+"\n")),
+		c.file(MissingFile, []byte(strings.TrimPrefix(missing, "\n"))),
+	)
+}
+
+// wants is everything that is collected: the inputs, what the operator says, and what it runs as.
+func wants(namespace string) []objects.Want {
+	list := slices.Concat(gather.Wants(namespace), fleet.Wants(namespace))
+	own := func(group, kind string) objects.Want {
+		return objects.Want{Group: group, Version: "v1", Kind: kind, Namespace: namespace, Optional: true}
+	}
+	return append(list,
+		own("", "Secret"), own("", "ConfigMap"), own("", "Pod"), own("", "Event"), own("apps", "Deployment"),
+		own("rbac.authorization.k8s.io", "Role"), own("rbac.authorization.k8s.io", "RoleBinding"), own("coordination.k8s.io", "Lease"),
+		// Events about Nodes are in this namespace (client-go tools/record).
+		objects.Want{Version: "v1", Kind: "Event", Namespace: "default"},
+	)
+}
+
+func (c *collection) miss(format string, args ...any) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	c.summary.Missing = append(c.summary.Missing, mask(fmt.Sprintf(format, args...)))
+}
+
+// object writes one object without its secrets.
+func (c *collection) object(o objects.Object) error {
+	var u unstructured.Unstructured
+	if err := json.Unmarshal(o.JSON, &u.Object); err != nil {
+		return fmt.Errorf("reading %s: %w", o.Ref, err)
+	}
+	if !c.concerns(u) {
+		return nil
+	}
+	redact(&u)
+	text, err := yaml.Marshal(u.Object)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", o.Ref, err)
+	}
+	c.summary.Objects++
+	return c.file(pathOf(o), text)
+}
+
+// look keeps what is needed of an object later.
+func (c *collection) look(o objects.Object) error {
+	var err error
+	switch {
+	case o.Group != "":
+	case o.Kind == "Node":
+		n, err := fleet.DecodeNode(o)
+		c.nodes = append(c.nodes, n)
+		return err
+	case o.Kind == "Pod":
+		var p corev1.Pod
+		err = json.Unmarshal(o.JSON, &p)
+		c.pods = append(c.pods, p)
+	case o.Kind == "Secret":
+		var s corev1.Secret
+		err = json.Unmarshal(o.JSON, &s)
+		c.layer(s)
+	}
+	if err != nil {
+		return fmt.Errorf("reading %s: %w", o.Ref, err)
+	}
+	return nil
+}
+
+// concerns reports whether an object is about Windows nodes. Of the Events outside of our namespace, those about them are, whoever sent
+// them, and those that our programs sent about Nodes that are gone.
+func (c *collection) concerns(u unstructured.Unstructured) bool {
+	if u.GetKind() != "Event" || u.GetNamespace() == c.Namespace {
+		return true
+	}
+	text := func(field ...string) string {
+		value, _, _ := unstructured.NestedString(u.Object, field...)
+		return value
+	}
+	if text("involvedObject", "kind") != "Node" {
+		return false
+	}
+	isOurs := slices.ContainsFunc([]string{text("reportingComponent"), text("source", "component")}, func(by string) bool {
+		return strings.Contains(by, "windows") || by == bundle.AgentProgram
+	})
+	about := text("involvedObject", "name")
+	return isOurs || slices.ContainsFunc(c.nodes, func(n windowsnode.Node) bool { return n.Name == about })
+}
+
+// pathOf is the path of an object as `oc adm inspect` has it.
+func pathOf(o objects.Object) string {
+	plural, _ := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Group: o.Group, Version: o.Version, Kind: o.Kind})
+	place := path.Join(cmp.Or(o.Group, "core"), plural.Resource, o.Name+".yaml")
+	if o.Namespace == "" {
+		return path.Join("cluster-scoped-resources", place)
+	}
+	return path.Join("namespaces", o.Namespace, place)
+}
+
+// file writes a file below the folder.
+func (c *collection) file(name string, text []byte) error {
+	if !filepath.IsLocal(filepath.FromSlash(name)) {
+		return fmt.Errorf("writing %q: it is outside of the folder", name)
+	}
+	full := filepath.Join(c.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(full), modeFolder); err != nil {
+		return fmt.Errorf("writing the folder: %w", err)
+	}
+	if err := os.WriteFile(full, text, modeFile); err != nil {
+		return fmt.Errorf("writing the folder: %w", err)
+	}
+	return nil
+}
+
+// json writes a value.
+func (c *collection) json(name string, value any) error {
+	text, err := json.MarshalIndent(value, "", "  ")
+	if err != nil {
+		return fmt.Errorf("writing %q: %w", name, err)
+	}
+	return c.file(name, append([]byte(mask(string(text))), '\n'))
+}
+
+// Collected returns when a folder was collected; false if Collect did not write it. `oc adm must-gather` puts what an image writes into a
+// folder of its own.
+func Collected(dir string) (time.Time, bool) {
+	for _, pattern := range []string{CollectedFile, filepath.Join("*", CollectedFile)} {
+		found, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, name := range found {
+			text, err := os.ReadFile(name)
+			if at, bad := time.Parse(time.RFC3339, strings.TrimSpace(string(text))); err == nil && bad == nil {
+				return at, true
+			}
+		}
+	}
+	return time.Time{}, false
+}
+
+// ofLayer is what is written of a layer: its entries with their digests.
+type ofLayer struct {
+	Digest bundle.Digest `json:"digest"`
+	// Missing says why there are no entries.
+	Missing string        `json:"missing,omitempty"`
+	Layer   *bundle.Layer `json:"layer,omitempty"`
+}
