@@ -162,6 +162,8 @@ ci-full: export WMCO_JOINS = 50
 ci-full: export WMCO_STORM_MACHINES = 20
 ci-full: export WMCO_OPERATOR_KILLS = 100
 ci-full: export WMCO_JOINS_AND_REMOVALS = 500
+# What kubelets know is read again from the kubelets of all minor versions.
+ci-full: export WMCO_ALL_KUBELETS = 1
 # Nodes that follow a changed mirror set; the race detector gets a hundred.
 ci-full: export WMCO_SCALE_NODES = 1000
 # Nodes whose rollouts are disturbed; 0 kills the operator at every single write.

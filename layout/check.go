@@ -199,7 +199,7 @@ func checkNetwork(n bundle.Network) error {
 }
 
 func checkPayload(p bundle.Payload) error {
-	if !slices.ContainsFunc(payload.Table(), func(x payload.Executable) bool { return runs(p.Path, x.Name) }) {
+	if !slices.ContainsFunc(payload.Programs(), func(x payload.Executable) bool { return runs(p.Path, x.Program) }) {
 		return fmt.Errorf("path: no executable of the payload has it")
 	}
 	return nil

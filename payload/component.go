@@ -31,26 +31,11 @@ const OurVersion = "main.version"
 
 // Components returns every component, the slowest to build first.
 func Components() []Component {
-	return []Component{kubernetes(), azure(), hybridOverlay(), csiProxy(), containerd(), ecr(), exporter(), shim(), cni(), ours()}
-}
-
-func kubernetes() Component {
-	const version = "k8s.io/component-base/version."
-	numbers := strings.Split(strings.TrimPrefix(KubernetesVersion, "v"), ".")
-	printed := "Kubernetes " + KubernetesVersion
-	return Component{
-		Name: "kubernetes", Module: "k8s.io/kubernetes", Version: KubernetesVersion,
-		Variables: []string{version + "gitVersion=" + KubernetesVersion, version + "gitMajor=" + numbers[0], version + "gitMinor=" + numbers[1]},
-		Executables: []Executable{
-			{Name: Kubelet, Path: `C:\k\kubelet.exe`, Package: "k8s.io/kubernetes/cmd/kubelet", VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: printed}},
-			{Name: KubeProxy, Path: `C:\k\kube-proxy.exe`, Package: "k8s.io/kubernetes/cmd/kube-proxy", VersionCommand: VersionCommand{Args: []string{"--version"}, Prints: printed}},
-			// It reports no version; its flags are those of the kubelet's release.
-			{
-				Name: KubeLogRunner, Path: `C:\k\kube-log-runner.exe`, Package: "k8s.io/component-base/logs/kube-log-runner",
-				Module: "k8s.io/component-base", Version: StagingVersion, VersionCommand: VersionCommand{Args: []string{"-help"}, Prints: "-log-file-age"},
-			},
-		},
+	var all []Component
+	for _, r := range Releases() {
+		all = append(all, kubernetes(r))
 	}
+	return append(all, azure(), hybridOverlay(), csiProxy(), containerd(), ecr(), exporter(), shim(), cni(), kubeLogRunner(), ours())
 }
 
 func containerd() Component {

@@ -6,6 +6,7 @@ package payload
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,8 +15,7 @@ import (
 
 // Versions of the components. One component is one pinned Go module.
 const (
-	KubernetesVersion    = "v1.36.3"
-	StagingVersion       = "v0.36.3" // of Kubernetes' libraries, k8s.io/component-base and others
+	KubeLogRunnerVersion = "v0.36.3" // of k8s.io/component-base
 	ContainerdVersion    = "v2.4.2"
 	ShimVersion          = "v0.14.1"
 	CNIVersion           = "v1.9.1"
@@ -28,8 +28,12 @@ const (
 
 // Executable is one program on the node.
 type Executable struct {
-	// Name is short and stable, such as "kubelet".
+	// Name is short, stable and unique, such as "containerd" or "kubelet-1.36".
 	Name string
+	// Program is what it is on a node: "kubelet". Several executables can be one program, of which a node has one.
+	Program string
+	// Kubernetes is the minor version of Kubernetes whose nodes get it, such as "1.36". Empty means all.
+	Kubernetes string
 	// Path is its path on the node. For the node agent it is only a name in references; see AgentPath.
 	Path string
 	// Component is the component that builds it. Package is its import path.
@@ -50,7 +54,7 @@ type VersionCommand struct {
 	Prints string
 }
 
-// The executables by name.
+// The programs by name.
 const (
 	Kubelet       = "kubelet"
 	KubeProxy     = "kube-proxy"
@@ -73,7 +77,7 @@ func Table() []Executable {
 	var all []Executable
 	for _, c := range Components() {
 		for _, e := range c.Executables {
-			e.Component, e.Module, e.Version = c.Name, cmp.Or(e.Module, c.Module), cmp.Or(e.Version, c.Version)
+			e.Component, e.Program, e.Module, e.Version = c.Name, cmp.Or(e.Program, e.Name), cmp.Or(e.Module, c.Module), cmp.Or(e.Version, c.Version)
 			all = append(all, e)
 		}
 	}
@@ -81,14 +85,61 @@ func Table() []Executable {
 	return all
 }
 
-// Find returns the executable of that name, or the zero value.
+// Programs returns one executable for each program, sorted by program: the newest where there are several. All of one program have the
+// same path and platforms.
+func Programs() []Executable {
+	newest := map[string]Executable{}
+	for _, e := range Table() {
+		if have, ok := newest[e.Program]; !ok || isOlder(have.Kubernetes, e.Kubernetes) {
+			newest[e.Program] = e
+		}
+	}
+	return slices.SortedFunc(maps.Values(newest), func(a, b Executable) int { return strings.Compare(a.Program, b.Program) })
+}
+
+// TestedKubernetes is the minor version of the control plane that the tests run against, and of the stand-ins that they put on hosts.
+const TestedKubernetes = "1.36"
+
+// ProgramsFor returns the executables of a node with that minor version of Kubernetes, on any platform, sorted by program.
+func ProgramsFor(minor string) []Executable {
+	return slices.DeleteFunc(slices.SortedFunc(slices.Values(Table()), func(a, b Executable) int { return strings.Compare(a.Program, b.Program) }), func(e Executable) bool { return !e.ServesKubernetes(minor) })
+}
+
+// isOlder compares minor versions of Kubernetes.
+func isOlder(a, b string) bool {
+	older, _ := MinorNumber(a)
+	newer, _ := MinorNumber(b)
+	return older < newer
+}
+
+// Find returns the executable of that name, or of that program as in Programs; otherwise the zero value.
 func Find(name string) Executable {
 	for _, e := range Table() {
 		if e.Name == name {
 			return e
 		}
 	}
+	for _, e := range Programs() {
+		if e.Program == name {
+			return e
+		}
+	}
 	return Executable{}
+}
+
+// For returns the executable of a program for nodes with that minor version of Kubernetes, or the zero value.
+func For(program, minor string) Executable {
+	for _, e := range Table() {
+		if e.Program == program && e.ServesKubernetes(minor) {
+			return e
+		}
+	}
+	return Executable{}
+}
+
+// ServesKubernetes reports whether nodes with that minor version get the executable.
+func (e Executable) ServesKubernetes(minor string) bool {
+	return e.Kubernetes == "" || e.Kubernetes == minor
 }
 
 // Serves reports whether nodes of a platform get the executable.

@@ -181,7 +181,7 @@ func clusterFileRows() []Row {
 	only := func(r Row, p ...bundle.Platform) Row { r.Platforms = p; return r }
 	removal := func(r Row, warning string) Row { r.Removal = warning; return r }
 	return []Row{
-		file(rowKubeletConf, fileKubeletConf, bundle.ImpactRestart, "configuration of the kubelet", FromSettings, FromClusterNetwork, FromAPIServer),
+		file(rowKubeletConf, fileKubeletConf, bundle.ImpactRestart, "configuration of the kubelet", FromSettings, FromClusterNetwork, FromAPIServer, FromVersion),
 		// The kubelet reloads its client CA (k8s.io/apiserver dynamiccertificates), so a rotation restarts nothing.
 		portable(file(rowKubeletCA, fileKubeletCA, bundle.ImpactNone, "CAs whose clients may call the kubelet", FromControllers)),
 		// The agent reads it whenever something else is published.
@@ -213,7 +213,7 @@ func nodeFileRows() []Row {
 	return []Row{
 		// containerd watches its CNI folder (io.containerd.cri.v1.runtime, go-cni), so a change is read at once.
 		file(rowCNIConf, fileCNIConf, bundle.ImpactNone, "the pod network of the node", FromNode, FromClusterNetwork),
-		file(rowKubeProxyConf, fileKubeProxyConf, bundle.ImpactRestart, "configuration of kube-proxy", FromNode, FromSettings),
+		file(rowKubeProxyConf, fileKubeProxyConf, bundle.ImpactRestart, "configuration of kube-proxy", FromNode, FromSettings, FromVersion),
 	}
 }
 
@@ -267,9 +267,9 @@ func hostRows() []Row {
 // containerd the node is drained first (kubernetes.io/docs/tasks/administer-cluster/cluster-upgrade).
 func payloadRows() []Row {
 	var rows []Row
-	for _, e := range payload.Table() {
-		r := Row{ID: executableRow(e.Name), Kind: bundle.KindPayload, Name: e.Path, Layer: bundle.LayerCluster, Platforms: e.Platforms, Impact: bundle.ImpactRestart, Doc: e.Module}
-		switch e.Name {
+	for _, e := range payload.Programs() {
+		r := Row{ID: executableRow(e.Program), Kind: bundle.KindPayload, Name: e.Path, Layer: bundle.LayerCluster, Platforms: e.Platforms, Impact: bundle.ImpactRestart, Doc: e.Module}
+		switch e.Program {
 		case payload.Agent:
 			r.Name, r.Doc = payload.AgentPattern(), "the node agent; only with --payload"
 		case payload.Kubelet, payload.Containerd:
@@ -283,6 +283,9 @@ func payloadRows() []Row {
 		default:
 			r.JoinedOnly = true
 		}
+		if e.Kubernetes != "" {
+			r.Causes = []Origin{FromVersion, FromMachineConfig}
+		}
 		rows = append(rows, r)
 	}
 	return rows
@@ -291,5 +294,5 @@ func payloadRows() []Row {
 // firewallRow is the row of a firewall rule.
 func firewallRow(name string) RowID { return RowID("firewall/" + name) }
 
-// executableRow is the row of an executable of the payload's table.
-func executableRow(name string) RowID { return RowID("payload/" + name) }
+// executableRow is the row of a program of the payload's table.
+func executableRow(program string) RowID { return RowID("payload/" + program) }

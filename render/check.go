@@ -8,13 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/util/validation"
 	kubeletv1 "k8s.io/kubelet/config/v1"
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
-	"wmco/payload"
 	"wmco/render/reason"
 )
 
@@ -44,7 +42,7 @@ func (r *report) add(severity bundle.Severity, why, field, message, fix string) 
 func (c Cluster) check() bundle.Findings {
 	return slices.Concat(
 		c.checkInfrastructure(), c.checkNetwork(), c.checkVersion(), c.Proxy.check(c.Origins[FromProxy]),
-		c.checkCertificates(), c.checkMachineConfig(), c.checkPauseImage(),
+		c.checkCertificates(), c.checkMachineConfig(), c.checkPauseImage(), c.checkKubeletOverride(),
 	)
 }
 
@@ -107,31 +105,6 @@ func (c Cluster) checkServiceNetwork(r *report) {
 	case prefix.Bits() > 28:
 		r.add(bundle.SeverityError, reason.InputInvalid, "spec.serviceNetwork[0]", fmt.Sprintf("%s is too small: its tenth address is the cluster's DNS", prefix), "use a larger network")
 	}
-}
-
-func (c Cluster) checkVersion() bundle.Findings {
-	r := report{ref: orRef(c.Origins[FromVersion], bundle.Ref{Kind: "ClusterVersion", Name: "version"})}
-	if c.Version == "" {
-		r.add(bundle.SeverityInfo, reason.ClusterVersionUnknown, "status.desired.version", "the cluster's version is not known, so it is not checked whether this release supports it", "add the object: oc get clusterversions.config.openshift.io version -o yaml")
-		return r.findings
-	}
-	v, err := semver.NewVersion(c.Version)
-	if err != nil {
-		r.add(bundle.SeverityWarning, reason.ClusterVersionUnsupported, "status.desired.version", fmt.Sprintf("%q is not a version", c.Version), "correct the version in the object")
-		return r.findings
-	}
-	minor := fmt.Sprintf("%d.%d", v.Major(), v.Minor())
-	var supported []string
-	for _, s := range payload.ClusterVersions() {
-		if s.Cluster == minor {
-			return nil
-		}
-		supported = append(supported, s.Cluster)
-	}
-	r.add(bundle.SeverityWarning, reason.ClusterVersionUnsupported, "status.desired.version",
-		fmt.Sprintf("this release does not support cluster version %s: its kubelet %s is for clusters %s", c.Version, payload.KubernetesVersion, strings.Join(supported, " and ")),
-		"use the release of the operator for the cluster's version; what is rendered here is a preview, which the operator does not apply")
-	return r.findings
 }
 
 // pemText is a field of the inputs that holds certificates.
@@ -211,9 +184,9 @@ func orRef(ref, fallback bundle.Ref) bundle.Ref {
 func (c Cluster) checkMachineConfig() bundle.Findings {
 	r := report{ref: c.Origins[FromMachineConfig]}
 	for _, name := range slices.Sorted(maps.Keys(c.Machine.KubeletFlags)) {
-		if !kubeletFlags[name] {
+		if !c.kubelet().Flags[name] {
 			r.add(bundle.SeverityWarning, reason.KubeletFlagUnknown, "spec.config.systemd.units[kubelet.service]",
-				fmt.Sprintf("kubelet %s has no flag --%s: it is left out", payload.KubernetesVersion, name), "nothing, if Windows nodes do not need it; otherwise set the field of the kubelet's configuration in "+SettingsConfigMap)
+				fmt.Sprintf("kubelet %s has no flag --%s: it is left out", c.KubeletVersion(), name), "nothing, if Windows nodes do not need it; otherwise set the field of the kubelet's configuration in "+SettingsConfigMap)
 		}
 	}
 	if c.Machine.CredentialProvider != "" {

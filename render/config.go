@@ -41,6 +41,7 @@ type Settings struct {
 	Logs       LogSettings        `json:"logs"`
 	Drift      DriftMode          `json:"drift"`
 	Mirrors    MirrorSettings     `json:"mirrors"`
+	Kubernetes KubernetesSettings `json:"kubernetes"`
 	Kubelet    json.RawMessage    `json:"kubelet,omitempty"`
 	Containerd ContainerdSettings `json:"containerd"`
 	// PauseImage is the image of the pod sandbox.
@@ -104,6 +105,7 @@ func DefaultSettings() Settings {
 		Logs:       LogSettings{Size: "100Mi", Files: 5, Age: "30d", FlushInterval: "5s"},
 		Drift:      DriftRepair,
 		Mirrors:    MirrorSettings{PartialNever: mirrors.Closed},
+		Kubernetes: KubernetesSettings{PausedPool: PausedPoolWait},
 		Containerd: ContainerdSettings{LogLevel: "info", MaxConcurrentDownloads: 3, ImagePullProgressTimeout: "30m"},
 		PauseImage: DefaultPauseImage,
 	}
@@ -175,7 +177,7 @@ func wrongType(err error) string {
 }
 
 func (s Settings) check(ref bundle.Ref) bundle.Findings {
-	findings := slices.Concat(s.Rollout.check(), s.Logs.check(), s.Containerd.check(), checkKubeletOverride(s.Kubelet))
+	findings := slices.Concat(s.Rollout.check(), s.Logs.check(), s.Containerd.check(), s.Kubernetes.check(), decodeKubeletOverride(s.Kubelet))
 	if s.Drift != DriftRepair && s.Drift != DriftReport {
 		findings = append(findings, invalid("drift", "%q is neither Repair nor Report", s.Drift))
 	}

@@ -10,7 +10,7 @@ import (
 	kjson "sigs.k8s.io/json"
 
 	"wmco/bundle"
-	"wmco/payload"
+	"wmco/render/kubelets"
 )
 
 // ownedKubeletFields returns the fields that the bundle itself depends on; overriding one would break the node.
@@ -31,9 +31,9 @@ func linuxKubeletFields() []string {
 	}
 }
 
-// checkKubeletOverride decodes the override into Kubernetes' own type and applies the short list of named rules. The
+// decodeKubeletOverride decodes the override into Kubernetes' own type and applies the short list of named rules. The
 // kubelet's own validation is not repeated.
-func checkKubeletOverride(raw json.RawMessage) bundle.Findings {
+func decodeKubeletOverride(raw json.RawMessage) bundle.Findings {
 	if len(raw) == 0 {
 		return nil
 	}
@@ -65,34 +65,87 @@ func checkKubeletOverride(raw json.RawMessage) bundle.Findings {
 			findings = append(findings, invalid("kubelet."+name, "%v", err))
 		}
 	}
-	return append(findings, checkGates(config.FeatureGates)...)
+	return findings
+}
+
+// checkKubeletOverride holds the override to what the kubelet of the nodes knows. An unknown gate stops it; an unknown field is ignored,
+// as the kubelet falls back to lenient decoding (k8s.io/kubernetes/pkg/kubelet/kubeletconfig/util/codec).
+func (c Cluster) checkKubeletOverride() bundle.Findings {
+	if len(c.Settings.Kubelet) == 0 {
+		return nil
+	}
+	var config kubeletv1beta1.KubeletConfiguration
+	var given any
+	if json.Unmarshal(c.Settings.Kubelet, &config) != nil || json.Unmarshal(c.Settings.Kubelet, &given) != nil {
+		return nil // DecodeSettings has refused it
+	}
+	table := c.kubelet()
+	var findings bundle.Findings
+	for _, path := range unknownFields(given, "", table.Fields) {
+		findings = append(findings, invalid("kubelet."+path, "is not known to kubelet %s, which would ignore it", table.Version))
+	}
+	findings = append(findings, checkGates(config.FeatureGates, table)...)
+	for i, f := range findings {
+		findings[i] = settingsFinding(c.Origins[FromSettings], f.Field, f.Message)
+	}
+	return findings
+}
+
+// unknownFields returns the paths of a JSON value that a kubelet does not know, sorted. Below a field without fields of its own, such as a
+// map of feature gates, everything is known.
+func unknownFields(value any, path string, known map[string]bool) []string {
+	switch v := value.(type) {
+	case []any:
+		var all []string
+		for _, x := range v {
+			all = append(all, unknownFields(x, path, known)...)
+		}
+		slices.Sort(all)
+		return slices.Compact(all)
+	case map[string]any:
+		if path != "" && !slices.ContainsFunc(slices.Collect(maps.Keys(known)), func(k string) bool { return strings.HasPrefix(k, path) }) {
+			return nil
+		}
+		var all []string
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if !known[path+name] {
+				all = append(all, path+name)
+				continue
+			}
+			all = append(all, unknownFields(v[name], path+name+".", known)...)
+		}
+		return all
+	}
+	return nil
 }
 
 // checkGates applies the kubelet's own rules for feature gates. The kubelet does not start with a gate that it does not
 // know, with a locked gate of the other value, or with a gate that is on while one that it needs is off.
-func checkGates(gates map[string]bool) bundle.Findings {
+func checkGates(gates map[string]bool, kubelet kubelets.Table) bundle.Findings {
 	var findings bundle.Findings
 	bad := func(name, format string, args ...any) {
 		findings = append(findings, invalid("kubelet.featureGates."+name, format+": the kubelet would not start", args...))
 	}
 	for _, name := range slices.Sorted(maps.Keys(gates)) {
-		switch gate, known := kubeletGates[name]; {
+		switch gate, known := kubelet.Gates[name]; {
 		case !known:
-			bad(name, "is not a feature gate of kubelet %s", payload.KubernetesVersion)
+			bad(name, "is not a feature gate of kubelet %s", kubelet.Version)
 		case name == "AllAlpha" || name == "AllBeta":
 			findings = append(findings, invalid("kubelet.featureGates."+name, "turns on gates that are not named: name each gate"))
 		case gate.Locked && gate.Default != gates[name]:
 			bad(name, "is locked to %t", gate.Default)
+		case name == "NodeLogQuery" && !gates[name]:
+			bad(name, "is off, and oc adm node-logs needs it")
 		}
 	}
 	on := func(name string) bool {
 		if value, given := gates[name]; given {
 			return value
 		}
-		return kubeletGates[name].Default
+		return kubelet.Gates[name].Default
 	}
-	for _, name := range slices.Sorted(maps.Keys(kubeletGates)) {
-		for _, needed := range kubeletGates[name].Needs {
+	for _, name := range slices.Sorted(maps.Keys(kubelet.Gates)) {
+		for _, needed := range kubelet.Gates[name].Needs {
 			if on(name) && !on(needed) {
 				bad(name, "is on and needs %s, which is off", needed)
 			}

@@ -18,8 +18,9 @@ type Cluster struct {
 	InfrastructureName string
 	// APIServerInternalURL is where nodes reach the API server, such as https://api-int.example.com:6443.
 	APIServerInternalURL string
-	// Version is ClusterVersion's desired version, "5.0.3"; empty if unknown.
+	// Version is the newest completed version in ClusterVersion's history, "5.0.3"; empty if unknown. An update that has begun is not in it.
 	Version string
+	Pool    WorkerPool
 
 	Network Network
 	Proxy   Proxy

@@ -32,8 +32,8 @@ func TestExecutablesAreForExistingPlatforms(t *testing.T) {
 func builtSet(p bundle.Platform, without ...string) payload.Set {
 	set := payload.Set{Source: "payload"}
 	for _, e := range payload.Table() {
-		if e.Serves(p) && !slices.Contains(without, e.Name) {
-			set.Built = append(set.Built, payload.Built{Name: e.Name, Version: "v1.2.3", Digest: bundle.Of([]byte(e.Name)), Size: int64(len(e.Name))})
+		if e.Serves(p) && !slices.Contains(without, e.Program) {
+			set.Built = append(set.Built, payload.Built{Name: e.Name, Version: "v1.2.3", Digest: bundle.Of([]byte(e.Program)), Size: int64(len(e.Program))})
 		}
 	}
 	return set
@@ -61,7 +61,7 @@ func TestAPayloadMustHaveEverythingOfThePlatform(t *testing.T) {
 			got = append(got, f.Field)
 		}
 	}
-	if !slices.Equal(got, []string{payload.ECRProvider, payload.Kubelet}) {
+	if !slices.Equal(got, []string{payload.ECRProvider, payload.Find(payload.Kubelet).Name}) {
 		t.Errorf("%+v", findings)
 	}
 }

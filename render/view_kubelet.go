@@ -72,7 +72,8 @@ func (c Cluster) kubeletConfig(stage bundle.Stage) (kubeletv1beta1.KubeletConfig
 		KubeAPIBurst:          100,
 		SerializeImagePulls:   new(false),
 		Logging:               logsv1.LoggingConfiguration{FlushFrequency: logsv1.TimeOrMetaDuration{Duration: metav1.Duration{Duration: 5 * time.Second}, SerializeAsString: true}},
-		// oc adm node-logs needs both; their feature gate is always on.
+		// oc adm node-logs needs both, and both the feature gate NodeLogQuery, which is off before 1.36: such a kubelet does not start
+		// without it (k8s.io/kubernetes/pkg/kubelet/apis/config/validation).
 		EnableSystemLogHandler:   new(true),
 		EnableSystemLogQuery:     new(true),
 		ContainerLogMaxSize:      "50Mi",
@@ -86,7 +87,26 @@ func (c Cluster) kubeletConfig(stage bundle.Stage) (kubeletv1beta1.KubeletConfig
 		TLSMinVersion:            c.TLS.MinVersion,
 		TLSCipherSuites:          c.TLS.Ciphers,
 	}
-	return overrideKubelet(config, c.Settings.Kubelet)
+	config, err = overrideKubelet(config, c.Settings.Kubelet)
+	config.FeatureGates = c.withGates(config.FeatureGates, "NodeLogQuery")
+	return config, err
+}
+
+// withGates adds gates that the configuration depends on, where a kubelet or kube-proxy of this minor version has them off by default. A
+// value that is set stays: checkKubeletOverride refuses the one that stops the program.
+func (c Cluster) withGates(gates map[string]bool, names ...string) map[string]bool {
+	out := maps.Clone(gates)
+	for _, name := range names {
+		g, known := c.kubelet().Gates[name]
+		if _, set := out[name]; set || !known || g.Default {
+			continue
+		}
+		if out == nil {
+			out = map[string]bool{}
+		}
+		out[name] = true
+	}
+	return out
 }
 
 // clusterDNS returns the tenth address of the first service network.
@@ -252,7 +272,7 @@ func (e *emitter) hasCredentialProvider() bool {
 func (e *emitter) kubeletFlags() map[string]string {
 	flags := map[string]string{}
 	for _, name := range slices.Sorted(maps.Keys(e.cluster.Machine.KubeletFlags)) {
-		if kubeletFlags[name] {
+		if e.cluster.kubelet().Flags[name] {
 			flags[name] = e.cluster.Machine.KubeletFlags[name]
 		}
 	}

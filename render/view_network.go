@@ -95,7 +95,9 @@ func (e *emitter) kubeProxyConfig() kubeproxyv1alpha1.KubeProxyConfiguration {
 		ClusterCIDR:      e.node.Subnet,
 		HostnameOverride: e.node.KubernetesName(e.cluster.Platform),
 		Mode:             "kernelspace",
-		Winkernel:        kubeproxyv1alpha1.KubeProxyWinkernelConfiguration{NetworkName: overlayNetwork, SourceVip: e.node.sourceVIP(), EnableDSR: true},
+		// kube-proxy does not start with EnableDSR without it (k8s.io/kubernetes/pkg/proxy/winkernel). It is off before 1.33.
+		FeatureGates: e.cluster.withGates(nil, "WinDSR"),
+		Winkernel:    kubeproxyv1alpha1.KubeProxyWinkernelConfiguration{NetworkName: overlayNetwork, SourceVip: e.node.sourceVIP(), EnableDSR: true},
 	}
 }
 

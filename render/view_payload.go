@@ -12,12 +12,12 @@ import (
 // executable adds the executable of a row and reports whether there is one. The agent has no entry without a payload,
 // because its path contains its digest.
 func (e *emitter) executable(r Row) bool {
-	x := payload.Find(strings.TrimPrefix(string(r.ID), string(executableRow(""))))
+	x := payload.For(strings.TrimPrefix(string(r.ID), string(executableRow(""))), e.cluster.Kubernetes())
 	built, known := e.options.Payload.Find(x.Name)
 	if x.Name == payload.Agent && !known {
 		return false
 	}
-	p := bundle.Payload{Path: x.Path, Component: x.Name, Version: x.Version, Impact: r.Impact}
+	p := bundle.Payload{Path: x.Path, Component: x.Program, Version: x.Version, Impact: r.Impact}
 	if known {
 		p.Version, p.Digest, p.Size = built.Version, built.Digest, built.Size
 	}
@@ -43,8 +43,8 @@ func (c Cluster) checkPayload(set payload.Set) bundle.Findings {
 	}
 	r := report{ref: bundle.Ref{Source: set.Source}}
 	for _, x := range payload.Table() {
-		if _, ok := set.Find(x.Name); !ok && x.Serves(c.Platform) {
-			r.add(bundle.SeverityError, reason.PayloadIncomplete, x.Name, fmt.Sprintf("the payload lacks an executable that nodes on %s need", c.Platform), "build it: make payload PAYLOAD="+x.Name)
+		if _, ok := set.Find(x.Name); !ok && x.Serves(c.Platform) && x.ServesKubernetes(c.Kubernetes()) {
+			r.add(bundle.SeverityError, reason.PayloadIncomplete, x.Name, fmt.Sprintf("the payload lacks an executable that nodes on %s with Kubernetes %s need", c.Platform, c.Kubernetes()), "build it: make payload PAYLOAD="+x.Name)
 		}
 	}
 	return r.findings

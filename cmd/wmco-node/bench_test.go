@@ -21,7 +21,7 @@ import (
 func BenchmarkApplyProcess(b *testing.B) {
 	n := bundletest.New()
 	random := rand.NewChaCha8([32]byte{1})
-	for i, x := range payload.Table()[:13] {
+	for i, x := range payload.ProgramsFor(payload.TestedKubernetes)[:13] {
 		data := make([]byte, 32<<20+i)
 		_, _ = random.Read(data[:len(data)*3/10]) // as compressible as executables are
 		n.Programs[x.Path] = string(data)

@@ -103,7 +103,7 @@ func (o *overSSH) create(t *testing.T, s *sshtest.Server, name, address string) 
 		t.Fatalf("%v\n%s", err, out)
 	}
 	// Without --payload, executables are expected to be there.
-	for _, e := range payload.Table() {
+	for _, e := range payload.ProgramsFor(payload.TestedKubernetes) {
 		must(t, os.MkdirAll(filepath.Dir(s.Path(e.Path)), 0o755))
 		must(t, os.WriteFile(s.Path(e.Path), []byte(e.Name), 0o600))
 	}

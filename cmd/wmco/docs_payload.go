@@ -47,14 +47,17 @@ the build information inside the executables.
 
 ## Versions of clusters
 
-The kubelet must not be newer than the API server, and at most three minor versions older. wmco validate warns about a
-cluster that is not in this table.
+OpenShift and OKD. A node gets the kubelet and kube-proxy of its cluster's minor version: of the newest update that the cluster has
+completed. The kubelet must not be newer than an API server, and at most three minor versions older. While the MachineConfigPool `+"`worker`"+` is
+paused, Windows nodes keep the version of the pool (`+"[operations.md](operations.md#versions-of-kubernetes)"+`). wmco validate warns about a cluster that is not
+in this table.
 
-| cluster | its Kubernetes | kubelet |
+| cluster | its Kubernetes | kubelet and kube-proxy |
 |---|---|---|
 `, "`"+store.ListFile+"`", "`"+store.FileOf("<name>")+"`", "1.6", "`payload.cdx.json`")
 	for _, v := range payload.ClusterVersions() {
-		fmt.Fprintf(&out, "| %s | %s | %s |\n", v.Cluster, v.Kubernetes, payload.KubernetesVersion)
+		r, _ := payload.ReleaseOf(v.Kubernetes)
+		fmt.Fprintf(&out, "| %s | %s | %s |\n", v.Cluster, v.Kubernetes, r.Version)
 	}
 	return out.String()
 }

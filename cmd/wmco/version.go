@@ -41,6 +41,7 @@ func versionCommand(a app) *cobra.Command {
 				return cli.WriteJSON(a.stdout, answer)
 			}
 			cli.Printf(a.stdout, "%s\n", versionLine(a))
+			cli.Printf(a.stdout, "  %-28s %s\n", "clusters", clusterRange())
 			for _, e := range payload.Table() {
 				cli.Printf(a.stdout, "  %-28s %s\n", e.Name, answer.Components[e.Name])
 			}
@@ -49,6 +50,13 @@ func versionCommand(a app) *cobra.Command {
 	}
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
 	return cmd
+}
+
+// clusterRange says which clusters this release serves.
+func clusterRange() string {
+	all := payload.ClusterVersions()
+	first, last := all[0], all[len(all)-1]
+	return fmt.Sprintf("OpenShift and OKD %s to %s (Kubernetes %s to %s)", first.Cluster, last.Cluster, first.Kubernetes, last.Kubernetes)
 }
 
 // versionLine is the answer of wmco --version.

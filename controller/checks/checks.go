@@ -30,7 +30,7 @@ const (
 	APIsServed Type = "APIsServed"
 	// NetworkSupported means OVN-Kubernetes with a hybrid overlay.
 	NetworkSupported Type = "NetworkSupported"
-	// VersionSupported means that this release is for the cluster's version, and its kubelet not newer than an API server.
+	// VersionSupported means that this release is for the cluster's version, and the kubelet of its nodes not newer than an API server.
 	VersionSupported Type = "VersionSupported"
 	// TrustedCAReady means that the CAs of the proxy are known, where there is one.
 	TrustedCAReady Type = "TrustedCAReady"
@@ -67,7 +67,7 @@ type Cluster struct {
 	Findings bundle.Findings
 	// APIServers are the versions that API servers have told (/version, gitVersion). During an update there are several.
 	APIServers []string
-	// Kubelet is the version of the kubelet that is shipped (payload.KubernetesVersion).
+	// Kubelet is the version of the kubelet that nodes of the cluster get.
 	Kubelet   string
 	TrustedCA TrustedCA
 	// Payload are the executables that the operator has.
@@ -206,8 +206,8 @@ func (c Cluster) skew() (bundle.Finding, bool) {
 	oldest := slices.MinFunc(servers, compare)
 	if kubelet.Major() == oldest.Major() && kubelet.Minor() > oldest.Minor() || kubelet.Major() > oldest.Major() {
 		f.Reason = reason.KubeletTooNew
-		f.Message = fmt.Sprintf("kubelet %s of this release is newer than an API server of the cluster, v%s: nothing is published and no host joins until all API servers are updated", c.Kubelet, oldest)
-		f.Fix = "finish the cluster's update first, or use the release of the operator for the cluster's version"
+		f.Message = fmt.Sprintf("kubelet %s, which nodes of this cluster get, is newer than one of its API servers, v%s: nothing is published and no host joins until all API servers are updated", c.Kubelet, oldest)
+		f.Fix = "finish the cluster's update first"
 		return f, false
 	}
 	return f, true

@@ -83,8 +83,22 @@ func (g *gatherer) networks() {
 func (g *gatherer) version() {
 	var version configv1.ClusterVersion
 	if g.read(render.FromVersion, place{groupConfig, "ClusterVersion", "", versionName}, &version) {
-		g.cluster.Version = version.Status.Desired.Version
+		g.cluster.Version = completedVersion(version.Status)
 	}
+}
+
+// completedVersion returns the version that all of the cluster has, the API servers included: an update that has begun has another one as
+// desired. While a cluster is installed, it is the version that is installed.
+func completedVersion(s configv1.ClusterVersionStatus) string {
+	for _, h := range s.History { // the newest first
+		if h.State == configv1.CompletedUpdate {
+			return h.Version
+		}
+	}
+	if n := len(s.History); n > 0 {
+		return s.History[n-1].Version
+	}
+	return s.Desired.Version
 }
 
 // settings reads the operator's configuration, its environment, and the proxy, which either may set.

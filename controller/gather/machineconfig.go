@@ -29,6 +29,7 @@ func (g *gatherer) machineConfig() {
 		return
 	}
 	g.cluster.Origins[render.FromMachineConfig] = o.Ref
+	g.cluster.Pool.Release = mc.Annotations[releaseVersion]
 	config, problems := ignition.Parse(mc.Spec.Config.Raw)
 	for _, p := range problems {
 		g.machineConfigInvalid(p.Field, p.Message)
@@ -46,6 +47,10 @@ func (g *gatherer) machineConfig() {
 		g.ignitionFile(f)
 	}
 }
+
+// releaseVersion is the annotation in which the machine-config-operator says for which version of the cluster it has rendered a
+// MachineConfig.
+const releaseVersion = "machineconfiguration.openshift.io/release-image-version"
 
 // ignitionField is the field of a MachineConfig that holds the Ignition configuration.
 const ignitionField = "spec.config"
@@ -65,6 +70,7 @@ func (g *gatherer) currentMachineConfig() (objects.Object, bool) {
 		if !g.decode(o, &pool) {
 			return objects.Object{}, false
 		}
+		g.cluster.Pool.Paused = pool.Spec.Paused
 		if name := pool.Status.Configuration.Name; name != "" {
 			mc, ok := g.find(place{groupMachineConfig, "MachineConfig", "", name})
 			if !ok {

@@ -42,7 +42,7 @@ func (c *Checks) Of(ctx context.Context, inputs *desired.Hosts) (checks.Result, 
 		return checks.Result{}, trusted, fmt.Errorf("asking for the version of the API server: %w", err)
 	}
 	return checks.Of(checks.Cluster{
-		Findings: append(found, inputs.Findings...), APIServers: versions, Kubelet: payload.KubernetesVersion, TrustedCA: trusted, Payload: c.Payload, Now: c.Now(),
+		Findings: append(found, inputs.Findings...), APIServers: versions, Kubelet: inputs.Cluster.KubeletVersion(), TrustedCA: trusted, Payload: c.Payload, Now: c.Now(),
 	}), trusted, nil
 }
 

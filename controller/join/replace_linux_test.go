@@ -95,7 +95,7 @@ func (w *world) reconciler(fault func(remote.Target) error) *reconciler {
 	records := &hosts.Records{Live: own, Client: own, Cache: w.Client, Namespace: gather.OperatorNamespace}
 	login := &hosts.Login{Live: own, Client: own, Namespace: gather.OperatorNamespace, Records: records}
 	versions := func(context.Context) ([]string, error) {
-		return []string{"v" + strings.TrimPrefix(payload.KubernetesVersion, "v")}, nil
+		return []string{payload.For(payload.Kubelet, payload.TestedKubernetes).Version}, nil
 	}
 	r.Machines = &join.Machines{
 		Joiner: &join.Joiner{

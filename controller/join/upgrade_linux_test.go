@@ -78,7 +78,7 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 	old := m.agentProgram()
 	const text = "csi-proxy of the next release"
 	next := w.settings()
-	next.Version, next.Payload = "next", newerPayload(t, map[string]string{"csi-proxy": text, payload.Kubelet: "kubelet of the next release", payload.Agent: "node agent of the next release"})
+	next.Version, next.Payload = "next", newerPayload(t, map[string]string{"csi-proxy": text, payload.For(payload.Kubelet, payload.TestedKubernetes).Name: "kubelet of the next release", payload.Agent: "node agent of the next release"})
 	executables, err := store.Open(next.Payload)
 	must(t, err)
 	drained := w.drained("instance-u", "web")

@@ -88,7 +88,15 @@ func Labels() map[string]string {
 	return map[string]string{
 		prefix + "mediatype.v1": "registry+v1", prefix + "manifests.v1": "manifests/", prefix + "metadata.v1": "metadata/",
 		prefix + "package.v1": Package, prefix + "channels.v1": channelPreview + "," + channelStable, prefix + "channel.default.v1": channelStable,
+		"com.redhat.openshift.versions": catalogVersions(),
 	}
+}
+
+// catalogVersions are the clusters whose catalogs have the bundle
+// (redhat-openshift-ecosystem.github.io/operator-pipelines/users/packaging-required-fields).
+func catalogVersions() string {
+	all := payload.ClusterVersions()
+	return "v" + all[0].Cluster + "-v" + all[len(all)-1].Cluster
 }
 
 type property struct {

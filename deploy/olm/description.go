@@ -46,11 +46,8 @@ func description(r Release) csvSpec {
 	}
 }
 
-// minKubernetes is the oldest API server for the kubelet of this release: none may be older than its kubelets.
-func minKubernetes() string {
-	minor := strings.Split(strings.TrimPrefix(payload.KubernetesVersion, "v"), ".")
-	return minor[0] + "." + minor[1] + ".0"
-}
+// minKubernetes is the oldest API server for which there is a kubelet: none may be older than its kubelets.
+func minKubernetes() string { return payload.Releases()[0].Minor + ".0" }
 
 // annotations are those of the ClusterServiceVersion. Namespace is the namespace as JSON.
 func annotations(r Release, kinds []ownedKind, namespaceTemplate string) map[string]string {

@@ -115,7 +115,7 @@ func (l List) check() error {
 // check compares an entry with the table: a payload of another version of this program is refused.
 func (e Entry) check() error {
 	x := payload.Find(e.Name)
-	if x.Name == "" {
+	if x.Name != e.Name {
 		return errors.New("this version of wmco does not ship it")
 	}
 	for _, b := range []Blob{e.Raw, e.Stored} {

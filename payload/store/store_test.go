@@ -18,9 +18,12 @@ import (
 
 // contents have several blocks of zstd.
 var contents = map[string][]byte{
-	payload.Kubelet: bytes.Repeat([]byte("kubelet 0123456789 "), 50_000),
-	payload.Agent:   bytes.Repeat([]byte("wmco-node "), 7),
+	kubelet:       bytes.Repeat([]byte("kubelet 0123456789 "), 50_000),
+	payload.Agent: bytes.Repeat([]byte("wmco-node "), 7),
 }
+
+// kubelet is the executable of one of the minor versions.
+const kubelet = "kubelet-1.36"
 
 func blob(data []byte) Blob { return Blob{Digest: bundle.Of(data), Size: int64(len(data))} }
 
@@ -49,7 +52,7 @@ func folder(t testing.TB) (string, List) {
 	t.Helper()
 	dir := t.TempDir()
 	list := List{Schema: Schema}
-	for _, name := range []string{payload.Kubelet, payload.Agent} {
+	for _, name := range []string{kubelet, payload.Agent} {
 		e, stored := entry(t, name)
 		list.Executables = append(list.Executables, e)
 		write(t, filepath.Join(dir, e.File()), stored)
@@ -112,7 +115,7 @@ func TestContentsAreReturnedUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := payload.Set{Source: dir, Built: []payload.Built{
-		{Name: payload.Kubelet, Version: payload.KubernetesVersion, Digest: bundle.Of(contents[payload.Kubelet]), Size: int64(len(contents[payload.Kubelet]))},
+		{Name: kubelet, Version: payload.Find(kubelet).Version, Digest: bundle.Of(contents[kubelet]), Size: int64(len(contents[kubelet]))},
 		{Name: payload.Agent, Version: "v1.2.3", Digest: bundle.Of(contents[payload.Agent]), Size: int64(len(contents[payload.Agent]))},
 	}}
 	if diff := cmp.Diff(want, set); diff != "" {
@@ -173,13 +176,13 @@ func TestFoldersThatDifferFromTheListAreRefused(t *testing.T) {
 	}{
 		"an empty folder": {
 			func(t *testing.T, dir string, _ List) {
-				remove(t, dir, ListFile, "kubelet.exe.zst", "wmco-node.exe.zst")
+				remove(t, dir, ListFile, "kubelet-1.36.exe.zst", "wmco-node.exe.zst")
 			},
 			[]string{"payload.json: is missing"},
 		},
 		"a missing file": {
-			func(t *testing.T, dir string, _ List) { remove(t, dir, "kubelet.exe.zst") },
-			[]string{"kubelet.exe.zst: is missing; build it again: make payload"},
+			func(t *testing.T, dir string, _ List) { remove(t, dir, "kubelet-1.36.exe.zst") },
+			[]string{"kubelet-1.36.exe.zst: is missing; build it again: make payload"},
 		},
 		"a missing and a foreign file": {
 			func(t *testing.T, dir string, _ List) {
@@ -190,43 +193,43 @@ func TestFoldersThatDifferFromTheListAreRefused(t *testing.T) {
 		},
 		"a folder in place of a file": {
 			func(t *testing.T, dir string, _ List) {
-				remove(t, dir, "kubelet.exe.zst")
-				if err := os.Mkdir(filepath.Join(dir, "kubelet.exe.zst"), 0o700); err != nil {
+				remove(t, dir, "kubelet-1.36.exe.zst")
+				if err := os.Mkdir(filepath.Join(dir, "kubelet-1.36.exe.zst"), 0o700); err != nil {
 					t.Fatal(err)
 				}
 			},
-			[]string{"kubelet.exe.zst: is not a file"},
+			[]string{"kubelet-1.36.exe.zst: is not a file"},
 		},
 		"a truncated file": {
 			func(t *testing.T, dir string, list List) {
-				if err := os.Truncate(filepath.Join(dir, "kubelet.exe.zst"), list.Executables[0].Stored.Size-1); err != nil {
+				if err := os.Truncate(filepath.Join(dir, "kubelet-1.36.exe.zst"), list.Executables[0].Stored.Size-1); err != nil {
 					t.Fatal(err)
 				}
 			},
-			[]string{"kubelet.exe.zst: has "},
+			[]string{"kubelet-1.36.exe.zst: has "},
 		},
 		"another executable under the name": {
 			func(t *testing.T, dir string, list List) {
 				list.Executables[0].Stored = list.Executables[1].Stored
 				_, stored := entry(t, payload.Agent)
-				write(t, filepath.Join(dir, "kubelet.exe.zst"), stored)
+				write(t, filepath.Join(dir, "kubelet-1.36.exe.zst"), stored)
 				write(t, filepath.Join(dir, ListFile), encode(t, list))
 			},
-			[]string{"kubelet.exe.zst: is not what payload.json lists: it ends after 70 of 950000 bytes"},
+			[]string{"kubelet-1.36.exe.zst: is not what payload.json lists: it ends after 70 of 950000 bytes"},
 		},
 		"more than the listed size": {
 			func(t *testing.T, dir string, list List) {
 				list.Executables[0].Raw.Size = 10
 				write(t, filepath.Join(dir, ListFile), encode(t, list))
 			},
-			[]string{"kubelet.exe.zst: is not what payload.json lists: it has more than 10 bytes"},
+			[]string{"kubelet-1.36.exe.zst: is not what payload.json lists: it has more than 10 bytes"},
 		},
 		"a list of another version": {
 			func(t *testing.T, dir string, list List) {
-				data := strings.Replace(string(encode(t, list)), payload.KubernetesVersion, "v1.35.0", 1)
+				data := strings.Replace(string(encode(t, list)), payload.Find(kubelet).Version, "v1.35.0", 1)
 				write(t, filepath.Join(dir, ListFile), []byte(data))
 			},
-			[]string{`payload.json: checking "kubelet": it is k8s.io/kubernetes "v1.35.0", but this version of wmco ships k8s.io/kubernetes "v1.36.3"`},
+			[]string{`payload.json: checking "kubelet-1.36": it is k8s.io/kubernetes "v1.35.0", but this version of wmco ships k8s.io/kubernetes "v1.36.3"`},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -265,22 +268,23 @@ func TestListsInAnotherFormAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, bad := range map[string]string{
-		"nothing":            "",
-		"no object":          "[]\n",
-		"an unknown field":   strings.Replace(good, `"schema"`, `"extra": 1, "schema"`, 1),
-		"a field twice":      strings.Replace(good, `"schema": 1`, `"schema": 1, "schema": 1`, 1),
-		"a newer schema":     strings.Replace(good, `"schema": 1`, `"schema": 2`, 1),
-		"an older schema":    strings.Replace(good, `"schema": 1`, `"schema": 0`, 1),
-		"something after":    good + "{}",
-		"another form":       strings.ReplaceAll(good, "\n", ""),
-		"an unknown program": strings.ReplaceAll(good, `"kubelet"`, `"rootkit"`),
-		"a way out":          strings.ReplaceAll(good, `"name": "kubelet"`, `"name": "../kubelet"`),
-		"another path":       strings.ReplaceAll(good, `C:\\k\\kubelet.exe`, `C:\\Windows\\kubelet.exe`),
-		"a bad digest":       strings.Replace(good, "sha256:", "sha512:", 1),
-		"a masked digest":    strings.Replace(good, string(list.Executables[0].Raw.Digest), "masked", 1),
-		"a negative size":    strings.Replace(good, `"size": `, `"size": -`, 1),
-		"a huge size":        strings.Replace(good, `"size": `, `"size": 9999999`, 1),
-		"no release of Go":   strings.Replace(good, "go1.26.8", "gcc", 1),
+		"nothing":                          "",
+		"no object":                        "[]\n",
+		"an unknown field":                 strings.Replace(good, `"schema"`, `"extra": 1, "schema"`, 1),
+		"a field twice":                    strings.Replace(good, `"schema": 1`, `"schema": 1, "schema": 1`, 1),
+		"a newer schema":                   strings.Replace(good, `"schema": 1`, `"schema": 2`, 1),
+		"an older schema":                  strings.Replace(good, `"schema": 1`, `"schema": 0`, 1),
+		"something after":                  good + "{}",
+		"another form":                     strings.ReplaceAll(good, "\n", ""),
+		"an unknown program":               strings.ReplaceAll(good, `"kubelet-1.36"`, `"rootkit"`),
+		"a way out":                        strings.ReplaceAll(good, `"name": "kubelet-1.36"`, `"name": "../kubelet"`),
+		"a program and not its executable": strings.ReplaceAll(good, `"kubelet-1.36"`, `"kubelet"`),
+		"another path":                     strings.ReplaceAll(good, `C:\\k\\kubelet.exe`, `C:\\Windows\\kubelet.exe`),
+		"a bad digest":                     strings.Replace(good, "sha256:", "sha512:", 1),
+		"a masked digest":                  strings.Replace(good, string(list.Executables[0].Raw.Digest), "masked", 1),
+		"a negative size":                  strings.Replace(good, `"size": `, `"size": -`, 1),
+		"a huge size":                      strings.Replace(good, `"size": `, `"size": 9999999`, 1),
+		"no release of Go":                 strings.Replace(good, "go1.26.8", "gcc", 1),
 	} {
 		if l, err := Decode([]byte(bad)); err == nil {
 			t.Errorf("%s: %+v", name, l)

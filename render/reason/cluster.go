@@ -17,6 +17,7 @@ const (
 	SettingsInvalid           = "SettingsInvalid"
 	SettingAdjusted           = "SettingAdjusted"
 	KubeletTooNew             = "KubeletTooNew"
+	KubeletKept               = "KubeletKept"
 	APIServerVersionUnknown   = "APIServerVersionUnknown"
 	TrustedCAPending          = "TrustedCAPending"
 	TrustedCAEmpty            = "TrustedCAEmpty"
@@ -26,7 +27,7 @@ func cluster() []Entry {
 	return []Entry{
 		{InfrastructureFromCopy, isInfo, "Infrastructure/cluster is not in the inputs, so the copy in ControllerConfig is used.", "Add the object: `oc get infrastructures.config.openshift.io cluster -o yaml`."},
 		{PlatformUnsupported, isError, "Windows nodes, or MachineSets for them, are not supported on this platform.", "Use one of the platforms that the finding names. Hosts without a Machine API join by the ConfigMap windows-instances."},
-		{ClusterVersionUnknown, isInfo, "ClusterVersion is not in the inputs, so it is not checked whether this release supports the cluster's version.", "Add the object: `oc get clusterversions.config.openshift.io version -o yaml`."},
+		{ClusterVersionUnknown, isInfo, "ClusterVersion is not in the inputs. The newest kubelet is rendered, and it is not checked whether this release supports the cluster's version.", "Add the object: `oc get clusterversions.config.openshift.io version -o yaml`."},
 		{ClusterVersionUnsupported, isWarning, "This release does not support the cluster's version. Bundles are rendered as previews; the operator does not apply them, and `wmco apply` only with `--allow-unsupported-version`.", "Use the release of the operator for the cluster's version ([payload.md](payload.md) has the table)."},
 		{NetworkTypeUnsupported, isError, "The cluster's network type does not support Windows nodes.", "Use OVNKubernetes with the hybrid overlay."},
 		{HybridOverlayMissing, isError, "The hybrid overlay network, which Windows nodes need, is not configured, or has no `hybridClusterNetwork`.", "Set `spec.defaultNetwork.ovnKubernetesConfig.hybridOverlayConfig` of the operator.openshift.io Network `cluster`, with a `hybridClusterNetwork`."},
@@ -37,7 +38,8 @@ func cluster() []Entry {
 		{ProxyInvalid, isError, "The cluster's proxy has a URL or a list that cannot be used.", "Correct Proxy/cluster; percent-encode special characters of the password."},
 		{ProxyWithoutStatus, isWarning, "Proxy/cluster names a proxy in its spec and has none in its status, which nodes get.", "Copy the object with its status. In a cluster, check the network operator, which sets it."},
 		{SettingsInvalid, isError, "A setting in the ConfigMap windows-machine-config, or in the operator's environment, is not valid.", "Correct the setting; [operations.md](operations.md) lists all settings with their defaults."},
-		{KubeletTooNew, isError, "The kubelet of this release is newer than an API server of the cluster, which Kubernetes does not support. Nothing is published and no host joins until the API servers are updated. Only the operator reports this.", "Finish the cluster's update first, or use the release of the operator for the cluster's version."},
+		{KubeletTooNew, isError, "The kubelet that nodes of this cluster get is newer than one of its API servers, which Kubernetes does not support. Nothing is published and no host joins until the API servers are updated. Only the operator reports this.", "Finish the cluster's update first."},
+		{KubeletKept, isInfo, "The worker pool is paused, so Windows nodes keep the kubelet of its version while the cluster is newer. They skip the versions in between when the pool is resumed. An older kubelet can block the cluster's next update.", "Resume the MachineConfigPool worker, or set `kubernetes.pausedPool` to `Follow` in windows-machine-config."},
 		{APIServerVersionUnknown, isError, "The version of the API server is not known, so it is not known whether the kubelet of this release is too new for it. Only the operator reports this.", "Check that `oc version` prints the server's version."},
 		{TrustedCAPending, isWarning, "The cluster has a proxy, and the network operator has not put its CAs into the ConfigMap trusted-ca yet. Hosts wait to join. Only the operator reports this.", "Nothing for ten minutes."},
 		{TrustedCAEmpty, isError, "The cluster has a proxy, and the ConfigMap trusted-ca is still empty after ten minutes. Hosts wait to join. Only the operator reports this.", "Check the network operator, which fills it: `oc get clusteroperator network`, and the ConfigMap that `spec.trustedCA` of Proxy/cluster names."},

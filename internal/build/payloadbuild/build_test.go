@@ -256,7 +256,7 @@ func TestSelection(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	o.Only = []string{"kublet"}
-	if _, err := o.chosen(all); err == nil || !strings.Contains(err.Error(), `unknown name "kublet"; use kubernetes, kubelet`) {
+	if _, err := o.chosen(all); err == nil || !strings.Contains(err.Error(), `unknown name "kublet"; use kubernetes-1.31, kubelet-1.31, `) {
 		t.Error(err)
 	}
 }

@@ -27,10 +27,10 @@ func TestReportListsMissingExecutablesWithReasons(t *testing.T) {
 	refused := fmt.Errorf("downloading: %w", &modules.RefusedError{Module: "a.io/b", Version: "v1.2.3", Reason: "403 Forbidden"})
 	table := func(azure, cni string) string {
 		return strings.Join([]string{
-			"COMPONENT   VERSION  RESULT",
-			"kubernetes  v1.36.3  built: kube-log-runner",
-			"azure       v1.34.3  " + azure,
-			"cni         v1.9.1   " + cni,
+			"COMPONENT        VERSION  RESULT",
+			"azure            v1.34.3  " + azure,
+			"cni              v1.9.1   " + cni,
+			"kube-log-runner  v0.36.3  built: kube-log-runner",
 			"",
 		}, "\n")
 	}

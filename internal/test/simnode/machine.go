@@ -221,7 +221,7 @@ func (m *Machine) SetClock(skew time.Duration) { m.clock.set(skew) }
 
 // InstallPayload puts stand-ins for the executables on the disk, as if they had been uploaded. Their contents are their names.
 func (m *Machine) InstallPayload() error {
-	for _, e := range payload.Table() {
+	for _, e := range payload.ProgramsFor(payload.TestedKubernetes) {
 		if err := m.Host.WriteFile(m.ctx, e.Path, bundle.AccessUsers, []byte(e.Name)); err != nil {
 			return err
 		}

@@ -76,8 +76,12 @@ var table = []rule{
 		never: join(cluster, remote),
 	},
 	{
+		pkg:   "render/kubelets",
+		never: join(cluster, remote),
+	},
+	{
 		pkg:     "render",
-		imports: []string{"bundle", "layout", "render/mirrors", "render/reason", "payload", "templates"},
+		imports: []string{"bundle", "layout", "render/kubelets", "render/mirrors", "render/reason", "payload", "templates"},
 		never:   join(cluster, remote),
 	},
 	{

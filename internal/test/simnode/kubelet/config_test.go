@@ -67,7 +67,7 @@ func TestNamesOfNodes(t *testing.T) {
 			t.Errorf("%+v: %q", c, got)
 		}
 	}
-	if image := nodeInfo(bundle.Facts{OSBuild: "10.0.26100"}).OSImage; image != "Windows Server 2025 Datacenter" {
+	if image := nodeInfo(bundle.Facts{OSBuild: "10.0.26100"}, "v1.36.3").OSImage; image != "Windows Server 2025 Datacenter" {
 		t.Error(image)
 	}
 }

@@ -106,6 +106,8 @@ type kubelet struct {
 	config kubeletv1beta1.KubeletConfiguration
 	taints []corev1.Taint
 	name   string
+	// version is that of the executable.
+	version string
 	// certificate is that of the client.
 	certificate certificate.Manager
 	client      *identity.Client
@@ -174,6 +176,9 @@ func prepare(ctx context.Context, o Options) (*kubelet, error) {
 	}
 	if k.config, err = readConfig(text, o.Log); err != nil {
 		return nil, fmt.Errorf("reading the configuration %s: %w", k.flags.config, err)
+	}
+	if k.version, err = versionOf(o.Host); err != nil {
+		return nil, err
 	}
 	k.Times = o.Times.withDefaults(k.config)
 	k.taints = k.config.RegisterWithTaints

@@ -64,7 +64,7 @@ func (k *kubelet) cloud() bool { return k.flags.cloudProvider == "external" }
 func (k *kubelet) setStatus(ctx context.Context, n *corev1.Node, facts bundle.Facts) {
 	k.setAddresses(n, facts)
 	k.setResources(n)
-	n.Status.NodeInfo = nodeInfo(facts)
+	n.Status.NodeInfo = nodeInfo(facts, k.version)
 	n.Status.DaemonEndpoints.KubeletEndpoint.Port = k.config.Port
 	now := metav1.NewTime(k.Now())
 	for _, c := range []corev1.NodeCondition{
@@ -176,14 +176,14 @@ var editions = map[string]string{
 
 // nodeInfo follows nodestatus.VersionInfo and MachineInfo on Windows, where the name of the computer is its machine ID
 // (pkg/kubelet/winstats).
-func nodeInfo(facts bundle.Facts) corev1.NodeSystemInfo {
+func nodeInfo(facts bundle.Facts, version string) corev1.NodeSystemInfo {
 	image, ok := editions[facts.OSBuild]
 	if !ok {
 		image = "Windows Server Datacenter"
 	}
 	return corev1.NodeSystemInfo{
 		MachineID: facts.HostName, SystemUUID: systemUUID(facts.HostName), BootID: facts.BootTime, KernelVersion: facts.OSBuild + ".1000", OSImage: image,
-		ContainerRuntimeVersion: "containerd://" + strings.TrimPrefix(payload.ContainerdVersion, "v"), KubeletVersion: payload.KubernetesVersion,
+		ContainerRuntimeVersion: "containerd://" + strings.TrimPrefix(payload.ContainerdVersion, "v"), KubeletVersion: version,
 		OperatingSystem: "windows", Architecture: "amd64",
 	}
 }

@@ -44,7 +44,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	clock := &clock{made: time.Now()}
 	host := hostsim.NewMemory(o.Facts, clock)
-	for _, e := range payload.Table() {
+	for _, e := range payload.ProgramsFor(payload.TestedKubernetes) {
 		if err := host.WriteFile(ctx, e.Path, bundle.AccessUsers, []byte(e.Name)); err != nil {
 			return err
 		}

@@ -38,8 +38,8 @@ func behaviours() map[string]stub.Behaviour {
 // Write writes into a folder that exists.
 func Write(folder string, p Programs) error {
 	list := store.List{Schema: store.Schema}
-	for _, x := range payload.Table() {
-		raw, err := p.executable(x.Name)
+	for _, x := range payload.ProgramsFor(payload.TestedKubernetes) {
+		raw, err := p.executable(x.Program)
 		if err != nil {
 			return fmt.Errorf("making the stand-in for %s: %w", x.Name, err)
 		}

@@ -1,0 +1,3 @@
+module wmco/internal/build/kubelets
+
+go 1.26.0

@@ -1,0 +1,181 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+
+	"wmco/bundle"
+	"wmco/payload"
+	"wmco/render/kubelets"
+	"wmco/render/reason"
+)
+
+// PausedPoolMode is what Windows nodes do about a new minor version of Kubernetes while the worker pool is paused.
+type PausedPoolMode string
+
+const (
+	// PausedPoolWait keeps them at the version of the pool, as an update of two minor versions at once wants it (EUS to EUS).
+	PausedPoolWait PausedPoolMode = "Wait"
+	// PausedPoolFollow follows the API server.
+	PausedPoolFollow PausedPoolMode = "Follow"
+)
+
+// KubernetesSettings are about the minor version of Kubernetes on nodes.
+type KubernetesSettings struct {
+	// PausedPool is Wait or Follow.
+	PausedPool PausedPoolMode `json:"pausedPool"`
+}
+
+func (k KubernetesSettings) check() bundle.Findings {
+	if k.PausedPool != PausedPoolWait && k.PausedPool != PausedPoolFollow {
+		return bundle.Findings{invalid("kubernetes.pausedPool", "%q is neither Wait nor Follow", k.PausedPool)}
+	}
+	return nil
+}
+
+// WorkerPool is what the MachineConfigPool worker says about the version of Linux nodes.
+type WorkerPool struct {
+	Paused bool
+	// Release is the cluster's version that its current configuration was rendered by, such as "4.18.12"; empty if unknown.
+	Release string
+}
+
+// isTooOld reports whether a cluster is older than those that are supported.
+func isTooOld(version string) bool {
+	v, err := semver.NewVersion(version)
+	return err == nil && v.LessThan(semver.MustParse(payload.ClusterVersions()[0].Cluster))
+}
+
+// oldestBehind is how many minor versions a kubelet may be older than the API server (kubernetes.io/releases/version-skew-policy).
+const oldestBehind = 3
+
+// clusterMinor returns the minor version of the cluster, such as "4.19", and whether the text is a version.
+func clusterMinor(version string) (string, bool) {
+	v, err := semver.NewVersion(version)
+	if err != nil {
+		return "", false
+	}
+	return fmt.Sprintf("%d.%d", v.Major(), v.Minor()), true
+}
+
+// kubernetesOf returns the minor version of Kubernetes of a cluster's version, and whether it is supported.
+func kubernetesOf(version string) (string, bool) {
+	minor, _ := clusterMinor(version)
+	i := slices.IndexFunc(payload.ClusterVersions(), func(c payload.ClusterVersion) bool { return c.Cluster == minor })
+	if i < 0 {
+		return "", false
+	}
+	return payload.ClusterVersions()[i].Kubernetes, true
+}
+
+// Kubernetes returns the minor version of Kubernetes that nodes of the cluster get, such as "1.36": that of the newest completed version of
+// the cluster. While the worker pool is paused, it is that of the pool, if the API server allows it. In a preview, a cluster that is
+// too old gets the oldest one, and one of an unknown version the newest.
+func (c Cluster) Kubernetes() string {
+	server, ok := kubernetesOf(c.Version)
+	if !ok {
+		releases := payload.Releases()
+		if isTooOld(c.Version) {
+			return releases[0].Minor
+		}
+		return releases[len(releases)-1].Minor
+	}
+	waits := c.Pool.Paused && c.Settings.Kubernetes.PausedPool == PausedPoolWait
+	if kept, ok := kubernetesOf(c.Pool.Release); ok && waits && isBehind(kept, server) {
+		return notOlderThan(kept, server)
+	}
+	return server
+}
+
+// isBehind reports whether a minor version is older than the other one.
+func isBehind(kubelet, server string) bool { return behind(kubelet, server) > 0 }
+
+// behind returns by how many minor versions a kubelet is older than the API server.
+func behind(kubelet, server string) int {
+	k, _ := payload.MinorNumber(kubelet)
+	s, _ := payload.MinorNumber(server)
+	return s - k
+}
+
+// notOlderThan returns the kubelet's minor version, or the oldest one that the API server allows.
+func notOlderThan(kubelet, server string) string {
+	s, _ := payload.MinorNumber(server)
+	if behind(kubelet, server) <= oldestBehind {
+		return kubelet
+	}
+	return fmt.Sprintf("1.%d", s-oldestBehind)
+}
+
+// checkVersion says whether the cluster's version is supported, and what its nodes get instead of the kubelet of that version.
+func (c Cluster) checkVersion() bundle.Findings {
+	r := report{ref: orRef(c.Origins[FromVersion], bundle.Ref{Kind: "ClusterVersion", Name: "version"})}
+	const field = "status.history"
+	if c.Version == "" {
+		r.add(bundle.SeverityInfo, reason.ClusterVersionUnknown, field, fmt.Sprintf("the cluster's version is not known: this is rendered for Kubernetes %s, and it is not checked whether this release supports the cluster", c.Kubernetes()), "add the object: oc get clusterversions.config.openshift.io version -o yaml")
+		return r.findings
+	}
+	if _, ok := clusterMinor(c.Version); !ok {
+		r.add(bundle.SeverityWarning, reason.ClusterVersionUnsupported, field, fmt.Sprintf("%q is not a version", c.Version), "correct the version in the object")
+		return r.findings
+	}
+	server, supported := kubernetesOf(c.Version)
+	if !supported {
+		all := payload.ClusterVersions()
+		r.add(bundle.SeverityWarning, reason.ClusterVersionUnsupported, field,
+			fmt.Sprintf("this release does not support cluster version %s: its kubelets are for clusters %s to %s", c.Version, all[0].Cluster, all[len(all)-1].Cluster),
+			"use the release of the operator for the cluster's version; what is rendered here is a preview, which the operator does not apply")
+		return r.findings
+	}
+	if isBehind(c.Kubernetes(), server) {
+		c.kubeletKept(server, &r)
+	}
+	return r.findings
+}
+
+// kubeletKept says that nodes wait for the worker pool, and what that means for the cluster's next update.
+func (c Cluster) kubeletKept(server string, r *report) {
+	message := fmt.Sprintf("MachineConfigPool worker is paused at %s: Windows nodes keep kubelet %s, and skip to that of the cluster when the pool is resumed", c.Pool.Release, c.KubeletVersion())
+	fix := "resume the pool to update them: oc patch machineconfigpool worker --type merge -p '{\"spec\":{\"paused\":false}}', or set kubernetes.pausedPool to Follow in " + SettingsConfigMap
+	if next, blocked := c.blocksUpdate(server); blocked {
+		message += "; until then the cluster cannot be updated to " + next + " (KubeletMinorVersionUpgradeable)"
+	}
+	r.add(bundle.SeverityInfo, reason.KubeletKept, "status.history", message, fix)
+}
+
+// blocksUpdate returns the next minor version of the cluster, and whether it refuses the kubelets that nodes have. OpenShift allows
+// kubelets one minor version behind on odd minor versions of the cluster and two on even ones
+// (cluster-kube-apiserver-operator, KubeletMinorVersionUpgradeable).
+func (c Cluster) blocksUpdate(server string) (next string, blocked bool) {
+	all := payload.ClusterVersions()
+	minor, _ := clusterMinor(c.Version)
+	i := slices.IndexFunc(all, func(v payload.ClusterVersion) bool { return v.Cluster == minor })
+	if i < 0 || i+1 == len(all) {
+		return "", false
+	}
+	allowed := 1
+	if isEven(all[i+1].Cluster) {
+		allowed = 2
+	}
+	return all[i+1].Cluster, behind(c.Kubernetes(), server)+1 > allowed
+}
+
+// isEven reports whether the minor version of a cluster is an even one.
+func isEven(cluster string) bool {
+	_, minor, _ := strings.Cut(cluster, ".")
+	return minor != "" && strings.ContainsRune("02468", rune(minor[len(minor)-1]))
+}
+
+// KubeletVersion returns the version of the kubelet that nodes get, such as "v1.36.3".
+func (c Cluster) KubeletVersion() string {
+	r, _ := payload.ReleaseOf(c.Kubernetes())
+	return r.Version
+}
+
+// kubelet returns what the kubelet of the nodes knows.
+func (c Cluster) kubelet() kubelets.Table {
+	t, _ := kubelets.Of(c.Kubernetes())
+	return t
+}
