@@ -45,7 +45,7 @@ func addJoining(ctx context.Context, m base.Manager, o Options, p publishing) er
 	for _, c := range []interface{ SetupWithManager(base.Manager) error }{
 		&join.Nodes{
 			Reader: cached, Client: cached, Joiner: joiner, Inputs: p.read, Hosts: joiner.Hosts, Drainer: drain.Drainer{Client: clients},
-			Namespace: o.Namespace, Version: o.Version, Payload: o.Payload.Digest(), Copying: join.CopyPlaces(),
+			Namespace: o.Namespace, Version: o.Version, Payload: p.executables, Copying: join.CopyPlaces(),
 			Events: events, Log: log.WithName("nodes"), Elapsed: o.Elapsed, APITime: apiTime(m),
 		},
 		&join.Instances{Joiner: joiner, Namespace: o.Namespace, Events: events, Log: log.WithName("instances")},

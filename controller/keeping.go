@@ -22,8 +22,6 @@ type keeper struct {
 	// live reads the Secrets of layers.
 	live      client.Reader
 	namespace string
-	// payload is the digest of this operator's executables.
-	payload bundle.Digest
 	// told returns what this operator has told a Node. What others have written there is ignored.
 	told windowsnode.DesiredReader
 	log  logr.Logger
@@ -47,11 +45,12 @@ type madeLayer struct {
 	err        error
 }
 
-// keep exchanges in the list the bundles of nodes that wait for executables. It returns what is published for those, by node.
-func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []windowsnode.Node) map[string]published.Desired {
+// keep exchanges in the list the bundles of nodes that wait for the executables of that digest. It returns what is published for those, by
+// node.
+func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []windowsnode.Node, payload bundle.Digest) map[string]published.Desired {
 	waiting := map[string]published.Desired{}
 	for _, n := range nodes {
-		if n.IsJoined() && n.IsPayloadPending(k.payload) {
+		if n.IsJoined() && n.IsPayloadPending(payload) {
 			if d, err := k.told(n); err == nil {
 				waiting[n.Name] = d
 			}

@@ -55,10 +55,10 @@ func TestAKeptBundleIsOneThatTheOperatorHasSigned(t *testing.T) {
 		text string
 		want bool
 	}{"signed": {signed, true}, "not signed": {unsigned, false}} {
-		k := &keeper{live: c, namespace: "operator", payload: bundle.Of([]byte("newer executables")), told: windowsnode.VerifyWith(keys.Open), log: logr.Discard()}
+		k := &keeper{live: c, namespace: "operator", told: windowsnode.VerifyWith(keys.Open), log: logr.Discard()}
 		node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a", Annotations: map[string]string{published.DesiredAnnotation: tt.text, published.VersionAnnotation: "1"}}}
 		list := []desired.Rendered{{Node: render.Node{Name: "win-a"}, Bundle: render.Bundle{Bundle: b}}}
-		if kept := k.keep(t.Context(), list, []windowsnode.Node{windowsnode.Decode(node)}); (len(kept) == 1) != tt.want {
+		if kept := k.keep(t.Context(), list, []windowsnode.Node{windowsnode.Decode(node)}, bundle.Of([]byte("newer executables"))); (len(kept) == 1) != tt.want {
 			t.Errorf("%s: %v", name, kept)
 		}
 	}

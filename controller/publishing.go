@@ -43,7 +43,8 @@ type publishing struct {
 	say   said
 	signs *signing.Keys
 	// records say which Nodes have a host.
-	records *hosts.Records
+	records     *hosts.Records
+	executables *join.Executables
 }
 
 // knownNodes is for publish.Publisher.Known.
@@ -76,9 +77,9 @@ func addPublisher(ctx context.Context, m base.Manager, o Options, p publishing) 
 	to := &publish.Publisher{Nodes: m.GetClient(), Decoded: m.Decoded, Layers: layers.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: knownNodes(p.records), Namespace: o.Namespace, Now: o.Now}
 	r := &renderer{read: read, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(p.signs.Open), now: time.Now, log: log, count: renders}
 	if o.Hosts != nil { // nobody copies executables otherwise
-		r.payload = o.Payload.Digest()
+		r.executables = p.executables
 	}
-	r.keeper = &keeper{live: m.GetAPIReader(), namespace: o.Namespace, payload: r.payload, told: windowsnode.VerifyWith(p.signs.OpenNewest), log: log}
+	r.keeper = &keeper{live: m.GetAPIReader(), namespace: o.Namespace, told: windowsnode.VerifyWith(p.signs.OpenNewest), log: log}
 	again := base.NewSignal()
 	e, err := addExecutor(m, o, again)
 	if err != nil {

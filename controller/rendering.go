@@ -57,12 +57,12 @@ type renderer struct {
 	decoded *nodelist.Cache
 	// told returns what this operator has told a Node.
 	told windowsnode.DesiredReader
-	// payload is the digest of the executables, keeper for nodes that do not have them yet.
-	payload bundle.Digest
-	keeper  *keeper
-	now     func() time.Time
-	log     logr.Logger
-	count   prometheus.Counter
+	// executables are those of the operator, nil where nobody copies them. keeper is for nodes that do not have them yet.
+	executables *join.Executables
+	keeper      *keeper
+	now         func() time.Time
+	log         logr.Logger
+	count       prometheus.Counter
 }
 
 func newRenderCounter() prometheus.Counter {
@@ -92,7 +92,11 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	if err != nil {
 		return rendering{}, err
 	}
-	kept := r.keeper.keep(ctx, list, nodes)
+	var executables bundle.Digest
+	if r.executables != nil {
+		executables = r.executables.Choose(hosts.Cluster.Kubernetes())
+	}
+	kept := r.keeper.keep(ctx, list, nodes, executables)
 	result.urgent = func(has bundle.Layer) (executor.Urgent, error) { return urgentFor(hosts, has) }
 	if err := result.pack(list); err != nil {
 		return rendering{}, err
@@ -100,7 +104,7 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	result.holdMachines(hosts)
 	inputs, from := deletions.Inputs(hosts.Cluster), digestsOf(nodes)
 	for i, w := range result.wanted {
-		w.Inputs, w.Payload, w.From = inputs, r.payload, from[w.Node]
+		w.Inputs, w.Payload, w.From = inputs, executables, from[w.Node]
 		if d, ok := kept[w.Node]; ok {
 			w.Inputs, w.Payload, w.PayloadKept = madeFrom(inputs, d), d.Payload, true
 		}

@@ -161,7 +161,7 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	}
 	says := newSaid(o)
 	read := (&inputs.Coalesced{Source: reader.Read}).Read
-	p := publishing{wants, read, says, signs, records}
+	p := publishing{wants, read, says, signs, records, join.NewExecutables(o.Payload)}
 	if err := errors.Join(addPublisher(ctx, m, o, p), addJoining(ctx, m, o, p), addMetrics(m, o, says), addUpgradeable(m, o)); err != nil {
 		return nil, startError("starting the operator", err)
 	}

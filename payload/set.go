@@ -35,6 +35,12 @@ func (s Set) Find(name string) (Built, bool) {
 	return Built{}, false
 }
 
+// For returns the executables that nodes with that minor version of Kubernetes get, on any platform.
+func (s Set) For(minor string) Set {
+	s.Built = slices.DeleteFunc(slices.Clone(s.Built), func(b Built) bool { return !Find(b.Name).ServesKubernetes(minor) })
+	return s
+}
+
 // Missing returns the executables of the table that the set lacks: none of a set that is zero, which has no digests at all.
 func (s Set) Missing() []Executable {
 	if s.IsZero() {

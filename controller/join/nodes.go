@@ -52,9 +52,9 @@ type Nodes struct {
 	Hosts     *hosts.Hosts
 	Drainer   drain.Drainer
 	Namespace string
-	// Version is that of the operator, Payload the digest of its executables, empty if it has none.
+	// Version is that of the operator.
 	Version string
-	Payload bundle.Digest
+	Payload *Executables
 	// Copying are the places of hosts to which executables are copied at the same time.
 	Copying *remote.Places
 	Events  events.EventRecorder
@@ -79,7 +79,24 @@ func (n *Nodes) SetupWithManager(m base.Manager) error {
 	if err := c.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), &handler.TypedEnqueueRequestForObject[base.Object]{}, base.NodeChanges())); err != nil {
 		return err
 	}
+	if err := c.Watch(n.Payload.changed.Source(n.enqueueRecorded)); err != nil {
+		return err
+	}
 	return c.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), handler.TypedEnqueueRequestsFromMapFunc(n.nodesOfInstances)))
+}
+
+// enqueueRecorded requests all Nodes whose hosts are known: other executables are to be copied to them.
+func (n *Nodes) enqueueRecorded(q base.Queue) {
+	records, _, err := n.Joiner.Login.Records.Cached(context.Background())
+	if err != nil {
+		n.Log.Info("executables have changed, and the records of hosts cannot be read: a node is looked at when it changes", "error", err)
+		return
+	}
+	for _, id := range records.IDs() {
+		if r, _ := records.Get(id); r.Node != "" {
+			q.Add(base.RequestsFor([]string{r.Node})[0])
+		}
+	}
 }
 
 // nodesOfInstances returns the Nodes of instances, one of which may have lost its entry.

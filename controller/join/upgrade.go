@@ -10,6 +10,7 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/remote"
+	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode"
@@ -30,11 +31,15 @@ func (n *Nodes) upgrade(ctx context.Context, node windowsnode.Node) (reconcile.R
 	if !node.IsJoined() {
 		return reconcile.Result{}, false, nil
 	}
-	written, err := host{Joiner: n.Joiner}.write(ctx, &node.Node, n.versions(node))
+	payload, known := n.Payload.Digest()
+	if !known {
+		return reconcile.Result{}, false, nil // the first rendering wakes this controller
+	}
+	written, err := host{Joiner: n.Joiner}.write(ctx, &node.Node, n.versions(node, payload))
 	if err != nil || written {
 		return reconcile.Result{}, true, err
 	}
-	pending := node.IsPayloadPending(n.Payload)
+	pending := node.IsPayloadPending(payload)
 	if !pending && !lacksPayload(node) {
 		return reconcile.Result{}, false, nil
 	}
@@ -65,7 +70,7 @@ func (n *Nodes) upgrade(ctx context.Context, node windowsnode.Node) (reconcile.R
 	if err != nil {
 		return reconcile.Result{}, true, client.IgnoreNotFound(err)
 	}
-	_, err = host{Joiner: n.Joiner}.write(ctx, now, marks{annotations: map[string]string{published.PayloadAnnotation: string(n.Payload)}})
+	_, err = host{Joiner: n.Joiner}.write(ctx, now, marks{annotations: map[string]string{published.PayloadAnnotation: string(payload)}})
 	return reconcile.Result{RequeueAfter: retrySilent}, true, err
 }
 
@@ -73,9 +78,9 @@ const actionUpgrade = "Upgrade"
 
 // versions are the marks of a node on its way to this operator's version. The version is written when the node has a bundle with the
 // executables of this operator.
-func (n *Nodes) versions(node windowsnode.Node) marks {
+func (n *Nodes) versions(node windowsnode.Node, payload bundle.Digest) marks {
 	m := marks{labels: map[string]string{published.UpgradingLabel: ""}, annotations: map[string]string{DesiredVersionAnnotation: n.Version}}
-	switch mine := node.DesiredError == nil && node.Desired.Payload == n.Payload; {
+	switch mine := node.DesiredError == nil && node.Desired.Payload == payload; {
 	case node.Annotations[VersionAnnotation] == n.Version || !mine:
 	case fleet.Of(node, n.Joiner.Silence).State == fleet.StateCurrent:
 		m.annotations[VersionAnnotation] = n.Version

@@ -86,8 +86,8 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 	must(t, w.at.put("192.0.2.62", nowhere))
 	w.operateAs(next)
 	eventually(t, "the new version", func() bool { return w.isOf("instance-u", "next") })
-	if d := w.desiredOf("instance-u"); d.Payload != executables.Set().Digest() {
-		t.Errorf("the bundle is made with %s, the operator ships %s", d.Payload.Short(), executables.Set().Digest().Short())
+	if d := w.desiredOf("instance-u"); d.Payload != executables.Set().For(payload.TestedKubernetes).Digest() {
+		t.Errorf("the bundle is made with %s, the operator ships %s", d.Payload.Short(), executables.Set().For(payload.TestedKubernetes).Digest().Short())
 	}
 	for _, event := range []struct{ reason, node string }{{join.EventPayloadCopied, "instance-u"}, {join.EventPayloadNotCopied, "instance-v"}} {
 		eventually(t, "event "+event.reason, func() bool { return len(w.events(event.reason, event.node)) > 0 })
@@ -143,7 +143,7 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 		}
 		return w.isOf("instance-v", "next")
 	})
-	if got := away.Text(`C:\k\csi-proxy.exe`); got != text || w.desiredOf("instance-v").Payload != executables.Set().Digest() {
+	if got := away.Text(`C:\k\csi-proxy.exe`); got != text || w.desiredOf("instance-v").Payload != executables.Set().For(payload.TestedKubernetes).Digest() {
 		t.Errorf("the executable on the host is %q", got)
 	}
 }

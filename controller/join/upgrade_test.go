@@ -17,7 +17,7 @@ import (
 func TestVersionsOfANodeOnItsWayToAnother(t *testing.T) {
 	older, newer := bundle.Of([]byte("older")), bundle.Of([]byte("newer"))
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	n := &Nodes{Version: "2", Payload: newer, Joiner: &Joiner{Silence: windowsnode.SilenceByKubelet}}
+	n := &Nodes{Version: "2", Joiner: &Joiner{Silence: windowsnode.SilenceByKubelet}}
 	for _, tt := range []struct {
 		name    string
 		payload bundle.Digest
@@ -52,7 +52,7 @@ func TestVersionsOfANodeOnItsWayToAnother(t *testing.T) {
 			VersionAnnotation: "1", published.DesiredAnnotation: desired, published.ReportAnnotation: report,
 		}}}
 		node.Status.Conditions = []corev1.NodeCondition{{Type: published.Condition, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(now)}}
-		m := n.versions(windowsnode.Decode(*node))
+		m := n.versions(windowsnode.Decode(*node), newer)
 		if m.annotations[DesiredVersionAnnotation] != "2" || m.annotations[VersionAnnotation] != tt.version || m.labels[published.UpgradingLabel] != tt.label {
 			t.Errorf("%s: %+v", tt.name, m)
 		}

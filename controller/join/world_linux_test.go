@@ -17,6 +17,7 @@ import (
 
 	"github.com/go-logr/logr"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
 	"golang.org/x/crypto/ssh"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -137,6 +138,7 @@ func newWorld(t *testing.T) *world {
 	with := runtime.NewScheme()
 	must(t, scheme.AddToScheme(with))
 	must(t, machinev1beta1.Install(with))
+	must(t, mcfgv1.Install(with))
 	c, err := client.New(plane.Config, client.Options{Scheme: with})
 	must(t, err)
 	w := &world{Client: c, t: t, at: addressBook(filepath.Join(t.TempDir(), "addresses")), names: resolver{}, log: &journal{}, machines: map[string]*machine{}}
