@@ -50,7 +50,7 @@ func (a *Agent) accept(ctx context.Context, text string) (published.Desired, err
 	if err := a.checkName(d.NodeName); err != nil {
 		return d, err
 	}
-	return d, a.newest(ctx, text, d)
+	return d, a.newest(ctx, keys, text, d)
 }
 
 // trusted returns the keys of this host; nil where a bundle has never brought any.
@@ -103,11 +103,16 @@ func (a *Agent) checkName(name string) error {
 	return nil
 }
 
-// newest refuses what is older than what was accepted before, and notes it otherwise, before anything is done.
-func (a *Agent) newest(ctx context.Context, text string, d published.Desired) error {
+// newest refuses what is older than what was accepted before, and notes it otherwise, before anything is done. A counter is one of the keys that
+// signed it. Where none of them is trusted any longer, it has ended: an operator that has lost its keys brings others over SSH, does not know
+// what it signed before, and its clock may be behind that of the operator before.
+func (a *Agent) newest(ctx context.Context, keys published.Keys, text string, d published.Desired) error {
 	before, err := a.Engine.Accepted(ctx)
 	if err != nil {
 		return err
+	}
+	if len(before.Signers) > 0 && !keys.Has(before.Signers) {
+		before = applier.Accepted{}
 	}
 	facts, err := a.Engine.Host.Facts(ctx)
 	if err != nil {
@@ -131,7 +136,7 @@ func (a *Agent) newest(ctx context.Context, text string, d published.Desired) er
 		return nil
 	}
 	a.follower.permitted = since
-	return a.Engine.Accept(ctx, applier.Accepted{Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime})
+	return a.Engine.Accept(ctx, applier.Accepted{Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime, Signers: keys.Signers(text)})
 }
 
 // longSince is longer than any permission holds.

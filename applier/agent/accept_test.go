@@ -256,6 +256,44 @@ func TestKeysAreRotated(t *testing.T) {
 	s.refused(t, "by a key that is trusted")
 }
 
+// TestACounterEndsWithItsKeys: an operator has lost its keys, and brings others over SSH. Its clock is behind that of the operator before.
+func TestACounterEndsWithItsKeys(t *testing.T) {
+	lost, other := signingKey(1), signingKey(2)
+	s := withKeys(t, lost)
+	ofLost := s.publishSigned(bundle.ImpactReboot)
+	s.turn()
+	bringOverSSH := func(keys ...ed25519.PrivateKey) {
+		t.Helper()
+		infos, err := s.host.Stat(t.Context(), []string{bundle.SigningKeysFile})
+		if err == nil {
+			err = s.host.WriteFile(t.Context(), bundle.SigningKeysFile, infos[0].Access, []byte(keyFile(t, keys...)))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.bundle = s.bundle.Changed(func(n *bundletest.Node) { n.Files[bundle.SigningKeysFile] = keyFile(t, keys...) })
+	}
+	s.keys, s.change = []ed25519.PrivateKey{other}, func(d *published.Desired) { d.Term = 50 }
+	bringOverSSH(lost, other)
+	s.publishSigned(bundle.ImpactRestart)
+	s.refused(t, "is older than") // the key of the counter is still trusted
+	bringOverSSH(other)
+	ofOther := s.publishSigned(bundle.ImpactRestart)
+	if got := s.turn(); got.State != published.StateApplied || got.Refused != "" {
+		t.Fatalf("%s: %s", got.State, got.Message)
+	}
+	s.world.change(kubeletConf, "newer\n")
+	s.publishSigned(bundle.ImpactRestart)
+	if got := s.turn(); got.State != published.StateApplied || got.Refused != "" {
+		t.Fatalf("%s: %s", got.State, got.Message)
+	}
+	s.restart()
+	s.cluster.node.Desired = ofOther
+	s.refused(t, "is older than")
+	s.cluster.node.Desired = ofLost
+	s.refused(t, "by a key that is trusted")
+}
+
 // TestKeysThatOthersCanChangeAreNotTrusted: nothing is accepted then, not even what is not signed.
 func TestKeysThatOthersCanChangeAreNotTrusted(t *testing.T) {
 	for name, spoil := range map[string]func(*testing.T, *signing){

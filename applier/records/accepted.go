@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"wmco/bundle"
@@ -21,6 +22,16 @@ type Accepted struct {
 	Time  time.Time     `json:"time"`
 	Since time.Duration `json:"since"`
 	Boot  string        `json:"boot,omitempty"`
+	// Signers are the IDs of the keys of this host that had signed it, sorted; none where an older program accepted it. They are in a file of their
+	// own, because older programs refuse a record with a field that they do not know.
+	Signers []string `json:"-"`
+}
+
+// signers is the record of Accepted.Signers.
+type signers struct {
+	Schema  int      `json:"schema"`
+	Program string   `json:"program"`
+	Keys    []string `json:"keys"`
 }
 
 // ReadAccepted returns a zero value where there is none, or none that counts. Only an administrator of the host, or a fault of its disk, can
@@ -42,14 +53,30 @@ func ReadAccepted(ctx context.Context, host Files) (Accepted, error) {
 	if err != nil {
 		return Accepted{}, r.tolerate(err, "")
 	}
-	return a, nil
+	var s signers
+	if r.counts(FileSigners) {
+		err = Read(ctx, host, FileSigners, "record of who signed what was accepted", &s)
+	}
+	a.Signers = s.Keys
+	return a, r.tolerate(err, "")
 }
 
-// WriteAccepted replaces it.
+// WriteAccepted replaces it. The signers are written last: a record of theirs that is not written names keys of before, whose counters end with
+// them.
 func WriteAccepted(ctx context.Context, host Files, a Accepted) error {
+	before, err := ReadAccepted(ctx, host)
+	if err != nil {
+		return err
+	}
 	a.Schema = sharedSchema
 	if err := Write(ctx, host, FileAccepted, a); err != nil {
 		return fmt.Errorf("writing the record of what was accepted: %w", err)
+	}
+	if slices.Equal(before.Signers, a.Signers) {
+		return nil
+	}
+	if err := Write(ctx, host, FileSigners, signers{Schema: sharedSchema, Program: a.Program, Keys: a.Signers}); err != nil {
+		return fmt.Errorf("writing the record of who signed what was accepted: %w", err)
 	}
 	return nil
 }

@@ -111,6 +111,8 @@ const (
 	FileUndone  = plan.StateFolder + `\undone.json`
 	// FileAccepted is what was accepted last of what is published for the Node.
 	FileAccepted = plan.StateFolder + `\accepted.json`
+	// FileSigners is by which keys it was signed.
+	FileSigners = plan.StateFolder + `\signers.json`
 	// FileGuard is the program of bundle.GuardService.
 	FileGuard   = plan.StateFolder + `\guard.exe`
 	DirContents = plan.StateFolder + `\contents`

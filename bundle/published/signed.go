@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -130,6 +131,28 @@ func (k Keys) Open(text string) (Desired, error) {
 		}
 	}
 	return Desired{}, ErrUntrusted
+}
+
+// Signers returns the IDs of the keys that have signed an annotation, sorted.
+func (k Keys) Signers(text string) []string {
+	payload, list, err := Signatures(text)
+	if err != nil {
+		return nil
+	}
+	message := authenticated([]byte(payload))
+	var ids []string
+	for _, key := range k {
+		if id := KeyID(key); slices.ContainsFunc(list, func(s Signature) bool { return s.Key == id && ed25519.Verify(key, message, s.Value) }) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// Has reports whether one of the keys has one of these IDs.
+func (k Keys) Has(ids []string) bool {
+	return slices.ContainsFunc(k, func(key ed25519.PublicKey) bool { return slices.Contains(ids, KeyID(key)) })
 }
 
 // authenticated is DSSE's pre-authentication encoding: no bytes can be moved between the type and the text.

@@ -56,7 +56,7 @@ func run(ctx context.Context, args []string) error {
 	sample := flags.Int("sample", 0, "apply this many mutations whose tests run in memory")
 	seed := flags.String("seed", "", "what chooses the sample: the same text, the same mutations")
 	limit := flags.Duration("limit", 0, "stop after this time; 0 is no limit")
-	lists := flags.String("lists", filepath.Join("internal", "mutations", "list"), "the folder of the lists")
+	lists := flags.String("lists", filepath.Join("internal", "verify", "mutations", "list"), "the folder of the lists")
 	copied := flags.String("copy", filepath.Join("bin", "mutations", "tree"), "where the copy of the tree is kept")
 	err := flags.Parse(args)
 	switch {
