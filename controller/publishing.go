@@ -96,6 +96,10 @@ func addPublisher(ctx context.Context, m base.Manager, o Options, p publishing) 
 	if err != nil {
 		return err
 	}
+	m.Kinds.OnChange(func() {
+		publishes.inputs.changed() // what is kept of a kind that is refused now does not count
+		again.Send()
+	})
 	for _, same := range byKind(wants) {
 		watch := func() error {
 			publishes.inputs.changed() // the inputs are read again, also if there is no object of the kind

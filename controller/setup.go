@@ -189,8 +189,9 @@ func newManager(o Options, wants []objects.Want) (base.Manager, error) {
 			return base.Manager{}, err
 		}
 	}
+	refused := base.NewRefusedWatches()
 	options := manager.Options{
-		Scheme: scheme, Logger: o.Log, Cache: base.CacheOptions(wants), NewCache: base.NewCache(wants),
+		Scheme: scheme, Logger: o.Log, Cache: base.CacheOptions(wants), NewCache: base.NewCache(wants, refused),
 		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
 		HealthProbeBindAddress: o.HealthAddress, Metrics: served,
 		Controller:     config.Controller{SkipNameValidation: &o.SkipNameValidation},
@@ -217,7 +218,7 @@ func newManager(o Options, wants []objects.Want) (base.Manager, error) {
 	if err := m.AddReadyzCheck("ping", healthz.Ping); err != nil {
 		return base.Manager{}, err
 	}
-	missing := base.NewKinds(m.GetRESTMapper(), m.GetAPIReader(), o.Log.WithName("kinds"))
+	missing := base.NewKinds(m.GetRESTMapper(), m.GetAPIReader(), refused, o.Log.WithName("kinds"))
 	return base.NewManager(m, lock, again, missing)
 }
 

@@ -87,11 +87,12 @@ func stripNode(o any) (any, error) {
 }
 
 // NewCache makes the cache of the operator. The library asks for the scope of each kind that has a selector, and refuses to work where the
-// cluster does not serve one of them: what is wanted says that scope as well.
-func NewCache(wants []objects.Want) func(*rest.Config, cache.Options) (cache.Cache, error) {
+// cluster does not serve one of them: what is wanted says that scope as well. Its informers note in refused what they
+// may not list or watch.
+func NewCache(wants []objects.Want, refused *RefusedWatches) func(*rest.Config, cache.Options) (cache.Cache, error) {
 	return func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 		scopes := &knownScopes{RESTMapper: o.Mapper, wants: wants}
-		o.Mapper, o.NewInformer = scopes, NewInformer
+		o.Mapper, o.NewInformer = scopes, refused.NewInformer
 		c, err := cache.New(config, o)
 		scopes.made.Store(true)
 		return c, err

@@ -13,10 +13,21 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
+// NewInformer is for cache.Options.NewInformer of a cache that nobody waits for when it is refused.
+func NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	return (*RefusedWatches)(nil).NewInformer(from, o, resync, indexers)
+}
+
 // NewInformer is for cache.Options.NewInformer. After failures the library's informers wait for up to a minute (k8s.io/client-go,
 // tools/cache/reflector.go): all that an operator learns would come so late after an outage. Its lists and watches are tried again here instead.
-func NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
-	return toolscache.NewSharedIndexInformer(patientListWatch{toolscache.ToListerWatcherWithContext(from), relistPauses()}, o, resync, indexers)
+func (r *RefusedWatches) NewInformer(from toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
+	kind := o.GetObjectKind().GroupVersionKind()
+	refused := func() {
+		if r != nil {
+			r.note(kind)
+		}
+	}
+	return toolscache.NewSharedIndexInformer(patientListWatch{toolscache.ToListerWatcherWithContext(from), relistPauses(), refused}, o, resync, indexers)
 }
 
 // relistPauses are those between the tries: half a second at first, five at last.
@@ -29,16 +40,28 @@ func relistPauses() wait.Backoff {
 type patientListWatch struct {
 	toolscache.ListerWatcherWithContext
 	pauses wait.Backoff
+	// refused is called when the API server does not permit it, or does not serve the kind.
+	refused func()
 }
 
 // ListWithContext implements cache.ListerWithContext.
 func (p patientListWatch) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-	return untilWell(ctx, p.pauses, func() (runtime.Object, error) { return p.ListerWatcherWithContext.ListWithContext(ctx, o) })
+	list, err := untilWell(ctx, p.pauses, func() (runtime.Object, error) { return p.ListerWatcherWithContext.ListWithContext(ctx, o) })
+	p.noteRefusal(err)
+	return list, err
 }
 
 // WatchWithContext implements cache.WatcherWithContext.
 func (p patientListWatch) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	return untilWell(ctx, p.pauses, func() (watch.Interface, error) { return p.ListerWatcherWithContext.WatchWithContext(ctx, o) })
+	events, err := untilWell(ctx, p.pauses, func() (watch.Interface, error) { return p.ListerWatcherWithContext.WatchWithContext(ctx, o) })
+	p.noteRefusal(err)
+	return events, err
+}
+
+func (p patientListWatch) noteRefusal(err error) {
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) {
+		p.refused()
+	}
 }
 
 // List and Watch implement cache.ListerWatcher, for those who have no context.

@@ -40,7 +40,7 @@ func TestListsAndWatchesAreTriedAgainWhileTheAPIServerIsNotWell(t *testing.T) {
 				return watch.NewEmptyWatch(), fail(&watches)
 			},
 		}
-		p := patientListWatch{from, wait.Backoff{Duration: time.Microsecond, Steps: 9}}
+		p := patientListWatch{from, wait.Backoff{Duration: time.Microsecond, Steps: 9}, func() {}}
 		_, listed := p.List(metav1.ListOptions{})
 		_, watched := p.Watch(metav1.ListOptions{})
 		if lists != c.asked || watches != c.asked || (c.asked > 1) != (listed == nil && watched == nil) {

@@ -25,15 +25,54 @@ const KindsPeriod = 30 * time.Second
 // Kinds are those that cannot be watched now: the cluster does not serve them, or refuses to list them. What needs one begins when it can be
 // watched. A cache would wait for it for ever, and everything that reads the cache with it.
 //
-//	WatchWhenServed --served, may be listed--> what watches it
+//	WatchWhenServed --served, may be listed--> what watches it --its informer is refused--> missing: reads return why
 //	   '----otherwise--> missing: reads return why --every KindsPeriod, when it can be--> what watches it
+//
+// A watch goes on when the right to it is taken away. It is noticed when the API server has ended the watch: the cache has what it had then, and
+// says nothing.
 type Kinds struct {
-	mapper meta.RESTMapper
-	live   client.Reader
-	log    logr.Logger
+	mapper  meta.RESTMapper
+	live    client.Reader
+	log     logr.Logger
+	refused *RefusedWatches
 
 	mu      sync.Mutex
 	missing map[schema.GroupVersionKind]*missingKind
+	// watched are what was asked for of each kind, onChange what is called when a kind that was watched is missing, or is there again.
+	watched  map[schema.GroupVersionKind][]objects.Want
+	onChange []func()
+}
+
+// RefusedWatches are the kinds whose informers were refused since they were looked at last.
+type RefusedWatches struct {
+	mu    sync.Mutex
+	kinds map[schema.GroupVersionKind]bool
+	wake  chan struct{}
+}
+
+// NewRefusedWatches returns none.
+func NewRefusedWatches() *RefusedWatches {
+	return &RefusedWatches{kinds: map[schema.GroupVersionKind]bool{}, wake: make(chan struct{}, 1)}
+}
+
+// note notes that the informer of a kind was refused.
+func (r *RefusedWatches) note(kind schema.GroupVersionKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.kinds[kind] = true
+	select {
+	case r.wake <- struct{}{}:
+	default: // it is woken already
+	}
+}
+
+// take returns the kinds, and forgets them.
+func (r *RefusedWatches) take() []schema.GroupVersionKind {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	kinds := slices.Collect(maps.Keys(r.kinds))
+	clear(r.kinds)
+	return kinds
 }
 
 // missingKind is a kind that cannot be watched.
@@ -45,9 +84,19 @@ type missingKind struct {
 	begin []func() error
 }
 
-// NewKinds returns kinds that are all served, as far as is known.
-func NewKinds(mapper meta.RESTMapper, live client.Reader, log logr.Logger) *Kinds {
-	return &Kinds{mapper: mapper, live: live, log: log, missing: map[schema.GroupVersionKind]*missingKind{}}
+// NewKinds returns kinds that are all served, as far as is known. Refused is what the informers of the cache note.
+func NewKinds(mapper meta.RESTMapper, live client.Reader, refused *RefusedWatches, log logr.Logger) *Kinds {
+	return &Kinds{
+		mapper: mapper, live: live, refused: refused, log: log,
+		missing: map[schema.GroupVersionKind]*missingKind{}, watched: map[schema.GroupVersionKind][]objects.Want{},
+	}
+}
+
+// OnChange calls do when a kind that was watched cannot be watched any longer, and when it can be again.
+func (k *Kinds) OnChange(do func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.onChange = append(k.onChange, do)
 }
 
 // WatchWhenServed calls do when all objects that are wanted can be watched: now, or later. They are of one kind.
@@ -56,10 +105,13 @@ func (k *Kinds) WatchWhenServed(ctx context.Context, wants []objects.Want, do fu
 	if err != nil {
 		return err
 	}
+	kind := KindOf(wants[0])
+	k.mu.Lock()
+	k.watched[kind] = append(k.watched[kind], wants...)
+	k.mu.Unlock()
 	if len(errs) == 0 {
 		return do()
 	}
-	kind := KindOf(wants[0])
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	m := k.missing[kind]
@@ -112,9 +164,40 @@ func (k *Kinds) Start(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(KindsPeriod):
+		case <-k.refused.wake:
 		}
+		k.holdRefused(ctx)
 		if err := k.watchServed(ctx); err != nil {
 			return err
+		}
+	}
+}
+
+// holdRefused looks whether kinds whose informers were refused can be watched: if not, reads of them return why from now on. Their informers go
+// on, so nothing has to begin when they can be.
+func (k *Kinds) holdRefused(ctx context.Context) {
+	for _, kind := range k.refused.take() {
+		k.mu.Lock()
+		wants, known := k.watched[kind], k.missing[kind] != nil
+		k.mu.Unlock()
+		if known || len(wants) == 0 {
+			continue
+		}
+		errs, err := k.checkWatchable(ctx, wants)
+		if err != nil {
+			k.refused.note(kind) // the API server gives no answer: again after the pause
+			return
+		}
+		if len(errs) == 0 {
+			continue
+		}
+		k.log.Info("a kind cannot be watched any longer; it is looked for again", "kind", kind.Kind, "group", kind.Group, "every", KindsPeriod, "error", firstError(errs))
+		k.mu.Lock()
+		k.missing[kind] = &missingKind{errs: errs, wants: wants}
+		changed := slices.Clone(k.onChange)
+		k.mu.Unlock()
+		for _, do := range changed {
+			do()
 		}
 	}
 }
@@ -144,6 +227,12 @@ func (k *Kinds) watchServed(ctx context.Context) error {
 			if err := begin(); err != nil {
 				return fmt.Errorf("watching kind %s: %w", kind.Kind, err)
 			}
+		}
+		k.mu.Lock()
+		changed := slices.Clone(k.onChange)
+		k.mu.Unlock()
+		for _, do := range changed {
+			do()
 		}
 	}
 	return nil

@@ -55,6 +55,7 @@ const recheckCluster = time.Minute
 func (c *Cluster) SetupWithManager(m base.Manager) error {
 	changed := base.NewSignal()
 	c.Unjoined.Changed = changed.Send
+	m.Kinds.OnChange(changed.Send)
 	added, err := m.NewController("cluster", c, parallelHosts)
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package join_test
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/checks"
 	"wmco/controller/record"
+	"wmco/internal/test/faults"
 	"wmco/render/reason"
 )
 
@@ -89,5 +91,40 @@ func TestMachinesThatAreRefusedHoldOnlyTheirHosts(t *testing.T) {
 	w.machine("machine-n", "192.0.2.153")
 	w.machineObject("machine-n", "192.0.2.153")
 	w.allJoin([]string{"machine-m", "machine-n"})
+	eventually(t, "the end of the condition", func() bool { return w.condition(string(checks.APIsServed)).Status == metav1.ConditionTrue })
+}
+
+// TestMachinesThatAreRefusedWhileTheOperatorWorks: its cache has what it had, which may be wrong by now. It says so when the API server ends its
+// watch, and holds the hosts of Machines as after a start.
+func TestMachinesThatAreRefusedWhileTheOperatorWorks(t *testing.T) {
+	w := newWorld(t)
+	w.machine("machine-r", "192.0.2.155")
+	w.machine("instance-r", "192.0.2.156")
+	w.machineObject("machine-r", "192.0.2.155")
+	w.instances("192.0.2.156")
+	network := faults.New(uint64(os.Getpid())) //nolint:gosec // another one each time
+	options, err := w.settings().options(w.output())
+	must(t, err)
+	options.Config.Wrap(network.Wrap)
+	w.operateWith(options)
+	w.allJoin([]string{"machine-r", "instance-r"})
+	eventually(t, "all kinds", func() bool { return w.condition(string(checks.APIsServed)).Status == metav1.ConditionTrue })
+
+	give := w.refuseMachines()
+	network.Set(faults.CutWatches) // an API server ends each watch within an hour
+	eventually(t, "a condition", func() bool {
+		c := w.condition(string(checks.APIsServed))
+		return c.Status == metav1.ConditionFalse && c.Reason == reason.MachinesRefused
+	})
+	network.Set(faults.None)
+	has, before := w.desiredOf("machine-r").Bundle, w.desiredOf("instance-r").Bundle
+	w.create(mirrorSet("refused-later"))
+	eventually(t, "a bundle for the node of an instance", func() bool { return w.desiredOf("instance-r").Bundle != before })
+	if w.desiredOf("machine-r").Bundle != has || !w.joined("machine-r") {
+		t.Error("what is published for the node of a Machine has changed")
+	}
+
+	give()
+	eventually(t, "a bundle for the node of a Machine", func() bool { return w.desiredOf("machine-r").Bundle != has })
 	eventually(t, "the end of the condition", func() bool { return w.condition(string(checks.APIsServed)).Status == metav1.ConditionTrue })
 }
