@@ -47,6 +47,8 @@ type file struct {
 }
 
 // tables are decoded once: the files are part of the program, and cannot change.
+//
+//nolint:gochecknoglobals // a table
 var tables = sync.OnceValues(decodeTables)
 
 // Of returns the table of a minor version such as "1.36", and whether there is one.
