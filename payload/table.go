@@ -147,16 +147,20 @@ func (e Executable) Serves(platform bundle.Platform) bool {
 	return len(e.Platforms) == 0 || slices.Contains(e.Platforms, platform)
 }
 
-// On returns the platforms whose nodes get it, for messages.
+// On returns which nodes get it, for messages: the platforms, and the minor version of Kubernetes.
 func (e Executable) On() string {
-	if len(e.Platforms) == 0 {
-		return "every platform"
+	on := "every platform"
+	if len(e.Platforms) > 0 {
+		names := make([]string, 0, len(e.Platforms))
+		for _, p := range e.Platforms {
+			names = append(names, string(p))
+		}
+		on = strings.Join(names, " and ")
 	}
-	names := make([]string, 0, len(e.Platforms))
-	for _, p := range e.Platforms {
-		names = append(names, string(p))
+	if e.Kubernetes != "" {
+		on += " with Kubernetes " + e.Kubernetes
 	}
-	return strings.Join(names, " and ")
+	return on
 }
 
 // AgentPath returns the path on the node of the node agent with that digest. Each version is a separate file, because

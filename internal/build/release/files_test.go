@@ -157,13 +157,13 @@ func TestNotes(t *testing.T) {
 			}
 		}
 	}
-	set("kubelet", func(e *store.Entry) { e.Version = "v1.36.1" })
-	set("kube-proxy", func(e *store.Entry) { e.Go = "go1.25.9" })
+	set("kubelet-1.36", func(e *store.Entry) { e.Version = "v1.36.1" })
+	set("kube-proxy-1.36", func(e *store.Entry) { e.Go = "go1.25.9" })
 	set("csi-proxy", func(*store.Entry) {})
 	set("wmco-node", func(e *store.Entry) { e.Name = "wmco-agent" })
 	got := Notes("v1.0.0", before, store.List{Executables: now.Executables})
 	for _, want := range []string{
-		"# wmco v1.0.0\n", "| kubelet | v1.36.1 | v1.36.3 | version |\n", "| kube-proxy | v1.36.3 | v1.36.3 | built with go1.26.0, before with go1.25.9 |\n",
+		"# wmco v1.0.0\n", "| kubelet-1.36 | v1.36.1 | v1.36.3 | version |\n", "| kube-proxy-1.36 | v1.36.3 | v1.36.3 | built with go1.26.0, before with go1.25.9 |\n",
 		"| csi-proxy | v1.3.0 | v1.3.0 | a module that it links |\n", "| wmco-agent | v1.0.0 | removed | removed |\n", "| wmco-node | - | v1.0.0 | new |\n",
 		"\nUnchanged: azure-cloud-node-manager v1.34.3, containerd v2.4.2, ",
 	} {

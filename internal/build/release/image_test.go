@@ -21,6 +21,9 @@ import (
 	"wmco/payload/store"
 )
 
+// kubelet is the executable of one of the minor versions.
+const kubelet = "kubelet-1.36"
+
 const examplePayload = "../../../golden/payload"
 
 // version is that of the agent in the example payload.
@@ -250,10 +253,10 @@ func TestPayloadsThatAreRefused(t *testing.T) {
 	}{
 		"executables that were not built": {
 			func(t *testing.T, i *Image) {
-				i.Payload, i.AllowMissing = folder(t, payload.CloudManager, payload.Kubelet), false
+				i.Payload, i.AllowMissing = folder(t, payload.CloudManager, kubelet), false
 				i.Bills = billsFor(t, i.Payload)
 			},
-			[]string{"azure-cloud-node-manager is missing, which nodes on Azure need", "kubelet is missing, which nodes on every platform need"},
+			[]string{"azure-cloud-node-manager is missing, which nodes on Azure need", "kubelet-1.36 is missing, which nodes on every platform with Kubernetes 1.36 need"},
 		},
 		"an agent of another version": {
 			func(_ *testing.T, i *Image) { i.Labels.Version = "v2.0.0" },
@@ -262,16 +265,16 @@ func TestPayloadsThatAreRefused(t *testing.T) {
 		"no bill of materials": {
 			func(t *testing.T, i *Image) {
 				i.AllowMissing, i.Bills = false, billsFor(t, i.Payload)
-				if err := os.Remove(filepath.Join(i.Bills, "kubelet.cdx.json")); err != nil {
+				if err := os.Remove(filepath.Join(i.Bills, kubelet+".cdx.json")); err != nil {
 					t.Fatal(err)
 				}
 			},
-			[]string{"kubelet has no bill of materials"},
+			[]string{kubelet + " has no bill of materials"},
 		},
 		"the bill of materials of another build": {
 			func(t *testing.T, i *Image) {
 				i.Bills = billsFor(t, i.Payload)
-				if err := os.Rename(filepath.Join(i.Bills, "kubelet.cdx.json"), filepath.Join(i.Bills, "containerd.cdx.json")); err != nil {
+				if err := os.Rename(filepath.Join(i.Bills, kubelet+".cdx.json"), filepath.Join(i.Bills, "containerd.cdx.json")); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -359,7 +362,7 @@ func TestBillsOfMaterialsAreInTheImage(t *testing.T) {
 	for _, c := range *bill.Components {
 		have[c.BOMRef] = true
 	}
-	for _, want := range []string{"wmco-linux-amd64", "wmco-linux-arm64", "shell-linux-arm64", payload.Kubelet, "pkg:golang/wmco/internal/build/release@(devel)"} {
+	for _, want := range []string{"wmco-linux-amd64", "wmco-linux-arm64", "shell-linux-arm64", kubelet, "pkg:golang/wmco/internal/build/release@(devel)"} {
 		if !have[want] {
 			t.Errorf("the bill of the image lacks %s", want)
 		}
