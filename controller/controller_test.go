@@ -28,7 +28,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
-	"wmco/controller/publish"
+	"wmco/controller/layers"
 	"wmco/controller/status"
 	simcluster "wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/testenv"
@@ -419,7 +419,7 @@ func checkBurst(t *testing.T, r *running) {
 func checkRestored(t *testing.T, r *running) {
 	want := r.desired("")
 	before := r.renders()
-	meta := metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: publish.Access}
+	meta := metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: layers.Access}
 	layer := metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: want.Cluster.Names()[0]}
 	for name, o := range map[string]client.Object{"the Role": &rbacv1.Role{ObjectMeta: meta}, "its binding": &rbacv1.RoleBinding{ObjectMeta: meta}, "a layer": &corev1.Secret{ObjectMeta: layer}} {
 		if err := r.Delete(t.Context(), o); err != nil {

@@ -32,7 +32,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 	"wmco/internal/test/testenv"
 	"wmco/report/fleet"
 )
@@ -206,8 +206,8 @@ func checkMetricsTLS(t *testing.T, r *running) {
 func checkMetrics(t *testing.T, r *running) {
 	desired := r.desired("")
 	begun := time.Now().Add(-time.Hour).Truncate(time.Second)
-	turn := rollout.Turn{Bundle: desired.Bundle, Impact: bundle.ImpactReboot, Begun: begun, Permitted: begun.Add(2 * time.Minute), Ended: begun.Add(5 * time.Minute)}
-	noted, err := rollout.State{Turn: turn}.Encode()
+	turn := plan.Turn{Bundle: desired.Bundle, Impact: bundle.ImpactReboot, Begun: begun, Permitted: begun.Add(2 * time.Minute), Ended: begun.Add(5 * time.Minute)}
+	noted, err := plan.State{Turn: turn}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}

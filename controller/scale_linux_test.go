@@ -28,6 +28,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather"
+	"wmco/controller/rollout"
 	simcluster "wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/simnode/light"
 	"wmco/internal/test/testenv/controlplane"
@@ -327,7 +328,7 @@ func (c costs) check(t testing.TB) {
 			t.Errorf("%d writes for %s", n, name)
 		}
 	}
-	if besides := sum(c.operator) + sum(c.agents) - sum(c.nodeWrites); besides > writesBesides+int(c.took/statusPause) {
+	if besides := sum(c.operator) + sum(c.agents) - sum(c.nodeWrites); besides > writesBesides+int(c.took/rollout.StatusPause) {
 		t.Errorf("%d writes that concern no node: %v", besides, c.operator)
 	}
 	if c.logins > 0 {

@@ -20,7 +20,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
-	"wmco/controller/publish"
+	"wmco/controller/layers"
 )
 
 // TestWhatIsPublishedForEveryCluster keeps golden/published: the objects that the operator writes in a cluster with the inputs of a
@@ -44,15 +44,15 @@ func TestWhatIsPublishedForEveryCluster(t *testing.T) {
 }
 
 // publication decides as the operator does. Told is the annotation of each node, when it learns of its first bundle.
-func publication(t *testing.T, h *desired.Hosts) (c publish.Changes, told map[string]string) {
+func publication(t *testing.T, h *desired.Hosts) (c layers.Changes, told map[string]string) {
 	t.Helper()
 	list, findings, err := h.Render(h.Joined())
 	if err != nil || findings.Refused() {
 		t.Fatalf("%v %+v", err, findings)
 	}
-	var packer publish.Packer
-	var wanted []publish.Wanted
-	var o publish.Observed
+	var packer layers.Packer
+	var wanted []layers.Wanted
+	var o layers.Observed
 	told = map[string]string{}
 	for _, r := range list {
 		w, err := packer.Wanted(r.Node.Name, r.Bundle.Bundle, r.Bundle.ClusterDigest)
@@ -60,13 +60,13 @@ func publication(t *testing.T, h *desired.Hosts) (c publish.Changes, told map[st
 		wanted = append(wanted, w)
 		told[r.Node.Name], err = w.Desired(gather.OperatorNamespace, bundle.ImpactNone).Encode()
 		must(t, err)
-		o.Nodes = append(o.Nodes, publish.Node{Name: r.Node.Name, Known: true})
+		o.Nodes = append(o.Nodes, layers.Node{Name: r.Node.Name, Known: true})
 	}
-	return publish.Make(wanted, o), told
+	return layers.Make(wanted, o), told
 }
 
 // checkPublished opens the objects as a node does: it gets the bundle that was rendered for it.
-func checkPublished(t *testing.T, h *desired.Hosts, c publish.Changes, told map[string]string) {
+func checkPublished(t *testing.T, h *desired.Hosts, c layers.Changes, told map[string]string) {
 	t.Helper()
 	parts := map[string][]byte{}
 	for _, s := range c.Create {
@@ -92,14 +92,14 @@ func checkPublished(t *testing.T, h *desired.Hosts, c publish.Changes, told map[
 				t.Errorf("%s: %v", r.Node.Name, err)
 			}
 		}
-		if !slices.Contains(c.Readers, publish.NodeUser(r.Node.Name)) {
+		if !slices.Contains(c.Readers, layers.NodeUser(r.Node.Name)) {
 			t.Errorf("%s may read nothing", r.Node.Name)
 		}
 	}
 }
 
 // shown prints the objects in the order in which they are written. Compressed bytes are shown as their number and digest.
-func shown(t *testing.T, c publish.Changes, told map[string]string) []byte {
+func shown(t *testing.T, c layers.Changes, told map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	write := func(kind schema.GroupVersionKind, object any) {
@@ -126,8 +126,8 @@ func shown(t *testing.T, c publish.Changes, told map[string]string) []byte {
 	for _, s := range c.Create {
 		write(corev1.SchemeGroupVersion.WithKind("Secret"), s.Object(gather.OperatorNamespace))
 	}
-	write(rbacv1.SchemeGroupVersion.WithKind("Role"), publish.Role(gather.OperatorNamespace, c.Readable))
-	write(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), publish.Binding(gather.OperatorNamespace, c.Readers))
+	write(rbacv1.SchemeGroupVersion.WithKind("Role"), layers.Role(gather.OperatorNamespace, c.Readable))
+	write(rbacv1.SchemeGroupVersion.WithKind("RoleBinding"), layers.Binding(gather.OperatorNamespace, c.Readers))
 	for _, name := range slices.Sorted(maps.Keys(told)) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{published.DesiredAnnotation: readable(t, told[name])}}}
 		write(corev1.SchemeGroupVersion.WithKind("Node"), node)

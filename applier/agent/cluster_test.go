@@ -19,7 +19,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/publish"
+	"wmco/controller/layers"
 	"wmco/internal/test/publishtest"
 	"wmco/internal/test/testenv"
 )
@@ -184,14 +184,14 @@ func (f *fakePlayground) said(_ *testing.T, reason string) bool {
 type realPlayground struct {
 	*APIServer
 	admin     client.Client
-	publisher *publish.Publisher
+	publisher *layers.Publisher
 }
 
 func newRealPlayground(t *testing.T) *realPlayground {
 	t.Helper()
 	admin := server.Client(t)
 	api := NewAPIServer(Connection{Kubeconfig: kubeconfig(t, server.Node(t, nodeName)), ReadFile: os.ReadFile, Log: slog.New(slog.DiscardHandler), Clock: newRealClock()})
-	r := &realPlayground{APIServer: api, admin: admin, publisher: &publish.Publisher{Nodes: admin, Layers: admin, Live: admin, Client: admin, Namespace: namespace, Now: time.Now, Known: publishtest.Everyone}}
+	r := &realPlayground{APIServer: api, admin: admin, publisher: &layers.Publisher{Nodes: admin, Layers: admin, Live: admin, Client: admin, Namespace: namespace, Now: time.Now, Known: publishtest.Everyone}}
 	for _, o := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: leaseNamespace}},
 		&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, Labels: map[string]string{corev1.LabelOSStable: "windows"}}},
@@ -348,7 +348,7 @@ func renew(ctx context.Context, admin client.Client) {
 }
 
 // wanted is the bundle of the world as the operator publishes it.
-func wanted(t *testing.T, w *world) publish.Wanted {
+func wanted(t *testing.T, w *world) layers.Wanted {
 	t.Helper()
 	b := w.bundle.Bundle(t)
 	c, err := published.Pack(b.Cluster)
@@ -363,7 +363,7 @@ func wanted(t *testing.T, w *world) publish.Wanted {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return publish.Wanted{Node: nodeName, Bundle: digest, Cluster: &c, Own: n}
+	return layers.Wanted{Node: nodeName, Bundle: digest, Cluster: &c, Own: n}
 }
 
 // slowClock shows the time of the host's clock, and waits in real time.
@@ -382,7 +382,7 @@ func grant(t *testing.T, admin client.Client, secret string) {
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: "test-layers"}
 	for _, o := range []client.Object{
 		&rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get"}, ResourceNames: []string{secret}}}},
-		&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: publish.NodeUser(nodeName)}}},
+		&rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: meta.Name}, Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: layers.NodeUser(nodeName)}}},
 	} {
 		if err := admin.Create(t.Context(), o); err != nil {
 			t.Fatal(err)

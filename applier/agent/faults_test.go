@@ -22,7 +22,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/archive"
 	"wmco/bundle/published"
-	"wmco/controller/publish"
+	"wmco/controller/layers"
 	"wmco/internal/test/publishtest"
 	"wmco/internal/test/testenv"
 )
@@ -89,7 +89,7 @@ func (r *running) start(t *testing.T) {
 }
 
 // publishes publishes the bundle as it is now.
-func (r *running) publishes(t *testing.T) publish.Wanted {
+func (r *running) publishes(t *testing.T) layers.Wanted {
 	t.Helper()
 	want := wanted(t, r.world)
 	if err := publishtest.Publish(t.Context(), r.publisher, want); err != nil {
@@ -260,7 +260,7 @@ func TestWhatANewerProgramPublishesIsRefused(t *testing.T) {
 	}
 	for name, publishes := range map[string]func(){
 		"a layer": func() {
-			if err := publishtest.Publish(t.Context(), r.publisher, publish.Wanted{Node: nodeName, Bundle: whole, Cluster: &newer, Own: own.Own}); err != nil {
+			if err := publishtest.Publish(t.Context(), r.publisher, layers.Wanted{Node: nodeName, Bundle: whole, Cluster: &newer, Own: own.Own}); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -289,7 +289,7 @@ func TestWhatANewerProgramPublishesIsRefused(t *testing.T) {
 func TestADesiredBundleThatFlaps(t *testing.T) {
 	r := run(t)
 	texts := map[string]bool{r.file(mirrors): true}
-	var want publish.Wanted
+	var want layers.Wanted
 	for i := range 40 {
 		text := fmt.Sprintf("server = \"https://mirror-%d\"\n", i%2)
 		texts[text] = true
@@ -329,7 +329,7 @@ func TestTheAPIServerIsStoppedAndStarted(t *testing.T) {
 		}
 		right = fmt.Sprintf("server = \"https://mirror-%d\"\n", i)
 		r.change(mirrors, right)
-		var want publish.Wanted
+		var want layers.Wanted
 		if err := testenv.Eventually(t.Context(), "the API server", func() bool {
 			want = wanted(t, r.world)
 			return publishtest.Publish(t.Context(), r.publisher, want) == nil

@@ -20,7 +20,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/publish"
+	"wmco/controller/layers"
 	"wmco/internal/hostsim/bundletest"
 	"wmco/internal/test/publishtest"
 	"wmco/internal/test/testenv"
@@ -36,7 +36,7 @@ const (
 type pulling struct {
 	simulated
 	admin      client.Client
-	publisher  publish.Publisher
+	publisher  layers.Publisher
 	kubeconfig string
 }
 
@@ -45,7 +45,7 @@ func newPulling(t *testing.T, server *testenv.Environment, program string) *pull
 	admin := server.Client(t)
 	p := &pulling{
 		simulated: newSimulated(t, program), admin: admin,
-		publisher:  publish.Publisher{Nodes: admin, Layers: admin, Live: admin, Client: admin, Namespace: pulledNamespace, Now: time.Now, Known: publishtest.Everyone},
+		publisher:  layers.Publisher{Nodes: admin, Layers: admin, Live: admin, Client: admin, Namespace: pulledNamespace, Now: time.Now, Known: publishtest.Everyone},
 		kubeconfig: nodeKubeconfig(t, server.Node(t, pulledNode)),
 	}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: pulledNode, Labels: map[string]string{corev1.LabelOSStable: "windows"}}}
@@ -117,7 +117,7 @@ func (p *pulling) publish(t *testing.T, n bundletest.Node) bundle.Digest {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := publishtest.Publish(t.Context(), &p.publisher, publish.Wanted{Node: pulledNode, Bundle: whole, Cluster: &c, Own: own}); err != nil {
+	if err := publishtest.Publish(t.Context(), &p.publisher, layers.Wanted{Node: pulledNode, Bundle: whole, Cluster: &c, Own: own}); err != nil {
 		t.Fatal(err)
 	}
 	return whole

@@ -19,7 +19,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 	"wmco/report/mustgather"
 )
 
@@ -43,7 +43,7 @@ func collected(t *testing.T, cluster map[string]unstructured.Unstructured) (dir,
 	for _, o := range cluster {
 		put(o.Object)
 	}
-	node := rolledNode(t, "win-z", "new", rollout.Turn{Begun: minutesAgo(9)})
+	node := rolledNode(t, "win-z", "new", plan.Turn{Begun: minutesAgo(9)})
 	put(node)
 	pod := map[string]any{
 		"apiVersion": "v1", "kind": "Pod", "metadata": map[string]any{"name": "operator-0", "namespace": gather.OperatorNamespace},

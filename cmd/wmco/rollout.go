@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"wmco/bundle"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 	"wmco/internal/cli"
 	"wmco/report/fleet"
 )
@@ -46,17 +46,17 @@ func estimate(d time.Duration, unmeasured []bundle.Impact) string {
 
 // sameTurn are nodes that are in the same place.
 type sameTurn struct {
-	rollout.Status
+	plan.Status
 	nodes []string
 }
 
 // grouped returns the nodes that do not have what is wanted, those with the same message together. That nothing is published for a
 // node is in its row.
-func grouped(nodes []rollout.Status) []sameTurn {
+func grouped(nodes []plan.Status) []sameTurn {
 	var list []sameTurn
 	at := map[string]int{}
 	for _, n := range nodes {
-		if !isLeft(n) || n.Reason == rollout.ReasonUnknown {
+		if !isLeft(n) || n.Reason == plan.ReasonUnknown {
 			continue
 		}
 		key := string(n.Phase) + " " + n.Message
@@ -80,7 +80,7 @@ func turnsOf(r fleet.Rollout) map[string]string {
 	said := map[string]string{}
 	for _, s := range r.Nodes {
 		said[s.Node] = string(s.Phase)
-		if s.Phase == rollout.PhaseWaiting {
+		if s.Phase == plan.PhaseWaiting {
 			said[s.Node] = string(s.Reason)
 		}
 	}
@@ -95,7 +95,7 @@ func turnName(i int) string {
 }
 
 // turnText is a turn in one line.
-func turnText(t rollout.Turn) string {
+func turnText(t plan.Turn) string {
 	who := ""
 	if t.Canary {
 		who = ", canary"

@@ -15,7 +15,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/report/fleet"
 )
@@ -50,7 +50,7 @@ func rolloutBundle(t *testing.T, node, text string) published.Desired {
 }
 
 // rolledNode is a node with what is published for it, and the turn that brought it.
-func rolledNode(t *testing.T, name, text string, turn rollout.Turn) corev1.Node {
+func rolledNode(t *testing.T, name, text string, turn plan.Turn) corev1.Node {
 	t.Helper()
 	d := rolloutBundle(t, name, text)
 	turn.Bundle, turn.Permitted = d.Bundle, turn.Begun
@@ -62,7 +62,7 @@ func rolledNode(t *testing.T, name, text string, turn rollout.Turn) corev1.Node 
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(minutesAgo(1000))},
 		{Type: published.Condition, LastHeartbeatTime: metav1.NewTime(minutesAgo(1)), LastTransitionTime: metav1.NewTime(turn.Begun.Add(20 * time.Second))},
 	}
-	state := rollout.State{Turn: turn, Past: []rollout.Turn{{
+	state := plan.State{Turn: turn, Past: []plan.Turn{{
 		Bundle: before, Impact: bundle.ImpactRestart, Begun: minutesAgo(900), Permitted: minutesAgo(900), Ended: minutesAgo(898), Result: published.StateApplied,
 	}}}
 	annotate(t, &n, published.DesiredAnnotation, d.Encode)
@@ -114,12 +114,12 @@ func atNoon(t *testing.T, args ...string) (status int, stdout, stderr string) {
 // midway is a fleet in which the canary has the new bundle, one node is paused, and the others have the old one.
 func midway(t *testing.T) []any {
 	t.Helper()
-	paused := rolledNode(t, "win-d", "old", rollout.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)})
+	paused := rolledNode(t, "win-d", "old", plan.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)})
 	paused.Annotations[published.PausedAnnotation] = "yes"
 	return []any{
-		rolledNode(t, "win-a", "new", rollout.Turn{Impact: bundle.ImpactRestart, Canary: true, Begun: minutesAgo(2), Ended: minutesAgo(1.5)}),
-		rolledNode(t, "win-b", "old", rollout.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)}),
-		rolledNode(t, "win-c", "old", rollout.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)}),
+		rolledNode(t, "win-a", "new", plan.Turn{Impact: bundle.ImpactRestart, Canary: true, Begun: minutesAgo(2), Ended: minutesAgo(1.5)}),
+		rolledNode(t, "win-b", "old", plan.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)}),
+		rolledNode(t, "win-c", "old", plan.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)}),
 		paused,
 		operatorSays("False", "0 of 4 nodes done, 1 moving, 3 waiting; win-a the canary is observed until 2026-01-01T12:00:30Z"),
 	}
@@ -172,12 +172,12 @@ func TestStatusAssumesNothingWithoutTheOperator(t *testing.T) {
 
 // TestStatusOfADrain shows a node that is drained for a bundle that is not published yet, and the settings of the rollout.
 func TestStatusOfADrain(t *testing.T) {
-	n := rolledNode(t, "win-a", "old", rollout.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)})
+	n := rolledNode(t, "win-a", "old", plan.Turn{Impact: bundle.ImpactRestart, Begun: minutesAgo(500)})
 	state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	if err != nil {
 		t.Fatal(err)
 	}
-	state.Claim = rollout.Claim{Taken: minutesAgo(2), Held: true}
+	state.Claim = plan.Claim{Taken: minutesAgo(2), Held: true}
 	annotate(t, &n, published.RolloutAnnotation, state.Encode)
 	n.Annotations[published.CordonAnnotation], n.Spec.Unschedulable = published.CordonedForRollout, true
 	settings := map[string]any{
@@ -189,7 +189,7 @@ func TestStatusOfADrain(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := []rollout.Status{{Node: "win-a", Phase: rollout.PhaseMoving, Reason: rollout.ReasonStep, Message: "drain: is drained for impact drain", Impact: bundle.ImpactDrain, Canary: true}}
+	want := []plan.Status{{Node: "win-a", Phase: plan.PhaseMoving, Reason: plan.ReasonStep, Message: "drain: is drained for impact drain", Impact: bundle.ImpactDrain, Canary: true}}
 	if diff := cmp.Diff(want, got.Rollout.Nodes); diff != "" || got.Rollout.Limit != 3 || got.Rollout.Unavailable != 1 {
 		t.Errorf("%+v\n-want +got:\n%s", got.Rollout.Summary, diff)
 	}

@@ -14,7 +14,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/gather"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 	"wmco/internal/cli"
 	"wmco/report/fleet"
@@ -77,7 +77,7 @@ func (f *statusFlags) run(ctx context.Context, a app, args []string) error {
 }
 
 // isLeft reports whether a node does not have what is wanted, or is a canary that is still observed.
-func isLeft(s rollout.Status) bool { return s.Phase != rollout.PhaseDone }
+func isLeft(s plan.Status) bool { return s.Phase != plan.PhaseDone }
 
 // read returns all nodes, or one.
 func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet, error) {

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 	"wmco/internal/cli"
 	"wmco/report/fleet"
@@ -84,7 +84,7 @@ func TestWatchPrintsTheMovesOfNodes(t *testing.T) {
 func TestWatchPrintsTheRollout(t *testing.T) {
 	clock := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	at := func(message string, takes int64) fleet.Fleet {
-		f := fleet.Fleet{Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "1")}, Rollout: fleet.Rollout{TakesSeconds: takes, Nodes: []rollout.Status{{Node: "win-a"}}}}
+		f := fleet.Fleet{Nodes: []fleet.Row{row("win-a", fleet.StateCurrent, "1")}, Rollout: fleet.Rollout{TakesSeconds: takes, Nodes: []plan.Status{{Node: "win-a"}}}}
 		f.Rollout.Message = message
 		f.Conditions = []metav1.Condition{{Type: status.RolledOut, Status: metav1.ConditionFalse, Message: message}}
 		return f

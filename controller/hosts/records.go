@@ -80,6 +80,19 @@ func (r *Records) Remove(id record.ID) string {
 	return fmt.Sprintf(`oc -n %s patch configmap %s --type=json -p '[{"op":"remove","path":"/data/%s"}]'`, r.Namespace, record.Name(id), id)
 }
 
+// Known returns what reports whether a Node, by its name and UID, has a host: from the cache, or as the API server has the records now.
+func (r *Records) Known(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error) {
+	read := r.Cached
+	if live {
+		read = r.Current
+	}
+	all, _, err := read(ctx)
+	return func(name string, uid types.UID) bool {
+		_, ok := all.OfNode(name, uid)
+		return ok
+	}, err
+}
+
 func (r *Records) read(ctx context.Context, name string) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, cm)

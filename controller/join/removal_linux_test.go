@@ -24,7 +24,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/join"
-	"wmco/controller/publish"
+	"wmco/controller/layers"
 	"wmco/controller/record"
 )
 
@@ -97,7 +97,7 @@ func (w *world) layers() []string {
 func (w *world) readers() []string {
 	w.t.Helper()
 	var b rbacv1.RoleBinding
-	must(w.t, w.Get(w.t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: publish.Access}, &b))
+	must(w.t, w.Get(w.t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: layers.Access}, &b))
 	var names []string
 	for _, s := range b.Subjects {
 		names = append(names, s.Name)

@@ -22,7 +22,7 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/join"
-	"wmco/controller/rollout"
+	rolloutplan "wmco/controller/rollout/plan"
 	"wmco/internal/test/simnode"
 	"wmco/payload"
 	"wmco/payload/store"
@@ -128,9 +128,9 @@ func TestANewOperatorBringsItsExecutables(t *testing.T) {
 	eventually(t, "the status says what the node waits for", func() bool {
 		f, _, err := fleet.Read(t.Context(), objects.Cluster(w), gather.OperatorNamespace, time.Now())
 		must(t, err)
-		i := slices.IndexFunc(f.Rollout.Nodes, func(s rollout.Status) bool { return s.Node == "instance-v" })
+		i := slices.IndexFunc(f.Rollout.Nodes, func(s rolloutplan.Status) bool { return s.Node == "instance-v" })
 		s := f.Rollout.Nodes[i]
-		return s.Reason == rollout.ReasonPayload && s.Phase == rollout.PhaseWaiting
+		return s.Reason == rolloutplan.ReasonPayload && s.Phase == rolloutplan.PhaseWaiting
 	})
 
 	must(t, w.at.put("192.0.2.62", away.ssh.Address))

@@ -255,13 +255,13 @@ func elsewhere(p permission) string {
 	case p.verb == "list" && p.watched:
 		return "is for API servers that do not stream lists"
 	case p.verb == "get" && p.resource == "nodes":
-		return "is for a Node that has changed while a bundle was published on it (controller/publish)"
+		return "is for a Node that has changed while a bundle was published on it (controller/layers)"
 	case p.resource == "tokenreviews" || p.resource == "subjectaccessreviews":
 		return "is for those who read metrics, which operators of these tests do not serve (tests of controller)"
 	case p.resource == "machinehealthchecks":
-		return "is for a rollout that boots a Machine (controller/executor)"
+		return "is for a rollout that boots a Machine (controller/rollout/steps)"
 	case p.verb == "delete" && p.resource == "rolebindings":
-		return "is for a binding to another role, which cannot be changed (controller/publish)"
+		return "is for a binding to another role, which cannot be changed (controller/layers)"
 	case p.verb == "patch" && p.resource == "events":
 		return "is for events that repeat for minutes"
 	}

@@ -20,7 +20,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 )
 
@@ -106,7 +106,7 @@ func wanted(t *testing.T) bundle.Digest {
 	return digest
 }
 
-func encode(t *testing.T, s rollout.State) string {
+func encode(t *testing.T, s plan.State) string {
 	t.Helper()
 	text, err := s.Encode()
 	if err != nil {
@@ -118,8 +118,8 @@ func encode(t *testing.T, s rollout.State) string {
 func TestCollector(t *testing.T) {
 	want, other := wanted(t), bundle.Of([]byte("other"))
 	at := func(minutes int) time.Time { return now.Add(time.Duration(minutes) * time.Minute) }
-	turn := func(of bundle.Digest, begun, permitted, ended int) rollout.Turn {
-		return rollout.Turn{Bundle: of, Impact: bundle.ImpactDrain, Begun: at(begun), Permitted: at(permitted), Ended: at(ended)}
+	turn := func(of bundle.Digest, begun, permitted, ended int) plan.Turn {
+		return plan.Turn{Bundle: of, Impact: bundle.ImpactDrain, Begun: at(begun), Permitted: at(permitted), Ended: at(ended)}
 	}
 	status := objects{status: map[string]any{"nodes": map[string]any{"refused": int64(1)}, "conditions": []any{map[string]any{"type": "Published", "status": "False", "reason": "PublishFailed"}}}}
 	const rest = `wmco_condition{reason="PublishFailed",status="False",type="Published"} 1
@@ -131,7 +131,7 @@ func TestCollector(t *testing.T) {
 	}{
 		"a node with its bundle": {
 			published.Report{State: published.StateApplied, Desired: want, Applied: want, Repaired: 4},
-			encode(t, rollout.State{Turn: turn(want, -30, -25, -10)}), `wmco_node_drift_repaired_entries{node="n"} 4
+			encode(t, plan.State{Turn: turn(want, -30, -25, -10)}), `wmco_node_drift_repaired_entries{node="n"} 4
 wmco_node_last_change_seconds{impact="drain",node="n",phase="apply"} 900
 wmco_node_last_change_seconds{impact="drain",node="n",phase="drain"} 300
 wmco_node_state{node="n",reason="Applied",state="Current"} 1
@@ -141,7 +141,7 @@ wmco_oldest_pending_change_seconds 0
 		},
 		"a node that applies since its turn began": {
 			published.Report{State: published.StateApplying, Desired: want, Applied: other},
-			encode(t, rollout.State{Turn: rollout.Turn{Bundle: want, Begun: at(-20), Permitted: at(-15)}}), `wmco_node_pending_since_timestamp_seconds{node="n"} 1.7953476e+09
+			encode(t, plan.State{Turn: plan.Turn{Bundle: want, Begun: at(-20), Permitted: at(-15)}}), `wmco_node_pending_since_timestamp_seconds{node="n"} 1.7953476e+09
 wmco_node_state{node="n",reason="Applying",state="Applying"} 1
 wmco_nodes{state="Applying"} 1
 wmco_oldest_pending_change_seconds 1200
@@ -155,7 +155,7 @@ wmco_oldest_pending_change_seconds 0
 		},
 		"a bundle that was rolled back, and one before": {
 			published.Report{State: published.StateRolledBack, Cause: published.CauseService, Desired: want, Applied: other},
-			encode(t, rollout.State{Failed: want, Past: []rollout.Turn{{Bundle: bundle.Of(nil), Result: published.StateRolledBack}}}), `wmco_node_pending_since_timestamp_seconds{node="n"} 1.7953452e+09
+			encode(t, plan.State{Failed: want, Past: []plan.Turn{{Bundle: bundle.Of(nil), Result: published.StateRolledBack}}}), `wmco_node_pending_since_timestamp_seconds{node="n"} 1.7953452e+09
 wmco_node_rolled_back_changes{node="n"} 2
 wmco_node_state{node="n",reason="RolledBack",state="Failed"} 1
 wmco_nodes{state="Failed"} 1

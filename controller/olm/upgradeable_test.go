@@ -12,12 +12,12 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 )
 
 // movingNode is a node that has joined, changed by a test.
-func movingNode(t *testing.T, change func(n *corev1.Node, report *published.Report, state *rollout.State)) corev1.Node {
+func movingNode(t *testing.T, change func(n *corev1.Node, report *published.Report, state *plan.State)) corev1.Node {
 	t.Helper()
 	var layers [2]published.Layer
 	for i, kind := range []bundle.LayerKind{bundle.LayerCluster, bundle.LayerNode} {
@@ -40,7 +40,7 @@ func movingNode(t *testing.T, change func(n *corev1.Node, report *published.Repo
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue},
 		{Type: published.Condition, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))},
 	}
-	report, state := published.Report{State: published.StateApplied, Desired: digest}, rollout.State{}
+	report, state := published.Report{State: published.StateApplied, Desired: digest}, plan.State{}
 	change(&n, &report, &state)
 	if n.Annotations[published.ReportAnnotation], err = report.Encode(); err != nil {
 		t.Fatal(err)
@@ -55,34 +55,34 @@ func movingNode(t *testing.T, change func(n *corev1.Node, report *published.Repo
 func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 	now := time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC)
 	silence := func(n windowsnode.Node) time.Duration { return now.Sub(n.AgentCondition.LastHeartbeatTime.Time) }
-	applying := func(_ *corev1.Node, r *published.Report, _ *rollout.State) { r.State = published.StateApplying }
-	and := func(changes ...func(*corev1.Node, *published.Report, *rollout.State)) func(*corev1.Node, *published.Report, *rollout.State) {
-		return func(n *corev1.Node, r *published.Report, s *rollout.State) {
+	applying := func(_ *corev1.Node, r *published.Report, _ *plan.State) { r.State = published.StateApplying }
+	and := func(changes ...func(*corev1.Node, *published.Report, *plan.State)) func(*corev1.Node, *published.Report, *plan.State) {
+		return func(n *corev1.Node, r *published.Report, s *plan.State) {
 			for _, change := range changes {
 				change(n, r, s)
 			}
 		}
 	}
-	annotated := func(key, value string) func(*corev1.Node, *published.Report, *rollout.State) {
-		return func(n *corev1.Node, _ *published.Report, _ *rollout.State) { n.Annotations[key] = value }
+	annotated := func(key, value string) func(*corev1.Node, *published.Report, *plan.State) {
+		return func(n *corev1.Node, _ *published.Report, _ *plan.State) { n.Annotations[key] = value }
 	}
-	lost := func(n *corev1.Node, _ *published.Report, _ *rollout.State) {
+	lost := func(n *corev1.Node, _ *published.Report, _ *plan.State) {
 		n.Status.Conditions[0].Status = corev1.ConditionUnknown
 	}
-	reports := func(s published.State) func(*corev1.Node, *published.Report, *rollout.State) {
-		return func(_ *corev1.Node, r *published.Report, _ *rollout.State) { r.State = s }
+	reports := func(s published.State) func(*corev1.Node, *published.Report, *plan.State) {
+		return func(_ *corev1.Node, r *published.Report, _ *plan.State) { r.State = s }
 	}
-	claims := func(held bool) func(*corev1.Node, *published.Report, *rollout.State) {
-		return func(_ *corev1.Node, _ *published.Report, s *rollout.State) {
-			s.Claim = rollout.Claim{Taken: now, Held: held}
+	claims := func(held bool) func(*corev1.Node, *published.Report, *plan.State) {
+		return func(_ *corev1.Node, _ *published.Report, s *plan.State) {
+			s.Claim = plan.Claim{Taken: now, Held: held}
 		}
 	}
 	for name, tt := range map[string]struct {
-		change func(*corev1.Node, *published.Report, *rollout.State)
+		change func(*corev1.Node, *published.Report, *plan.State)
 		// want is a part of the message; empty is none.
 		want string
 	}{
-		"it has what is published":     {func(*corev1.Node, *published.Report, *rollout.State) {}, ""},
+		"it has what is published":     {func(*corev1.Node, *published.Report, *plan.State) {}, ""},
 		"it applies":                   {applying, "win-a applies its bundle"},
 		"it is drained":                {claims(true), "win-a has its turn in the rollout"},
 		"it may have to give way":      {claims(false), ""},
@@ -94,7 +94,7 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 		"it was lost while it applied": {and(applying, lost), ""},
 		"it was lost in its turn":      {and(claims(true), lost), ""},
 		"it is paused":                 {and(applying, annotated(published.PausedAnnotation, "")), ""},
-		"its agent is silent": {and(applying, func(n *corev1.Node, _ *published.Report, _ *rollout.State) {
+		"its agent is silent": {and(applying, func(n *corev1.Node, _ *published.Report, _ *plan.State) {
 			n.Status.Conditions[1].LastHeartbeatTime.Time = now.Add(-time.Hour)
 		}), ""},
 	} {

@@ -28,6 +28,16 @@ type Writer struct {
 	Now   func() time.Time
 }
 
+// WriteConditions writes all conditions of this owner. It writes nothing and returns no error where the cluster does not serve the kind: then the
+// conditions are in events alone, which the controller of rollouts says.
+func (w *Writer) WriteConditions(ctx context.Context, conditions []metav1.Condition) error {
+	err := w.Write(ctx, Status{Conditions: conditions})
+	if meta.IsNoMatchError(err) {
+		return nil
+	}
+	return err
+}
+
 // Write makes the object say this. It writes nothing that is there already. Where the cluster does not serve the kind, the error is
 // one that meta.IsNoMatchError knows. The times of conditions are set by Write: a condition keeps its time while its status stays.
 func (w *Writer) Write(ctx context.Context, s Status) error {

@@ -21,7 +21,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/render"
@@ -91,7 +91,7 @@ type Row struct {
 	Agent    string    `json:"agent,omitempty"`
 	Reported time.Time `json:"reported,omitzero"`
 	// Turns are those of the node in rollouts, the latest first. Only gives them.
-	Turns []rollout.Turn `json:"turns,omitempty"`
+	Turns []plan.Turn `json:"turns,omitempty"`
 }
 
 // Fleet are the Windows nodes of a cluster.
@@ -103,7 +103,7 @@ type Fleet struct {
 	// Rollout is where the last change of what is wanted is.
 	Rollout Rollout `json:"rollout,omitzero"`
 	// turns are those of all nodes, by name.
-	turns map[string][]rollout.Turn
+	turns map[string][]plan.Turn
 }
 
 // Read reads the Windows nodes and what the operator in the namespace says. Findings are about objects that cannot be read.
@@ -119,12 +119,12 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 		}
 	}
 	slices.SortFunc(all.nodes, func(a, b windowsnode.Node) int { return strings.Compare(a.Name, b.Name) })
-	f := Fleet{Conditions: all.said.Conditions, Nodes: []Row{}, turns: map[string][]rollout.Turn{}}
+	f := Fleet{Conditions: all.said.Conditions, Nodes: []Row{}, turns: map[string][]plan.Turn{}}
 	for _, node := range all.nodes {
 		row := Of(node, windowsnode.SilenceByKubelet)
 		row.Stage = stageOf(node)
 		f.Nodes = append(f.Nodes, row)
-		f.turns[node.Name] = rollout.TurnHistory(rollout.Observe(node, windowsnode.ReadUnverified))
+		f.turns[node.Name] = plan.TurnHistory(plan.Observe(node, windowsnode.ReadUnverified))
 	}
 	for i := range f.Nodes {
 		for _, refused := range all.said.Refused {
@@ -195,7 +195,7 @@ func (r *read) add(o objects.Object) (err error) {
 }
 
 // policy returns the limits of rollouts, and says where they are not those of the settings.
-func (r *read) policy() (rollout.Policy, string) {
+func (r *read) policy() (plan.Policy, string) {
 	s, findings := render.DecodeSettings(r.settings.Data[render.SettingsKey], bundle.Ref{Kind: "ConfigMap", Namespace: r.settings.Namespace, Name: r.settings.Name})
 	if findings.Refused() {
 		return Policy(s.Rollout), "the settings are taken for the default ones: " + findings[0].Message
@@ -212,7 +212,7 @@ func (f Fleet) Only(node string) (Fleet, bool) {
 	row := f.Nodes[i]
 	row.Turns = f.turns[node]
 	f.Nodes = []Row{row}
-	f.Rollout.Nodes = slices.DeleteFunc(slices.Clone(f.Rollout.Nodes), func(s rollout.Status) bool { return s.Node != node })
+	f.Rollout.Nodes = slices.DeleteFunc(slices.Clone(f.Rollout.Nodes), func(s plan.Status) bool { return s.Node != node })
 	return f, true
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/render"
@@ -115,7 +115,7 @@ func TestWhatForbidsADrain(t *testing.T) {
 	d := desired(t)
 	n := node(t, &published.Report{State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle}, now())
 	const blocked = "blocked: pod shop/db-0 by PodDisruptionBudget shop/db"
-	text, err := rollout.State{Claim: rollout.Claim{Taken: now().Add(-time.Minute), Held: true, Blocked: blocked}}.Encode()
+	text, err := plan.State{Claim: plan.Claim{Taken: now().Add(-time.Minute), Held: true, Blocked: blocked}}.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestANodeWithWhatIsUrgentWaitsForTheRest(t *testing.T) {
 	}
 	n.Annotations[published.PausedAnnotation] = "true"
 	moving := []metav1.Condition{{Type: status.RolledOut, Status: metav1.ConditionFalse, Reason: status.ReasonRollingOut}}
-	if got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings().Rollout), moving, now()); got.Waiting != 1 || got.Nodes[0].Reason != rollout.ReasonPaused {
+	if got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings().Rollout), moving, now()); got.Waiting != 1 || got.Nodes[0].Reason != plan.ReasonPaused {
 		t.Errorf("%+v", got)
 	}
 	if got := rolling([]windowsnode.Node{windowsnode.Decode(n)}, Policy(render.DefaultSettings().Rollout), nil, now()); got.Done != 1 {

@@ -9,7 +9,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/render"
@@ -18,9 +18,9 @@ import (
 // Rollout is how far the nodes are on their way to what is wanted. It is judged by the rules that the operator decides by, from what
 // stands on the Nodes: the bundle that is wanted for a node whose turn has not come is not known, only that there is one.
 type Rollout struct {
-	rollout.Summary
+	plan.Summary
 	// Nodes are all Windows nodes, by name.
-	Nodes []rollout.Status `json:"nodes"`
+	Nodes []plan.Status `json:"nodes"`
 	// TakesSeconds is the estimated time to the end, from the turns before; 0 where nothing moves. It is a lower limit if Unmeasured
 	// holds impacts, of which no turn is known, or if nodes are left behind.
 	TakesSeconds int64           `json:"takesSeconds,omitempty"`
@@ -33,39 +33,39 @@ type Rollout struct {
 func (r Rollout) Takes() time.Duration { return time.Duration(r.TakesSeconds) * time.Second }
 
 // Policy returns the limits that settings give a rollout. They were checked when they were decoded.
-func Policy(s render.RolloutSettings) rollout.Policy {
+func Policy(s render.RolloutSettings) plan.Policy {
 	settle, _ := time.ParseDuration(s.Settle)
 	timeout, _ := time.ParseDuration(s.NodeTimeout)
-	return rollout.Policy{
+	return plan.Policy{
 		MaxUnavailable: s.MaxUnavailable, MaxParallel: s.MaxParallel, Canaries: s.Canaries, FailureLimit: s.FailureLimit, Paused: s.Paused,
 		Settle: settle, Timeout: timeout,
 	}
 }
 
 // rolling returns where the rollout is. What the operator says about it wins: it has rendered what is wanted.
-func rolling(nodes []windowsnode.Node, policy rollout.Policy, said []metav1.Condition, now time.Time) Rollout {
+func rolling(nodes []windowsnode.Node, policy plan.Policy, said []metav1.Condition, now time.Time) Rollout {
 	c := meta.FindStatusCondition(said, status.RolledOut)
-	f := rollout.ByStamps(rollout.Fleet{Policy: policy, Now: now, Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse)})
-	plan := rollout.PlanSteps(f)
-	r := Rollout{Summary: plan.Fleet, Nodes: plan.Nodes}
+	f := plan.ByStamps(plan.Fleet{Policy: policy, Now: now, Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse)})
+	next := plan.PlanSteps(f)
+	r := Rollout{Summary: next.Fleet, Nodes: next.Nodes}
 	if c != nil && c.Message != "" {
 		r.Message = c.Message
 	}
 	if r.Moving+r.Waiting > 0 {
-		p := rollout.PredictRollout(f, rollout.LearnDurations(f))
+		p := plan.PredictRollout(f, plan.LearnDurations(f))
 		r.TakesSeconds, r.Unmeasured = int64(p.Takes/time.Second), p.Unmeasured
 	}
 	return r
 }
 
 // observed reads the Nodes, and infers what is wanted for each. Pending is true if the operator says that nodes wait.
-func observed(nodes []windowsnode.Node, pending bool) []rollout.Node {
-	list := make([]rollout.Node, len(nodes))
+func observed(nodes []windowsnode.Node, pending bool) []plan.Node {
+	list := make([]plan.Node, len(nodes))
 	layers := make([]bundle.Digest, len(nodes))
 	urgent := make([]bool, len(nodes))
 	newest := -1
 	for i, node := range nodes {
-		n := rollout.Observe(node, windowsnode.ReadUnverified)
+		n := plan.Observe(node, windowsnode.ReadUnverified)
 		n.Silent = windowsnode.Silence(windowsnode.SilenceByKubelet).IsSilent(node)
 		if node.DesiredError == nil {
 			layers[i], urgent[i] = node.Desired.Cluster.Digest, node.Desired.Urgent
@@ -100,13 +100,13 @@ func keepsPayload(node windowsnode.Node) bool {
 }
 
 // rolled reports whether the published bundle came with a rollout: not when the node joined.
-func rolled(n rollout.Node) bool {
+func rolled(n plan.Node) bool {
 	t := n.State.Turn
 	return !t.IsZero() && t.Bundle == n.Published && (t.Canary || len(n.State.Past) > 0)
 }
 
 // claimedFirst reports whether the node is drained for a bundle that is not published on it yet.
-func claimedFirst(n rollout.Node) bool {
+func claimedFirst(n plan.Node) bool {
 	return !n.State.Claim.IsZero() && n.Permitted.Rank() < bundle.ImpactDrain.Rank() &&
 		n.Report.Desired == n.Published && n.Report.State == published.StateApplied
 }

@@ -14,8 +14,8 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/desired"
 	"wmco/controller/gather/objects"
-	"wmco/controller/publish"
-	"wmco/controller/rollout"
+	"wmco/controller/layers"
+	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/report/fleet"
@@ -36,7 +36,7 @@ type Change struct {
 
 // Forecast is what the rollout of a change will do.
 type Forecast struct {
-	rollout.Prediction
+	plan.Prediction
 	// Notes say what is not known, and which right is missing.
 	Notes []string
 }
@@ -61,13 +61,13 @@ func Make(ctx context.Context, r objects.Reader, c Change) (Forecast, bundle.Fin
 		return Forecast{}, nil, err
 	}
 	// Durations are printed, so they are whole seconds, as the times on the Nodes.
-	f := rollout.Fleet{Policy: fleet.Policy(c.Settings), Now: c.Now.Truncate(time.Second)}
+	f := plan.Fleet{Policy: fleet.Policy(c.Settings), Now: c.Now.Truncate(time.Second)}
 	guess := guesses{layers: known}
 	for _, n := range nodes {
 		f.Nodes = append(f.Nodes, guess.node(c, n))
 	}
-	f = rollout.ByStamps(f)
-	return Forecast{Prediction: rollout.PredictRollout(f, rollout.LearnDurations(f)), Notes: append(notes, guess.notes()...)}, nil, nil
+	f = plan.ByStamps(f)
+	return Forecast{Prediction: plan.PredictRollout(f, plan.LearnDurations(f)), Notes: append(notes, guess.notes()...)}, nil, nil
 }
 
 // guesses is what is found out about nodes, one after the other.
@@ -78,8 +78,8 @@ type guesses struct {
 }
 
 // node returns a node with what is wanted after the change.
-func (g *guesses) node(c Change, object windowsnode.Node) rollout.Node {
-	n := rollout.Observe(object, windowsnode.ReadUnverified)
+func (g *guesses) node(c Change, object windowsnode.Node) plan.Node {
+	n := plan.Observe(object, windowsnode.ReadUnverified)
 	n.Silent = windowsnode.Silence(windowsnode.SilenceByKubelet).IsSilent(object)
 	n.Group.Platform, n.Wanted = c.Platform, n.Published
 	after, ok := find(c.After, n.Name)
@@ -90,7 +90,7 @@ func (g *guesses) node(c Change, object windowsnode.Node) rollout.Node {
 		g.without = append(g.without, n.Name)
 		return n
 	}
-	n.Target = rollout.TargetDigest(after.Bundle.ClusterDigest, after.Bundle.Node)
+	n.Target = plan.TargetDigest(after.Bundle.ClusterDigest, after.Bundle.Node)
 	if object.DesiredError != nil {
 		n.Wanted = proposed(n.Name)
 		return n
@@ -227,7 +227,7 @@ func readLayers(ctx context.Context, r objects.Reader, namespace string, nodes [
 		secrets[label] = append(secrets[label], s)
 	}
 	for label, digest := range wanted {
-		if opened, err := publish.OpenLayer(digest, secrets[label]); err == nil {
+		if opened, err := layers.OpenLayer(digest, secrets[label]); err == nil {
 			found[digest] = opened
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
-	"wmco/controller/publish"
-	"wmco/controller/rollout"
+	"wmco/controller/layers"
+	"wmco/controller/rollout/plan"
 )
 
 const clusters = "../../golden/clusters"
@@ -115,18 +115,18 @@ func (s *scene) rendered(key bundle.Key, payload string, more ...string) (*desir
 func (s *scene) publish(key, payload string) {
 	s.t.Helper()
 	_, list := s.rendered(bundle.Key(key), payload)
-	var packer publish.Packer
-	var wanted []publish.Wanted
-	var o publish.Observed
+	var packer layers.Packer
+	var wanted []layers.Wanted
+	var o layers.Observed
 	annotations := map[string]string{}
 	for _, r := range list {
 		w, err := packer.Wanted(r.Node.Name, r.Bundle.Bundle, r.Bundle.ClusterDigest)
 		must(s.t, err)
-		wanted, o.Nodes = append(wanted, w), append(o.Nodes, publish.Node{Name: r.Node.Name, Known: true})
+		wanted, o.Nodes = append(wanted, w), append(o.Nodes, layers.Node{Name: r.Node.Name, Known: true})
 		annotations[r.Node.Name], err = w.Desired(gather.OperatorNamespace, bundle.ImpactRestart).Encode()
 		must(s.t, err)
 	}
-	changes := publish.Make(wanted, o)
+	changes := layers.Make(wanted, o)
 	for _, secret := range changes.Create {
 		object := secret.Object(gather.OperatorNamespace)
 		object.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}
@@ -141,13 +141,13 @@ func (s *scene) publish(key, payload string) {
 		report.State, report.Desired, report.Applied, report.Layers = published.StateApplied, d.Bundle, d.Bundle, []bundle.Digest{d.Cluster.Digest, d.Node.Digest}
 		n.Annotations[published.DesiredAnnotation] = annotations[n.Name]
 		s.report(i, report)
-		var state rollout.State
+		var state plan.State
 		for _, x := range []struct {
 			impact bundle.Impact
 			took   time.Duration
 		}{{bundle.ImpactRestart, time.Minute}, {bundle.ImpactNone, 5 * time.Second}} {
 			begun := noon().Add(-10 * time.Hour)
-			state.Past = append(state.Past, rollout.Turn{Bundle: bundle.Of([]byte(n.Name)), Impact: x.impact, Begun: begun, Permitted: begun, Ended: begun.Add(x.took), Result: published.StateApplied})
+			state.Past = append(state.Past, plan.Turn{Bundle: bundle.Of([]byte(n.Name)), Impact: x.impact, Begun: begun, Permitted: begun, Ended: begun.Add(x.took), Result: published.StateApplied})
 		}
 		text, err := state.Encode()
 		must(s.t, err)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"wmco/bundle"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 )
 
 // IsEmpty reports whether there is nothing to say: no node changes, and nothing is unknown.
@@ -15,7 +15,7 @@ func (f Forecast) IsEmpty() bool { return f.Nodes+len(f.Left)+len(f.Notes) == 0 
 
 // batch are nodes whose turns begin together.
 type batch struct {
-	rollout.Change
+	plan.Change
 	nodes []string
 }
 
@@ -159,15 +159,15 @@ func (f Forecast) MarshalJSON() ([]byte, error) {
 		turns = append(turns, turnJSON{c.Node, c.Impact, c.Canary, seconds(c.Begins), seconds(c.Ends)})
 	}
 	data, err := json.Marshal(struct {
-		Nodes      int              `json:"nodes"`
-		Restarts   int              `json:"restarts"`
-		Drains     int              `json:"drains"`
-		Boots      int              `json:"boots"`
-		Takes      int64            `json:"takesSeconds"`
-		Unmeasured []bundle.Impact  `json:"unmeasured,omitempty"`
-		Order      []turnJSON       `json:"order"`
-		Left       []rollout.Status `json:"left,omitempty"`
-		Notes      []string         `json:"notes,omitempty"`
+		Nodes      int             `json:"nodes"`
+		Restarts   int             `json:"restarts"`
+		Drains     int             `json:"drains"`
+		Boots      int             `json:"boots"`
+		Takes      int64           `json:"takesSeconds"`
+		Unmeasured []bundle.Impact `json:"unmeasured,omitempty"`
+		Order      []turnJSON      `json:"order"`
+		Left       []plan.Status   `json:"left,omitempty"`
+		Notes      []string        `json:"notes,omitempty"`
 	}{f.Nodes, f.Restarts, f.Drains, f.Boots, seconds(f.Takes), f.Unmeasured, turns, f.Left, f.Notes})
 	if err != nil {
 		return nil, fmt.Errorf("encoding forecast: %w", err)

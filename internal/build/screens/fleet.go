@@ -20,8 +20,8 @@ import (
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
-	"wmco/controller/publish"
-	"wmco/controller/rollout"
+	"wmco/controller/layers"
+	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/internal/test/testenv/manifests"
 	"wmco/report/mustgather"
@@ -51,7 +51,7 @@ type Fleet struct {
 	objects []any
 	Nodes   []*corev1.Node
 	// Bundles are those of the nodes, by name.
-	Bundles map[string]publish.Wanted
+	Bundles map[string]layers.Wanted
 	secrets map[string]*corev1.Secret
 }
 
@@ -90,7 +90,7 @@ func NewFleet(ctx context.Context, golden string, now time.Time) (*Fleet, error)
 		return nil, err
 	}
 	for _, n := range f.Nodes {
-		if err := f.Rolled(n, rollout.Turn{Impact: bundle.ImpactRestart, Begun: f.Ago(50 * time.Hour), Ended: f.Ago(50*time.Hour - 74*time.Second)}); err != nil {
+		if err := f.Rolled(n, plan.Turn{Impact: bundle.ImpactRestart, Begun: f.Ago(50 * time.Hour), Ended: f.Ago(50*time.Hour - 74*time.Second)}); err != nil {
 			return nil, err
 		}
 	}
@@ -151,7 +151,7 @@ func annotate(n *corev1.Node, name string, encode func() (string, error)) error 
 var errRefused = errors.New("the inputs are refused")
 
 // Render returns the bundles of the nodes, with other objects in place of those of the same name.
-func (f *Fleet) Render(ctx context.Context, with ...string) (map[string]publish.Wanted, error) {
+func (f *Fleet) Render(ctx context.Context, with ...string) (map[string]layers.Wanted, error) {
 	folder, err := os.MkdirTemp("", "wmco-screens-")
 	if err != nil {
 		return nil, err
@@ -173,8 +173,8 @@ func (f *Fleet) Render(ctx context.Context, with ...string) (map[string]publish.
 	if blocking := desired.Blocking(findings); len(blocking) > 0 || len(list) != len(f.Nodes) {
 		return nil, fmt.Errorf("rendering the %d nodes of %d: %w: %v", len(list), len(f.Nodes), errRefused, blocking)
 	}
-	bundles := map[string]publish.Wanted{}
-	var packer publish.Packer
+	bundles := map[string]layers.Wanted{}
+	var packer layers.Packer
 	for _, r := range list {
 		if bundles[r.Node.Name], err = packer.Wanted(r.Node.Name, r.Bundle.Bundle, r.Bundle.ClusterDigest); err != nil {
 			return nil, err
@@ -184,7 +184,7 @@ func (f *Fleet) Render(ctx context.Context, with ...string) (map[string]publish.
 }
 
 // Rolled gives a node its bundle, and the turn that has brought it.
-func (f *Fleet) Rolled(n *corev1.Node, turn rollout.Turn) error {
+func (f *Fleet) Rolled(n *corev1.Node, turn plan.Turn) error {
 	if err := f.Publish(n, f.Bundles[n.Name], turn); err != nil {
 		return err
 	}
@@ -192,14 +192,14 @@ func (f *Fleet) Rolled(n *corev1.Node, turn rollout.Turn) error {
 }
 
 // Publish gives a node its turn, with a bundle that it may have applied.
-func (f *Fleet) Publish(n *corev1.Node, w publish.Wanted, turn rollout.Turn) error {
+func (f *Fleet) Publish(n *corev1.Node, w layers.Wanted, turn plan.Turn) error {
 	state, err := windowsnode.DecodeRolloutState(n.Annotations[published.RolloutAnnotation])
 	if err != nil {
 		return err
 	}
 	if before := state.Turn; !before.IsZero() {
 		before.Result = published.StateApplied
-		state.Past = append([]rollout.Turn{before}, state.Past...)
+		state.Past = append([]plan.Turn{before}, state.Past...)
 	}
 	turn.Bundle, turn.Permitted = w.Bundle, turn.Begun
 	state.Turn = turn
@@ -207,7 +207,7 @@ func (f *Fleet) Publish(n *corev1.Node, w publish.Wanted, turn rollout.Turn) err
 		return err
 	}
 	d := w.Desired(gather.OperatorNamespace, turn.Impact)
-	for _, s := range publish.Make([]publish.Wanted{w}, publish.Observed{Nodes: []publish.Node{{Name: n.Name, Known: true}}}).Create {
+	for _, s := range layers.Make([]layers.Wanted{w}, layers.Observed{Nodes: []layers.Node{{Name: n.Name, Known: true}}}).Create {
 		f.secrets[s.Name] = s.Object(gather.OperatorNamespace)
 	}
 	return annotate(n, published.DesiredAnnotation, d.Encode)

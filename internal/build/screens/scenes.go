@@ -20,7 +20,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/join"
-	"wmco/controller/rollout"
+	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 	"wmco/internal/test/testenv/readonly"
 )
@@ -82,7 +82,7 @@ func canaryObserved(ctx context.Context, f *Fleet) error {
 	}
 	f.Nodes[5].Annotations[published.PausedAnnotation] = "yes"
 	f.Say(metav1.Condition{Type: status.RolledOut, Reason: "RollingOut", LastTransitionTime: metav1.NewTime(f.Ago(2 * time.Minute))})
-	return f.Rolled(f.Nodes[0], rollout.Turn{Impact: bundle.ImpactRestart, Canary: true, Begun: f.Ago(100 * time.Second), Ended: f.Ago(30 * time.Second)})
+	return f.Rolled(f.Nodes[0], plan.Turn{Impact: bundle.ImpactRestart, Canary: true, Begun: f.Ago(100 * time.Second), Ended: f.Ago(30 * time.Second)})
 }
 
 // canaryRolledBack: a setting does not work on the first node, and the others do not get it.
@@ -93,7 +93,7 @@ func canaryRolledBack(ctx context.Context, f *Fleet) error {
 	}
 	n := f.Nodes[0]
 	f.Say(metav1.Condition{Type: status.RolledOut, Reason: "RolloutStopped", LastTransitionTime: metav1.NewTime(f.Ago(9 * time.Minute))})
-	if err := f.Publish(n, wanted[n.Name], rollout.Turn{Impact: bundle.ImpactRestart, Canary: true, Begun: f.Ago(12 * time.Minute)}); err != nil {
+	if err := f.Publish(n, wanted[n.Name], plan.Turn{Impact: bundle.ImpactRestart, Canary: true, Begun: f.Ago(12 * time.Minute)}); err != nil {
 		return err
 	}
 	return f.Report(n, published.Report{

@@ -20,7 +20,7 @@ import (
 
 	"wmco/bundle/published"
 	"wmco/controller/gather"
-	"wmco/controller/publish"
+	"wmco/controller/layers"
 	"wmco/internal/test/testenv"
 )
 
@@ -48,7 +48,7 @@ func (f *fleet) checkPermissions(t *testing.T) {
 	get := func(s *corev1.Secret) error { return c.Get(t.Context(), client.ObjectKeyFromObject(s), s) }
 	merge := func(text string) client.Patch { return client.RawPatch(types.MergePatchType, []byte(text)) }
 	annotate := merge(`{"metadata":{"annotations":{"example.com/note":"x"}}}`)
-	access := metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: publish.Access}
+	access := metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: layers.Access}
 	inNamespace := client.InNamespace(gather.OperatorNamespace)
 	for _, tt := range []struct {
 		name    string

@@ -16,8 +16,8 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/executor"
 	"wmco/controller/gather"
+	"wmco/controller/rollout/steps"
 	"wmco/controller/windowsnode"
 	"wmco/internal/hostsim/simulation"
 )
@@ -81,7 +81,7 @@ func (f *fleet) checkDrains(t *testing.T) {
 	eventually(t, "an event about what blocks the drain", func() bool {
 		blocked = nil
 		for _, m := range lost {
-			blocked = append(blocked, f.notes(t, executor.EventDrainBlocked, m.name)...)
+			blocked = append(blocked, f.notes(t, steps.EventDrainBlocked, m.name)...)
 		}
 		return len(blocked) > 0
 	})

@@ -20,8 +20,8 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/executor"
 	"wmco/controller/gather"
+	"wmco/controller/rollout/steps"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/internal/hostsim/simulation"
@@ -447,7 +447,7 @@ func (s *storm) checkStuck(t *testing.T) {
 	s.eventuallySaid(t, "the name of what blocks the drain", func(c metav1.Condition) bool {
 		return c.Status == metav1.ConditionFalse && strings.Contains(c.Message, guarded.name) && strings.Contains(c.Message, budgetName) && strings.Contains(c.Message, "default/web-guarded")
 	})
-	if notes := s.notes(t, executor.EventDrainBlocked, guarded.name); len(notes) == 0 || !strings.Contains(notes[0], budgetName) {
+	if notes := s.notes(t, steps.EventDrainBlocked, guarded.name); len(notes) == 0 || !strings.Contains(notes[0], budgetName) {
 		t.Errorf("the events about %s are %q", guarded.name, notes)
 	}
 
@@ -483,7 +483,7 @@ func (s *storm) checkBadSetting(t *testing.T) {
 	var note string
 	// The kubelet may take two minutes to become healthy; those of these machines are 12 s.
 	eventually(t, "a rollout that has stopped", func() bool {
-		notes := s.fleetNotes(t, executor.EventRolloutStopped)
+		notes := s.fleetNotes(t, steps.EventRolloutStopped)
 		if len(notes) > 0 {
 			note = notes[0]
 		}
@@ -520,7 +520,7 @@ func (s *storm) checkBadSetting(t *testing.T) {
 			t.Errorf("%s: %+v", m.name, got)
 		}
 	}
-	if len(s.fleetNotes(t, executor.EventRolloutResumed))+len(s.fleetNotes(t, executor.EventRolloutDone)) == 0 {
+	if len(s.fleetNotes(t, steps.EventRolloutResumed))+len(s.fleetNotes(t, steps.EventRolloutDone)) == 0 {
 		t.Error("no event says that the rollout went on")
 	}
 }

@@ -12,11 +12,11 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/publish"
+	"wmco/controller/layers"
 )
 
 // Publish publishes layers, and then tells the nodes of their bundles, with a permission to restart services.
-func Publish(ctx context.Context, p *publish.Publisher, wanted ...publish.Wanted) error {
+func Publish(ctx context.Context, p *layers.Publisher, wanted ...layers.Wanted) error {
 	if _, err := p.Publish(ctx, wanted); err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func Publish(ctx context.Context, p *publish.Publisher, wanted ...publish.Wanted
 	return nil
 }
 
-// Everyone is for publish.Publisher.Known: the host of every Windows Node is known.
+// Everyone is for layers.Publisher.Known: the host of every Windows Node is known.
 func Everyone(context.Context, bool) (func(string, types.UID) bool, error) {
 	return func(string, types.UID) bool { return true }, nil
 }

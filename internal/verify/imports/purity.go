@@ -18,8 +18,8 @@ var (
 	// pure are the folders of pure code, with the packages that each must not use besides impure.
 	pure = map[string][]string{
 		"bundle": nil, "layout": nil, "render": nil, "templates": nil,
-		"applier/plan":       {"bufio", "context", "io/..."}, // values in, values out: it neither waits nor reads
-		"controller/rollout": {"context", "io/...", "sync/..."},
+		"applier/plan":            {"bufio", "context", "io/..."}, // values in, values out: it neither waits nor reads
+		"controller/rollout/plan": {"context", "io/...", "sync/..."},
 	}
 	impure  = []string{"os/...", "net/...", "math/rand/...", "crypto/rand", "path/filepath", "syscall", "io/ioutil"}
 	allowed = []string{"net/netip", "net/url"}

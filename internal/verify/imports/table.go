@@ -192,7 +192,7 @@ var table = []rule{
 		never: join(rendering, remote, []string{"applier/...", "bundle/..."}),
 	},
 	{
-		pkg:     "controller/publish",
+		pkg:     "controller/layers",
 		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/named", "controller/windowsnode", "controller/windowsnode/nodelist"},
 		never:   join(remote, rendering, []string{"applier/..."}),
 	},
@@ -207,14 +207,19 @@ var table = []rule{
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
-		pkg:     "controller/rollout",
+		pkg:     "controller/rollout/plan",
 		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/windowsnode"},
 		never:   join(cluster, remote, rendering, []string{"applier/..."}),
 	},
 	{
-		pkg:     "controller/executor",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/drain", "controller/heartbeat", "controller/publish", "controller/rollout", "controller/windowsnode", "controller/windowsnode/nodelist"},
-		never:   join(remote, rendering, []string{"applier/..."}),
+		pkg:     "controller/rollout/steps",
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/drain", "controller/heartbeat", "controller/layers", "controller/rollout/plan", "controller/windowsnode", "controller/windowsnode/nodelist"},
+		never:   join(remote, rendering),
+	},
+	{
+		pkg:     "controller/rollout",
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/deletions", "controller/desired", "controller/drain", "controller/gather/objects", "controller/heartbeat", "controller/layers", "controller/metrics", "controller/rollout/plan", "controller/rollout/steps", "controller/signing", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "render/reason", "report/fleet"},
+		never:   join(remote, []string{"controller/join"}),
 	},
 	{
 		pkg:     "controller/heartbeat",
@@ -232,7 +237,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "report/fleet",
-		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/rollout", "controller/status", "controller/windowsnode", "render", "render/reason"},
+		imports: []string{"bundle", "bundle/published", "controller/gather/objects", "controller/rollout/plan", "controller/status", "controller/windowsnode", "render", "render/reason"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
@@ -242,7 +247,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "report/forecast",
-		imports: []string{"bundle", "bundle/published", "controller/desired", "report/fleet", "controller/gather/objects", "controller/publish", "controller/rollout", "controller/windowsnode", "render"},
+		imports: []string{"bundle", "bundle/published", "controller/desired", "report/fleet", "controller/gather/objects", "controller/layers", "controller/rollout/plan", "controller/windowsnode", "render"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
@@ -305,7 +310,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/base", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "controller/executor", "report/fleet", "controller/gather", "controller/gather/objects", "controller/heartbeat", "controller/hosts", "controller/inputs", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/olm", "controller/publish", "controller/record", "controller/rollout", "controller/signing", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "deploy/admission", "payload", "payload/store", "render", "render/reason",
+			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/base", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "report/fleet", "controller/gather", "controller/gather/objects", "controller/heartbeat", "controller/hosts", "controller/inputs", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/olm", "controller/layers", "controller/record", "controller/rollout", "controller/signing", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "deploy/admission", "payload", "payload/store", "render", "render/reason",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

@@ -1,0 +1,161 @@
+package controller
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"wmco/bundle"
+	"wmco/controller/base"
+	"wmco/controller/desired"
+	"wmco/controller/drain"
+	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
+	"wmco/controller/hosts"
+	"wmco/controller/inputs"
+	"wmco/controller/join"
+	"wmco/controller/metrics"
+	"wmco/controller/olm"
+	"wmco/controller/rollout"
+	"wmco/controller/signing"
+	"wmco/controller/status"
+	"wmco/render"
+)
+
+// shared is what several controllers are given.
+type shared struct {
+	read        func(context.Context) (*desired.Hosts, error)
+	signs       *signing.Keys
+	records     *hosts.Records
+	executables *join.Executables
+	policies    join.Policies
+	// counters and unjoined are how things go, for people and Prometheus alone.
+	counters   *metrics.Counters
+	unjoined   *join.Unjoined
+	deployment *corev1.ObjectReference
+}
+
+func newShared(m base.Manager, o Options, key bundle.Key, policies join.Policies) shared {
+	records := &hosts.Records{Live: m.GetAPIReader(), Client: m.GetClient(), Cache: m.GetClient(), Namespace: o.Namespace}
+	signs := &signing.Keys{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: o.Now}
+	reader := &inputs.Reader{
+		Keys: signs, Records: records, Log: o.Log.WithName("inputs"), Cache: m.Kinds.Reader(m.GetClient()), Namespace: o.Namespace, Resolver: o.Resolver, Now: time.Now,
+		Source: desired.Source{
+			Objects: objects.Cluster(m.Kinds.Reader(m.GetClient())), Set: o.Payload, Key: key,
+			Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
+		},
+	}
+	backings := []string{string(render.BackingMachine), string(render.BackingInstance)}
+	return shared{
+		read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, executables: join.NewExecutables(o.Payload), policies: policies,
+		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: join.FailureReasons(), Traffic: o.Traffic}), unjoined: &join.Unjoined{},
+		deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
+	}
+}
+
+// addControllers adds all controllers, and the metrics. Those that reach hosts are left out where the operator reaches none, upgradeable where
+// OLM gives the operator no OperatorCondition; machines and the records of their hosts are worked on when the cluster serves Machines.
+func addControllers(ctx context.Context, m base.Manager, o Options, s shared) error {
+	publishes := &rollout.Controller{
+		Inputs: s.read, Wants: gather.Wants(o.Namespace), Keys: s.signs, Known: s.records.Known, Deployment: s.deployment, Counters: s.counters,
+		Silence: o.Silence, Heartbeats: o.heartbeats, Settle: o.settle, Now: o.Now, Elapsed: o.Elapsed, Log: o.Log,
+	}
+	if o.Hosts != nil {
+		publishes.Executables = s.executables.Choose
+	}
+	if err := errors.Join(publishes.SetupWithManager(ctx, m), addMetrics(m, o, s)); err != nil {
+		return err
+	}
+	if name := o.Environment[olm.ConditionVariable]; name != "" {
+		upgradeable := &olm.Upgradeable{
+			Nodes: m.GetClient(), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Name: name, Now: o.Now, Silence: o.Silence,
+		}
+		if err := upgradeable.SetupWithManager(m); err != nil {
+			return err
+		}
+	}
+	if o.Hosts == nil {
+		return nil
+	}
+	return addHostControllers(ctx, m, o, s)
+}
+
+// addHostControllers adds what is done over SSH: hosts become nodes, and silent node agents are repaired.
+func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared) error {
+	clients, err := kubernetes.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return err
+	}
+	events, live, cached, log := m.GetEventRecorder(operatorName), m.GetAPIReader(), m.GetClient(), o.Log
+	login := &hosts.Login{Live: live, Client: cached, Namespace: o.Namespace, Records: s.records}
+	joiner := &join.Joiner{
+		Checks: &join.Checks{Live: live, Login: login, Versions: serverVersion(clients), Payload: o.Payload, Now: o.Now},
+		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).GuardedBy(m.MayChangeHosts()), Login: login, Version: o.Version,
+		Log: log.WithName("join"), Now: o.Now, Silence: o.Silence, Random: rand.Read, Unjoined: s.unjoined, Counters: s.counters,
+	}
+	collector := &join.Collector{Live: live, Login: login, Namespace: o.Namespace, Log: log.WithName("collector")}
+	machines := &join.Machines{
+		Joiner: joiner, Reader: cached, Live: live, Client: cached, Events: events, Log: log.WithName("machines"), Now: o.Now, Elapsed: o.Elapsed,
+		Replacements: join.Replacements{Live: live, Client: cached, Namespace: o.Namespace},
+	}
+	for _, c := range []interface{ SetupWithManager(base.Manager) error }{
+		&join.Nodes{
+			Reader: cached, Client: cached, Joiner: joiner, Inputs: s.read, Hosts: joiner.Hosts, Drainer: drain.Drainer{Client: clients},
+			Namespace: o.Namespace, Version: o.Version, Payload: s.executables, Copying: join.CopyPlaces(),
+			Events: events, Log: log.WithName("nodes"), Elapsed: o.Elapsed, APITime: base.APITime(m),
+		},
+		&join.Instances{Joiner: joiner, Namespace: o.Namespace, Events: events, Log: log.WithName("instances")},
+		&join.Approver{
+			Inputs: s.read, Hosts: joiner.Hosts, Records: s.records, Resolver: o.Resolver, Live: live, Client: cached,
+			Namespace: o.Namespace, Events: events, Log: log.WithName("certificates"), Elapsed: o.Elapsed,
+		},
+		&join.UserData{
+			Reader: cached, Live: live, Client: cached, Policies: s.policies, Say: conditionsOf(m, o, join.Owner+"-userdata"), Login: login, Events: events, Log: log.WithName("userdata"),
+		},
+		&join.Cluster{
+			Checks: joiner.Checks, Unjoined: joiner.Unjoined, Inputs: s.read, Client: cached, Policies: s.policies, Say: conditionsOf(m, o, join.Owner),
+			Deployment: s.deployment, Events: events, Log: log.WithName("cluster"),
+		},
+	} {
+		if err := c.SetupWithManager(m); err != nil {
+			return err
+		}
+	}
+	collectMachines, err := collector.SetupWithManager(m)
+	if err != nil {
+		return err
+	}
+	wanted := slices.DeleteFunc(gather.Wants(o.Namespace), func(w objects.Want) bool { return base.KindOf(w) != base.MachineKind() })
+	return m.Kinds.WatchWhenServed(ctx, wanted, func() error { return errors.Join(machines.SetupWithManager(m), collectMachines()) })
+}
+
+// serverVersion returns what asks for the version of the API server.
+func serverVersion(clients kubernetes.Interface) func(context.Context) ([]string, error) {
+	return func(context.Context) ([]string, error) {
+		v, err := clients.Discovery().ServerVersion()
+		if err != nil {
+			return nil, err
+		}
+		return []string{v.GitVersion}, nil
+	}
+}
+
+// conditionsOf returns what writes all conditions of one field manager.
+func conditionsOf(m base.Manager, o Options, owner string) func(context.Context, []metav1.Condition) error {
+	w := status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: owner, Now: o.Now}
+	return w.WriteConditions
+}
+
+// addMetrics has the metrics of the operator served.
+func addMetrics(m base.Manager, o Options, s shared) error {
+	return m.Add(&metrics.Registration{Registry: registry.Registry, Counters: s.counters, Collector: &metrics.Collector{
+		Nodes: m.GetClient(), Decoded: m.Decoded, Live: m.GetAPIReader(), Namespace: o.Namespace, Unjoined: s.unjoined.ByReason, Now: o.Now, Silence: o.Silence,
+	}})
+}

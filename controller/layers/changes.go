@@ -1,0 +1,270 @@
+package layers
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// Wanted is the bundle of one node.
+type Wanted struct {
+	Node    string
+	Bundle  bundle.Digest
+	Cluster *published.Packed
+	Own     published.Packed
+	// Inputs are those that the bundle was made from, of those whose deletion has to be confirmed.
+	Inputs []published.Input
+	// Payload is the digest of the executables that it was made with.
+	Payload bundle.Digest
+}
+
+// Observed is what the cluster has.
+type Observed struct {
+	Nodes []Node
+	// Secrets are the layers' Secrets: the label of the layer by the name of the Secret.
+	Secrets map[string]string
+	// Replaced says since when a Secret is of a layer that is wanted no longer, by its name: as the operator noted it on the Secret. It has no
+	// Secret of a layer that was wanted when it was last looked at.
+	Replaced map[string]time.Time
+	// Now is when this was observed, by the operator's clock.
+	Now time.Time
+	// Readable are the names that the Role lists, Readers the users that its binding lists; both sorted. Nil where there is
+	// no such object.
+	Readable, Readers []string
+	// roleVersion and bindingVersion are those that were read; empty where there is no such object.
+	roleVersion, bindingVersion string
+}
+
+// Node is what is published on a Windows node and what its agent reports.
+type Node struct {
+	Name string
+	// Desired is what the annotation says, whoever has written it, Report what the node agent says; zero where there is none that can be read.
+	Desired published.Desired
+	Report  published.Report
+	// Known reports whether the operator knows the host of the Node.
+	Known bool
+}
+
+// Changes are what brings the cluster to what is wanted, in the order in which they must be made. Zero values are no change.
+type Changes struct {
+	// Create are the Secrets that are missing, by name, each with the layer that it is a part of.
+	Create []Secret
+	// Replaced are the names of Secrets to note as replaced now, and Restored those whose note is removed: their layer is wanted again.
+	Replaced, Restored []string
+	// Readable and Readers are set where the Role or its binding differ.
+	Readable, Readers []string
+	// Check are Secrets that a node could not use: they are replaced if they hold anything else.
+	Check []Secret
+	// Damaged are the names of those of them that held anything else, and were replaced. Make does not know.
+	Damaged []string
+	// Delete are the names of Secrets that no node needs.
+	Delete []string
+}
+
+// Secret is one part of a layer.
+type Secret struct {
+	published.Part
+	// Label is that of the layer.
+	Label string
+}
+
+// IsZero reports whether nothing has to be written.
+func (c Changes) IsZero() bool {
+	return len(c.Create) == 0 && len(c.Replaced) == 0 && len(c.Restored) == 0 && c.Readable == nil && c.Readers == nil && len(c.Check) == 0 && len(c.Delete) == 0
+}
+
+// takesAway reports whether a node loses anything that it could have now. A Node or a layer that was not seen yet would lose it
+// by mistake.
+func (c Changes) takesAway(o Observed) bool {
+	lacks := func(now, before []string) bool {
+		return now != nil && slices.ContainsFunc(before, func(x string) bool { return !slices.Contains(now, x) })
+	}
+	return len(c.Delete) > 0 || lacks(c.Readable, o.Readable) || lacks(c.Readers, o.Readers)
+}
+
+// Make decides. Layers that are wanted are kept and readable; those that a node has or is told to have, for as long as ReadableFor and
+// KeptFor say.
+func Make(wanted []Wanted, o Observed) Changes {
+	var c Changes
+	parts := map[string]Secret{}
+	nodes := map[string]Node{}
+	for _, n := range o.Nodes {
+		if n.Known || slices.Contains(o.Readers, NodeUser(n.Name)) {
+			nodes[n.Name] = n
+		}
+	}
+	for _, w := range wanted {
+		have, exists := nodes[w.Node]
+		if !exists {
+			continue
+		}
+		for _, s := range w.secrets() {
+			parts[s.Name] = s
+		}
+		if have.hasFailed(w.Bundle) {
+			c.Check = append(c.Check, w.secrets()...)
+		}
+	}
+	c.layers(parts, needs{wanted: labelsOf(wanted), said: saidBy(nodes)}, o)
+	c.readers(o)
+	c.Check = unique(slices.DeleteFunc(c.Check, func(s Secret) bool { return o.Secrets[s.Name] == "" }))
+	return c
+}
+
+// Desired returns what stands on the node when the bundle is published there; namespace is that of the Secrets.
+func (w Wanted) Desired(namespace string, permit bundle.Impact) published.Desired {
+	return published.Desired{Bundle: w.Bundle, MaxImpact: permit, Namespace: namespace, Cluster: w.Cluster.Layer, Node: w.Own.Layer, Inputs: w.Inputs, Payload: w.Payload}
+}
+
+// hasFailed reports whether the node says that it cannot use this bundle. One that waits for room has nothing to say about layers.
+func (n Node) hasFailed(b bundle.Digest) bool {
+	return n.Desired.Bundle == b && n.Report.State == published.StateFailed && n.Report.Desired == b && !n.Report.WaitsForRoom()
+}
+
+// areTold reports whether every node has been told of the bundle that is wanted for it.
+func areTold(wanted []Wanted, nodes []Node) bool {
+	told := map[string]bundle.Digest{}
+	for _, n := range nodes {
+		told[n.Name] = n.Desired.Bundle
+	}
+	return !slices.ContainsFunc(wanted, func(w Wanted) bool { return told[w.Node] != w.Bundle })
+}
+
+func (w Wanted) secrets() []Secret {
+	var list []Secret
+	for _, l := range []published.Packed{*w.Cluster, w.Own} {
+		for _, p := range l.Secrets {
+			list = append(list, Secret{Part: p, Label: l.Label()})
+		}
+	}
+	return list
+}
+
+// How long what is wanted no longer stays for nodes that say that they have it or are told to have it. What a node says is not trusted, so that
+// has an end, which the operator alone decides: it notes on the Secret when it stopped to want the layer.
+const (
+	// ReadableFor is how long nodes may fetch it: one that was told of it a moment before its end does so within minutes. An agent that
+	// starts again does not need what its host has already.
+	ReadableFor = 24 * time.Hour
+	// KeptFor is how long the operator keeps it for itself, to know what a change costs and what of it is urgent. For a node that has had no
+	// update for longer, it asks the node's agent.
+	KeptFor = 90 * 24 * time.Hour
+)
+
+// ReplacedAnnotation of a Secret is since when its layer is wanted no longer, as RFC 3339 in UTC.
+const ReplacedAnnotation = published.Domain + "replaced-at"
+
+// needs are the labels of layers that are wanted, and of those that nodes have or are told to have by what stands on them.
+type needs struct{ wanted, said map[string]bool }
+
+func labelsOf(wanted []Wanted) map[string]bool {
+	labels := map[string]bool{}
+	for _, w := range wanted {
+		labels[w.Cluster.Label()], labels[w.Own.Label()] = true, true
+	}
+	return labels
+}
+
+func saidBy(nodes map[string]Node) map[string]bool {
+	labels := map[string]bool{}
+	for _, n := range nodes {
+		for _, d := range slices.Concat([]bundle.Digest{n.Desired.Cluster.Digest, n.Desired.Node.Digest}, n.Report.Layers) {
+			if d != "" {
+				labels[published.Label(d)] = true
+			}
+		}
+	}
+	return labels
+}
+
+// use is who may still use a Secret.
+type use int
+
+const (
+	useNone use = iota
+	useOperator
+	useNodes
+)
+
+// useOf decides about a Secret of a layer.
+func (n needs) useOf(name string, o Observed) use {
+	label := o.Secrets[name]
+	since, noted := o.Replaced[name]
+	age := o.Now.Sub(since)
+	switch {
+	case n.wanted[label]:
+		return useNodes
+	case !n.said[label]:
+		return useNone
+	case !noted, age < ReadableFor: // also where the clock was set back
+		return useNodes
+	case age < KeptFor:
+		return useOperator
+	}
+	return useNone
+}
+
+// note notes since when a Secret that stays is of a layer that is wanted no longer. A time that has not come yet is of a clock that was
+// wrong: it begins again. Where nothing is wanted for any node, because all inputs are refused, what is published stays.
+func (c *Changes) note(name string, n needs, o Observed) {
+	since, noted := o.Replaced[name]
+	switch wanted := n.wanted[o.Secrets[name]]; {
+	case wanted && noted:
+		c.Restored = append(c.Restored, name)
+	case !wanted && len(n.wanted) > 0 && (!noted || since.After(o.Now)):
+		c.Replaced = append(c.Replaced, name)
+	}
+}
+
+// layers decides which Secrets are created, noted, deleted and readable.
+func (c *Changes) layers(parts map[string]Secret, n needs, o Observed) {
+	readable := []string{}
+	for _, name := range slices.Sorted(maps.Keys(o.Secrets)) {
+		switch n.useOf(name, o) {
+		case useNodes:
+			readable = append(readable, name)
+		case useOperator:
+		case useNone:
+			c.Delete = append(c.Delete, name)
+			continue
+		}
+		c.note(name, n, o)
+	}
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if _, ok := o.Secrets[name]; !ok {
+			c.Create = append(c.Create, parts[name])
+			readable = append(readable, name)
+		}
+	}
+	slices.Sort(readable)
+	if o.Readable == nil || !slices.Equal(readable, o.Readable) {
+		c.Readable = readable
+	}
+}
+
+// readers keeps the subjects of the binding in step with the nodes of known hosts. A node that could read before stays while its Node is
+// there: after an upgrade of the operator, each host has to be asked once.
+func (c *Changes) readers(o Observed) {
+	users := []string{}
+	for _, n := range o.Nodes {
+		if user := NodeUser(n.Name); n.Known || slices.Contains(o.Readers, user) {
+			users = append(users, user)
+		}
+	}
+	slices.Sort(users)
+	if o.Readers == nil || !slices.Equal(users, o.Readers) {
+		c.Readers = users
+	}
+}
+
+// NodeUser is the user that a kubelet's client certificate names (kubernetes.io/docs/reference/access-authn-authz/node).
+func NodeUser(node string) string { return "system:node:" + node }
+
+func unique(list []Secret) []Secret {
+	slices.SortFunc(list, func(a, b Secret) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(list, func(a, b Secret) bool { return a.Name == b.Name })
+}

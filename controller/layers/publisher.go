@@ -1,0 +1,334 @@
+package layers
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle/published"
+	"wmco/controller/named"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/nodelist"
+)
+
+// Publisher writes to one cluster.
+type Publisher struct {
+	// Nodes reads the Windows nodes, and Layers the Secrets of layers as metadata, the Role and its binding. Both may be caches,
+	// which may be behind: they decide only that nothing has to be done.
+	Nodes, Layers client.Reader
+	// Decoded are the Nodes of the cache; nil decodes them at each call.
+	Decoded *nodelist.Cache
+	// Live asks the API server. What is taken away is decided by it.
+	Live   client.Reader
+	Client client.Client
+	// Known returns what reports whether the operator knows the host of a Node, by its name and UID; live asks the API server. Layers are for
+	// these alone.
+	Known func(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error)
+	// Namespace is that of the operator.
+	Namespace string
+	// Now is the operator's clock.
+	Now func() time.Time
+}
+
+// Publish makes the cluster have the layers that are wanted, so that each node may be told of its bundle. It returns what it did, also with
+// an error; calling it again continues.
+func (p *Publisher) Publish(ctx context.Context, wanted []Wanted) (Changes, error) {
+	// Most calls find nothing to do, and make no request. A node that will be told of its bundle finds its layers in the cluster: the cache
+	// may still have one that was collected.
+	c, o, err := p.compare(ctx, wanted, p.Nodes, p.Layers)
+	if err != nil || c.IsZero() && areTold(wanted, o.Nodes) {
+		return c, err
+	}
+	c, o, err = p.compare(ctx, wanted, p.Nodes, p.Live)
+	if err == nil && c.takesAway(o) {
+		c, o, err = p.compare(ctx, wanted, p.Live, p.Live)
+	}
+	if err != nil {
+		return Changes{}, err
+	}
+	err = p.write(ctx, &c, o)
+	return c, err
+}
+
+func (p *Publisher) compare(ctx context.Context, wanted []Wanted, nodes, layers client.Reader) (Changes, Observed, error) {
+	o, err := p.observe(ctx, nodes, layers)
+	if err != nil {
+		return Changes{}, Observed{}, err
+	}
+	return Make(wanted, o), o, nil
+}
+
+// observe reads what is published.
+func (p *Publisher) observe(ctx context.Context, nodes, layers client.Reader) (o Observed, err error) {
+	o.Now = p.Now()
+	if o.Nodes, err = p.observeNodes(ctx, nodes); err != nil {
+		return Observed{}, err
+	}
+	secrets := metadataOf("SecretList")
+	if err := layers.List(ctx, secrets, client.InNamespace(p.Namespace), client.HasLabels{published.LayerLabel}); err != nil {
+		return Observed{}, fmt.Errorf("listing published layers: %w", err)
+	}
+	o.Secrets, o.Replaced = map[string]string{}, map[string]time.Time{}
+	for _, s := range secrets.Items {
+		o.Secrets[s.Name] = s.Labels[published.LayerLabel]
+		if since, err := time.Parse(time.RFC3339, s.Annotations[ReplacedAnnotation]); err == nil {
+			o.Replaced[s.Name] = since
+		}
+	}
+	return o, p.observeAccess(ctx, layers, &o)
+}
+
+// observeNodes reads Nodes from a cache whole, so that one cache serves all who need Nodes. The API server is asked for no more
+// than their metadata.
+func (p *Publisher) observeNodes(ctx context.Context, r client.Reader) ([]Node, error) {
+	if r == p.Live {
+		all, err := nodelist.ListLiveMetadata(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		return p.markKnown(ctx, all, true)
+	}
+	all, err := p.Decoded.ListCached(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return p.markKnown(ctx, all, false)
+}
+
+// markKnown notes of which Nodes the operator knows the host. Any kubelet can give its Node the label of Windows.
+func (p *Publisher) markKnown(ctx context.Context, all []windowsnode.Node, live bool) ([]Node, error) {
+	isKnown, err := p.Known(ctx, live)
+	if err != nil {
+		return nil, fmt.Errorf("listing Windows nodes: %w", err)
+	}
+	var nodes []Node
+	for _, object := range all {
+		n := nodeOf(object)
+		n.Known = isKnown(object.Name, object.UID)
+		nodes = append(nodes, n)
+	}
+	return nodes, nil
+}
+
+func (p *Publisher) observeAccess(ctx context.Context, r client.Reader, o *Observed) error {
+	key := client.ObjectKey{Namespace: p.Namespace, Name: Access}
+	var role rbacv1.Role
+	var binding rbacv1.RoleBinding
+	if err := r.Get(ctx, key, &role); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading Role %s: %w", Access, err)
+	}
+	if err := r.Get(ctx, key, &binding); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("reading RoleBinding %s: %w", Access, err)
+	}
+	o.roleVersion, o.bindingVersion = role.ResourceVersion, binding.ResourceVersion
+	if o.roleVersion != "" && slices.EqualFunc(role.Rules, rules(names(role)), sameRule) {
+		o.Readable = names(role)
+	}
+	if o.bindingVersion != "" && binding.RoleRef == roleRef() && slices.Equal(binding.Subjects, subjects(users(binding))) {
+		o.Readers = users(binding)
+	}
+	return nil
+}
+
+func nodeOf(object windowsnode.Node) Node {
+	n := Node{Name: object.Name, Report: object.Report}
+	if object.DesiredError == nil {
+		n.Desired = object.Desired
+	}
+	return n
+}
+
+func metadataOf(kind string) *metav1.PartialObjectMetadataList {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return list
+}
+
+// names returns what a Role of ours lists; empty for another one.
+func names(r rbacv1.Role) []string {
+	list := []string{}
+	if len(r.Rules) == 1 {
+		list = append(list, r.Rules[0].ResourceNames...)
+	}
+	return list
+}
+
+func users(b rbacv1.RoleBinding) []string {
+	list := []string{}
+	for _, s := range b.Subjects {
+		list = append(list, s.Name)
+	}
+	return list
+}
+
+// LayersError says that some Secrets of layers could not be written, and all others were. Nodes can use the bundles that lack none of them.
+type LayersError struct {
+	// Lacking are the names of the Secrets.
+	Lacking map[string]bool
+	Err     error
+}
+
+func (e *LayersError) Error() string { return e.Err.Error() }
+
+// Unwrap implements errors.
+func (e *LayersError) Unwrap() error { return e.Err }
+
+// IsPublished reports whether nodes can read all layers of a bundle after a call of Publish that returned this error, or none.
+func IsPublished(w Wanted, err error) bool {
+	var some *LayersError
+	if !errors.As(err, &some) {
+		return err == nil
+	}
+	return !slices.ContainsFunc(w.secrets(), func(s Secret) bool { return some.Lacking[s.Name] })
+}
+
+// maxLacking is how many Secrets may fail before the rest is not tried: then it is not about single ones.
+const maxLacking = 8
+
+// writeLayers creates and checks Secrets, and notes those that were damaged. One that fails does not keep the others from it.
+func (p *Publisher) writeLayers(ctx context.Context, c *Changes) error {
+	lacking := &LayersError{Lacking: map[string]bool{}}
+	try := func(list []Secret, write func(context.Context, Secret) error) error {
+		for _, s := range list {
+			if err := write(ctx, s); err != nil {
+				lacking.Lacking[s.Name], lacking.Err = true, errors.Join(lacking.Err, err)
+			}
+			if len(lacking.Lacking) >= maxLacking || ctx.Err() != nil {
+				return lacking.Err // as it is: any layer may be lacking
+			}
+		}
+		return nil
+	}
+	if err := try(c.Create, p.create); err != nil {
+		return err
+	}
+	check := func(ctx context.Context, s Secret) error {
+		replaced, err := p.check(ctx, s)
+		if replaced {
+			c.Damaged = append(c.Damaged, s.Name)
+		}
+		return err
+	}
+	if err := try(c.Check, check); err != nil || lacking.Err == nil {
+		return err
+	}
+	return lacking
+}
+
+// write makes the changes in their order.
+func (p *Publisher) write(ctx context.Context, c *Changes, o Observed) error {
+	lacking := p.writeLayers(ctx, c)
+	some := &LayersError{}
+	if lacking != nil && !errors.As(lacking, &some) {
+		return lacking
+	}
+	// Nothing that others could create under such a name can be read.
+	c.Readable = slices.DeleteFunc(slices.Clone(c.Readable), func(name string) bool { return some.Lacking[name] && o.Secrets[name] == "" })
+	if err := errors.Join(p.note(ctx, c.Replaced, o.Now.UTC().Format(time.RFC3339)), p.note(ctx, c.Restored, nil)); err != nil {
+		return err
+	}
+	if err := p.grant(ctx, *c, o); err != nil {
+		return err
+	}
+	var failed []error
+	for _, name := range c.Delete {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
+		if err := p.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+			failed = append(failed, fmt.Errorf("deleting Secret %s, which no node needs: %w", name, err))
+		}
+	}
+	if some.Err = errors.Join(append(failed, some.Err)...); some.Err != nil {
+		return some // no node needs what could not be deleted
+	}
+	return nil
+}
+
+// create publishes one part. One that exists already is the same: its name is that of its content.
+func (p *Publisher) create(ctx context.Context, s Secret) error {
+	if err := p.Client.Create(ctx, s.Object(p.Namespace)); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("creating Secret %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+// note writes since when Secrets are replaced; nil removes that. One that was deleted needs no note.
+func (p *Publisher) note(ctx context.Context, names []string, since any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{ReplacedAnnotation: since}}})
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
+		if err := p.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("noting on Secret %s since when it is replaced: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// check replaces a part that a node could not use, if it is not what was published: it was deleted and created by others. It reports whether it
+// did.
+func (p *Publisher) check(ctx context.Context, s Secret) (bool, error) {
+	var have corev1.Secret
+	err := p.Live.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: s.Name}, &have)
+	switch {
+	case err == nil && bytes.Equal(have.Data[published.SecretKey], s.Data):
+		return false, nil
+	case err == nil:
+		uid := have.UID
+		if err := p.Client.Delete(ctx, &have, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+			return false, fmt.Errorf("deleting Secret %s, which is not what was published: %w", s.Name, err)
+		}
+	case !apierrors.IsNotFound(err):
+		return false, fmt.Errorf("reading Secret %s, which a node could not use: %w", s.Name, err)
+	}
+	err = p.create(ctx, s)
+	return err == nil, err
+}
+
+// grant lets the nodes read the layers.
+func (p *Publisher) grant(ctx context.Context, c Changes, o Observed) error {
+	if c.Readable != nil {
+		role := Role(p.Namespace, c.Readable)
+		role.ResourceVersion = o.roleVersion
+		if err := p.put(ctx, role); err != nil {
+			return fmt.Errorf("writing Role %s: %w", Access, err)
+		}
+	}
+	if c.Readers != nil {
+		binding := Binding(p.Namespace, c.Readers)
+		binding.ResourceVersion = o.bindingVersion
+		if err := p.put(ctx, binding); err != nil {
+			return fmt.Errorf("writing RoleBinding %s: %w", Access, err)
+		}
+	}
+	return nil
+}
+
+// put creates an object, or replaces the one that was read. One that another publisher created since then is a conflict. The role of a
+// binding cannot be changed, so a foreign one is deleted.
+func (p *Publisher) put(ctx context.Context, o client.Object) error {
+	if o.GetResourceVersion() == "" {
+		return named.Create(ctx, p.Client, o)
+	}
+	err := p.Client.Update(ctx, o)
+	if !apierrors.IsInvalid(err) {
+		return err
+	}
+	if err := p.Client.Delete(ctx, o); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	o.SetResourceVersion("")
+	return named.Create(ctx, p.Client, o)
+}

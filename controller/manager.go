@@ -1,0 +1,113 @@
+package controller
+
+import (
+	"context"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"wmco/controller/base"
+	"wmco/controller/gather"
+	"wmco/controller/leader"
+	"wmco/controller/metrics"
+	"wmco/controller/named"
+)
+
+// The times of leader election that OpenShift asks of operators: a restarted control plane takes the Lease from nobody
+// (github.com/openshift/enhancements, CONVENTIONS.md, High Availability).
+const (
+	leaseDuration = 137 * time.Second
+	renewDeadline = 107 * time.Second
+	retryPeriod   = 26 * time.Second
+)
+
+// Lease is how long a leader is one without renewing that, how long it tries to, and how often it and others try.
+type Lease struct{ Duration, Renew, Retry time.Duration }
+
+// newManager returns the manager with its caches, its metrics and, if asked, its Lease.
+func newManager(o Options) (base.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, certificatesv1.AddToScheme, machinev1beta1.Install} {
+		if err := add(scheme); err != nil {
+			return base.Manager{}, err
+		}
+	}
+	if o.Lease == (Lease{}) {
+		o.Lease = Lease{leaseDuration, renewDeadline, retryPeriod}
+	}
+	serving := &metrics.Serving{Address: o.MetricsAddress, Certificates: o.MetricsCertificates}
+	served, err := serving.Options()
+	if err != nil {
+		return base.Manager{}, err
+	}
+	var lock *leader.Lock
+	if o.LeaderElection {
+		if lock, err = base.NewLock(o.Config, types.NamespacedName{Namespace: o.Namespace, Name: operatorName}, o.Lease.Renew); err != nil {
+			return base.Manager{}, err
+		}
+	}
+	refused := base.NewRefusedWatches()
+	options := manager.Options{
+		Scheme: scheme, Logger: o.Log, Cache: base.CacheOptions(gather.Wants(o.Namespace)), NewCache: base.NewCache(gather.Wants(o.Namespace), refused),
+		Client:                 client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		HealthProbeBindAddress: o.HealthAddress, Metrics: served,
+		Controller:     config.Controller{SkipNameValidation: &o.SkipNameValidation},
+		LeaderElection: o.LeaderElection, LeaderElectionID: operatorName, LeaderElectionNamespace: o.Namespace, LeaderElectionReleaseOnCancel: true,
+		LeaseDuration: &o.Lease.Duration, RenewDeadline: &o.Lease.Renew, RetryPeriod: &o.Lease.Retry,
+	}
+	if lock != nil {
+		options.LeaderElectionResourceLockInterface = lock
+	}
+	again := base.NewRetries()
+	watched := rest.CopyConfig(o.Config)
+	watched.Wrap(again.Transport)
+	m, err := manager.New(base.GuardWrites(watched, lock), options)
+	if err != nil {
+		return base.Manager{}, err
+	}
+	if lock != nil {
+		lock.LockConfig.EventRecorder = m.GetEventRecorderFor(lock.Identity()) //nolint:staticcheck // leader election has no other kind yet
+	}
+	serving.Cluster = m.GetClient()
+	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return base.Manager{}, err
+	}
+	if err := m.AddReadyzCheck("ping", healthz.Ping); err != nil {
+		return base.Manager{}, err
+	}
+	missing := base.NewKinds(m.GetRESTMapper(), m.GetAPIReader(), refused, o.Log.WithName("kinds"))
+	return base.NewManager(m, lock, again, missing)
+}
+
+// createLease creates the Lease of leader election, without a holder, where there is none: by its name, which the library does not do.
+func createLease(ctx context.Context, m manager.Manager, o Options) error {
+	if !o.LeaderElection {
+		return nil
+	}
+	return named.Create(ctx, m.GetClient(), &coordinationv1.Lease{
+		TypeMeta:   metav1.TypeMeta{APIVersion: coordinationv1.SchemeGroupVersion.String(), Kind: "Lease"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: operatorName},
+	})
+}
+
+// paced returns the configuration with the rate of requests that publishing for a thousand nodes needs: three seconds. The API server
+// limits its clients by priority and fairness.
+func paced(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	if config.QPS >= 0 {
+		config.QPS, config.Burst = max(config.QPS, 300), max(config.Burst, 500)
+	}
+	return config
+}

@@ -1,0 +1,122 @@
+// Package controller is the operator: its options, its manager, and the list of its controllers (controllers.go). Each controller is a package
+// below, with what it watches and its Reconcile in one file.
+//
+//	objects of the cluster --watch, cache--> inputs (gather, render) --> rollout --> Secrets, Nodes
+//
+// What is in the cluster decides. A controller keeps what it has read or rendered until that changes, and what it has observed itself, such as
+// for how long a node agent is silent; each is found out again after a restart.
+package controller
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"wmco/controller/gather"
+	"wmco/controller/heartbeat"
+	"wmco/controller/hosts"
+	"wmco/controller/join"
+	"wmco/controller/windowsnode"
+	"wmco/payload"
+)
+
+// operatorName is the name of the operator's Deployment and of its Lease.
+const operatorName = "windows-machine-config-operator"
+
+// Options are how the operator runs.
+type Options struct {
+	Config *rest.Config
+	// Namespace is that of the operator; empty is gather.OperatorNamespace.
+	Namespace string
+	// Version is that of the operator, which nodes get as their version when they have joined.
+	Version string
+	// Payload has the digests of the executables.
+	Payload payload.Set
+	// Environment is that of this process, in which OLM sets the proxy.
+	Environment map[string]string
+	// HealthAddress and MetricsAddress are host:port; "0" serves nothing there.
+	HealthAddress, MetricsAddress string
+	// MetricsCertificates is the folder with the certificate of the metrics (metrics.Serving).
+	MetricsCertificates string
+	// SkipNameValidation lets one process run the operator again, as tests do: controller-runtime's metrics know a controller by its name.
+	SkipNameValidation bool
+	// Resolver looks up instances that are given by name; nil is that of this process.
+	Resolver join.Resolver
+	// LeaderElection lets one process of several work.
+	LeaderElection bool
+	// Lease are the times of leader election; zero are those that OpenShift asks for.
+	Lease Lease
+	// Hosts reaches hosts over SSH with a Login. Without it, the operator publishes and reaches none.
+	Hosts func(*hosts.Login) *hosts.Hosts
+	// Traffic returns how many bytes were sent and received over SSH since the process began; nil is none.
+	Traffic func() (sent, received int64)
+	Log     logr.Logger
+	// Now is the wall clock, which may be set at any time: its times are for people and for what lasts days. Elapsed is a monotonic clock, which is
+	// decided by. Nil are those of this computer.
+	Now     func() time.Time
+	Elapsed func() time.Duration
+
+	// Silence says for how long the agent of a node has been silent; nil is what this process observes.
+	Silence windowsnode.Silence
+	// heartbeats is what this process observes of the node agents.
+	heartbeats *heartbeat.Watch
+	// settle is that of the inputs; tests on a busy computer have a longer one.
+	settle time.Duration
+}
+
+// Run works until the context ends.
+func Run(ctx context.Context, o Options) error {
+	m, err := New(ctx, o)
+	if err != nil {
+		return err
+	}
+	return m.Start(ctx)
+}
+
+// New connects to the cluster, and returns the operator, which works once it is started.
+func New(ctx context.Context, o Options) (manager.Runnable, error) {
+	if o.Namespace == "" {
+		o.Namespace = gather.OperatorNamespace
+	}
+	if o.Resolver == nil {
+		o.Resolver = net.DefaultResolver
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Elapsed == nil {
+		o.Elapsed = heartbeat.Monotonic()
+	}
+	o.heartbeats = heartbeat.NewWatch(o.Now, o.Elapsed)
+	if o.Silence == nil {
+		o.Silence = o.heartbeats.Silence
+	}
+	o.Config = paced(o.Config)
+	if err := awaitPredecessor(ctx, o); err != nil {
+		return nil, startError("looking for the existing operator", err)
+	}
+	m, err := newManager(o)
+	if err != nil {
+		return nil, startError("starting the operator", err)
+	}
+	// Before anything else is written. Whoever cannot apply it is told by a condition, once the operator works.
+	policies := join.Policies{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
+	if err := policies.BindOperator(ctx); err != nil {
+		o.Log.Info("no admission policy binds the Secrets that the operator may write", "error", err.Error(), "condition", join.SecretWritesBound)
+	}
+	if err := createLease(ctx, m, o); err != nil {
+		return nil, startError("starting the operator", err)
+	}
+	key, err := digestKey(ctx, m, o.Namespace)
+	if err != nil {
+		return nil, startError("starting the operator", err)
+	}
+	if err := addControllers(ctx, m, o, newShared(m, o, key, policies)); err != nil {
+		return nil, startError("starting the operator", err)
+	}
+	return m, nil
+}

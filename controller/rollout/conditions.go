@@ -1,0 +1,297 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/base"
+	"wmco/controller/heartbeat"
+	"wmco/controller/metrics"
+	"wmco/controller/rollout/steps"
+	"wmco/controller/status"
+	"wmco/controller/windowsnode"
+	"wmco/report/fleet"
+)
+
+// EventLayerReplaced is the reason of an Event about a Secret of a layer that others have written.
+const EventLayerReplaced = "LayerReplaced"
+
+// maxNodeEvents is how many refused nodes get an Event from one rendering: a mistake may refuse every node.
+const maxNodeEvents = 20
+
+// StatusPause is the least time between two writes of a status whose counts and messages alone differ: while a thousand nodes report, each
+// call has other counts.
+const StatusPause = 3 * time.Second
+
+// teller says how publication and rollout go: on the WindowsNodesStatus, and in Events on the operator's Deployment and on Nodes.
+type teller struct {
+	writer     *status.Writer
+	deployment *corev1.ObjectReference
+	// nodes returns the Windows Nodes by name.
+	nodes  func(context.Context) (map[string]windowsnode.Node, error)
+	events events.EventRecorder
+	log    logr.Logger
+	now    func() time.Time
+	// silence is for how long node agents have been silent, heartbeats knows whose clocks differ.
+	silence    windowsnode.Silence
+	heartbeats *heartbeat.Watch
+	// counters serve what is urgent and held.
+	counters *metrics.Counters
+
+	// said is what was written last, so that only what differs is compared with the cluster before the inputs are rendered again, and wrote
+	// is when.
+	said  *status.Status
+	wrote time.Time
+	// unserved is true after it was said that the cluster does not serve the kind.
+	unserved bool
+}
+
+// sentence is a finding in one sentence, with what to do.
+func sentence(f bundle.Finding) string {
+	text := f.Message
+	if where := f.Object.String(); where != "" {
+		if f.Field != "" {
+			where += " " + f.Field
+		}
+		text = where + ": " + text
+	}
+	if f.Fix != "" {
+		text += " (fix: " + f.Fix + ")"
+	}
+	return text
+}
+
+// tell says how it goes. It returns when to call it again to say the rest, 0 if all is said.
+func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
+	if o.fresh {
+		t.send(o.rendering)
+	}
+	t.sayDamaged(o.damaged)
+	nodes, err := t.count(ctx, len(o.refused))
+	if err != nil {
+		return 0, err
+	}
+	s := status.Status{Conditions: append(conditions(o), inputsPresent(o.rendering), urgentReached(o), clocksAgree(t.heartbeats.Skews())), Nodes: nodes}
+	for _, r := range o.refused {
+		s.Refused = append(s.Refused, status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix})
+	}
+	t.counters.Urgent(urgentHeld(o))
+	if t.unserved && t.now().Sub(t.wrote) < base.KindsPeriod {
+		return t.wrote.Add(base.KindsPeriod).Sub(t.now()), nil
+	}
+	if !o.fresh && t.said != nil && !t.unserved {
+		if reflect.DeepEqual(s, *t.said) {
+			return 0, nil
+		}
+		if wait := t.wrote.Add(StatusPause).Sub(t.now()); wait > 0 && slices.EqualFunc(s.Conditions, t.said.Conditions, sameReason) {
+			return wait, nil
+		}
+	}
+	switch err := t.writer.Write(ctx, s); {
+	case meta.IsNoMatchError(err):
+		t.sayUnserved()
+	case err != nil:
+		return 0, err
+	default:
+		t.unserved = false
+	}
+	t.said, t.wrote = &s, t.now()
+	if t.unserved {
+		return base.KindsPeriod, nil
+	}
+	return 0, nil
+}
+
+// sameReason reports whether two conditions say the same, but for details.
+func sameReason(a, b metav1.Condition) bool {
+	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason
+}
+
+// sayUnserved says once that there is no status.
+func (t *teller) sayUnserved() {
+	if t.unserved {
+		return
+	}
+	t.unserved = true
+	const message = "the cluster does not serve " + status.Kind + " of " + status.Group + "/" + status.Version + ", so conditions are said in the log and in events alone (fix: apply deploy/crd)"
+	t.log.Info(message)
+	t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, "StatusNotServed", "Publish", message)
+}
+
+// sayDamaged says which Secrets were not what was published. Nodes say the same of a layer that they cannot use.
+func (t *teller) sayDamaged(secrets []string) {
+	for _, name := range secrets {
+		t.log.Info("a Secret was not what was published, and was replaced", "secret", name)
+		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, EventLayerReplaced, "Replace "+name, "Secret %s was damaged, or was another one, and was replaced; nodes fetch it again by themselves; fix: see in the audit log who writes Secrets of namespace %s", name, t.writer.Namespace)
+	}
+}
+
+// send sends the Events of a rendering.
+func (t *teller) send(r rendering) {
+	if len(r.blocking) > 0 {
+		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, r.blocking[0].Reason, "Publish", "%s", published.Shorten(refusal(r.blocking)))
+	}
+	if list := r.deleted.Inputs(); len(list) > 0 {
+		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, status.ReasonDeleted, "Publish", "%s", inputsPresent(r).Message)
+	}
+	for _, n := range r.refused[:min(len(r.refused), maxNodeEvents)] {
+		// Kubelets and kubectl use the name of a Node as its UID in events.
+		node := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.name, UID: types.UID(n.name)}
+		t.events.Eventf(node, nil, corev1.EventTypeWarning, n.Reason, "Publish", "%s", published.Shorten("the bundle of this node is refused, what is published for it stays: "+sentence(n.Finding)))
+	}
+}
+
+// refusal is why nothing is published.
+func refusal(findings bundle.Findings) string {
+	return "invalid inputs: keeping the published bundles: " + sentence(findings[0]) + more(len(findings)-1, "finding")
+}
+
+func more(n int, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return "; and " + bundle.Count(n, "more "+what)
+}
+
+// moreNodes is the rest of a list of nodes.
+func moreNodes(left int) string { return more(left, "node") }
+
+// conditions says how the publication and the rollout go.
+func conditions(o outcome) []metav1.Condition {
+	accepted := metav1.Condition{Type: status.InputsAccepted, Status: metav1.ConditionTrue, Reason: status.ReasonAccepted, Message: "the inputs are accepted"}
+	done := metav1.Condition{Type: status.Published, Status: metav1.ConditionTrue, Reason: status.ReasonPublished, Message: "the newest bundles are published"}
+	switch {
+	case len(o.blocking) > 0:
+		accepted.Status, accepted.Reason, accepted.Message = metav1.ConditionFalse, o.blocking[0].Reason, published.Shorten(refusal(o.blocking))
+		done.Status, done.Reason, done.Message = metav1.ConditionFalse, status.ReasonInputsRefused, "invalid inputs: keeping the published bundles"
+	case len(o.refused) > 0:
+		first := o.refused[0]
+		accepted.Status, accepted.Reason = metav1.ConditionFalse, status.ReasonNodesRefused
+		accepted.Message = published.Shorten(fmt.Sprintf("the bundle of %s is refused, what is published for it stays: %s%s", first.name, sentence(first.Finding), more(len(o.refused)-1, "node")))
+		done.Message = "the newest bundles of all other nodes are published"
+	}
+	if o.err != nil {
+		done.Status, done.Reason = metav1.ConditionFalse, status.ReasonPublishFailed
+		done.Message = published.Shorten("it is tried again: " + o.err.Error())
+	}
+	return []metav1.Condition{accepted, done, rolledOut(o)}
+}
+
+// urgentReached says which CAs and credentials cannot reach their nodes.
+func urgentReached(o outcome) metav1.Condition {
+	c := metav1.Condition{Type: status.UrgentInputsReached, Status: metav1.ConditionTrue, Reason: status.ReasonReached, Message: "all nodes have the urgent CAs and credentials, or get them now"}
+	held := o.rollout.Fleet.Urgent
+	switch {
+	case len(o.blocking) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, "invalid inputs: keeping the published bundles"
+	case len(held) > 0:
+		var texts []string
+		for _, h := range held {
+			texts = append(texts, h.Node+": "+h.Message)
+		}
+		c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUrgentHeld
+		c.Message = published.Shorten(bundle.JoinFirst(texts, 3, "; ", moreNodes) + " (fix: let the rollout of these nodes go on before a CA expires)")
+	}
+	return c
+}
+
+// clocksAgree says whose clocks differ from the operator's. It is a hint: nothing is decided by it.
+func clocksAgree(skews []heartbeat.Skew) metav1.Condition {
+	c := metav1.Condition{Type: status.ClocksAgree, Status: metav1.ConditionTrue, Reason: status.ReasonClocksAgree, Message: "no clock of a node is known to differ from the operator's by more than " + strings.TrimSuffix(heartbeat.Tolerance.String(), "0s")}
+	if len(skews) == 0 {
+		return c
+	}
+	var texts []string
+	for _, s := range skews {
+		texts = append(texts, s.String())
+	}
+	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonClockSkew
+	c.Message = "the clocks of nodes differ from the operator's: " + bundle.JoinFirst(texts, 3, ", ", moreNodes) +
+		" (fix: check the time service of these hosts, such as with w32tm /query /status; if it is all of them, that of the node on which the operator runs)"
+	return c
+}
+
+// urgentHeld counts the nodes that each urgent input cannot reach.
+func urgentHeld(o outcome) map[string]metrics.Urgent {
+	all := map[string]metrics.Urgent{}
+	for _, h := range o.rollout.Fleet.Urgent {
+		for _, i := range h.Inputs {
+			u := all[i.Name]
+			u.Nodes++
+			if !i.Expires.IsZero() && (u.Expires.IsZero() || i.Expires.Before(u.Expires)) {
+				u.Expires = i.Expires
+			}
+			all[i.Name] = u
+		}
+	}
+	return all
+}
+
+// rolledOut says how the rollout goes.
+func rolledOut(o outcome) metav1.Condition {
+	c := metav1.Condition{Type: status.RolledOut, Status: metav1.ConditionFalse, Message: published.Shorten(o.rollout.Message())}
+	switch o.rollout.Phase() {
+	case steps.PhaseDone:
+		c.Status, c.Reason = metav1.ConditionTrue, status.ReasonRolledOut
+	case steps.PhaseMoving:
+		c.Reason = status.ReasonRollingOut
+	case steps.PhasePaused:
+		c.Reason = status.ReasonPaused
+	case steps.PhaseStopped:
+		c.Reason = status.ReasonStopped
+	}
+	if len(o.blocking) > 0 {
+		c.Status, c.Reason = metav1.ConditionUnknown, status.ReasonInputsRefused
+		c.Message = "invalid inputs: the wanted bundles are not known"
+	}
+	if o.rollErr != nil {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonRolloutFailed, published.Shorten("it is tried again: "+o.rollErr.Error())
+	}
+	return c
+}
+
+// count counts the Windows nodes by their state.
+func (t *teller) count(ctx context.Context, refused int) (*status.Nodes, error) {
+	nodes, err := t.nodes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("counting Windows nodes: %w", err)
+	}
+	t.heartbeats.Keep(nodes)
+	n := &status.Nodes{Total: len(nodes), Refused: refused}
+	for _, node := range nodes {
+		*counter(n, fleet.Of(node, t.silence).State)++
+	}
+	return n, nil
+}
+
+func counter(n *status.Nodes, s fleet.State) *int {
+	switch s {
+	case fleet.StateCurrent:
+		return &n.Current
+	case fleet.StateStale:
+		return &n.Stale
+	case fleet.StateApplying:
+		return &n.Applying
+	case fleet.StateWaiting:
+		return &n.Waiting
+	case fleet.StateFailed:
+		return &n.Failed
+	case fleet.StateSilent:
+		return &n.Silent
+	case fleet.StateUnpublished, fleet.StateRefused:
+	}
+	return &n.Unpublished
+}

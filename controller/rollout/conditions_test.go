@@ -1,0 +1,150 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"wmco/bundle"
+	"wmco/controller/base"
+	"wmco/controller/heartbeat"
+	"wmco/controller/metrics"
+	"wmco/controller/status"
+	"wmco/controller/windowsnode"
+)
+
+// TestCountsAreWrittenWithPauses has a node more in each second of a minute. What is not a count or a message is said at once.
+func TestCountsAreWrittenWithPauses(t *testing.T) {
+	writes := 0
+	nodes := map[string]windowsnode.Node{}
+	cluster := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return apierrors.NewNotFound(schema.GroupResource{}, status.Name)
+		},
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return nil
+		},
+		SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+			writes++
+			return nil
+		},
+	})
+	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	says := &teller{
+		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock,
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}),
+		silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
+	}
+	tell := func(o outcome) (again time.Duration) {
+		t.Helper()
+		again, err := says.tell(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return again
+	}
+	const seconds = 60
+	for i := range seconds {
+		nodes[fmt.Sprint("win-", i)] = windowsnode.Decode(corev1.Node{})
+		before := writes
+		// The rest is said when the pause is over.
+		if again, left := tell(outcome{}), StatusPause-time.Duration(i)*time.Second%StatusPause; writes == before && again != left {
+			t.Errorf("after %d s: again in %s, want %s", i, again, left)
+		}
+		now = now.Add(time.Second)
+	}
+	if want := int(seconds * time.Second / StatusPause); writes != want {
+		t.Errorf("%d writes, want %d", writes, want)
+	}
+	tell(outcome{})
+	before := writes
+	refused := outcome{rendering: rendering{blocking: bundle.Findings{{Severity: bundle.SeverityError, Reason: "Wrong", Message: "it is wrong"}}}}
+	if again := tell(refused); again != 0 || writes != before+1 {
+		t.Errorf("%d writes for another reason, again in %s", writes-before, again)
+	}
+}
+
+// TestADamagedLayerIsSaid with the name of its Secret, also while the rest of the status waits for its pause.
+func TestADamagedLayerIsSaid(t *testing.T) {
+	recorder := events.NewFakeRecorder(10)
+	says := &teller{writer: &status.Writer{Namespace: "windows"}, deployment: &corev1.ObjectReference{Namespace: "windows"}, events: recorder, log: logr.Discard()}
+	says.sayDamaged(nil)
+	says.sayDamaged([]string{"windows-layer-0-1of1"})
+	select {
+	case got := <-recorder.Events:
+		if !strings.Contains(got, "Warning LayerReplaced Secret windows-layer-0-1of1 was damaged") || !strings.Contains(got, "fix: see in the audit log who writes Secrets of namespace windows") {
+			t.Errorf("%q", got)
+		}
+	default:
+		t.Error("no event")
+	}
+	if n := len(recorder.Events); n > 0 {
+		t.Errorf("%d more events", n)
+	}
+}
+
+// TestClocksThatDifferAreNamed: it is a hint for people, with the nodes.
+func TestClocksThatDifferAreNamed(t *testing.T) {
+	if c := clocksAgree(nil); c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "by more than 5m") {
+		t.Errorf("%+v", c)
+	}
+	c := clocksAgree([]heartbeat.Skew{{Node: "win-a", By: -time.Hour}, {Node: "win-b", By: 90 * time.Minute}, {Node: "win-c", By: time.Hour}, {Node: "win-d", By: time.Hour}})
+	if c.Type != status.ClocksAgree || c.Status != metav1.ConditionFalse || c.Reason != "ClockSkew" {
+		t.Errorf("%+v", c)
+	}
+	const want = "the clocks of nodes differ from the operator's: win-a (1h0m behind), win-b (1h30m ahead), win-c (1h0m ahead); and 1 more node (fix: "
+	if !strings.HasPrefix(c.Message, want) {
+		t.Errorf("%s", c.Message)
+	}
+}
+
+// TestTheStatusIsWrittenWhenItsKindAppears: it is looked for twice a minute, although nothing else has changed.
+func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
+	asked, served := 0, false
+	cluster := interceptor.NewClient(fake.NewFakeClient(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			if asked++; !served {
+				return &meta.NoKindMatchError{GroupKind: schema.GroupKind{Group: status.Group, Kind: status.Kind}}
+			}
+			return apierrors.NewNotFound(schema.GroupResource{}, status.Name)
+		},
+		Apply: func(context.Context, client.WithWatch, runtime.ApplyConfiguration, ...client.ApplyOption) error {
+			return nil
+		},
+		SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+			return nil
+		},
+	})
+	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	clock := func() time.Time { return now }
+	says := &teller{
+		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock,
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
+	}
+	for i, want := range []struct {
+		asked int
+		again time.Duration
+	}{{1, base.KindsPeriod}, {1, base.KindsPeriod / 2}, {2, base.KindsPeriod}, {2, base.KindsPeriod / 2}, {3, 0}, {3, 0}} {
+		served = i == 4
+		again, err := says.tell(t.Context(), outcome{})
+		if err != nil || asked != want.asked || again != want.again {
+			t.Errorf("call %d: asked %d times, again in %s: %v; want %+v", i, asked, again, err, want)
+		}
+		now = now.Add(base.KindsPeriod / 2)
+	}
+}

@@ -1,0 +1,245 @@
+package rollout
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/bundle"
+	"wmco/controller/base"
+	"wmco/controller/desired"
+	"wmco/controller/drain"
+	"wmco/controller/gather/objects"
+	"wmco/controller/heartbeat"
+	"wmco/controller/layers"
+	"wmco/controller/metrics"
+	"wmco/controller/rollout/steps"
+	"wmco/controller/signing"
+	"wmco/controller/status"
+	"wmco/controller/windowsnode"
+)
+
+// Controller renders and publishes the bundles of all joined nodes, and gives nodes their turns.
+type Controller struct {
+	// Inputs reads what the operator works from, Wants are the objects that it is read from.
+	Inputs func(context.Context) (*desired.Hosts, error)
+	Wants  []objects.Want
+	// Keys sign what nodes are told.
+	Keys *signing.Keys
+	// Known is that of layers.Publisher.
+	Known func(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error)
+	// Executables chooses the executables of the operator for a version of Kubernetes; nil where nothing copies them.
+	Executables func(kubernetes string) bundle.Digest
+	// Deployment is the object of events about the whole fleet, in the namespace of the operator.
+	Deployment *corev1.ObjectReference
+	// Counters serve what is published, urgent and held.
+	Counters *metrics.Counters
+	// Silence says for how long node agents have been silent, Heartbeats knows whose clocks differ.
+	Silence    windowsnode.Silence
+	Heartbeats *heartbeat.Watch
+	// Settle is how long inputs must stay the same before they are rendered; zero is a second.
+	Settle time.Duration
+	// Now is the time of day, Elapsed a monotonic clock.
+	Now     func() time.Time
+	Elapsed func() time.Duration
+	Log     logr.Logger
+}
+
+// SetupWithManager watches every kind of input, what is published, and the keys that sign.
+func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error {
+	namespace := c.Deployment.Namespace
+	published, err := newLayers(m, namespace)
+	if err != nil {
+		return err
+	}
+	keys, err := newKeyCache(m, namespace)
+	if err != nil {
+		return err
+	}
+	again := base.NewSignal()
+	executor, err := c.newExecutor(m, again)
+	if err != nil {
+		return err
+	}
+	publishes, err := c.newPublisher(m, executor, &layers.Publisher{
+		Nodes: m.GetClient(), Decoded: m.Decoded, Layers: published.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: c.Known, Namespace: namespace, Now: c.Now,
+	})
+	if err != nil {
+		return err
+	}
+	queue, err := m.NewController("publish", publishes, 1)
+	if err != nil {
+		return err
+	}
+	changed := func() {
+		publishes.inputs.changed() // the inputs are read again, also if there is no object of a kind
+		again.Send()
+	}
+	m.Kinds.OnChange(changed) // what is kept of a kind that is refused now does not count
+	for _, same := range byKind(c.Wants) {
+		watch := func() error {
+			changed()
+			return queue.Watch(publishes.inputs.watch(m.GetCache(), same[0]))
+		}
+		if err := m.Kinds.WatchWhenServed(ctx, same, watch); err != nil {
+			return err
+		}
+	}
+	if err := queue.Watch(again.Source(func(q base.Queue) { publishes.inputs.again(q) })); err != nil {
+		return err
+	}
+	if err := queue.Watch(publishes.inputs.watchKeys(keys)); err != nil {
+		return err
+	}
+	for _, object := range publishedObjects() {
+		if err := queue.Watch(publishes.inputs.watchPublished(published.GetCache(), object)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newExecutor returns what makes the steps of the rollout, with what drains nodes. Changed is signalled when a drain has got further.
+func (c *Controller) newExecutor(m base.Manager, changed base.Signal) (*steps.Executor, error) {
+	clients, err := kubernetes.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	recorder := m.GetEventRecorder(c.Deployment.Name)
+	drains := &steps.Drains{Drainer: drain.Drainer{Client: clients}, Live: m.GetAPIReader(), Events: recorder, Changed: changed.Send}
+	if err := drains.SetupWithManager(m); err != nil {
+		return nil, err
+	}
+	return &steps.Executor{
+		Nodes: m.Kinds.Reader(m.GetClient()), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Notary: c.Keys,
+		Namespace: c.Deployment.Namespace, Deployment: c.Deployment, Events: recorder,
+		Log: c.Log.WithName("rollout"), Now: c.Now, Elapsed: c.Elapsed, Heartbeats: c.Silence,
+	}, nil
+}
+
+// newPublisher returns the reconciler.
+func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, to *layers.Publisher) (*publisher, error) {
+	renders, err := registerRenderCounter()
+	if err != nil {
+		return nil, err
+	}
+	log := c.Log.WithName("publish")
+	r := &renderer{
+		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.Open), executables: c.Executables,
+		keeper: &keeper{live: m.GetAPIReader(), namespace: to.Namespace, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
+		now:    time.Now, log: log, count: renders,
+	}
+	says := &teller{
+		writer:     &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace, Owner: c.Deployment.Name + "-publish", Now: c.Now},
+		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log, now: time.Now,
+		counters: c.Counters, silence: c.Silence, heartbeats: c.Heartbeats,
+	}
+	return &publisher{
+		inputs: &debouncer{now: time.Now, settle: cmp.Or(c.Settle, settle)}, now: time.Now, log: log,
+		render: r.render, publish: counted(c.Counters, to.Publish), roll: executor.Run, forget: forgetConfirmations(m.GetClient(), log), tell: says.tell,
+	}, nil
+}
+
+// retryStatus is how long after an error the status is written again.
+const retryStatus = 10 * time.Second
+
+// recheck is how long after a rendering everything is read and rendered again, although nothing was seen to change.
+const recheck = 10 * time.Minute
+
+// publisher publishes the bundles of all joined nodes, and gives the nodes their turns. What is rendered is kept until an input changes: what
+// nodes report and what others do to published objects is compared with it.
+type publisher struct {
+	inputs *debouncer
+	now    func() time.Time
+	log    logr.Logger
+	// render reads the inputs and renders all nodes, publish makes the cluster have the layers, roll makes the next steps of the
+	// rollout, and tell says how it went where people look; it returns when it has to say more.
+	render  func(context.Context) (rendering, error)
+	publish func(context.Context, []layers.Wanted) (layers.Changes, error)
+	roll    func(context.Context, steps.Rendered) (steps.Result, error)
+	tell    func(context.Context, outcome) (time.Duration, error)
+	// forget removes from Nodes the confirmations that nothing waits for.
+	forget func(context.Context, []windowsnode.Node) error
+
+	kept *rendering
+	// urgent are the bundles of steps.Result.Urgent: their layers are wanted as those of the rendering are.
+	urgent []layers.Wanted
+}
+
+// outcome is what a call of Reconcile has to say. Fresh reports whether the inputs were rendered by this call.
+type outcome struct {
+	rendering
+	fresh bool
+	// err is why not everything is published.
+	err error
+	// rollout is where the fleet is, rollErr why not every step was made.
+	rollout steps.Result
+	rollErr error
+	// damaged are the names of Secrets of layers that were not what was published, and were replaced.
+	damaged []string
+}
+
+// Reconcile publishes what differs. Inputs that are refused leave everything as it is published.
+func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if wait := p.inputs.wait(); wait > 0 {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	fresh := p.inputs.take() || p.kept == nil || p.now().Sub(p.kept.at) >= recheck
+	if fresh {
+		p.kept = nil
+		r, err := p.render(ctx)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		p.kept = &r
+		if len(r.deleted.Used) > 0 {
+			if err := p.forget(ctx, r.deleted.Used); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+	}
+	changes, err := p.publish(ctx, slices.Concat(p.kept.layers(), p.urgent))
+	result, rollErr := p.roll(ctx, p.kept.rolled(err, p.urgent))
+	if len(result.Unready) > 0 && isPublishedForSome(err) { // what is urgent is made for what nodes have, so its layers are known only now
+		urgent := slices.Concat(p.urgent, result.Unready)
+		more, failed := p.publish(ctx, slices.Concat(p.kept.layers(), urgent))
+		changes.Create, changes.Damaged, err = append(changes.Create, more.Create...), append(changes.Damaged, more.Damaged...), failed
+		if isPublishedForSome(err) {
+			result, rollErr = p.roll(ctx, p.kept.rolled(err, urgent))
+		}
+	}
+	if rollErr == nil {
+		p.urgent = result.Urgent
+	}
+	if !changes.IsZero() || result.Published > 0 {
+		p.log.Info("published", "nodes", result.Published, "secrets", len(changes.Create), "deleted", len(changes.Delete), "checked", len(changes.Check))
+	}
+	rest, untold := p.tell(ctx, outcome{*p.kept, fresh, err, result, rollErr, changes.Damaged})
+	if err := errors.Join(err, rollErr); err != nil {
+		return reconcile.Result{}, err
+	}
+	if untold != nil { // which keeps nothing else waiting
+		p.log.Error(untold, "saying how it goes")
+		rest = retryStatus
+	}
+	again := max(recheck-p.now().Sub(p.kept.at), 0)
+	for _, sooner := range []time.Duration{result.Again, rest} {
+		if sooner > 0 {
+			again = min(again, sooner)
+		}
+	}
+	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// isPublishedForSome reports whether nodes can read layers after a call of publish with this error, but for some.
+func isPublishedForSome(err error) bool {
+	return err == nil || errors.As(err, new(*layers.LayersError))
+}

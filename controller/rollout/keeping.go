@@ -1,0 +1,149 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/desired"
+	"wmco/controller/layers"
+	"wmco/controller/windowsnode"
+	"wmco/render"
+)
+
+// keeper finds what nodes get that wait for the executables of this operator: what is published for them, with what changes without
+// executables (render.Keep). So a mirror change reaches a host that nobody can copy executables to.
+type keeper struct {
+	// live reads the Secrets of layers.
+	live      client.Reader
+	namespace string
+	// told returns what this operator has told a Node. What others have written there is ignored.
+	told windowsnode.DesiredReader
+	log  logr.Logger
+	// layers are those that were read last, by digest: a layer never changes.
+	layers map[bundle.Digest]bundle.Layer
+}
+
+// keeping is one rendering's part of a keeper.
+type keeping struct {
+	*keeper
+	// used are the layers that this rendering needs.
+	used map[bundle.Digest]bundle.Layer
+	// made are the cluster layers that were made, by what is published and what is wanted.
+	made map[[2]bundle.Digest]madeLayer
+}
+
+type madeLayer struct {
+	layer      bundle.Layer
+	digest     bundle.Digest
+	provenance bundle.Provenance
+	err        error
+}
+
+// keep exchanges in the list the bundles of nodes that wait for the executables of that digest. It returns what is published for those, by
+// node.
+func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []windowsnode.Node, payload bundle.Digest) map[string]published.Desired {
+	waiting := map[string]published.Desired{}
+	for _, n := range nodes {
+		if n.IsJoined() && n.IsPayloadPending(payload) {
+			if d, err := k.told(n); err == nil {
+				waiting[n.Name] = d
+			}
+		}
+	}
+	all := keeping{keeper: k, used: map[bundle.Digest]bundle.Layer{}, made: map[[2]bundle.Digest]madeLayer{}}
+	kept := map[string]published.Desired{}
+	for i, n := range list {
+		d, ok := waiting[n.Node.Name]
+		if !ok || n.Own.Refused() {
+			continue // one without a signature gets nothing new either: plan.PlanSteps waits for its executables
+		}
+		b, err := all.bundle(ctx, d, n.Bundle)
+		if err != nil {
+			k.log.Info("not updating node: payload not copied yet", "node", n.Node.Name, "error", err)
+			continue
+		}
+		list[i].Bundle, kept[n.Node.Name] = b, d
+	}
+	k.layers = all.used
+	return kept
+}
+
+// bundle returns what is published, with what of the wanted bundle needs no other executables.
+func (k keeping) bundle(ctx context.Context, d published.Desired, want render.Bundle) (render.Bundle, error) {
+	own, err := k.read(ctx, d.Node)
+	if err != nil {
+		return render.Bundle{}, err
+	}
+	key := [2]bundle.Digest{d.Cluster.Digest, want.ClusterDigest}
+	made, ok := k.made[key]
+	if !ok {
+		made = k.make(ctx, d.Cluster, want)
+		k.made[key] = made
+	}
+	if made.err != nil {
+		return render.Bundle{}, made.err
+	}
+	digest, err := bundle.DigestLayers(made.digest, d.Node.Digest)
+	return render.Bundle{
+		Bundle: bundle.Bundle{Cluster: made.layer, Node: own, Provenance: made.provenance},
+		Digest: digest, ClusterDigest: made.digest, NodeDigest: d.Node.Digest,
+	}, err
+}
+
+func (k keeping) make(ctx context.Context, l published.Layer, want render.Bundle) madeLayer {
+	has, err := k.read(ctx, l)
+	if err != nil {
+		return madeLayer{err: err}
+	}
+	if has.Stage != want.Cluster.Stage {
+		return madeLayer{err: fmt.Errorf("the published layer is of stage %s, the wanted one of stage %s", has.Stage, want.Cluster.Stage)}
+	}
+	m := madeLayer{provenance: bundle.Provenance{}}
+	if m.layer, m.err = render.Keep(has, want.Cluster); m.err != nil {
+		return m
+	}
+	for _, id := range m.layer.IDs() {
+		if refs, ok := want.Provenance[id]; ok {
+			m.provenance[id] = refs
+		}
+	}
+	m.digest, m.err = m.layer.Digest()
+	return m
+}
+
+// read returns a published layer.
+func (k keeping) read(ctx context.Context, l published.Layer) (bundle.Layer, error) {
+	layer, ok := k.layers[l.Digest]
+	if !ok {
+		layer, ok = k.used[l.Digest]
+	}
+	var err error
+	switch {
+	case ok:
+	case len(l.Inline) > 0:
+		layer, err = l.Open(nil)
+	default:
+		layer, err = layers.ReadLayer(ctx, k.live, k.namespace, l.Digest)
+	}
+	if err == nil {
+		k.used[l.Digest] = layer
+	}
+	return layer, err
+}
+
+// madeFrom returns the inputs that a kept bundle is made from: mirrors change without executables, settings stay as they are published.
+func madeFrom(now []published.Input, d published.Desired) []published.Input {
+	inputs := slices.DeleteFunc(slices.Clone(now), func(i published.Input) bool { return i != published.InputMirrors })
+	for _, i := range d.Inputs {
+		if i != published.InputMirrors {
+			inputs = append(inputs, i)
+		}
+	}
+	return inputs
+}

@@ -1,0 +1,277 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// Phase is where a node is.
+type Phase string
+
+const (
+	// PhaseDone means that the node has what is wanted.
+	PhaseDone Phase = "Done"
+	// PhaseMoving means that it is its turn.
+	PhaseMoving Phase = "Moving"
+	// PhaseWaiting means that its turn has not come.
+	PhaseWaiting Phase = "Waiting"
+	// PhaseFailed means that the bundle did not work on it.
+	PhaseFailed Phase = "Failed"
+)
+
+// Reason is what a node waits for, or what it does.
+type Reason string
+
+const (
+	// ReasonCurrent means that the node has the wanted bundle.
+	ReasonCurrent Reason = "Current"
+	// ReasonStep means that the plan has a step for it.
+	ReasonStep Reason = "Step"
+	// ReasonApplying means that its agent works.
+	ReasonApplying Reason = "Applying"
+	// ReasonSettling means that it is a canary and is observed.
+	ReasonSettling Reason = "Settling"
+	// ReasonCanary means that it waits for canaries.
+	ReasonCanary Reason = "WaitingForCanary"
+	// ReasonUnavailable means that too many nodes are unavailable.
+	ReasonUnavailable Reason = "WaitingForAvailability"
+	// ReasonParallel means that enough nodes restart services.
+	ReasonParallel Reason = "WaitingForParallel"
+	// ReasonPaused means that the node or the rollout is paused.
+	ReasonPaused Reason = "Paused"
+	// ReasonStopped means that failures stopped the rollout.
+	ReasonStopped Reason = "Stopped"
+	// ReasonFailed means that the node itself failed.
+	ReasonFailed Reason = "Failed"
+	// ReasonDrain means that its drain did not end in time.
+	ReasonDrain Reason = "DrainBlocked"
+	// ReasonPayload means that executables are on their way.
+	ReasonPayload Reason = "PayloadPending"
+	// ReasonRoom means that the disk of its host is full. It goes on by itself when there is room.
+	ReasonRoom Reason = "WaitingForRoom"
+	// ReasonUnreachable means that the node does not answer.
+	ReasonUnreachable Reason = "Unreachable"
+	// ReasonLeaving means that the node is about to go.
+	ReasonLeaving Reason = "Leaving"
+	// ReasonJoining means that the operator still joins it.
+	ReasonJoining Reason = "Joining"
+	// ReasonUnknown means that no bundle is rendered for it.
+	ReasonUnknown Reason = "NoBundle"
+	// ReasonForeign means that a newer operator has written its annotations.
+	ReasonForeign Reason = "NewerOperator"
+)
+
+// Status is where one node is.
+type Status struct {
+	Node   string `json:"node"`
+	Phase  Phase  `json:"phase"`
+	Reason Reason `json:"reason"`
+	// Message is one line for people.
+	Message string `json:"message"`
+	// Impact is what the rest of its way needs; empty where nothing is left.
+	Impact bundle.Impact `json:"impact,omitempty"`
+	// Canary is true for a node that goes before the others.
+	Canary bool `json:"canary,omitempty"`
+	// DrainBlocked names what keeps the drain of the node from ending: the PodDisruptionBudget and the pod, or pods that are ending.
+	DrainBlocked string `json:"drainBlocked,omitempty"`
+}
+
+// Summary is where the fleet is.
+type Summary struct {
+	Done    int `json:"done"`
+	Moving  int `json:"moving"`
+	Waiting int `json:"waiting"`
+	Failed  int `json:"failed"`
+	// Unavailable is how many nodes are, Limit how many may be.
+	Unavailable int `json:"unavailable"`
+	Limit       int `json:"limit"`
+	// Stopped says why no node is started; empty if nothing failed.
+	Stopped string `json:"stopped,omitempty"`
+	// Fix says what to do about what stopped it.
+	Fix string `json:"fix,omitempty"`
+	// Urgent are the nodes that something urgent cannot reach, by name.
+	Urgent []Held `json:"urgent,omitempty"`
+	// Message is one line for people.
+	Message string `json:"message"`
+}
+
+// Held is a node that something urgent cannot reach.
+type Held struct {
+	Node string `json:"node"`
+	// Message says what cannot reach it, and why.
+	Message string `json:"message"`
+	// Inputs are those that are held.
+	Inputs []UrgentInput `json:"-"`
+}
+
+// addStep adds a step, and says so.
+func (d decision) addStep(s Step) {
+	s.Node = d.Name
+	s.State.Elapsed = d.elapsedAfterStep(s)
+	d.fleet.plan.Steps = append(d.fleet.plan.Steps, s)
+	message := string(s.Action)
+	if s.Permit != "" {
+		message += " (at most impact " + string(s.Permit) + ")"
+	}
+	d.waitFor(ReasonStep, message+": "+s.Why)
+}
+
+// waitFor says what a node waits for, or does.
+func (d decision) waitFor(r Reason, message string) {
+	p := d.fleet
+	canary := d.turn.Canary || slices.Contains(p.gate[d.canaryKind()].canaries, d.Name)
+	s := Status{Node: d.Name, Phase: d.phaseFor(r), Reason: r, Message: message, Canary: canary}
+	if !d.upToDate {
+		s.Impact = d.need
+	}
+	if d.State.Claim.Held && !d.Drained {
+		s.DrainBlocked = d.DrainBlocked
+	}
+	p.plan.Nodes = append(p.plan.Nodes, s)
+	for _, left := range d.pendingTimers() {
+		if left > 0 && (p.plan.Wake == 0 || left < p.plan.Wake) {
+			p.plan.Wake = left
+		}
+	}
+}
+
+func (m *nodeState) phaseFor(r Reason) Phase {
+	switch r {
+	case ReasonCurrent:
+		return PhaseDone
+	case ReasonStep, ReasonApplying, ReasonSettling:
+		if m.failed != "" {
+			return PhaseFailed
+		}
+		return PhaseMoving
+	case ReasonFailed:
+		return PhaseFailed
+	case ReasonCanary, ReasonUnavailable, ReasonParallel, ReasonPaused, ReasonStopped, ReasonDrain, ReasonPayload, ReasonRoom, ReasonUnreachable,
+		ReasonLeaving, ReasonJoining, ReasonUnknown, ReasonForeign:
+	}
+	return PhaseWaiting
+}
+
+// waitForAgent says what the agent does.
+func (d decision) waitForAgent() {
+	switch {
+	case d.failed != "":
+		d.waitFor(ReasonFailed, d.failed)
+		return
+	case d.turn.IsZero():
+		d.waitFor(ReasonApplying, "bundle was not published by a rollout; waiting for the node agent")
+		return
+	}
+	limit := "its turn may take until " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Permitted)
+	if d.timedOut {
+		limit = "its turn takes longer than " + d.policy.Timeout.String() + " (fix: check the host)"
+	}
+	d.waitFor(ReasonApplying, d.describeAgent()+"; "+limit)
+}
+
+// describeAgent says what the agent does about the published bundle.
+func (m *nodeState) describeAgent() string {
+	if !m.answered {
+		return "has not answered yet"
+	}
+	switch m.Report.State { //nolint:exhaustive // of the others the permission is told
+	case published.StateApplying:
+		return "applies the bundle"
+	case published.StateRebootPending:
+		return "reboots"
+	case published.StatePayloadMissing:
+		return "waits for executables"
+	case published.StateFailed:
+		return "tries again: " + m.Report.Message
+	}
+	return "has been permitted impact " + string(m.Permitted)
+}
+
+// pendingTimers are the times until something about the node changes although nothing happens; those that have passed are not above zero.
+func (m *nodeState) pendingTimers() []time.Duration {
+	list := m.noteTimers()
+	if m.isTimed() {
+		list = append(list, m.policy.Timeout-m.Seen.Permitted)
+	}
+	if m.isUnconfirmed() && !m.turn.Ended.IsZero() {
+		list = append(list, m.soakTimeLeft(), m.policy.Settle+m.policy.Timeout+time.Second-m.Seen.Ended)
+	}
+	if m.State.Claim.Held {
+		list = append(list, m.policy.Timeout-m.Seen.Taken)
+	}
+	if m.upToDate && !m.Ready {
+		list = append(list, m.policy.Settle-m.Seen.Reported)
+	}
+	if !m.State.Postponed.IsZero() {
+		list = append(list, m.policy.Timeout-m.Seen.Postponed)
+	}
+	return list
+}
+
+// summarizeFleet counts, and finds the one line that explains the rest.
+func (p *planner) summarizeFleet() Summary {
+	s := p.plan.Fleet
+	slices.SortFunc(s.Urgent, func(a, b Held) int { return strings.Compare(a.Node, b.Node) })
+	s.Limit, s.Stopped = p.limit, p.stopped
+	if s.Stopped != "" {
+		s.Fix = p.fix
+	}
+	for i := range p.nodes {
+		s.Unavailable += boolToInt(p.nodes[i].unavailable)
+	}
+	reasons := map[Reason]string{}
+	for _, n := range p.plan.Nodes {
+		switch n.Phase {
+		case PhaseDone:
+			s.Done++
+		case PhaseMoving:
+			s.Moving++
+		case PhaseWaiting:
+			s.Waiting++
+		case PhaseFailed:
+			s.Failed++
+		}
+		if reasons[n.Reason] == "" {
+			reasons[n.Reason] = n.Node + " " + n.Message
+		}
+	}
+	s.Message = s.summaryLine(p.policy, reasons)
+	return s
+}
+
+func (s Summary) summaryLine(p Policy, reasons map[Reason]string) string {
+	parts := []string{fmt.Sprintf("%d of %s done", s.Done, bundle.Count(s.Done+s.Moving+s.Waiting+s.Failed, "node"))}
+	for _, x := range []struct {
+		n    int
+		what string
+	}{{s.Moving, "moving"}, {s.Waiting, "waiting"}, {s.Failed, "failed"}} {
+		if x.n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", x.n, x.what))
+		}
+	}
+	line := strings.Join(parts, ", ")
+	switch {
+	case s.Moving+s.Waiting+s.Failed == 0:
+		return line
+	case p.Paused:
+		return line + "; paused (fix: set rollout.paused to false)"
+	case s.Stopped != "":
+		return line + "; " + s.Stopped + " (fix: " + s.Fix + ")"
+	}
+	for _, r := range []Reason{ReasonSettling, ReasonUnavailable, ReasonDrain, ReasonStep, ReasonApplying, ReasonPayload, ReasonRoom, ReasonUnreachable, ReasonLeaving, ReasonPaused, ReasonJoining, ReasonUnknown, ReasonForeign} {
+		if why := reasons[r]; why != "" {
+			return line + "; " + why
+		}
+	}
+	return line
+}
+
+// formatAfter returns the time of day that is expected after a wait, for people.
+func (p *planner) formatAfter(left time.Duration) string {
+	return p.now.Add(left).Round(time.Second).UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,74 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"wmco/bundle/published"
+)
+
+// faults is a report about what is published that says whose fault it is.
+func faults(s published.State, f published.Fault) edit {
+	return func(n *Node) {
+		says(s, "")(n)
+		n.Report.Fault = f
+	}
+}
+
+// TestWhoseFaultItIs: a full disk is no failure of a bundle, what heals by itself is waited for, and what stops the rollout names what helps.
+func TestWhoseFaultItIs(t *testing.T) {
+	full, damaged := faults(failing, published.FaultDisk), faults(failing, published.FaultLayer)
+	open := node("z-done", done)
+	const retry = `oc annotate --overwrite node a windowsmachineconfig.openshift.io/retry="$(date)"`
+	for _, tt := range []struct {
+		name  string
+		nodes []Node
+		want  []string
+		line  string
+	}{
+		{"a canary without room gives its place back, and another node is the canary", []Node{node("a", wants(restart), given(restart, 1), full, canary), node("b", wants(restart))},
+			[]string{"a permit 2 none canary", "b publish 2 restart canary"}, ""},
+		{"it waits for room", []Node{node("a", wants(restart), given(none, 1), full, canary), node("b", wants(restart), given(restart, 1), says(applying, ""), canary)}, nil, "\na no luck"},
+		{"also for longer than a turn may take", []Node{node("a", wants(restart), given(none, 99), full, canary), node("b", wants(restart), given(restart, 1), says(applying, ""), canary)}, nil, "2 nodes done, 1 moving, 1 waiting"},
+		{"a fleet without room says so", []Node{node("a", wants(none), given(none, 99), full, canary), node("b", wants(none), given(none, 99), full)}, nil, "2 waiting; a no luck"},
+		{"a node without room stops nobody", []Node{node("a", wants(restart), given(none, 99), full), node("b", wants(restart)), node("c", wants(restart), given(none, 99), full), open}, []string{"b publish 2 restart"}, ""},
+		{"when there is room, it is permitted again", []Node{node("a", wants(restart), given(none, 99), says(asks, restart)), open}, []string{"a permit 2 restart"}, ""},
+		{"a drained node without room is given back", []Node{node("a", drained, given(reboot, 1), full), node("b", wants(restart)), open}, []string{"a release 2 restart cordon off scale-down off", "b publish 2 restart"}, ""},
+		{"also one whose turn takes too long", []Node{node("a", drained, given(reboot, 99), full), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
+		{"then its permission to restart ends", []Node{node("a", wants(reboot), given(restart, 1), full), open}, []string{"a permit 2 none"}, ""},
+		{"and it is not drained while it waits", []Node{node("a", wants(reboot), given(none, 1), full), open}, nil, "a no luck"},
+		{"nor for another bundle, before its agent says that there is room", []Node{node("a", full, wants(drain)), open}, []string{"a publish 2 none"}, ""},
+		{"a node without room that is paused", []Node{node("a", wants(none), given(none, 1), full, func(n *Node) { n.Paused = true }), open}, nil, "the node is paused"},
+		{"what is urgent and has no room is told", []Node{node("a", wants(none), given(none, 1), full, with(urgent(none))), open}, nil, "urgent: no luck"},
+		{"a damaged layer is waited for", []Node{node("a", wants(restart), given(restart, 1), damaged, canary), node("b", wants(restart))}, nil, "a tries again: no luck; its turn may take until"},
+		{"for as long as a turn may take", []Node{node("a", wants(restart), given(restart, 31), damaged, canary), node("b", wants(restart))}, nil, "stopped: the canary a (failed: no luck) (fix: nothing: the operator publishes the layer again"},
+		{"an API server that does not answer is waited for", []Node{node("a", wants(restart), given(restart, 1), faults(failing, published.FaultAPI), canary), node("b", wants(restart))}, nil, "a tries again: no luck"},
+		{"a fault of the host stops the rollout and blames no input", []Node{node("a", wants(restart), given(restart, 1), faults(rolledBack, published.FaultHost), canary), node("b", wants(restart))}, nil,
+			"stopped: the canary a (rolled back: no luck) (fix: correct on the host what the message names, then: " + retry + ", or pause"},
+		{"inputs that do not work", []Node{node("a", wants(restart), given(restart, 1), faults(rolledBack, published.FaultInput), canary), node("b", wants(restart))}, nil,
+			"(fix: correct the inputs, or pause the node with the annotation windowsmachineconfig.openshift.io/paused; the same bundle is tried again after: " + retry + ")"},
+		{"a change after which the API server is away", []Node{node("a", wants(restart), given(restart, 1), faults(rolledBack, published.FaultAPI), canary), node("b", wants(restart))}, nil,
+			"(fix: if the API server was away, or the network, try it again: " + retry + "; otherwise correct the inputs"},
+	} {
+		got := stamped(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()})
+		var steps []string
+		for _, s := range got.Steps {
+			steps = append(steps, s.text())
+		}
+		if diff := cmp.Diff(tt.want, steps); diff != "" {
+			t.Errorf("%s (-want +got):\n%s\n%s", tt.name, diff, got.Fleet.Message)
+		}
+		all := got.Fleet.Message
+		for _, n := range got.Nodes {
+			all += "\n" + n.Node + " " + n.Message
+		}
+		for _, h := range got.Fleet.Urgent {
+			all += "\nurgent" + strings.TrimPrefix(h.Message, clientCA().Text)
+		}
+		if !strings.Contains(all, tt.line) {
+			t.Errorf("%s: %q is not in %s", tt.name, tt.line, all)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+package plan
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// canaryKind is what a canary stands for.
+type canaryKind struct {
+	group  Group
+	target bundle.Digest
+}
+
+func (n Node) canaryKind() canaryKind { return canaryKind{n.Group, n.Target} }
+
+// canaryGate lets canaries pass before the others of their kind.
+type canaryGate struct {
+	// confirmed is the number of nodes that prove the bundle, wanted how many must.
+	confirmed, wanted int
+	// canaries are the names of those that may pass meanwhile.
+	canaries []string
+}
+
+func (g canaryGate) isOpen() bool { return g.confirmed >= g.wanted }
+
+func (g canaryGate) describeCanaries() string {
+	if len(g.canaries) == 0 {
+		return "a canary"
+	}
+	return fmt.Sprintf("%s %s", map[bool]string{true: "the canary", false: "the canaries"}[len(g.canaries) == 1], joinFirst(g.canaries))
+}
+
+func (g canaryGate) allowsNode(name string) bool {
+	return g.isOpen() || slices.Contains(g.canaries, name)
+}
+
+// canaryGates returns the gates of all kinds.
+func (p *planner) canaryGates() map[canaryKind]canaryGate {
+	all := map[canaryKind]canaryGate{}
+	candidates := map[canaryKind][]*nodeState{}
+	for i := range p.nodes {
+		m := &p.nodes[i]
+		k := m.canaryKind()
+		g := all[k]
+		g.wanted = p.policy.Canaries
+		if m.provesBundle() {
+			g.confirmed++
+		}
+		all[k] = g
+		if m.isCanaryCandidate() {
+			candidates[k] = append(candidates[k], m)
+		}
+	}
+	for k, list := range candidates {
+		g := all[k]
+		slices.SortFunc(list, func(a, b *nodeState) int {
+			return cmp.Or(cmp.Compare(a.canaryRank(), b.canaryRank()), cmp.Compare(b.need.Rank(), a.need.Rank()), strings.Compare(a.Name, b.Name))
+		})
+		for _, m := range list[:min(len(list), max(0, g.wanted-g.confirmed))] {
+			g.canaries = append(g.canaries, m.Name)
+		}
+		all[k] = g
+	}
+	return all
+}
+
+// isCanaryCandidate reports whether the node can be, or is, a canary.
+func (m *nodeState) isCanaryCandidate() bool {
+	unproven := m.Wanted != "" && (!m.upToDate || m.isUnconfirmed()) && m.failed == ""
+	return unproven && !m.Paused && !m.Joining && m.Leaving == "" && m.Foreign == ""
+}
+
+// canaryRule is a rule whose result is the rank of a candidate: the lowest go first.
+type canaryRule = rule[*nodeState, int]
+
+// canaryRules rank the candidates. A node whose drain does not end, whose disk is full, or that is off, comes last: it proves nothing.
+func canaryRules() []canaryRule {
+	return []canaryRule{
+		{"a node whose disk is full is no canary that others wait for", (*nodeState).waitsForRoom, 4},
+		{"a node whose drain did not end is no canary that others wait for", (*nodeState).isPostponedIdle, 4},
+		{"a canary that has begun stays the canary", (*nodeState).hasBegunWanted, 0},
+		{"of nodes that do not respond, the one with the bundle stays the canary", (*nodeState).isUnreachableWithWanted, 5},
+		{"a node that does not respond is the last choice", (*nodeState).isUnreachable, 6},
+		{"a Ready node with a slot is chosen before one without", (*nodeState).isReadyInSlot, 1},
+		{"a node that is unavailable or awaits executables is no canary that others wait for", (*nodeState).isUnsuitableCanary, 4},
+		{"the node on which the last change failed is chosen before the others", (*nodeState).failedLastChange, 2},
+		{"any node that works can be the canary", (*nodeState).isAnyNode, 3},
+	}
+}
+
+// canaryRank orders candidates.
+func (m *nodeState) canaryRank() int { return firstRule(canaryRules(), m).result }
+
+func (m *nodeState) isPostponedIdle() bool {
+	return !m.State.Postponed.IsZero() && !m.usesDisruption() && m.reachable
+}
+
+func (m *nodeState) hasBegunWanted() bool {
+	return m.publishesWanted() && (m.answered || m.Ready && !m.isUnresponsive() && !m.Silent)
+}
+
+func (m *nodeState) isUnreachable() bool { return !m.reachable }
+
+func (m *nodeState) isUnreachableWithWanted() bool { return !m.reachable && m.publishesWanted() }
+
+func (m *nodeState) isReadyInSlot() bool { return m.hasSlot() && m.Ready }
+
+func (m *nodeState) isUnsuitableCanary() bool { return m.unavailableAlone || m.PayloadPending }
+
+func (m *nodeState) failedLastChange() bool {
+	return m.Report.State == published.StateRolledBack || m.State.Failed != ""
+}
+
+// stopReason says why no node is started; empty if nothing keeps the rollout.
+func (p *planner) stopReason() string {
+	var failed []string
+	canary := ""
+	for i := range p.nodes {
+		m := &p.nodes[i]
+		if m.failed == "" {
+			continue
+		}
+		failed = append(failed, m.Name+" ("+m.failed+")")
+		isCanary := canary == "" && !p.gate[m.canaryKind()].isOpen()
+		if isCanary {
+			canary = failed[len(failed)-1]
+		}
+		if isCanary || p.fix == "" {
+			p.fix = m.fixCommand()
+		}
+	}
+	switch {
+	case canary != "":
+		return "stopped: the canary " + canary
+	case len(failed) >= p.policy.FailureLimit:
+		return "stopped: " + bundle.Count(len(failed), "node") + " failed: " + joinFirst(failed)
+	}
+	return ""
+}
+
+// joinFirst joins the first few of a list for people.
+func joinFirst(list []string) string {
+	return bundle.JoinFirst(list, 3, ", ", bundle.AndOthers)
+}

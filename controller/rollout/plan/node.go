@@ -1,0 +1,134 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/windowsnode"
+)
+
+// Observe reads what a Node object says. What it does not say is left to the caller: what is wanted and urgent, the platform, pods,
+// executables, a Machine that is being deleted, whether the agent is silent, and how long all that has lasted.
+func Observe(node windowsnode.Node, read windowsnode.DesiredReader) Node {
+	n := Node{
+		Name: node.Name, Unschedulable: node.Spec.Unschedulable, CordonedFor: node.Annotations[published.CordonAnnotation],
+		ScaleDownDisabled: node.Annotations[windowsnode.ScaleDownAnnotation] == "true", Leaving: leaving(node),
+		Paused: node.IsPaused(), Retry: node.Annotations[published.RetryAnnotation], Joining: node.IsJoining(),
+		Ready: node.IsReady(), ReadySince: node.KubeletCondition.LastTransitionTime.UTC(), Since: node.AgentCondition.LastTransitionTime.UTC(),
+	}
+	n.readAnnotations(node, read)
+	n.DrainBlocked, n.DrainForbidden = n.State.Claim.Blocked, n.State.Claim.Blocked != ""
+	n.Group.OSBuild = node.Labels[corev1.LabelWindowsBuild]
+	if n.Group.OSBuild == "" && n.Report.Facts != nil {
+		n.Group.OSBuild = n.Report.Facts.OSBuild
+	}
+	return n
+}
+
+// leaving says why a node is about to go.
+func leaving(node windowsnode.Node) string {
+	switch {
+	case !node.DeletionTimestamp.IsZero():
+		return "the Node is being deleted"
+	case node.IsBeingRemoved():
+		return "its instance is being removed"
+	case node.HasScaleDownTaint():
+		return "the cluster autoscaler removes it"
+	}
+	return ""
+}
+
+// readAnnotations reads what operator and agent wrote. What is damaged counts as absent and is written again; what a newer operator
+// wrote is not touched. What the operator has not signed counts as absent too, with one exception: an agent of before signatures that is in its
+// turn acts on it until that ends.
+func (n *Node) readAnnotations(node windowsnode.Node, read windowsnode.DesiredReader) {
+	if node.ReportError == nil {
+		n.Report = node.Report
+	}
+	newer := (*bundle.SchemaError)(nil)
+	if errors.As(node.RolloutError, &newer) {
+		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.RolloutAnnotation, node.RolloutError)
+	}
+	n.State = node.Rollout
+	d, err := read(node)
+	if err != nil && !errors.As(err, &newer) && !n.State.Claim.IsZero() && !n.Report.Has(published.FeatureSigned) {
+		d, err = node.Desired, node.DesiredError
+	}
+	if err == nil {
+		n.Published, n.Permitted, n.PublishedUrgent = d.Bundle, d.MaxImpact, d.Urgent
+	} else if errors.As(err, &newer) {
+		n.Foreign = fmt.Sprintf("the annotation %s is of a newer operator: %v", published.DesiredAnnotation, err)
+	}
+}
+
+// Source is what a step publishes, and how.
+type Source struct {
+	// Wanted is what is rendered for the node, Told what this operator has signed that stands on the Node; both are zero where there is none.
+	Wanted, Told published.Desired
+	// Sign returns the text of the annotation for the Node.
+	Sign func(published.Desired) (string, error)
+}
+
+// Edit changes a Node object as the step says, with what is wanted where the step is about that bundle, and what it was told otherwise. Nothing
+// that stands on the Node unsigned is ever signed. The caller writes the difference with the resourceVersion of the object that the decision
+// was made from.
+func (s Step) Edit(node *corev1.Node, from Source) error {
+	text, err := s.State.Encode()
+	if err != nil {
+		return err
+	}
+	if node.Annotations == nil {
+		node.Annotations = map[string]string{}
+	}
+	if err := s.publish(node, from); err != nil {
+		return err
+	}
+	node.Annotations[published.RolloutAnnotation] = text
+	if s.Cordon != SwitchKeep {
+		node.Spec.Unschedulable = s.Cordon == SwitchOn
+		annotate(node, s.Cordon, published.CordonAnnotation, published.CordonedForRollout)
+	}
+	annotate(node, s.ScaleDown, windowsnode.ScaleDownAnnotation, "true")
+	return nil
+}
+
+// publish writes the annotation, unless it says the same already.
+func (s Step) publish(node *corev1.Node, from Source) error {
+	if s.Bundle == "" {
+		return nil
+	}
+	d := from.Wanted
+	if d.Bundle != s.Bundle {
+		d = from.Told
+	}
+	switch {
+	case d.Bundle == s.Bundle:
+	case s.Action == ActionRelease || s.Action == ActionCancelReservation:
+		return nil // of an operator before signatures: it is replaced when the turn has ended
+	default:
+		return fmt.Errorf("publishing bundle %s on Node %s: the layers are those of %s", s.Bundle.Short(), node.Name, d.Bundle.Short())
+	}
+	d.MaxImpact, d.Urgent, d.NodeName = s.Permit, s.Urgent, node.Name
+	if from.Told.SaysTheSame(d) && !s.Again {
+		return nil
+	}
+	text, err := from.Sign(d)
+	if err == nil {
+		node.Annotations[published.DesiredAnnotation] = text
+	}
+	return err
+}
+
+func annotate(node *corev1.Node, s Switch, key, value string) {
+	switch s {
+	case SwitchOn:
+		node.Annotations[key] = value
+	case SwitchOff:
+		delete(node.Annotations, key)
+	case SwitchKeep:
+	}
+}

@@ -1,0 +1,245 @@
+package plan
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// nodeState is a node with what follows from it alone.
+type nodeState struct {
+	Node
+	policy *Policy
+	// turn is about the published bundle; zero if the operator did not note it.
+	turn Turn
+	// need is the impact of the node's way to Wanted.
+	need bundle.Impact
+	// upToDate is true if the node has Wanted.
+	upToDate bool
+	// answered is true if the report is about the published bundle, done if the agent does nothing more about it as it is permitted.
+	answered, done bool
+	// unavailable is true for a node that is unavailable, unavailableAlone if it is without what a rollout does to it.
+	unavailable, unavailableAlone bool
+	// reachable is true if something on the node can be expected to act.
+	reachable bool
+	// timedOut is true if the turn takes longer than it may.
+	timedOut bool
+	// failed says why the node counts as failed; empty if it does not.
+	failed string
+}
+
+// evaluateNode finds out what follows from a node. Each line may use what is set above it.
+func evaluateNode(n Node, p *Policy) nodeState {
+	m := nodeState{Node: n, policy: p}
+	if n.State.Turn.Bundle == n.Published {
+		m.turn = n.State.Turn
+	}
+	m.answered = m.hasAnswered()
+	m.upToDate = m.hasWantedBundle()
+	m.need = m.neededImpact()
+	m.done = m.answered && m.agentFinished()
+	m.unavailableAlone = m.isUnavailableAlone()
+	m.unavailable = m.unavailableAlone || m.isDisrupted()
+	m.reachable = m.canRespond()
+	m.timedOut = !m.turn.Permitted.IsZero() && n.Seen.Permitted >= p.Timeout
+	m.failed = m.failureMessage()
+	return m
+}
+
+// hasAnswered reports whether the report is about the published bundle.
+func (m *nodeState) hasAnswered() bool {
+	return m.Published != "" && m.Report.State != "" && m.Report.Desired == m.Published
+}
+
+// hasWantedBundle reports whether the wanted bundle is applied.
+func (m *nodeState) hasWantedBundle() bool {
+	return m.Wanted != "" && m.Published == m.Wanted && m.answered && m.Report.State == published.StateApplied
+}
+
+// isUnavailableAlone reports whether the node is unavailable without what a rollout does to it.
+func (m *nodeState) isUnavailableAlone() bool {
+	return !m.Ready || m.Leaving != "" || m.Unschedulable && !m.cordonedByUs() && !m.Joining
+}
+
+// isDisrupted reports whether the node counts as unavailable because of a rollout.
+func (m *nodeState) isDisrupted() bool {
+	return m.Unschedulable || m.hasSlot() || m.usesDisruption()
+}
+
+// canRespond reports whether something on the node can be expected to act.
+func (m *nodeState) canRespond() bool {
+	return !m.Silent && (m.Ready || m.answered && m.publishesWanted())
+}
+
+// hasSlot reports whether the node has a slot among the unavailable nodes, confirmed or not.
+func (m *nodeState) hasSlot() bool { return !m.State.Claim.IsZero() }
+
+// publishesWanted reports whether the wanted bundle is the one that is published.
+func (m *nodeState) publishesWanted() bool { return m.Published == m.Wanted }
+
+// neededImpact returns the larger of what the bundles differ in and what the agent reports. What is not known is taken for none: then the
+// agent is asked by a publication that permits nothing more.
+func (m *nodeState) neededImpact() bundle.Impact {
+	need := m.Cost
+	if need == "" {
+		need = bundle.ImpactNone
+	}
+	// What has drifted is there whatever is wanted: a node in its turn is not given back for a change that comes in that time.
+	drifted := m.hasSlot() && m.Report.State == published.StateNeedsPermission && m.Report.Applied == m.Published
+	if m.answered && (m.publishesWanted() || drifted) {
+		switch m.Report.State { //nolint:exhaustive // the others need nothing
+		case published.StateNeedsPermission:
+			need = largerImpact(need, m.Report.Impact)
+		case published.StateRebootPending:
+			need = bundle.ImpactReboot
+		}
+	}
+	if need.Rank() > bundle.ImpactReboot.Rank() {
+		return bundle.ImpactReboot // of a newer agent, or damaged: more than that there is not
+	}
+	return need
+}
+
+func largerImpact(a, b bundle.Impact) bundle.Impact {
+	if b.Rank() > a.Rank() {
+		return b
+	}
+	return a
+}
+
+// agentFinished reports whether the agent, as it says, does nothing more about the published bundle.
+func (m *nodeState) agentFinished() bool {
+	switch m.Report.State {
+	case published.StateApplied, published.StateRolledBack:
+		return true
+	case published.StateNeedsPermission:
+		return m.Report.Expired || m.Report.Impact.Rank() > m.Permitted.Rank()
+	case published.StateRebootPending:
+		return m.Permitted != bundle.ImpactReboot
+	case published.StateFailed:
+		return m.waitsForRoom() && m.isDisruptive()
+	case published.StateUnpublished, published.StateApplying, published.StatePayloadMissing:
+		return false
+	}
+	return false
+}
+
+// waitsForRoom reports whether the agent begins what is published when the disk of its host has room. That is no failure of the bundle, and the
+// node is no canary that others wait for if there is another one.
+func (m *nodeState) waitsForRoom() bool { return m.answered && m.Report.WaitsForRoom() }
+
+// permissionExpired reports whether the agent does not use its permission, because that was too long ago.
+func (m *nodeState) permissionExpired() bool {
+	return m.answered && m.Report.State == published.StateNeedsPermission && m.Report.Expired
+}
+
+// isDisruptive reports whether something is permitted that needs a drained node.
+func (m *nodeState) isDisruptive() bool {
+	return m.Published != "" && (m.Permitted == bundle.ImpactDrain || m.Permitted == bundle.ImpactReboot)
+}
+
+// usesDisruption reports whether a disruptive permission is in use.
+func (m *nodeState) usesDisruption() bool { return m.isDisruptive() && !m.done }
+
+// isTimed reports whether something is decided by how long ago the impact was permitted.
+func (m *nodeState) isTimed() bool {
+	away := !m.Ready && (m.hasSlot() || m.usesDisruption() || m.isUnconfirmed())
+	return !m.turn.Permitted.IsZero() && (!m.done || away)
+}
+
+// isRestarting reports whether the node uses one of the slots for restarts: until its agent has ended, and until it is Ready
+// again. A turn that takes too long counts as failed, and no other node waits for it.
+func (m *nodeState) isRestarting() bool {
+	if m.Published == "" || m.Permitted != bundle.ImpactRestart || m.Joining {
+		return false
+	}
+	back := m.Ready || m.turn.Impact != bundle.ImpactRestart || m.Seen.Reported >= m.policy.Settle
+	return !m.done && !m.timedOut || m.upToDate && !back
+}
+
+// isUnresponsive reports whether a permission is outstanding that the agent does not answer.
+func (m *nodeState) isUnresponsive() bool {
+	return m.Permitted == bundle.ImpactRestart && !m.answered && !m.hasSlot() && (m.timedOut || m.turn.IsZero())
+}
+
+// isUnconfirmed reports whether the node is a canary that has the bundle and has not been confirmed.
+func (m *nodeState) isUnconfirmed() bool {
+	return m.upToDate && m.turn.Canary && m.turn.Confirmed.IsZero()
+}
+
+// soakedFor returns for how long a canary has had time to become healthy. One that is Ready has it from when the end of its turn was written: the
+// operator may have been away when that was.
+func (m *nodeState) soakedFor() time.Duration {
+	switch {
+	case !m.turn.Ended.IsZero():
+		return m.Seen.Ended
+	case m.Ready:
+		return 0
+	}
+	return m.Seen.Permitted
+}
+
+// hasSoaked reports whether the node works with the bundle, and has for long enough. What has no impact needs no time.
+func (m *nodeState) hasSoaked() bool {
+	switch {
+	case !m.upToDate:
+		return false
+	case m.turn.Impact == bundle.ImpactNone:
+		return true
+	case !m.isHealthy() || m.hasSlot() || m.turn.Canary && m.turn.Ended.IsZero():
+		return false
+	}
+	return m.soakTimeLeft() <= 0
+}
+
+// isHealthy reports whether the node is Ready and nothing is known that does not work on it.
+func (m *nodeState) isHealthy() bool {
+	return m.Ready && m.Unsettled == "" && len(m.Report.Crashed) == 0
+}
+
+// soakTimeLeft returns the time until the node will have soaked, if nothing happens.
+func (m *nodeState) soakTimeLeft() time.Duration {
+	if m.turn.Ended.IsZero() {
+		return m.policy.Settle - m.Seen.Ready
+	}
+	return m.policy.Settle - min(m.Seen.Ended, m.Seen.Ready)
+}
+
+// provesBundle reports whether the node proves that its bundle works.
+func (m *nodeState) provesBundle() bool {
+	return m.upToDate && (!m.turn.Confirmed.IsZero() || !m.turn.Canary && m.hasSoaked())
+}
+
+// isPostponed reports whether the node waits because its drain did not end in time.
+func (m *nodeState) isPostponed() bool {
+	return !m.State.Postponed.IsZero() && m.Seen.Postponed < m.policy.Timeout
+}
+
+// retryRequested reports whether a person asks for another try of the turn that has failed, by another value of the annotation.
+func (m *nodeState) retryRequested() bool {
+	return m.failed != "" && m.Retry != "" && m.publishesWanted() && !m.turn.IsZero() && m.turn.Retry != retryOf(m.Retry)
+}
+
+// previousTurn returns the turn that the node has behind it, with its end as far as it is known.
+func (m *nodeState) previousTurn() Turn {
+	t := m.turn
+	if !m.answered {
+		return t
+	}
+	t.Result = m.Report.State
+	if t.Ended.IsZero() && m.Report.State == published.StateApplied && m.Since.After(t.Begun) {
+		t.Ended = m.Since.UTC().Truncate(time.Second)
+	}
+	return t
+}
+
+// joinMessage puts what a node says behind what is known, unless it says the same.
+func joinMessage(what, message string) string {
+	if message == "" || strings.HasPrefix(message, what) {
+		return cmp.Or(message, what)
+	}
+	return what + ": " + message
+}

@@ -1,0 +1,191 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"wmco/bundle"
+)
+
+// Plan is what to do next, and where every node is.
+type Plan struct {
+	// Steps are at most one for each node.
+	Steps []Step
+	// Nodes are all nodes, by name.
+	Nodes []Status
+	Fleet Summary
+	// Wake is the time until the next decision is due although nothing changes; zero if none is.
+	Wake time.Duration
+}
+
+// planner is one decision about a fleet.
+type planner struct {
+	policy Policy
+	// now is what is written on Nodes and shown to people. Nothing is decided by it.
+	now   time.Time
+	nodes []nodeState
+	gate  map[canaryKind]canaryGate
+	// stopped says why failures keep the rollout from starting nodes.
+	stopped string
+	// fix says what to do about the first of them.
+	fix string
+	// limit is how many nodes may be unavailable, unavailable how many are or will be after the steps, restarting likewise.
+	limit, unavailable, restarting int
+	// reservationsFit is true if all reservations in this view fit together, toCancel are the names of the nodes whose do not.
+	reservationsFit bool
+	toCancel        []string
+	plan            Plan
+}
+
+// PlanSteps decides about the whole fleet. The steps may be made in any order, all or some of them.
+func PlanSteps(f Fleet) Plan {
+	p := newPlanner(f)
+	for i := range p.nodes {
+		p.decideNode(&p.nodes[i])
+	}
+	slices.SortFunc(p.plan.Nodes, func(a, b Status) int { return strings.Compare(a.Node, b.Node) })
+	p.plan.Fleet = p.summarizeFleet()
+	return p.plan
+}
+
+// newPlanner finds out what the decision about each node depends on: nodes in the order of starts, canaries, failures and slots.
+func newPlanner(f Fleet) *planner {
+	p := &planner{policy: f.Policy, now: f.Now.UTC().Truncate(time.Second), limit: f.Policy.unavailableLimit(len(f.Nodes)), nodes: make([]nodeState, 0, len(f.Nodes))}
+	for _, n := range f.Nodes {
+		m := evaluateNode(n, &p.policy)
+		p.nodes = append(p.nodes, m)
+		p.unavailable += boolToInt(m.unavailable)
+		p.restarting += boolToInt(m.isRestarting())
+	}
+	p.gate = p.canaryGates()
+	p.stopped = p.stopReason()
+	p.countReservations()
+	slices.SortFunc(p.nodes, func(a, b nodeState) int {
+		return cmp.Or(cmp.Compare(a.startOrder(), b.startOrder()), strings.Compare(a.Name, b.Name))
+	})
+	return p
+}
+
+// startOrder is that of starts: nodes that are unavailable already cost nothing more.
+func (m *nodeState) startOrder() int {
+	switch {
+	case m.hasSlot():
+		return 0
+	case m.unavailableAlone:
+		return 1
+	}
+	return 2
+}
+
+func boolToInt(b bool) int { //nolint:revive // a number, not a mode
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// openReservations returns the nodes whose reservation is not confirmed, the latest first.
+func (p *planner) openReservations() []*nodeState {
+	var open []*nodeState
+	for i := range p.nodes {
+		if p.nodes[i].isUnconfirmedReservation() {
+			open = append(open, &p.nodes[i])
+		}
+	}
+	slices.SortFunc(open, func(a, b *nodeState) int {
+		return cmp.Or(b.State.Claim.Taken.Compare(a.State.Claim.Taken), strings.Compare(b.Name, a.Name))
+	})
+	return open
+}
+
+// decideNode makes the step of one node, or says what it waits for.
+func (p *planner) decideNode(m *nodeState) {
+	d := p.newDecision(m)
+	d.applyFirst(alertRules())
+	d.applyFirst(nodeRules())
+	d.noteElapsed()
+}
+
+func (p *planner) newDecision(m *nodeState) decision {
+	d := decision{nodeState: m, fleet: p}
+	d.blocked = d.findBlocker()
+	return d
+}
+
+// nodeRules are for every node.
+func nodeRules() []nodeRule {
+	return []nodeRule{
+		{"a node with annotations of a newer operator is left as it is", decision.hasNewerAnnotations, func(d decision) { d.waitFor(ReasonForeign, d.Foreign) }},
+		{"a joining node gets its bundle and every permission at once", decision.isJoining, decision.publishForJoin},
+		{"a requested retry gives a failed turn its time again", decision.retryRequested, decision.restartTurn},
+		{"a node that has a slot, or something left of one, goes on with its turn", decision.isInTurn, func(d decision) { d.applyFirst(slotRules()) }},
+		{"a node that is up to date is done, unless it is a canary that soaks", decision.isUpToDate, func(d decision) { d.applyFirst(upToDateRules()) }},
+		{"any other node is started", decision.isAnyNode, func(d decision) { d.applyFirst(startRules()) }},
+	}
+}
+
+func (d decision) hasNewerAnnotations() bool { return d.Foreign != "" }
+func (d decision) isJoining() bool           { return d.Joining }
+func (d decision) isUpToDate() bool          { return d.upToDate }
+func (d decision) isInTurn() bool            { return d.hasSlot() || d.cordonedByUs() || d.isDisruptive() }
+
+// publishForJoin publishes for a node that has no pods yet: everything is permitted, and it waits for no other node.
+func (d decision) publishForJoin() {
+	if d.Wanted != "" && (!d.publishesWanted() || d.permissionExpired()) {
+		d.publishWanted(bundle.ImpactReboot, "the node is joining")
+		return
+	}
+	d.waitFor(ReasonJoining, "the node is joining")
+}
+
+// upToDateRules are for a node that has what is wanted.
+func upToDateRules() []nodeRule {
+	return []nodeRule{
+		{"a node whose executables were kept waits for the newer ones", decision.keepsPayload, func(d decision) {
+			d.waitFor(ReasonPayload, "executables are being copied to the host; it has every other change that needs none of them")
+		}},
+		{"a node that is no unconfirmed canary is done", decision.isConfirmed, func(d decision) { d.waitFor(ReasonCurrent, "has the wanted bundle") }},
+		{"a canary that has soaked is confirmed", decision.hasSoaked, decision.confirmCanary},
+		{"a canary that failed is not confirmed", decision.hasFailed, func(d decision) { d.waitFor(ReasonFailed, d.failed) }},
+		{"the end of a canary's turn is written before it soaks", decision.turnEndIsUnwritten, decision.endCanaryTurn},
+		{"a canary that is not Ready does not soak", decision.isNotReady, func(d decision) { d.waitFor(ReasonSettling, "the canary is not Ready") }},
+		{"a canary with pods that are not healthy does not soak", decision.isUnsettled, func(d decision) {
+			d.waitFor(ReasonSettling, "the canary has not settled: "+d.Unsettled)
+		}},
+		{"any other canary soaks", decision.isAnyNode, func(d decision) {
+			d.waitFor(ReasonSettling, "the canary is observed until "+d.fleet.formatAfter(d.soakTimeLeft()))
+		}},
+	}
+}
+
+func (d decision) keepsPayload() bool       { return d.isConfirmed() && d.PayloadKept }
+func (d decision) isConfirmed() bool        { return !d.isUnconfirmed() }
+func (d decision) turnEndIsUnwritten() bool { return d.turn.Ended.IsZero() && d.Ready }
+func (d decision) isNotReady() bool         { return !d.Ready }
+func (d decision) isUnsettled() bool        { return d.Unsettled != "" }
+
+func (d decision) confirmCanary() {
+	s := d.State
+	s.Turn.Confirmed = d.fleet.now
+	if s.Turn.Ended.IsZero() {
+		s.Turn.Ended = d.fleet.now
+	}
+	d.addStep(Step{Action: ActionConfirm, State: s, Why: "the canary works with the bundle"})
+}
+
+func (d decision) endCanaryTurn() {
+	s := d.State
+	s.Turn.Ended = d.fleet.now
+	d.addStep(Step{Action: ActionRelease, State: s, Why: "the canary has the bundle and is observed"})
+}
+
+// restartTurn gives a turn that has failed its time again, because a person asks for that. What the node agent reported as failed it tries again by
+// itself.
+func (d decision) restartTurn() {
+	s := d.State
+	s.Turn.Permitted, s.Turn.Retry = d.fleet.now, retryOf(d.Retry)
+	s.Turn.Ended, s.Turn.Confirmed = time.Time{}, time.Time{}
+	d.addStep(Step{Action: ActionNote, State: s, Why: "another try is asked for by the annotation retry: the time of its turn begins again"})
+}

@@ -1,0 +1,52 @@
+package plan
+
+// rule is one decision: its name is a sentence, applies says when it is used, and result is what is decided then. A table of rules is read from
+// the top, and the first rule that applies decides. So a rule may rely on what the rules above it have ruled out.
+//
+//	nodeRules         what happens to a node                               plan.go
+//	  upToDateRules   a node that has the wanted bundle                    plan.go
+//	  startRules      a node without a slot that lacks the wanted bundle   start.go
+//	    urgentRules   what a node that has to wait gets at once            urgent.go
+//	  slotRules       a node that has a slot, or something left of one     slot.go
+//	    drainRules    a node that needs its slot                           slot.go
+//	blockerRules      why a node may not start                             start.go
+//	alertRules        why something urgent does not reach a node           urgent.go
+//	failureRules      why a node counts as failed                          failure.go
+//	canaryRules       which nodes are chosen as canaries first             gate.go
+type rule[S, R any] struct {
+	name    string
+	applies func(S) bool
+	result  R
+}
+
+// firstRule returns the first rule of a table that applies. The last one of each table is for any node.
+func firstRule[S, R any](rules []rule[S, R], subject S) rule[S, R] {
+	for _, r := range rules {
+		if r.applies(subject) {
+			return r
+		}
+	}
+	return rules[len(rules)-1]
+}
+
+func (*nodeState) isAnyNode() bool { return true }
+
+// decision is about one node, in the fleet as far as it has been planned.
+type decision struct {
+	*nodeState
+	fleet *planner
+	// blocked says why the node may not start. Its reason is empty if it may.
+	blocked waiting
+}
+
+// waiting is what a node waits for.
+type waiting struct {
+	reason  Reason
+	message string
+}
+
+// nodeRule is a rule that makes the step of a node, or says what it waits for.
+type nodeRule = rule[decision, func(decision)]
+
+// applyFirst does what the first rule of the table that applies says.
+func (d decision) applyFirst(rules []nodeRule) { firstRule(rules, d).result(d) }

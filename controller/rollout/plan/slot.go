@@ -1,0 +1,204 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// reserveSlot reserves a slot for a node that has to be drained.
+func (d decision) reserveSlot() {
+	if !d.slotAvailable() {
+		d.publishUrgentOrWait(waiting{ReasonUnavailable, d.fleet.describeUnavailable()})
+		return
+	}
+	d.fleet.unavailable += boolToInt(!d.unavailable)
+	s := d.State
+	s.Claim = Claim{Taken: d.fleet.now}
+	step := Step{Action: ActionReserve, Why: "the change has impact " + string(d.need)}
+	if !d.Unschedulable {
+		step.Cordon = SwitchOn
+	}
+	if !d.ScaleDownDisabled {
+		step.ScaleDown, s.Claim.ScaleDown = SwitchOn, true
+	}
+	step.State = s
+	d.addStep(step)
+}
+
+// slotAvailable reports whether the node may have a slot. One that is not Ready has one already: what is done to it costs nothing more.
+func (d decision) slotAvailable() bool {
+	return !d.Ready || d.fleet.unavailable+boolToInt(!d.unavailable) <= d.fleet.limit
+}
+
+// countReservations finds out which reservations have to be canceled: of those that are not confirmed the latest ones, until the rest fits.
+func (p *planner) countReservations() {
+	p.reservationsFit = p.unavailable <= p.limit
+	unavailable := p.unavailable
+	for _, m := range p.openReservations() {
+		if unavailable > p.limit && m.Ready {
+			p.toCancel = append(p.toCancel, m.Name)
+			unavailable -= boolToInt(!m.unavailableAlone)
+		}
+	}
+}
+
+// describeUnavailable names the nodes that use the slots.
+func (p *planner) describeUnavailable() string {
+	var names []string
+	for i := range p.nodes {
+		if m := &p.nodes[i]; m.unavailable {
+			names = append(names, m.Name+" ("+m.unavailableReason()+")")
+		}
+	}
+	return fmt.Sprintf("waits for a place: at most %s may be unavailable, and these are: %s", bundle.Count(p.limit, "node"), joinFirst(names))
+}
+
+func (m *nodeState) unavailableReason() string {
+	switch {
+	case m.hasSlot():
+		return joinMessage("its turn", m.DrainBlocked)
+	case m.Leaving != "":
+		return m.Leaving
+	case !m.Ready:
+		return "not Ready"
+	case m.Joining:
+		return "joining"
+	case m.cordonedByUs() || m.isDisruptive():
+		return "its turn ends"
+	}
+	return "cordoned by another user"
+}
+
+// slotRules are for a node that has a slot, or something that is left of one.
+func slotRules() []nodeRule {
+	return []nodeRule{
+		{"a node that was paused before its node agent began releases its slot", decision.isPausedBeforeStart, func(d decision) {
+			d.releaseSlot("the node was paused before its node agent began")
+		}},
+		{"a drained node whose disk is full releases its slot", decision.lacksRoomWhileDrained, func(d decision) { d.releaseSlot(d.Report.Message) }},
+		{"a node agent that uses a disruptive permission is waited for", decision.agentUsesDisruption, decision.waitForAgent},
+		{"a node that needs its slot goes on with its drain", decision.needsSlot, func(d decision) { d.applyFirst(drainRules()) }},
+		{"a node that does not need its slot releases it", decision.canReleaseSlot, func(d decision) { d.releaseSlot(d.blocked.message) }},
+		{"a node that has the bundle keeps its slot until it is Ready", decision.isAnyNode, func(d decision) {
+			d.waitFor(ReasonApplying, "has the bundle and is not Ready yet")
+		}},
+	}
+}
+
+// isPausedBeforeStart reports whether a disruptive permission is not used, because the node was paused before its agent began: it does not begin
+// now. The time of a turn is long enough for one that began at the last moment to say so.
+func (m *nodeState) isPausedBeforeStart() bool {
+	return m.Paused && m.usesDisruption() && !m.answered && m.timedOut
+}
+
+func (m *nodeState) lacksRoomWhileDrained() bool {
+	return m.waitsForRoom() && m.publishesWanted() && m.isDisruptive()
+}
+
+// agentUsesDisruption reports whether the agent may be at work on a drained node. Another wanted bundle may replace the one it works on, where the
+// turn goes on.
+func (d decision) agentUsesDisruption() bool {
+	replaceable := d.continuesTurn() && d.reachable && !d.publishesWanted()
+	return d.usesDisruption() && !replaceable
+}
+
+// continuesTurn reports whether the node has a slot, lacks the wanted bundle and may go on.
+func (d decision) continuesTurn() bool { return d.hasSlot() && !d.isBlocked() && !d.upToDate }
+
+func (d decision) needsSlot() bool {
+	return d.continuesTurn() && d.reachable && (d.needsDrain() || d.usesDisruption())
+}
+
+func (m *nodeState) needsDrain() bool { return m.need.Rank() >= bundle.ImpactDrain.Rank() }
+
+func (m *nodeState) canReleaseSlot() bool { return m.Ready || !m.upToDate }
+
+// drainRules are for a node that needs its slot.
+func drainRules() []nodeRule {
+	return []nodeRule{
+		{"a reservation is confirmed when all reservations fit", decision.reservationFits, decision.confirmReservation},
+		{"the latest reservation that does not fit is canceled", decision.mustCancelReservation, func(d decision) { d.releaseSlot(d.fleet.describeUnavailable()) }},
+		{"a reservation that is not confirmed waits for a later one to be canceled", decision.isUnconfirmedReservation, func(d decision) {
+			d.waitFor(ReasonUnavailable, "waits until a later claim is withdrawn")
+		}},
+		{"a drain that does not end in time is postponed", decision.drainTimedOut, decision.postponeDrain},
+		{"a node with a confirmed slot is cordoned and drained", decision.needsDraining, decision.drainNode},
+		{"a drained node gets the wanted bundle and the permission", decision.isAnyNode, func(d decision) {
+			d.publishWanted(largerImpact(d.need, bundle.ImpactDrain), "the node is drained")
+		}},
+	}
+}
+
+func (m *nodeState) isUnconfirmedReservation() bool { return m.hasSlot() && !m.State.Claim.Held }
+
+// reservationFits: one of a node that is not Ready always fits, because what is done to it costs nothing more.
+func (d decision) reservationFits() bool {
+	return !d.State.Claim.Held && (d.fleet.reservationsFit || !d.Ready)
+}
+
+func (d decision) mustCancelReservation() bool {
+	return !d.State.Claim.Held && slices.Contains(d.fleet.toCancel, d.Name)
+}
+
+func (m *nodeState) drainTimedOut() bool {
+	return !m.Drained && !m.usesDisruption() && m.Seen.Taken >= m.policy.Timeout
+}
+
+func (m *nodeState) needsDraining() bool { return !m.Drained || !m.Unschedulable }
+
+func (d decision) confirmReservation() {
+	s := d.State
+	s.Claim.Held = true
+	d.addStep(Step{Action: ActionConfirmReservation, State: s, Why: "all claims fit"})
+}
+
+func (d decision) postponeDrain() {
+	s := d.State
+	s.Postponed = d.fleet.now.Add(d.policy.Timeout)
+	d.releaseSlotWith(s, joinMessage("the drain did not end in "+d.policy.Timeout.String(), d.DrainBlocked))
+}
+
+func (d decision) drainNode() {
+	s := d.State
+	s.Claim.Blocked = ""
+	if d.DrainForbidden {
+		s.Claim.Blocked = published.Shorten(d.DrainBlocked)
+	}
+	step := Step{Action: ActionDrain, State: s, Why: joinMessage("is drained for impact "+string(d.need), d.DrainBlocked)}
+	if !d.Unschedulable {
+		step.Cordon = SwitchOn
+	}
+	d.addStep(step)
+}
+
+// releaseSlot releases the slot of a node.
+func (d decision) releaseSlot(why string) { d.releaseSlotWith(d.State, why) }
+
+// releaseSlotWith releases the slot of a node that will have this state besides.
+func (d decision) releaseSlotWith(s State, why string) {
+	step := Step{Action: ActionRelease, Why: why}
+	switch {
+	case !s.Claim.IsZero() && !s.Claim.Held:
+		step.Action = ActionCancelReservation
+	case d.isDisruptive() && d.turn.Bundle == d.Published && s.Turn.Ended.IsZero():
+		s.Turn.Ended, step.Why = d.fleet.now, "the turn has ended"
+	}
+	if d.isDisruptive() {
+		step.Bundle, step.Permit = d.Published, bundle.ImpactRestart
+	}
+	if s.Claim.ScaleDown {
+		step.ScaleDown = SwitchOff
+	}
+	if d.cordonedByUs() {
+		step.Cordon = SwitchOff
+	}
+	s.Claim = Claim{}
+	step.State = s
+	if step.Why == "" {
+		step.Why = "nothing is left to do that needs a drained node"
+	}
+	d.addStep(step)
+}

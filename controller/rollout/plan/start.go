@@ -1,0 +1,153 @@
+package plan
+
+import (
+	"fmt"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// blockerRule is a rule whose result is what the node waits for. Its message is about the node and the fleet.
+type blockerRule = rule[decision, blocker]
+
+type blocker struct {
+	reason  Reason
+	message func(decision) string
+}
+
+// blockerRules say why a node that has something to do may not start it.
+func blockerRules() []blockerRule {
+	always := func(text string) func(decision) string { return func(decision) string { return text } }
+	return []blockerRule{
+		{"a node without a bundle does not start", decision.hasNoBundle, blocker{ReasonUnknown, always("there is no bundle for the node")}},
+		{"a node that failed does not start again", decision.hasFailed, blocker{ReasonFailed, func(d decision) string { return d.failed }}},
+		{"a node that is leaving does not start", decision.isLeaving, blocker{ReasonLeaving, func(d decision) string { return d.Leaving }}},
+		{"a paused node does not start", decision.isPaused, blocker{ReasonPaused, always("the node is paused")}},
+		{"a paused rollout starts no node", decision.isRolloutPaused, blocker{ReasonPaused, always("the rollout is paused")}},
+		{"a rollout that failures stopped starts no node", decision.isRolloutStopped, blocker{ReasonStopped, func(d decision) string { return d.fleet.stopped }}},
+		{"a node whose drain did not end in time starts later", decision.isPostponed, blocker{ReasonDrain, func(d decision) string {
+			return "its drain did not end in time and is tried again at " + d.fleet.formatAfter(d.policy.Timeout-d.Seen.Postponed)
+		}}},
+		{"a node starts when its executables are on the host", decision.awaitsPayload, blocker{ReasonPayload, always("executables are being copied to the host")}},
+		{"a node starts after the canaries of its kind", decision.awaitsCanaries, blocker{ReasonCanary, func(d decision) string {
+			return "waits for " + d.fleet.gate[d.canaryKind()].describeCanaries()
+		}}},
+		{"nothing else keeps a node from starting", decision.isAnyNode, blocker{"", always("")}},
+	}
+}
+
+func (d decision) findBlocker() waiting {
+	b := firstRule(blockerRules(), d).result
+	return waiting{b.reason, b.message(d)}
+}
+
+func (d decision) hasNoBundle() bool      { return d.Wanted == "" }
+func (d decision) hasFailed() bool        { return d.failed != "" }
+func (d decision) isLeaving() bool        { return d.Leaving != "" }
+func (d decision) isPaused() bool         { return d.Paused }
+func (d decision) isRolloutPaused() bool  { return d.policy.Paused }
+func (d decision) isRolloutStopped() bool { return d.fleet.stopped != "" }
+func (d decision) awaitsPayload() bool    { return d.PayloadPending }
+func (d decision) awaitsCanaries() bool   { return !d.fleet.gate[d.canaryKind()].allowsNode(d.Name) }
+
+// startRules are for a node without a slot that does not have what is wanted.
+func startRules() []nodeRule {
+	return []nodeRule{
+		{"a permission that the node agent does not answer is revoked", decision.isUnresponsive, decision.revokePermission},
+		{"a node whose disk is full waits for room without a permission", decision.lacksRoomForWanted, decision.waitForRoom},
+		{"a node agent that works on the wanted bundle is waited for", decision.agentAppliesWanted, decision.waitForAgent},
+		{"a blocked node gets nothing but what is urgent", decision.isBlocked, func(d decision) { d.publishUrgentOrWait(d.blocked) }},
+		{"a node agent that restarts services for the bundle before is waited for", decision.agentAppliesPrevious, func(d decision) {
+			d.waitFor(ReasonApplying, "the node agent still applies the bundle before this one")
+		}},
+		{"a node that does not respond gets the wanted bundle without a permission", decision.cannotRespondToWanted, func(d decision) {
+			d.publishWanted(bundle.ImpactNone, "the node does not answer; what it needs beyond impact none is permitted when it does")
+		}},
+		{"a node that does not respond is waited for", decision.cannotRespond, func(d decision) { d.waitFor(ReasonUnreachable, "the node does not answer") }},
+		{"a change without impact is published at once", decision.needsNothing, func(d decision) { d.publishWanted(d.need, "nothing restarts") }},
+		{"a node whose disk was full is not drained before its agent says that there is room", decision.lackedRoomBeforeDrain, func(d decision) {
+			d.publishWanted(bundle.ImpactNone, "the disk of its host was full: the node is not drained before its agent says that there is room")
+		}},
+		{"services restart on at most maxParallel nodes", decision.needsRestart, decision.permitRestart},
+		{"a drain or a reboot begins with a slot among the unavailable nodes", decision.isAnyNode, decision.reserveSlot},
+	}
+}
+
+func (d decision) isBlocked() bool     { return d.blocked.reason != "" }
+func (d decision) cannotRespond() bool { return !d.reachable }
+func (d decision) needsNothing() bool  { return d.need == bundle.ImpactNone }
+func (d decision) needsRestart() bool  { return d.need == bundle.ImpactRestart }
+
+func (d decision) cannotRespondToWanted() bool { return !d.reachable && !d.publishesWanted() }
+
+func (d decision) lacksRoomForWanted() bool {
+	return d.waitsForRoom() && d.publishesWanted() && d.reachable && !d.Paused
+}
+
+// lackedRoomBeforeDrain is about the bundle before the wanted one.
+func (d decision) lackedRoomBeforeDrain() bool { return d.waitsForRoom() && !d.needsRestart() }
+
+func (d decision) agentAppliesWanted() bool {
+	expected := d.Wanted != "" && d.publishesWanted() && !d.done && d.failed == "" && !d.Paused
+	return expected && (d.reachable || d.Permitted != bundle.ImpactNone)
+}
+
+func (d decision) agentAppliesPrevious() bool {
+	return d.Permitted == bundle.ImpactRestart && d.answered && !d.done && !d.timedOut && d.Report.State == published.StateApplying
+}
+
+// revokePermission takes back what the node agent does not answer.
+func (d decision) revokePermission() {
+	s := d.State
+	s.Turn.Permitted, s.Turn.Impact = d.fleet.now, bundle.ImpactNone
+	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s, Why: "disruption permission revoked: the node agent is not responding"})
+}
+
+// waitForRoom keeps no slot for a node whose disk is full: its permission to restart services ends. When there is room, its agent asks for it
+// again.
+func (d decision) waitForRoom() {
+	if d.Permitted != bundle.ImpactRestart {
+		d.waitFor(ReasonRoom, d.Report.Message)
+		return
+	}
+	s := d.State
+	s.Turn.Permitted = d.fleet.now
+	d.addStep(Step{Action: ActionPermit, Bundle: d.Published, Permit: bundle.ImpactNone, State: s, Why: "the disk of its host is full: its place is given back"})
+}
+
+// permitRestart permits the restart of services where there is a slot.
+func (d decision) permitRestart() {
+	restarting := d.isRestarting()
+	if d.fleet.restarting >= d.policy.MaxParallel && !restarting {
+		d.publishUrgentOrWait(waiting{ReasonParallel, fmt.Sprintf("waits until fewer than %s restart", bundle.Count(d.policy.MaxParallel, "node"))})
+		return
+	}
+	d.fleet.restarting += boolToInt(!restarting)
+	d.publishWanted(d.need, "services restart")
+}
+
+// publishWanted publishes what is wanted with a permission.
+func (d decision) publishWanted(permit bundle.Impact, why string) {
+	action := ActionPublish
+	if d.publishesWanted() {
+		action = ActionPermit
+	}
+	d.addStep(Step{Action: action, Bundle: d.Wanted, Permit: permit, Again: d.permissionExpired(), State: d.stateWithTurn(d.Wanted, permit), Why: why})
+}
+
+// stateWithTurn returns the state of a node when a bundle is published on it.
+func (d decision) stateWithTurn(b bundle.Digest, permit bundle.Impact) State {
+	now, canary := d.fleet.now, !d.fleet.gate[d.canaryKind()].isOpen() && b == d.Wanted && !d.Joining
+	t := Turn{Bundle: b, Impact: permit, Begun: now, Permitted: now, Retry: retryOf(d.Retry), Canary: canary}
+	if c := d.State.Claim; !c.IsZero() {
+		t.Begun = c.Taken
+	}
+	if d.turn.Bundle == b && d.turn.Ended.IsZero() && !d.hasSlot() {
+		t.Begun = d.turn.Begun
+	}
+	s := d.State.WithTurn(t, d.previousTurn())
+	if s.Failed != d.Wanted || b == d.Wanted {
+		s.Failed, s.FailedRetry = "", ""
+	}
+	return s
+}

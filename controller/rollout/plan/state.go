@@ -1,0 +1,26 @@
+package plan
+
+import (
+	"wmco/bundle"
+	"wmco/controller/windowsnode"
+)
+
+// The state of a rollout on a Node: windowsnode encodes and decodes it.
+type (
+	// State is what the operator knows about a node.
+	State = windowsnode.RolloutState
+	// Turn is the change of one node to one bundle.
+	Turn = windowsnode.Turn
+	// Claim is a place among the unavailable nodes.
+	Claim = windowsnode.Claim
+	// Elapsed is what of Seen is in the annotation.
+	Elapsed = windowsnode.Elapsed
+)
+
+// retryOf stands for the value of published.RetryAnnotation, whose length has no limit.
+func retryOf(text string) bundle.Digest {
+	if text == "" {
+		return ""
+	}
+	return bundle.Of([]byte(text))
+}

@@ -1,0 +1,246 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"wmco/bundle"
+	"wmco/bundle/archive"
+	"wmco/controller/deletions"
+	"wmco/controller/desired"
+	"wmco/controller/layers"
+	"wmco/controller/metrics"
+	"wmco/controller/rollout/plan"
+	"wmco/controller/rollout/steps"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/nodelist"
+	"wmco/render/reason"
+	"wmco/report/fleet"
+)
+
+// rendering is what the inputs of one moment are for all nodes.
+type rendering struct {
+	at time.Time
+	// wanted are the bundles of the nodes that have joined and whose facts are known. The others keep what they have.
+	wanted []steps.Wanted
+	// platform and policy are those of the cluster; the settings are refused where the inputs are.
+	platform bundle.Platform
+	policy   plan.Policy
+	// blocking are the findings that keep everything as it is. Nothing is wanted then.
+	blocking bundle.Findings
+	// refused are nodes whose bundle is refused, each with its most severe finding. What is wrong with one does not concern the
+	// others.
+	refused []refusedNode
+	// urgent finds what must not wait for nodes with a cluster layer.
+	urgent func(bundle.Layer) (steps.Urgent, error)
+	// deleted are the inputs that are gone, and the nodes that keep what they have until that is confirmed.
+	deleted deletions.Found
+}
+
+type refusedNode struct {
+	name string
+	bundle.Finding
+}
+
+// renderer renders all nodes at once.
+type renderer struct {
+	read    func(context.Context) (*desired.Hosts, error)
+	nodes   client.Reader
+	decoded *nodelist.Cache
+	// told returns what this operator has told a Node.
+	told windowsnode.DesiredReader
+	// executables chooses those of the operator for a version of Kubernetes, nil where nobody copies them. keeper is for nodes that do not have
+	// them yet.
+	executables func(kubernetes string) bundle.Digest
+	keeper      *keeper
+	now         func() time.Time
+	log         logr.Logger
+	count       prometheus.Counter
+}
+
+func newRenderCounter() prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Name: "wmco_renders_total", Help: "How often the inputs were read and the bundles of all Windows nodes rendered."})
+}
+
+// registerRenderCounter registers the counter of renderings.
+func registerRenderCounter() (prometheus.Counter, error) {
+	renders := newRenderCounter()
+	if err := registry.Registry.Register(renders); err != nil {
+		var again prometheus.AlreadyRegisteredError
+		if !errors.As(err, &again) {
+			return nil, fmt.Errorf("registering a metric: %w", err)
+		}
+		renders, _ = again.ExistingCollector.(prometheus.Counter) // an operator ran in this process before
+	}
+	return renders, nil
+}
+
+// render reads the inputs and renders every node that has joined.
+func (r *renderer) render(ctx context.Context) (rendering, error) {
+	r.count.Inc()
+	result := rendering{at: r.now()}
+	// Before the inputs: these are no older then.
+	nodes, err := r.decoded.ListCached(ctx, r.nodes)
+	if err != nil {
+		return rendering{}, err
+	}
+	hosts, err := r.read(ctx)
+	if err != nil {
+		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
+	}
+	result.platform, result.policy = hosts.Cluster.Platform, fleet.Policy(hosts.Cluster.Settings.Rollout)
+	if result.blocking = desired.Blocking(hosts.Findings); len(result.blocking) > 0 {
+		r.log.Info("invalid inputs: keeping the published bundles", "reason", result.blocking[0].Reason, "message", sentence(result.blocking[0]))
+		return result, nil
+	}
+	result.deleted = r.findDeleted(hosts, nodes)
+	list, _, err := hosts.Render(asJoined(result.deleted, hosts.Joined()))
+	if err != nil {
+		return rendering{}, err
+	}
+	var executables bundle.Digest
+	if r.executables != nil {
+		executables = r.executables(hosts.Cluster.Kubernetes())
+	}
+	kept := r.keeper.keep(ctx, list, nodes, executables)
+	result.urgent = func(has bundle.Layer) (steps.Urgent, error) { return urgentFor(hosts, has) }
+	if err := result.pack(list); err != nil {
+		return rendering{}, err
+	}
+	result.holdMachines(hosts)
+	inputs, from := deletions.Inputs(hosts.Cluster), digestsOf(nodes)
+	for i, w := range result.wanted {
+		w.Inputs, w.Payload, w.From = inputs, executables, from[w.Node]
+		if d, ok := kept[w.Node]; ok {
+			w.Inputs, w.Payload, w.PayloadKept = madeFrom(inputs, d), d.Payload, true
+		}
+		result.wanted[i] = w
+	}
+	for _, n := range result.refused {
+		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason", n.Reason, "message", sentence(n.Finding))
+	}
+	return result, nil
+}
+
+// digestsOf returns what of each Node bundles are rendered from, by name.
+func digestsOf(nodes []windowsnode.Node) map[string]bundle.Digest {
+	all := map[string]bundle.Digest{}
+	for _, n := range nodes {
+		all[n.Name] = digestOfNode(n)
+	}
+	return all
+}
+
+// digestOfNode is the same for one Node.
+func digestOfNode(n windowsnode.Node) bundle.Digest {
+	text, _ := json.Marshal(inputOfNode(n)) // of strings and facts
+	return bundle.Of(text)
+}
+
+// pack packs the bundles of nodes. A bundle that is refused, or that is too large to be published, is left out and named.
+func (r *rendering) pack(list []desired.Rendered) error {
+	var packer layers.Packer
+	for _, n := range list {
+		name := n.Node.Name
+		if n.Own.Refused() {
+			r.refused = append(r.refused, refusedNode{name, n.Own.Sorted()[0]})
+			continue
+		}
+		if r.deleted.Keeps(name) {
+			continue
+		}
+		switch w, err := packer.Wanted(name, n.Bundle.Bundle, n.Bundle.ClusterDigest); {
+		case errors.Is(err, archive.ErrTooLarge):
+			r.refused = append(r.refused, refusedNode{name, tooLarge(name, err)})
+		case err != nil:
+			return fmt.Errorf("packing the bundle of %s: %w", name, err)
+		default:
+			r.wanted = append(r.wanted, steps.Wanted{Wanted: w, Content: n.Bundle.Bundle, Target: plan.TargetDigest(n.Bundle.ClusterDigest, n.Bundle.Bundle.Node)})
+		}
+	}
+	return nil
+}
+
+// holdMachines names the nodes of Machines that cannot be listed.
+func (r *rendering) holdMachines(hosts *desired.Hosts) {
+	i := slices.IndexFunc(hosts.Findings, func(f bundle.Finding) bool { return f.Reason == reason.MachinesRefused })
+	if i < 0 {
+		return
+	}
+	for _, n := range hosts.All {
+		if of, ok := hosts.Records.Named(n.Name); ok && of.Machine != "" && n.Unconfirmed {
+			r.refused = append(r.refused, refusedNode{n.Name, hosts.Findings[i]})
+		}
+	}
+}
+
+func tooLarge(node string, err error) bundle.Finding {
+	return bundle.Finding{
+		Severity: bundle.SeverityError, Reason: reason.BundleTooLarge, Node: node, Object: bundle.Ref{Kind: "Node", Name: node},
+		Message: err.Error(), Fix: "make the inputs of the node smaller, such as mirror sets, trusted CAs and what the host reports about itself",
+	}
+}
+
+// urgentFor returns what of a rendering must not wait for nodes with a cluster layer.
+func urgentFor(hosts *desired.Hosts, has bundle.Layer) (steps.Urgent, error) {
+	found, err := hosts.Urgent(has)
+	if err != nil {
+		return steps.Urgent{}, err
+	}
+	u := steps.Urgent{Layer: found.Layer}
+	for _, i := range found.Inputs {
+		u.Inputs = append(u.Inputs, plan.UrgentInput{Name: string(i.Name), Expires: i.Expires, Text: i.String()})
+	}
+	if n := len(found.Left); n > 0 {
+		u.Mixed = "the pull secret for the mirrors of " + found.Left[0] + more(n-1, "registry host")
+	}
+	return u, nil
+}
+
+// layers are what is published.
+func (r rendering) layers() []layers.Wanted {
+	var list []layers.Wanted
+	for _, w := range r.wanted {
+		list = append(list, w.Wanted)
+	}
+	return list
+}
+
+// rolled is what the rollout is about. Unpublished is why not all layers are published, ready are urgent bundles whose layers are.
+func (r rendering) rolled(unpublished error, ready []layers.Wanted) steps.Rendered {
+	x := steps.Rendered{Wanted: map[string]steps.Wanted{}, Platform: r.platform, Policy: r.policy, Urgent: r.urgent, Ready: map[bundle.Digest]bool{}, From: digestOfNode}
+	if unpublished != nil {
+		x.Held = func(w layers.Wanted) bool { return !layers.IsPublished(w, unpublished) }
+	}
+	for _, w := range ready {
+		x.Ready[w.Bundle] = true
+	}
+	for _, w := range r.wanted {
+		x.Wanted[w.Node] = w
+	}
+	return x
+}
+
+type publishFunc = func(context.Context, []layers.Wanted) (layers.Changes, error)
+
+// counted counts the bytes that are published. A call that fails in the middle is repeated with what is left, and counts that twice.
+func counted(counters *metrics.Counters, do publishFunc) publishFunc {
+	return func(ctx context.Context, wanted []layers.Wanted) (layers.Changes, error) {
+		changes, err := do(ctx, wanted)
+		n := 0
+		for _, secret := range changes.Create {
+			n += len(secret.Data)
+		}
+		counters.Published.Add(float64(n))
+		return changes, err
+	}
+}

@@ -1,0 +1,79 @@
+package rollout
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/desired"
+	"wmco/controller/windowsnode"
+	"wmco/render"
+	"wmco/render/reason"
+)
+
+// A layer that is too large is that node's alone: the bundles of the others are published.
+func TestABundleThatIsTooLargeConcernsOneNode(t *testing.T) {
+	node := func(name string, size int) desired.Rendered {
+		layer := func(kind bundle.LayerKind, size int) bundle.Layer {
+			data := make([]byte, size)
+			return bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: bundle.StageJoined, Files: []bundle.File{{
+				Path: `C:\k\` + name, Digest: bundle.Of(data), Size: int64(size), Access: bundle.AccessUsers, Impact: bundle.ImpactNone, Content: bundle.Content{Data: data},
+			}}}
+		}
+		return desired.Rendered{Node: render.Node{Name: name}, Bundle: render.Bundle{Bundle: bundle.Bundle{Cluster: layer(bundle.LayerCluster, 1), Node: layer(bundle.LayerNode, size)}}}
+	}
+	var r rendering
+	if err := r.pack([]desired.Rendered{node("win-a", 1), node("win-b", 64<<20), node("win-c", 2)}); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.wanted) != 2 || r.wanted[0].Node != "win-a" || r.wanted[1].Node != "win-c" {
+		t.Errorf("%d bundles are published", len(r.wanted))
+	}
+	if len(r.refused) != 1 || r.refused[0].name != "win-b" || r.refused[0].Reason != reason.BundleTooLarge || !strings.Contains(sentence(r.refused[0].Finding), "fix: ") {
+		t.Errorf("refused: %+v", r.refused)
+	}
+}
+
+// TestWhatABundleIsRenderedFrom is the same for the event of a Node and for a Node that was listed, and changes with what a bundle depends on.
+func TestWhatABundleIsRenderedFrom(t *testing.T) {
+	node := corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "win-1", Labels: map[string]string{"a": "b"}, Annotations: map[string]string{published.RolloutAnnotation: "{}", "k8s.ovn.org/hybrid-overlay-node-subnet": "10.132.0.0/24"}},
+		Status:     corev1.NodeStatus{Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.1"}}},
+	}
+	of := func(n corev1.Node) bundle.Digest {
+		t.Helper()
+		u, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cached := &unstructured.Unstructured{Object: u}
+		cached.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
+		text, err := json.Marshal(inputOf(cached))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := digestsOf([]windowsnode.Node{windowsnode.Decode(n)})[n.Name]
+		if event := bundle.Of(text); event != d {
+			t.Errorf("%s of the event, %s of the Node that was listed", event, d)
+		}
+		return d
+	}
+	before := of(node)
+	node.Annotations[published.RolloutAnnotation], node.Status.Phase = "{\"schema\":1}", "other"
+	if of(node) != before {
+		t.Error("what the operator itself writes changes it")
+	}
+	node.Annotations["k8s.ovn.org/hybrid-overlay-node-subnet"] = "10.132.1.0/24"
+	changed := of(node)
+	node.Status.Addresses[0].Address = "192.0.2.2"
+	if changed == before || of(node) == changed {
+		t.Error("a subnet or an address changes nothing")
+	}
+}

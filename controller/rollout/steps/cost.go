@@ -1,0 +1,131 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/layers"
+	"wmco/controller/windowsnode"
+)
+
+// costs knows what changes cost: the impact of the difference between the bundle that a node has and the one that it gets. Layers and
+// differences never change, so they are kept while a node needs them.
+type costs struct {
+	// read returns the Secrets with a label.
+	read      client.Reader
+	namespace string
+
+	layers, kept map[bundle.Digest]bundle.Layer
+	known, still map[step]bundle.Impact
+}
+
+// step is a change from one bundle to another one, by their layers.
+type step struct{ from, to [2]bundle.Digest }
+
+// begin begins a snapshot: what is not used until its end is forgotten.
+func (c *costs) begin(r Rendered) {
+	c.kept, c.still = map[bundle.Digest]bundle.Layer{}, map[step]bundle.Impact{}
+	for _, w := range r.Wanted {
+		c.kept[w.Cluster.Digest], c.kept[w.Own.Digest] = w.Content.Cluster, w.Content.Node
+	}
+}
+
+func (c *costs) end() { c.layers, c.known = c.kept, c.still }
+
+// of returns the impact for a node that has a bundle of these layers.
+func (c *costs) of(has bundle.Bundle, layers []bundle.Digest, w Wanted) bundle.Impact {
+	s := step{[2]bundle.Digest(layers), [2]bundle.Digest{w.Cluster.Digest, w.Own.Digest}}
+	impact, ok := c.known[s]
+	if !ok {
+		impact = bundle.Diff(has, w.Content).Impact()
+	}
+	c.still[s] = impact
+	return impact
+}
+
+// applied returns the bundle that a node has; false where it is not known.
+func (c *costs) applied(ctx context.Context, has published.Report, node windowsnode.Node) (bundle.Bundle, bool) {
+	if has.Applied == "" || len(has.Layers) != 2 {
+		return bundle.Bundle{}, false
+	}
+	if d, err := bundle.DigestLayers(has.Layers[0], has.Layers[1]); err != nil || d != has.Applied {
+		return bundle.Bundle{}, false // the report of a node is not trusted
+	}
+	var layers [2]bundle.Layer
+	for i, d := range has.Layers {
+		l, ok := c.layer(ctx, d, node)
+		if !ok {
+			return bundle.Bundle{}, false
+		}
+		layers[i] = l
+	}
+	return bundle.Bundle{Cluster: layers[0], Node: layers[1]}, true
+}
+
+// layer returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold. A node chooses the digest by what it
+// reports, so what is returned is compared with what is wanted, and never published: see told.
+func (c *costs) layer(ctx context.Context, d bundle.Digest, node windowsnode.Node) (bundle.Layer, bool) {
+	for _, have := range []map[bundle.Digest]bundle.Layer{c.kept, c.layers} {
+		if l, ok := have[d]; ok {
+			c.kept[d] = l
+			return l, true
+		}
+	}
+	on := node.Desired // unverified: the layer is checked by its digest
+	var l bundle.Layer
+	var err error
+	if on.Node.Digest == d && len(on.Node.Inline) > 0 {
+		l, err = on.Node.Open(nil)
+	} else {
+		l, err = layers.ReadLayer(ctx, c.read, c.namespace, d)
+	}
+	if err != nil {
+		return bundle.Layer{}, false // the node agent is asked what the change costs
+	}
+	c.kept[d] = l
+	return l, true
+}
+
+// blame names what the bundle of failed nodes changes, and which objects caused that. A full disk, a damaged layer and a locked file are no
+// fault of an object.
+func (e *Executor) blame(v view, r Rendered) string {
+	for _, n := range v.Nodes {
+		w, ok := r.Wanted[n.Name]
+		if !ok || n.Published != n.Wanted || n.Report.Desired != n.Wanted || !n.Report.BlamesInput() || len(n.Report.Layers) != 2 {
+			continue
+		}
+		from, known := e.costs.layers[n.Report.Layers[0]]
+		own, both := e.costs.layers[n.Report.Layers[1]]
+		if !known || !both {
+			continue
+		}
+		return describe(bundle.Diff(bundle.Bundle{Cluster: from, Node: own}, w.Content))
+	}
+	return ""
+}
+
+// describe names the changes of the highest impact.
+func describe(changes bundle.Changes) string {
+	const most = 3
+	var parts []string
+	for _, c := range changes {
+		text := string(c.Entry)
+		if len(c.Causes) > 0 {
+			var causes []string
+			for _, ref := range c.Causes[:min(len(c.Causes), most)] {
+				causes = append(causes, ref.String())
+			}
+			text += " (from " + strings.Join(causes, ", ") + ")"
+		}
+		parts = append(parts, text)
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "it changes " + bundle.JoinFirst(parts, most, ", ", func(left int) string { return fmt.Sprintf(", %d more", left) })
+}

@@ -1,0 +1,173 @@
+package steps
+
+import (
+	"context"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/layers"
+	"wmco/controller/rollout/plan"
+	"wmco/controller/windowsnode"
+)
+
+const namespace = "openshift-windows-machine-config-operator"
+
+// rendered is the bundle of a node whose kubelet reads a file.
+func rendered(t *testing.T, text string, impact bundle.Impact) Wanted {
+	t.Helper()
+	layer := func(kind bundle.LayerKind, files ...bundle.File) bundle.Layer {
+		return bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: bundle.StageJoined, Files: files}
+	}
+	content := bundle.Bundle{Cluster: layer(bundle.LayerCluster, bundle.File{
+		Path: `C:\k\kubelet.conf`, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: bundle.AccessUsers, Impact: impact,
+		Content: bundle.Content{Data: []byte(text)},
+	}), Node: layer(bundle.LayerNode)}
+	packed, err := published.Pack(content.Cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packer layers.Packer
+	w, err := packer.Wanted("win-1", content, packed.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Wanted{Wanted: w, Content: content}
+}
+
+func reportOf(w Wanted) published.Report {
+	return published.Report{State: published.StateApplied, Applied: w.Bundle, Layers: []bundle.Digest{w.Cluster.Digest, w.Own.Digest}}
+}
+
+func nodeWith(t *testing.T, w Wanted) corev1.Node {
+	t.Helper()
+	text, err := notary(t).Sign("win-1", w.Desired(namespace, bundle.ImpactNone))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1", Annotations: map[string]string{published.DesiredAnnotation: text}}}
+}
+
+// TestTheCostOfAChange is read from the layers that a node has, which are asked for once.
+func TestTheCostOfAChange(t *testing.T) {
+	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
+	build := fake.NewClientBuilder()
+	for _, p := range has.Cluster.Secrets {
+		build.WithObjects(layers.Secret{Part: p, Label: has.Cluster.Label()}.Object(namespace))
+	}
+	reads := 0
+	c := costs{namespace: namespace, read: interceptor.NewClient(build.Build(), interceptor.Funcs{
+		List: func(ctx context.Context, w client.WithWatch, l client.ObjectList, o ...client.ListOption) error {
+			reads++
+			return w.List(ctx, l, o...)
+		},
+	})}
+	cost := func(r published.Report) bundle.Impact {
+		c.begin(Rendered{Wanted: map[string]Wanted{"win-1": next}})
+		defer c.end()
+		before, ok := c.applied(t.Context(), r, windowsnode.Decode(nodeWith(t, has)))
+		if !ok {
+			return ""
+		}
+		return c.of(before, r.Layers, next)
+	}
+	for range 3 {
+		if got := cost(reportOf(has)); got != bundle.ImpactRestart {
+			t.Errorf("impact %q", got)
+		}
+	}
+	if reads != 1 {
+		t.Errorf("%d reads", reads)
+	}
+	if got := cost(reportOf(next)); got != bundle.ImpactNone {
+		t.Errorf("impact %q of what the node has", got)
+	}
+	gone := reportOf(rendered(t, "collected", bundle.ImpactNone))
+	foreign := reportOf(has)
+	foreign.Applied = next.Bundle
+	for name, r := range map[string]published.Report{"nothing is applied": {}, "a layer that is gone": gone, "a report that contradicts itself": foreign} {
+		if got := cost(r); got != "" {
+			t.Errorf("%s: impact %q", name, got)
+		}
+	}
+}
+
+func TestAnAnnotationThatLeadsElsewhereIsDamaged(t *testing.T) {
+	w, other := rendered(t, "a", bundle.ImpactNone), rendered(t, "b", bundle.ImpactNone)
+	of := func(w Wanted, namespace string) published.Desired { return w.Desired(namespace, bundle.ImpactReboot) }
+	later := of(w, namespace)
+	later.Term, later.Sequence, later.PermitFor, later.NodeName = 7, 7, 7, "win-1"
+	for name, tt := range map[string]struct {
+		on   published.Desired
+		want bool
+	}{
+		"the same": {of(w, namespace), false}, "of another term": {later, false}, "another bundle": {of(other, namespace), false}, "another namespace": {of(w, "default"), true}, "nothing": {published.Desired{}, false},
+	} {
+		if got := isDamaged(tt.on, w, namespace); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestUrgentThatANodeWasToldOf: its layers are of no rendering, so the publisher has to be told that they are needed.
+func TestUrgentThatANodeWasToldOf(t *testing.T) {
+	wanted, urgent := rendered(t, "wanted", bundle.ImpactDrain), rendered(t, "urgent", bundle.ImpactNone)
+	node := func(told bundle.Digest) plan.Node {
+		return plan.Node{Name: "win-1", Wanted: wanted.Bundle, Published: told}
+	}
+	v := view{urgent: map[string]layers.Wanted{"win-1": urgent.Wanted}}
+	for name, tt := range map[string]struct {
+		node    plan.Node
+		written map[string]windowsnode.Node
+		want    int
+	}{
+		"it was told":               {node(urgent.Bundle), nil, 1},
+		"it is told now":            {node("before"), map[string]windowsnode.Node{"win-1": windowsnode.Decode(nodeWith(t, urgent))}, 1},
+		"it has not been told":      {node("before"), nil, 0},
+		"it was told of all of it":  {node(wanted.Bundle), nil, 0},
+		"it is told of all of it":   {node(urgent.Bundle), map[string]windowsnode.Node{"win-1": windowsnode.Decode(nodeWith(t, wanted))}, 0},
+		"nothing of it is urgent":   {plan.Node{Name: "win-2", Published: urgent.Bundle}, nil, 0},
+		"all that it wants is that": {plan.Node{Name: "win-1", Wanted: urgent.Bundle, Published: urgent.Bundle}, nil, 0},
+	} {
+		v.Nodes = []plan.Node{tt.node}
+		if got := (&Executor{written: tt.written}).toldUrgent(v); len(got) != tt.want {
+			t.Errorf("%s: %d", name, len(got))
+		}
+	}
+}
+
+// TestWhatIsBlamed: an object is named where the host did what the bundle says and does not work with it, and for nothing else.
+func TestWhatIsBlamed(t *testing.T) {
+	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
+	e := &Executor{costs: costs{layers: map[bundle.Digest]bundle.Layer{has.Cluster.Digest: has.Content.Cluster, has.Own.Digest: has.Content.Node}}}
+	for _, tt := range []struct {
+		state published.State
+		fault published.Fault
+		want  bool
+	}{
+		{published.StateRolledBack, "", true}, // of an older agent
+		{published.StateRolledBack, published.FaultInput, true},
+		{published.StateRolledBack, published.FaultAPI, true}, // the change may have cut the host off
+		{published.StateRolledBack, published.FaultHost, false},
+		{published.StateFailed, published.FaultInput, true},
+		{published.StateFailed, published.FaultLayer, false},
+		{published.StateFailed, published.FaultDisk, false},
+		{published.StateFailed, published.FaultAPI, false},
+		{published.StateFailed, published.FaultHost, false},
+		{published.StateFailed, "", false},
+		{published.StateApplied, "", false},
+	} {
+		n := plan.Node{Name: "win-1", Published: next.Bundle, Wanted: next.Bundle, Report: reportOf(has)}
+		n.Report.State, n.Report.Fault, n.Report.Desired = tt.state, tt.fault, next.Bundle
+		got := e.blame(view{Fleet: plan.Fleet{Nodes: []plan.Node{n}}}, Rendered{Wanted: map[string]Wanted{"win-1": next}})
+		if (got != "") != tt.want {
+			t.Errorf("%s, fault %q: %q", tt.state, tt.fault, got)
+		}
+	}
+}

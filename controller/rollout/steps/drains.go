@@ -1,0 +1,183 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"wmco/bundle/published"
+	"wmco/controller/base"
+	"wmco/controller/drain"
+	"wmco/controller/rollout/plan"
+	"wmco/controller/windowsnode"
+)
+
+const (
+	// drainAgain is the pause between two rounds of evictions on one node.
+	drainAgain = 5 * time.Second
+	// drainLimit is how long one round may take.
+	drainLimit = time.Minute
+)
+
+// parallelDrains is how many nodes are drained at the same time. A round of evictions is short, and waits for nothing.
+const parallelDrains = 4
+
+// Drains evicts the pods of nodes whose turn it is. A call of Reconcile is one round for one node.
+type Drains struct {
+	Drainer drain.Drainer
+	// Live asks the API server.
+	Live client.Reader
+	// Begin has Reconcile called for a node; SetupWithManager sets it. Changed has the rollout decided again.
+	Begin   func(ctx context.Context, node string)
+	Changed func()
+	Events  events.EventRecorder
+
+	mu    sync.Mutex
+	nodes map[string]*draining
+}
+
+// draining is what is known about the pods of a node in its turn.
+type draining struct {
+	taken time.Time
+	// looked is false before the first round.
+	looked bool
+	left   drain.Left
+}
+
+// SetupWithManager has a node drained when its turn begins.
+func (d *Drains) SetupWithManager(m base.Manager) error {
+	begun := make(drainQueue, 1)
+	d.Begin = begun.add
+	c, err := m.NewController("drains", d, parallelDrains)
+	if err != nil {
+		return err
+	}
+	nodes := handler.TypedFuncs[string, reconcile.Request]{GenericFunc: func(_ context.Context, e event.TypedGenericEvent[string], q base.Queue) {
+		q.Add(base.RequestsFor([]string{e.Object})[0])
+	}}
+	return c.Watch(source.TypedChannel(chan event.TypedGenericEvent[string](begun), nodes))
+}
+
+// drainQueue are the nodes whose pods are to be evicted.
+type drainQueue chan event.TypedGenericEvent[string]
+
+// add adds a node. When the operator ends, nobody takes nodes from the queue any longer, and nobody waits for that.
+func (q drainQueue) add(ctx context.Context, node string) {
+	select {
+	case q <- event.TypedGenericEvent[string]{Object: node}:
+	case <-ctx.Done():
+	}
+}
+
+// keep forgets what was found on nodes whose turn is over.
+func (d *Drains) keep(held map[string]time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for name, n := range d.nodes {
+		if taken, ok := held[name]; !ok || !taken.Equal(n.taken) {
+			delete(d.nodes, name)
+		}
+	}
+}
+
+// begin has the pods of a node evicted, in the background, until none is left or the turn is over.
+func (d *Drains) begin(ctx context.Context, node string, taken time.Time) {
+	d.mu.Lock()
+	_, begun := d.nodes[node]
+	if !begun {
+		if d.nodes == nil {
+			d.nodes = map[string]*draining{}
+		}
+		d.nodes[node] = &draining{taken: taken}
+	}
+	d.mu.Unlock()
+	if !begun {
+		d.Begin(ctx, node)
+	}
+}
+
+// forget has a node drained again.
+func (d *Drains) forget(node string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.nodes, node)
+}
+
+// result notes on a node what the last round has found in this turn.
+func (d *Drains) result(node *plan.Node) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n, ok := d.nodes[node.Name]
+	if !ok || !n.looked || !n.taken.Equal(node.State.Claim.Taken) {
+		return
+	}
+	node.Drained, node.DrainBlocked, node.DrainForbidden = drained(n.left, node.Ready), "", false
+	if !node.Drained {
+		node.DrainBlocked, node.DrainForbidden = n.left.String(), len(n.left.Blocked) > 0
+	}
+}
+
+// drained reports whether nothing is left to wait for. Where the kubelet does not work, pods that were told to end cannot do so.
+func drained(left drain.Left, ready bool) bool {
+	return left.IsEmpty() || !ready && left.Ending == len(left.Pods)
+}
+
+// Reconcile evicts every pod of a node once, if it is still its turn.
+func (d *Drains) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	name := req.Name
+	d.mu.Lock()
+	n, ok := d.nodes[name]
+	d.mu.Unlock()
+	if !ok {
+		return reconcile.Result{}, nil
+	}
+	var object corev1.Node
+	if err := d.Live.Get(ctx, client.ObjectKey{Name: name}, &object); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	node := windowsnode.Decode(object)
+	if claim := node.Rollout.Claim; !claim.Held || !claim.Taken.Equal(n.taken) || !node.Spec.Unschedulable {
+		d.forget(name)
+		d.Changed()
+		return reconcile.Result{}, nil // the rollout decides about it
+	}
+	round, cancel := context.WithTimeout(ctx, drainLimit)
+	defer cancel()
+	left, err := d.Drainer.Step(round, name)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("draining node %s: %w", name, err)
+	}
+	d.found(n, node, left)
+	if drained(left, node.IsReady()) {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{RequeueAfter: drainAgain}, nil
+}
+
+// found notes what a round has found, and says what is new.
+func (d *Drains) found(n *draining, node windowsnode.Node, left drain.Left) {
+	d.mu.Lock()
+	news := !n.looked || n.left.String() != left.String() || n.left.Ending != left.Ending || n.left.IsEmpty() != left.IsEmpty()
+	blocked := len(left.Blocked) > 0 && n.left.String() != left.String()
+	n.looked, n.left = true, left
+	d.mu.Unlock()
+	if blocked {
+		d.Events.Eventf(refOf(node), nil, corev1.EventTypeWarning, EventDrainBlocked, "Drain", "%s", published.Shorten("the node cannot be drained: "+left.String()))
+	}
+	if news {
+		d.Changed()
+	}
+}
+
+func refOf(node windowsnode.Node) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+}

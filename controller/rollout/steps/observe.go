@@ -1,0 +1,179 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/layers"
+	"wmco/controller/rollout/plan"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/nodelist"
+)
+
+// CachedNodes returns the Windows Nodes by name as the cache has them, with what this executor has written since. They are only read.
+func (e *Executor) CachedNodes(ctx context.Context) (map[string]windowsnode.Node, error) {
+	list, err := e.Decoded.ListCached(ctx, e.Nodes)
+	if err != nil {
+		return nil, err
+	}
+	nodes := map[string]windowsnode.Node{}
+	for _, node := range list {
+		nodes[node.Name] = e.newer(node)
+	}
+	return nodes, nil
+}
+
+// newer returns what this executor has written on the Node, while the cache is behind. Two steps are not made where one is allowed.
+func (e *Executor) newer(node windowsnode.Node) windowsnode.Node {
+	written, ok := e.written[node.Name]
+	if !ok {
+		return node
+	}
+	if order, err := resourceversion.CompareResourceVersion(node.ResourceVersion, written.ResourceVersion); err == nil && order < 0 && node.UID == written.UID {
+		return written
+	}
+	delete(e.written, node.Name)
+	return node
+}
+
+// liveNodes returns the Windows Nodes by name as the API server has them.
+func (e *Executor) liveNodes(ctx context.Context) (map[string]windowsnode.Node, error) {
+	list, err := nodelist.ListLive(ctx, e.Live)
+	if err != nil {
+		return nil, err
+	}
+	nodes := map[string]windowsnode.Node{}
+	for _, n := range list {
+		nodes[n.Name] = n
+	}
+	return nodes, nil
+}
+
+// view is a snapshot with what follows from it.
+type view struct {
+	plan.Fleet
+	// unsettled is true while the pods of a canary are not back.
+	unsettled bool
+	// urgent are the bundles of plan.Urgent, by node.
+	urgent map[string]layers.Wanted
+	// failed is why something urgent could not be prepared; the rollout does not wait for that.
+	failed []error
+}
+
+// to returns what a step publishes on its node, if it publishes anything.
+func (v view) to(s plan.Step, r Rendered) target {
+	t := target{permitFor: r.Policy.Timeout}
+	if w, ok := r.Wanted[s.Node]; ok {
+		t.Wanted, t.known = w.Wanted, true
+		t.outdated = func(now windowsnode.Node) bool { return w.From != "" && r.From != nil && r.From(now) != w.From }
+	}
+	if u, ok := v.urgent[s.Node]; ok && s.Urgent {
+		t.Wanted, t.known = u, true
+	}
+	t.held = t.known && r.Held != nil && r.Held(t.Wanted)
+	return t
+}
+
+// observe makes the snapshot that is decided from.
+func (e *Executor) observe(ctx context.Context, nodes map[string]windowsnode.Node, r Rendered) (view, error) {
+	v := view{Fleet: plan.Fleet{Policy: r.Policy, Now: e.Now()}, urgent: map[string]layers.Wanted{}}
+	deleted, err := e.deletedMachines(ctx)
+	if err != nil {
+		return view{}, err
+	}
+	e.costs.begin(r)
+	e.urgents.begin()
+	for _, name := range names(nodes) {
+		node := nodes[name]
+		n := plan.Observe(node, windowsnode.VerifyWith(e.Notary.Open))
+		n.Seen, n.Silent = e.observations.look(n, e.Elapsed()), e.Heartbeats.IsSilent(node)
+		if !e.told.look(node, e.open(node), n.Report) { // an earlier signed annotation was put back: it is written again
+			n.Published, n.Permitted, n.PublishedUrgent = "", "", false
+		}
+		n.Group.Platform = r.Platform
+		if n.Leaving == "" && slices.ContainsFunc(deleted, func(m machinev1beta1.Machine) bool { return isOf(m, node) }) {
+			n.Leaving = "its Machine is being deleted"
+		}
+		if w, ok := r.Wanted[name]; ok {
+			n.Wanted, n.Target = w.Bundle, w.Target
+			n.PayloadPending, n.PayloadKept = node.IsPayloadPending(w.Payload), w.PayloadKept
+			u, err := e.compare(ctx, &n, node, destination{w, r.Urgent})
+			if err != nil {
+				v.failed = append(v.failed, fmt.Errorf("preparing what is urgent for node %s: %w", name, err))
+			}
+			if n.Urgent.Bundle != "" {
+				v.urgent[name] = u
+			}
+			if n.State.Claim.IsZero() && isDamaged(e.open(node), w, e.Namespace) { // in a turn it waits for the end
+				n.Published, n.Permitted = "", ""
+			}
+		}
+		e.Drains.result(&n)
+		if n.Unsettled, err = e.unsettled(ctx, n); err != nil {
+			return view{}, err
+		}
+		v.unsettled = v.unsettled || n.Unsettled != ""
+		v.Nodes = append(v.Nodes, n)
+	}
+	e.costs.end()
+	e.urgents.end()
+	e.told.keep(nodes)
+	e.observations.keep(nodes)
+	maps.DeleteFunc(e.ready, func(name string, _ readyBefore) bool { _, ok := nodes[name]; return !ok })
+	return v, nil
+}
+
+// isDamaged reports whether a Node was told of the wanted bundle, and of something else about it than is rendered. What is not signed is damaged
+// too, and counts as absent (plan.Observe).
+func isDamaged(on published.Desired, w Wanted, namespace string) bool {
+	if on.Bundle == "" || on.Bundle != w.Bundle {
+		return false
+	}
+	want := w.Desired(namespace, on.MaxImpact)
+	want.Urgent, want.NodeName = on.Urgent, on.NodeName // whether it was said that a paused node gets it too
+	return !on.SaysTheSame(want)
+}
+
+// deletedMachines returns the Machines that are about to go.
+func (e *Executor) deletedMachines(ctx context.Context) ([]machinev1beta1.Machine, error) {
+	list, err := e.machines(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var deleted []machinev1beta1.Machine
+	for _, u := range list {
+		if u.GetDeletionTimestamp() == nil {
+			continue
+		}
+		m, err := machine(u)
+		if err != nil {
+			return nil, err
+		}
+		deleted = append(deleted, m)
+	}
+	return deleted, nil
+}
+
+// isOf reports whether a Machine is that of a Node: machine-api names the Node, or they have an address in common.
+func isOf(m machinev1beta1.Machine, node windowsnode.Node) bool {
+	if m.Status.NodeRef != nil {
+		return m.Status.NodeRef.Name == node.Name
+	}
+	return slices.ContainsFunc(m.Status.Addresses, func(a corev1.NodeAddress) bool {
+		return a.Type == corev1.NodeInternalIP && slices.Contains(node.Status.Addresses, a)
+	})
+}
+
+// mustSettle reports whether the node is a canary with something new whose pods have to come back.
+func mustSettle(n plan.Node) bool {
+	t := n.State.Turn
+	return t.Canary && t.Confirmed.IsZero() && t.Bundle == n.Published && t.Impact != bundle.ImpactNone && n.Report.State == published.StateApplied
+}

@@ -1,0 +1,133 @@
+package steps
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/rollout/plan"
+	"wmco/controller/windowsnode"
+)
+
+// Reasons of events: about the fleet on the operator's Deployment, about one node on the Node.
+const (
+	EventRolloutBegun   = "RolloutBegun"
+	EventRolloutDone    = "RolloutDone"
+	EventRolloutStopped = "RolloutStopped"
+	EventRolloutPaused  = "RolloutPaused"
+	EventRolloutResumed = "RolloutResumed"
+	EventTurnBegun      = "TurnBegun"
+	EventTurnEnded      = "TurnEnded"
+	EventTurnPostponed  = "TurnPostponed"
+	EventDrainBlocked   = "DrainBlocked"
+	// EventHealthCheckShort warns of a MachineHealthCheck that does not wait for a boot.
+	EventHealthCheckShort = "HealthCheckTimeoutShort"
+)
+
+// Phase is where the whole fleet is.
+type Phase string
+
+const (
+	// PhaseDone means that every node has what is wanted. Nodes that are joining are apart from the rollout.
+	PhaseDone Phase = "Done"
+	// PhaseMoving means that nodes have their turns, or wait for them.
+	PhaseMoving Phase = "Moving"
+	// PhasePaused means that the settings start no node.
+	PhasePaused Phase = "Paused"
+	// PhaseStopped means that failed nodes keep others from being started.
+	PhaseStopped Phase = "Stopped"
+)
+
+// Phase returns where the fleet is.
+func (r Result) Phase() Phase {
+	switch f := r.Fleet; {
+	case f.Stopped != "":
+		return PhaseStopped
+	case !r.pending:
+		return PhaseDone
+	case r.Policy.Paused:
+		return PhasePaused
+	}
+	return PhaseMoving
+}
+
+// Message is the line of the fleet, with what a failed bundle changes.
+func (r Result) Message() string {
+	if r.Blame == "" {
+		return r.Fleet.Message
+	}
+	return r.Fleet.Message + "; " + r.Blame
+}
+
+// teller remembers what was said.
+type teller struct {
+	phase Phase
+	// change stands for what is rolled out.
+	change string
+}
+
+// say sends the events of the fleet: at each turn of the rollout one.
+func (e *Executor) say(r Result, rendered Rendered) {
+	if len(rendered.Wanted) == 0 {
+		return // the inputs are refused, or there are no nodes
+	}
+	before, now := e.teller, teller{r.Phase(), changeOf(rendered)}
+	e.teller = now
+	kind := corev1.EventTypeNormal
+	var reason string
+	switch {
+	case now.phase == before.phase, before.phase == "" && now.phase != PhaseStopped:
+		return
+	case now.phase == PhaseStopped:
+		kind, reason = corev1.EventTypeWarning, EventRolloutStopped
+	case now.phase == PhaseDone:
+		reason = EventRolloutDone
+	case now.phase == PhasePaused:
+		reason = EventRolloutPaused
+	case before.phase == PhaseDone:
+		reason = EventRolloutBegun
+	default:
+		reason = EventRolloutResumed
+	}
+	e.Log.Info("rollout", "phase", now.phase, "message", r.Message())
+	// Events with the same reason and action are one for client-go, which keeps the first message.
+	e.Events.Eventf(e.Deployment, nil, kind, reason, "Rollout "+now.change, "%s", published.Shorten(r.Message()))
+}
+
+// changeOf returns a short name of what is rolled out.
+func changeOf(r Rendered) string {
+	var targets []string
+	for _, w := range r.Wanted {
+		targets = append(targets, string(w.Target))
+	}
+	slices.Sort(targets)
+	return bundle.Of([]byte(strings.Join(slices.Compact(targets), "\n"))).Short()
+}
+
+// note says what a step did to a node: those that take it away and give it back as an event, all of them in the log.
+func (e *Executor) note(s plan.Step, before windowsnode.Node, wanted bundle.Digest) {
+	kind, reason := corev1.EventTypeNormal, ""
+	level := 1
+	switch s.Action {
+	case plan.ActionReserve:
+		reason, level = EventTurnBegun, 0
+	case plan.ActionRelease, plan.ActionCancelReservation:
+		level = 0
+		if !before.Rollout.Claim.IsZero() {
+			reason = EventTurnEnded
+			if s.State.Turn.Ended.IsZero() || !s.State.Postponed.IsZero() {
+				kind, reason = corev1.EventTypeWarning, EventTurnPostponed
+			}
+		}
+	case plan.ActionConfirmReservation, plan.ActionDrain, plan.ActionPermit:
+		level = 0
+	case plan.ActionPublish, plan.ActionConfirm, plan.ActionNote:
+	}
+	e.Log.V(level).Info("step", "node", s.Node, "action", s.Action, "permit", s.Permit, "bundle", s.Bundle.Short(), "why", s.Why)
+	if reason != "" {
+		e.Events.Eventf(refOf(before), nil, kind, reason, "Turn "+wanted.Short(), "%s", published.Shorten(s.Why))
+	}
+}

@@ -1,0 +1,100 @@
+package steps
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+
+	"wmco/bundle"
+	"wmco/controller/rollout/plan"
+)
+
+// readyBefore are the pods of a canary that were Ready when its change was permitted, by UID.
+type readyBefore struct {
+	bundle bundle.Digest
+	pods   map[types.UID]bool
+}
+
+// notePods notes which pods of a canary are Ready before its change.
+func (e *Executor) notePods(ctx context.Context, s plan.Step) error {
+	if !s.State.Turn.Canary || s.State.Turn.Bundle != s.Bundle || s.Permit == "" || s.Permit == bundle.ImpactNone || s.Action == plan.ActionRelease {
+		return nil
+	}
+	list, err := e.podsOf(ctx, s.Node)
+	if err != nil {
+		return err
+	}
+	before := readyBefore{s.Bundle, map[types.UID]bool{}}
+	for _, p := range list {
+		if c := readiness(p); c.Status == corev1.ConditionTrue {
+			before.pods[p.UID] = true
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ready == nil {
+		e.ready = map[string]readyBefore{}
+	}
+	e.ready[s.Node] = before
+	return nil
+}
+
+func (e *Executor) podsOf(ctx context.Context, node string) ([]corev1.Pod, error) {
+	selector := fields.OneTermEqualSelector("spec.nodeName", node).String()
+	list, err := e.Pods.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: selector, ResourceVersion: "0"})
+	if err != nil {
+		return nil, fmt.Errorf("listing the pods of node %s: %w", node, err)
+	}
+	return list.Items, nil
+}
+
+// unsettled says which pods of a canary do not work since its turn; empty for all other nodes.
+func (e *Executor) unsettled(ctx context.Context, n plan.Node) (string, error) {
+	if !mustSettle(n) {
+		return "", nil
+	}
+	list, err := e.podsOf(ctx, n.Name)
+	if err != nil {
+		return "", err
+	}
+	before, known := e.ready[n.Name]
+	known = known && before.bundle == n.Published
+	var broken []string
+	for _, p := range list {
+		if known && before.pods[p.UID] && isDown(p) || !known && isBroken(p, n.State.Turn.Begun) {
+			broken = append(broken, p.Namespace+"/"+p.Name)
+		}
+	}
+	if len(broken) == 0 {
+		return "", nil
+	}
+	others := func(left int) string { return " and " + bundle.Count(left, "other") }
+	return "these pods are not Ready: " + bundle.JoinFirst(broken, 3, ", ", others), nil
+}
+
+// isBroken reports whether a pod was on the node before its turn, and ceased to be Ready in it, by the times of others: for a process that has begun in
+// the turn. One that was not Ready before says nothing about the change, and neither does one that came later.
+func isBroken(p corev1.Pod, begun time.Time) bool {
+	return isDown(p) && p.CreationTimestamp.Time.Before(begun) && !readiness(p).LastTransitionTime.Time.Before(begun)
+}
+
+// isDown reports whether a pod should be Ready and is not.
+func isDown(p corev1.Pod) bool {
+	c := readiness(p)
+	return p.DeletionTimestamp == nil && p.Status.Phase == corev1.PodRunning && c.Type != "" && c.Status != corev1.ConditionTrue
+}
+
+// readiness is the condition of a pod; zero if it has none.
+func readiness(p corev1.Pod) corev1.PodCondition {
+	for _, c := range p.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c
+		}
+	}
+	return corev1.PodCondition{}
+}

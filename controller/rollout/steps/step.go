@@ -1,0 +1,113 @@
+package steps
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle/published"
+	"wmco/controller/layers"
+	"wmco/controller/rollout/plan"
+	"wmco/controller/windowsnode"
+)
+
+// errPodsCame is temporary: the node is drained again.
+var errPodsCame = errors.New("pods have come to the node since it was drained")
+
+// target is what a node can be told of.
+type target struct {
+	layers.Wanted
+	// known is false where nothing is rendered for the node, held true while not all layers can be read by nodes.
+	known, held bool
+	// outdated reports whether what is rendered was made from another state of the Node; nil is never.
+	outdated func(windowsnode.Node) bool
+	// permitFor is how long an impact above restart is permitted.
+	permitFor time.Duration
+}
+
+// parallelSteps is how many Nodes are told of their bundles at the same time: one after the other, a thousand take as long as a thousand
+// round trips to the API server and to its disk.
+const parallelSteps = 8
+
+// outcome is what became of a step.
+type outcome struct {
+	written bool
+	err     error
+}
+
+// makeSteps makes the steps, each of another node, and returns what became of each. Those that only publish are made at the same time, the
+// others in their order.
+func (e *Executor) makeSteps(ctx context.Context, steps []plan.Step, nodes map[string]windowsnode.Node, to func(plan.Step) target) []outcome {
+	all := make([]outcome, len(steps))
+	places := make(chan struct{}, parallelSteps)
+	var publishing sync.WaitGroup
+	for i, s := range steps {
+		do := func() { all[i].written, all[i].err = e.step(ctx, s, nodes[s.Node], to(s)) }
+		if s.Action != plan.ActionPublish || isDrastic(s) {
+			do()
+			continue
+		}
+		places <- struct{}{}
+		publishing.Go(func() {
+			defer func() { <-places }()
+			do()
+		})
+	}
+	publishing.Wait()
+	return all
+}
+
+// step makes one step. It reports whether the Node was written.
+func (e *Executor) step(ctx context.Context, s plan.Step, node windowsnode.Node, to target) (bool, error) {
+	from := e.source(node, to, s.Permit)
+	if s.Bundle != "" && from.Told.Bundle != s.Bundle && (to.held || to.outdated != nil && to.outdated(node)) {
+		return false, nil // it is rendered again
+	}
+	if isDrastic(s) {
+		if err := e.checkDrained(ctx, s, node); err != nil {
+			return false, err
+		}
+	}
+	if err := e.notePods(ctx, s); err != nil {
+		return false, err
+	}
+	after := node.Node.DeepCopy()
+	if err := s.Edit(after, from); err != nil {
+		return false, err
+	}
+	done := false
+	if !equality.Semantic.DeepEqual(node.Annotations, after.Annotations) || node.Spec.Unschedulable != after.Spec.Unschedulable {
+		if err := e.Client.Patch(ctx, after, client.MergeFromWithOptions(&node.Node, client.MergeFromWithOptimisticLock{})); err != nil {
+			return false, err
+		}
+		e.mu.Lock()
+		e.written[s.Node], done = windowsnode.Decode(*after), true
+		if s.Bundle != "" {
+			e.told.texts[s.Node] = after.Annotations[published.DesiredAnnotation]
+		}
+		e.mu.Unlock()
+		e.note(s, node, from.Wanted.Bundle)
+	}
+	if s.Action == plan.ActionDrain {
+		e.Drains.begin(ctx, s.Node, s.State.Claim.Taken)
+	}
+	return done, nil
+}
+
+// checkDrained asks the API server for pods: somebody may have bound one to the node without the scheduler.
+func (e *Executor) checkDrained(ctx context.Context, s plan.Step, node windowsnode.Node) error {
+	left, err := e.Drains.Drainer.Left(ctx, s.Node)
+	if err != nil {
+		return fmt.Errorf("looking for pods before impact %s is permitted: %w", s.Permit, err)
+	}
+	if !drained(left, node.IsReady()) {
+		e.Drains.forget(s.Node)
+		return errPodsCame
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package steps
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/heartbeat"
+	"wmco/controller/rollout/plan"
+	"wmco/controller/signing"
+	"wmco/controller/windowsnode"
+)
+
+// notary is that of an operator which has begun in an empty cluster.
+func notary(t *testing.T) *signing.Keys {
+	t.Helper()
+	c := fake.NewClientBuilder().Build()
+	k := &signing.Keys{Live: c, Client: c, Namespace: namespace, Now: time.Now}
+	if err := k.Begin(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// executorOf returns an executor that has begun, with the Node win-1, which has a bundle of an operator.
+func executorOf(t *testing.T) (*Executor, Wanted, corev1.Node) {
+	t.Helper()
+	has := rendered(t, "has", bundle.ImpactRestart)
+	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.Monotonic(), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{}, Drains: &Drains{}, costs: costs{read: fake.NewClientBuilder().Build(), namespace: namespace}}
+	e.told = newTold()
+	return e, has, signedNode(t, e, has, reportOf(has))
+}
+
+// signedNode is the Node as this operator has told it, with what its agent says.
+func signedNode(t *testing.T, e *Executor, w Wanted, says published.Report) corev1.Node {
+	t.Helper()
+	text, err := e.Notary.Sign("win-1", w.Desired(namespace, bundle.ImpactRestart))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return nodeThatSays(t, text, says)
+}
+
+func nodeThatSays(t *testing.T, desired string, says published.Report) corev1.Node {
+	t.Helper()
+	report, err := says.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-1", Annotations: map[string]string{published.DesiredAnnotation: desired, published.ReportAnnotation: report}}}
+}
+
+// seen is what the executor decides from.
+func (e *Executor) seen(t *testing.T, node corev1.Node, w Wanted, find func(bundle.Layer) (Urgent, error)) (plan.Node, view) {
+	t.Helper()
+	e.Nodes = fake.NewClientBuilder().Build()
+	v, err := e.observe(t.Context(), map[string]windowsnode.Node{node.Name: windowsnode.Decode(node)}, Rendered{Wanted: map[string]Wanted{node.Name: w}, Urgent: find})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v.Nodes[0], v
+}
+
+// TestWhatTheOperatorDidNotSignCountsAsNothing: others may write the annotation of a Node, and the operator goes by what it has signed.
+func TestWhatTheOperatorDidNotSignCountsAsNothing(t *testing.T) {
+	e, has, node := executorOf(t)
+	if n, _ := e.seen(t, node, has, nil); n.Published != has.Bundle || n.Permitted != bundle.ImpactRestart {
+		t.Fatalf("%+v", n)
+	}
+	plain, err := has.Desired(namespace, bundle.ImpactReboot).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := e.Notary.Sign("win-2", has.Desired(namespace, bundle.ImpactReboot))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := node.Annotations[published.DesiredAnnotation]
+	for name, text := range map[string]string{
+		"not signed": plain, "of another node": other, "changed": strings.Replace(signed, `"maxImpact":"restart"`, `"maxImpact":"reboot"`, 1), "nothing": "",
+	} {
+		if n, _ := e.seen(t, nodeThatSays(t, text, reportOf(has)), has, nil); n.Published != "" || n.Permitted != "" {
+			t.Errorf("%s: %s with %s counts", name, n.Published.Short(), n.Permitted)
+		}
+	}
+}
+
+// TestAnEarlierAnnotationCountsAsNothing: that of this process by its counter, that of an earlier one when the agent refuses it.
+func TestAnEarlierAnnotationCountsAsNothing(t *testing.T) {
+	e, has, earlier := executorOf(t)
+	e.seen(t, earlier, has, nil)
+	next := rendered(t, "next", bundle.ImpactRestart)
+	e.seen(t, signedNode(t, e, next, reportOf(has)), next, nil)
+	if n, _ := e.seen(t, earlier, next, nil); n.Published != "" {
+		t.Error("what was signed before counts")
+	}
+	// A process that has just begun knows no counter.
+	e.told = newTold()
+	if n, _ := e.seen(t, earlier, has, nil); n.Published != has.Bundle {
+		t.Error("what is signed does not count after a restart")
+	}
+	text := earlier.Annotations[published.DesiredAnnotation]
+	says := published.Report{State: published.StateFailed, Desired: has.Bundle, Refused: bundle.Of([]byte(text)), Features: published.Features()}
+	if n, _ := e.seen(t, nodeThatSays(t, text, says), has, nil); n.Published != "" {
+		t.Error("what the agent refuses counts")
+	}
+	e.told.texts["win-1"] = text
+	if n, _ := e.seen(t, nodeThatSays(t, text, says), has, nil); n.Published != has.Bundle {
+		t.Error("what this process has written is written again and again")
+	}
+}
+
+// TestAnOlderAgentInItsTurnKeepsWhatItWasTold: it acts on it. Nothing of it is signed.
+func TestAnOlderAgentInItsTurnKeepsWhatItWasTold(t *testing.T) {
+	e, has, _ := executorOf(t)
+	plain, err := has.Desired(namespace, bundle.ImpactReboot).Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	state, err := plan.State{Claim: plan.Claim{Taken: time.Now(), Held: true}}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	says := published.Report{State: published.StateApplying, Desired: has.Bundle}
+	node := nodeThatSays(t, plain, says)
+	node.Annotations[published.RolloutAnnotation] = state
+	next := rendered(t, "next", bundle.ImpactRestart)
+	if n, _ := e.seen(t, node, next, nil); n.Published != has.Bundle || n.Permitted != bundle.ImpactReboot {
+		t.Errorf("%+v", n)
+	}
+	release := plan.Step{Node: "win-1", Action: plan.ActionRelease, Bundle: has.Bundle, Permit: bundle.ImpactRestart}
+	after := node.DeepCopy()
+	if err := release.Edit(after, e.source(windowsnode.Decode(node), target{Wanted: next.Wanted, known: true}, release.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] != plain {
+		t.Errorf("%v: %s", err, after.Annotations[published.DesiredAnnotation])
+	}
+	publish := release
+	publish.Action = plan.ActionPublish
+	if err := publish.Edit(node.DeepCopy(), e.source(windowsnode.Decode(node), target{Wanted: next.Wanted, known: true}, release.Permit)); err == nil {
+		t.Error("what is not signed was signed")
+	}
+	says.Features = published.Features()
+	node = nodeThatSays(t, plain, says)
+	node.Annotations[published.RolloutAnnotation] = state
+	if n, _ := e.seen(t, node, next, nil); n.Published != "" {
+		t.Error("an agent of this version acts on what is not signed")
+	}
+}
+
+// TestNothingUrgentIsMadeOfWhatANodeSays: what is urgent is signed together with the rest of what the node has. So the operator must have told
+// the node of that.
+func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
+	e, has, node := executorOf(t)
+	next := rendered(t, "next", bundle.ImpactRestart)
+	find := func(l bundle.Layer) (Urgent, error) {
+		l.Files = slices.Clone(l.Files)
+		l.Files[0].Impact = bundle.ImpactNone
+		return Urgent{Layer: l, Inputs: []plan.UrgentInput{{Name: "a CA"}}}, nil
+	}
+	e.costs.layers = map[bundle.Digest]bundle.Layer{has.Cluster.Digest: has.Content.Cluster, has.Own.Digest: has.Content.Node}
+	n, v := e.seen(t, node, next, find)
+	if n.Urgent.Bundle == "" || v.urgent["win-1"].Own.Digest != has.Own.Digest {
+		t.Fatalf("nothing is urgent: %+v", n.Urgent)
+	}
+	// A user who may patch Nodes has the Node say that it has another bundle, whose layers the operator can read.
+	evil := rendered(t, "evil", bundle.ImpactRestart)
+	evil.Content.Node.State = []bundle.State{{Path: `C:\var\lib\evil`}}
+	packed, err := published.Pack(evil.Content.Node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evil.Own = packed
+	if evil.Bundle, err = bundle.DigestLayers(evil.Cluster.Digest, packed.Digest); err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []Wanted{evil} {
+		e.costs.layers = map[bundle.Digest]bundle.Layer{x.Cluster.Digest: x.Content.Cluster}
+		text, err := x.Desired(namespace, bundle.ImpactRestart).Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, v := e.seen(t, nodeThatSays(t, text, reportOf(x)), next, find)
+		if n.Cost == "" {
+			t.Error("the layers cannot be read: the case proves nothing")
+		}
+		if n.Urgent.Bundle != "" || len(v.urgent) > 0 {
+			t.Error("what others have written would be signed")
+		}
+	}
+	// What the node had is known still, while its report says so.
+	e.costs.layers = map[bundle.Digest]bundle.Layer{has.Cluster.Digest: has.Content.Cluster, has.Own.Digest: has.Content.Node}
+	e.seen(t, node, next, find)
+	if n, _ := e.seen(t, nodeThatSays(t, "", reportOf(has)), next, find); n.Urgent.Bundle == "" {
+		t.Error("whoever removes the annotation keeps the node from what is urgent")
+	}
+}
+
+// TestTheSameIsNotSignedAgain: a step that changes nothing writes nothing, but for a permission that is given again.
+func TestTheSameIsNotSignedAgain(t *testing.T) {
+	e, has, node := executorOf(t)
+	text := node.Annotations[published.DesiredAnnotation]
+	to := target{Wanted: has.Wanted, known: true, permitFor: time.Hour}
+	s := plan.Step{Node: "win-1", Action: plan.ActionPermit, Bundle: has.Bundle, Permit: bundle.ImpactRestart}
+	after := node.DeepCopy()
+	if err := s.Edit(after, e.source(windowsnode.Decode(node), to, s.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] != text {
+		t.Errorf("%v: it is written again", err)
+	}
+	s.Again = true
+	if err := s.Edit(after, e.source(windowsnode.Decode(node), to, s.Permit)); err != nil || after.Annotations[published.DesiredAnnotation] == text {
+		t.Errorf("%v: it is not given again", err)
+	}
+	s.Again, s.Permit = false, bundle.ImpactReboot
+	if err := s.Edit(after, e.source(windowsnode.Decode(node), to, s.Permit)); err != nil {
+		t.Fatal(err)
+	}
+	d, err := e.Notary.Open("win-1", after.Annotations[published.DesiredAnnotation])
+	if err != nil || d.PermitFor != 3600 || d.NodeName != "win-1" || d.MaxImpact != bundle.ImpactReboot {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// TestNodesThatAreGoneAreForgotten keeps the memory of an operator small.
+func TestNodesThatAreGoneAreForgotten(t *testing.T) {
+	e, has, node := executorOf(t)
+	e.seen(t, node, has, nil)
+	e.told.texts["win-1"] = "x"
+	e.told.keep(nil)
+	if n := len(e.told.texts) + len(e.told.signed) + len(e.told.newest); n > 0 {
+		t.Errorf("%d are kept: %v", n, slices.Collect(maps.Keys(e.told.signed)))
+	}
+}
+
+var _ Notary = (*signing.Keys)(nil)
