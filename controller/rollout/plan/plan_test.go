@@ -213,6 +213,8 @@ func TestNext(t *testing.T) {
 		{"the rollout is paused", func(p *Policy) { p.Paused = true }, []Node{node("a", wants(none)), node("b", wants(restart), given(none, 1), says(asks, restart)), open}, nil, "paused (fix: set rollout.paused to false)"},
 		{"a node in its turn goes on while the rollout is paused", func(p *Policy) { p.Paused = true }, []Node{node("a", drained, given(reboot, 5), says(applied, "")), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
 		{"a node that was paused before its agent began gives its place back", nil, []Node{node("a", drained, given(reboot, 40), pausedNode), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
+		{"a node that was paused in a turn that failed gives its place back", nil, []Node{node("a", drained, given(reboot, 40), says(failing, ""), pausedNode), open}, []string{"a release 2 restart cordon off scale-down off"}, ""},
+		{"what is urgent reaches a node that was paused in a turn that failed", nil, []Node{node("a", wants(reboot), given(restart, 40), says(failing, ""), pausedNode, with(urgent(none))), open}, []string{"a publish 3 none"}, ""},
 		{"a node that was paused in its turn may have begun", nil, []Node{node("a", drained, given(reboot, 5), pausedNode), open}, nil, ""},
 		{"a drained node that has not begun is released when the rollout is paused", func(p *Policy) { p.Paused = true }, []Node{node("a", drained), open}, []string{"a release cordon off scale-down off"}, ""},
 		{"a paused node", nil, []Node{node("a", wants(none), pausedNode), open}, nil, "the node is paused"},

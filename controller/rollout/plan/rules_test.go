@@ -135,10 +135,15 @@ func TestStartRules(t *testing.T) {
 
 func TestSlotRules(t *testing.T) {
 	checkNodeRules(t, slotRules(), []ruleCase{
-		{rule: "a node that was paused before its node agent began releases its slot", nodes: proven(drained, given(reboot, 40), paused), want: "release 2 restart cordon off scale-down off"},
+		{rule: "a paused node whose node agent does not begin releases its slot", nodes: proven(drained, given(reboot, 40), paused), want: "release 2 restart cordon off scale-down off"},
+		{rule: "a paused node whose node agent does not begin releases its slot", nodes: proven(drained, given(reboot, 40), says(failing, ""), paused), want: "release 2 restart cordon off scale-down off"},
+		{rule: "a paused node whose node agent does not begin releases its slot", nodes: proven(drained, given(reboot, 40), says(asks, drain), paused), want: "release 2 restart cordon off scale-down off"},
 		{rule: "a drained node whose disk is full releases its slot", nodes: proven(drained, given(reboot, 1), faults(failing, published.FaultDisk)), want: "release 2 restart cordon off scale-down off"},
 		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 5), paused), want: "Applying"},
 		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 1), says(published.StateRebootPending, "")), want: "Applying"},
+		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 40), says(published.StateRebootPending, ""), paused), want: "Applying"},
+		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 40), says(applying, ""), paused), want: "Applying"},
+		{rule: "a node agent that uses a disruptive permission is waited for", nodes: proven(drained, given(reboot, 5), says(failing, ""), paused), want: "Applying"},
 		{rule: "a node that needs its slot goes on with its drain", nodes: proven(drained), want: "publish 2 reboot"},
 		{rule: "a node that needs its slot goes on with its drain", want: "publish 3 drain", nodes: proven(drained, given(reboot, 1), says(applying, ""), func(n *Node) {
 			n.Wanted, n.Cost = digest(3, "a"), restart

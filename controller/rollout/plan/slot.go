@@ -75,8 +75,8 @@ func (m *nodeState) unavailableReason() string {
 // slotRules are for a node that has a slot, or something that is left of one.
 func slotRules() []nodeRule {
 	return []nodeRule{
-		{"a node that was paused before its node agent began releases its slot", decision.isPausedBeforeStart, func(d decision) {
-			d.releaseSlot("the node was paused before its node agent began")
+		{"a paused node whose node agent does not begin releases its slot", decision.isPausedBeforeStart, func(d decision) {
+			d.releaseSlot("the node is paused and its node agent does not begin")
 		}},
 		{"a drained node whose disk is full releases its slot", decision.lacksRoomWhileDrained, func(d decision) { d.releaseSlot(d.Report.Message) }},
 		{"a node agent that uses a disruptive permission is waited for", decision.agentUsesDisruption, decision.waitForAgent},
@@ -88,10 +88,15 @@ func slotRules() []nodeRule {
 	}
 }
 
-// isPausedBeforeStart reports whether a disruptive permission is not used, because the node was paused before its agent began: it does not begin
-// now. The time of a turn is long enough for one that began at the last moment to say so.
+// isPausedBeforeStart reports whether a disruptive permission is not used, because the node is paused: its agent does not begin now, nor try again
+// what has failed. The time of a turn is long enough for one that began at the last moment to say so.
 func (m *nodeState) isPausedBeforeStart() bool {
-	return m.Paused && m.usesDisruption() && !m.answered && m.timedOut
+	return m.Paused && m.usesDisruption() && m.timedOut && !m.hasBegun()
+}
+
+// hasBegun reports whether the agent, as it says, is changing the host to the published bundle.
+func (m *nodeState) hasBegun() bool {
+	return m.answered && (m.Report.State == published.StateApplying || m.Report.State == published.StateRebootPending)
 }
 
 func (m *nodeState) lacksRoomWhileDrained() bool {
