@@ -55,14 +55,21 @@ func NewRefusedWatches() *RefusedWatches {
 	return &RefusedWatches{kinds: map[schema.GroupVersionKind]bool{}, wake: make(chan struct{}, 1)}
 }
 
-// note notes that the informer of a kind was refused.
+// note notes that the informer of a kind was refused, and has it looked at.
 func (r *RefusedWatches) note(kind schema.GroupVersionKind) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.kinds[kind] = true
+	r.putBack([]schema.GroupVersionKind{kind})
 	select {
 	case r.wake <- struct{}{}:
 	default: // it is woken already
+	}
+}
+
+// putBack notes kinds that are looked at after a pause.
+func (r *RefusedWatches) putBack(kinds []schema.GroupVersionKind) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, kind := range kinds {
+		r.kinds[kind] = true
 	}
 }
 
@@ -176,7 +183,8 @@ func (k *Kinds) Start(ctx context.Context) error {
 // holdRefused looks whether kinds whose informers were refused can be watched: if not, reads of them return why from now on. Their informers go
 // on, so nothing has to begin when they can be.
 func (k *Kinds) holdRefused(ctx context.Context) {
-	for _, kind := range k.refused.take() {
+	all := k.refused.take()
+	for i, kind := range all {
 		k.mu.Lock()
 		wants, known := k.watched[kind], k.missing[kind] != nil
 		k.mu.Unlock()
@@ -185,7 +193,7 @@ func (k *Kinds) holdRefused(ctx context.Context) {
 		}
 		errs, err := k.checkWatchable(ctx, wants)
 		if err != nil {
-			k.refused.note(kind) // the API server gives no answer: again after the pause
+			k.refused.putBack(all[i:]) // the API server gives no answer
 			return
 		}
 		if len(errs) == 0 {
