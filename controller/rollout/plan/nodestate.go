@@ -81,10 +81,14 @@ func (m *nodeState) hasSlot() bool { return !m.State.Claim.IsZero() }
 func (m *nodeState) publishesWanted() bool { return m.Published == m.Wanted }
 
 // neededImpact returns the larger of what the bundles differ in and what the agent reports. What is not known is taken for none: then the
-// agent is asked by a publication that permits nothing more.
+// agent is asked by a publication that permits nothing more. A node that has its slot is drained for what it was: it is not given back, only to be
+// drained again when the cost is known.
 func (m *nodeState) neededImpact() bundle.Impact {
 	need := m.Cost
-	if need == "" {
+	switch {
+	case need == "" && m.hasSlot():
+		need = bundle.ImpactDrain
+	case need == "":
 		need = bundle.ImpactNone
 	}
 	// What has drifted is there whatever is wanted: a node in its turn is not given back for a change that comes in that time.

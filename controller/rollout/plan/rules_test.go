@@ -148,6 +148,8 @@ func TestSlotRules(t *testing.T) {
 		{rule: "a node that needs its slot goes on with its drain", want: "publish 3 drain", nodes: proven(drained, given(reboot, 1), says(applying, ""), func(n *Node) {
 			n.Wanted, n.Cost = digest(3, "a"), restart
 		})},
+		{rule: "a node that needs its slot goes on with its drain", nodes: proven(drained, wants("")), want: "publish 2 drain"},
+		{rule: "a node that needs its slot goes on with its drain", nodes: proven(drained, wants(""), func(n *Node) { n.Drained = false }), want: "drain"},
 		{rule: "a node that does not need its slot releases it", nodes: proven(wants(restart), claim(1, true)), want: "release cordon off scale-down off"},
 		{rule: "a node that does not need its slot releases it", nodes: proven(drained, paused), want: "release cordon off scale-down off"},
 		{rule: "a node that has the bundle keeps its slot until it is Ready", nodes: proven(drained, given(reboot, 5), says(applied, ""), notReady), want: "Applying"},
