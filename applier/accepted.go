@@ -2,8 +2,10 @@ package applier
 
 import (
 	"context"
+	"slices"
 
 	"wmco/applier/records"
+	"wmco/bundle"
 )
 
 // Accepted is the newest of what is published for the Node of a host that its agent has accepted.
@@ -21,4 +23,15 @@ func (e *Engine) Accept(ctx context.Context, a Accepted) error {
 	}
 	a.Program = e.Program
 	return records.WriteAccepted(ctx, e.Host, a)
+}
+
+// BroughtFile reports whether the bundle that was applied last has a file at the path, whether the host still has it or not.
+func (e *Engine) BroughtFile(ctx context.Context, path string) (bool, error) {
+	r, err := records.Open(ctx, e.Host)
+	if err != nil {
+		return false, err
+	}
+	isPath := func(f bundle.File) bool { return bundle.FoldPath(f.Path) == bundle.FoldPath(path) }
+	b := r.Ledger.Bundle.Bundle()
+	return slices.ContainsFunc(append(slices.Clone(b.Cluster.Files), b.Node.Files...), isPath), nil
 }

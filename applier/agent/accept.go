@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"wmco/applier"
@@ -24,8 +25,8 @@ func refuse(format string, args ...any) error { return &refusal{fmt.Sprintf(form
 const newOnRefusal = "fix: find out who writes to Nodes, and see that the operator runs; it writes the annotation again"
 
 // accept returns what an annotation says, if the host may act on it: it is signed for this Node by a key that the host has, and nothing newer
-// was accepted before. A host without keys, which an older operator has joined, accepts everything until a bundle brings keys. The error is a
-// *refusal, or a fault that may pass.
+// was accepted before. A host whose bundle has no keys, which an older operator has joined, accepts everything until a bundle brings keys. The
+// error is a *refusal, or a fault that may pass.
 func (a *Agent) accept(ctx context.Context, text string) (published.Desired, error) {
 	keys, err := a.trusted(ctx)
 	if err != nil {
@@ -53,7 +54,7 @@ func (a *Agent) accept(ctx context.Context, text string) (published.Desired, err
 	return d, a.newest(ctx, keys, text, d)
 }
 
-// trusted returns the keys of this host; nil where a bundle has never brought any.
+// trusted returns the keys of this host; nil where the bundle that it has brings none.
 func (a *Agent) trusted(ctx context.Context) (published.Keys, error) {
 	infos, err := a.Engine.Host.Stat(ctx, []string{bundle.SigningKeysFile})
 	if err != nil {
@@ -61,7 +62,7 @@ func (a *Agent) trusted(ctx context.Context) (published.Keys, error) {
 	}
 	switch {
 	case infos[0].Kind == plan.FileAbsent:
-		return nil, nil
+		return nil, a.neverHadKeys(ctx)
 	case infos[0].Kind != plan.FileRegular || !infos[0].Trusted():
 		return nil, refuse("others than SYSTEM and Administrators can change %s, so nothing that is published is accepted (fix: look at the file, then remove it; it is restored from the bundle)", bundle.SigningKeysFile)
 	}
@@ -74,6 +75,19 @@ func (a *Agent) trusted(ctx context.Context) (published.Keys, error) {
 		return nil, refuse("reading %s: %v (fix: remove it; it is restored from the bundle)", bundle.SigningKeysFile, err)
 	}
 	return keys, nil
+}
+
+// neverHadKeys refuses everything on a host that has lost its keys: a person who removed a damaged file has not said that anyone who may write to
+// the Node may run programs until the repair has restored it.
+func (a *Agent) neverHadKeys(ctx context.Context) error {
+	had, err := a.Engine.BroughtFile(ctx, bundle.SigningKeysFile)
+	switch {
+	case err != nil:
+		return fmt.Errorf("reading whether this host had keys: %w", err)
+	case had:
+		return refuse("%s is missing, so nothing that is published is accepted (fix: nothing where drift is repaired: the next comparison restores it from the bundle; otherwise run wmco-node repair on the host)", bundle.SigningKeysFile)
+	}
+	return nil
 }
 
 // maxKeyFile is the size of the largest file of keys that is read, in bytes.
@@ -125,7 +139,7 @@ func (a *Agent) newest(ctx context.Context, keys published.Keys, text string, d 
 	if err != nil {
 		return fmt.Errorf("reading the signatures of the annotation: %w", err)
 	}
-	digest := bundle.Of([]byte(signed))
+	digest, signers := bundle.Of([]byte(signed)), keys.Signers(text)
 	switch order := d.Counter().Compare(had); {
 	case before.Schema != 0 && order < 0:
 		return refuse("what is published here (%s) is older than what this host has accepted (%s): an earlier annotation was put back (%s)", d.Counter(), had, newOnRefusal)
@@ -133,10 +147,15 @@ func (a *Agent) newest(ctx context.Context, keys published.Keys, text string, d 
 		return refuse("what is published here has the counter %s of another annotation that this host has accepted (%s)", had, newOnRefusal)
 	case before.Schema != 0 && order == 0:
 		a.follower.permitted = since - elapsed(before, facts.BootTime, since, now)
-		return nil
+		if slices.Equal(before.Signers, signers) {
+			return nil
+		}
+		// The host has got another key that had signed it, or was interrupted before it could note the signers.
+		before.Signers = signers
+		return a.Engine.Accept(ctx, before)
 	}
 	a.follower.permitted = since
-	return a.Engine.Accept(ctx, applier.Accepted{Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime, Signers: keys.Signers(text)})
+	return a.Engine.Accept(ctx, applier.Accepted{Term: d.Term, Sequence: d.Sequence, Text: digest, Time: now, Since: since, Boot: facts.BootTime, Signers: signers})
 }
 
 // longSince is longer than any permission holds.

@@ -294,6 +294,26 @@ func TestACounterEndsWithItsKeys(t *testing.T) {
 	s.refused(t, "by a key that is trusted")
 }
 
+// TestACounterBelongsToAllKeysThatSignedIt: a host learns later that its key of then has signed what it accepted, too. When the other key goes, the
+// counter stays.
+func TestACounterBelongsToAllKeysThatSignedIt(t *testing.T) {
+	first, second := signingKey(1), signingKey(2)
+	s := withKeys(t, first)
+	s.keys = []ed25519.PrivateKey{first, second}
+	earlier := s.publishSigned(bundle.ImpactRestart)
+	s.turn()
+	s.bundle = s.bundle.Changed(func(n *bundletest.Node) { n.Files[bundle.SigningKeysFile] = keyFile(t, first, second) })
+	s.publishSigned(bundle.ImpactRestart) // accepted by the first key, and brings the second one
+	s.turn()
+	s.restart()
+	s.turn()
+	s.host.Place(bundle.SigningKeysFile, bundle.AccessAdmins, keyFile(t, second)) // over SSH
+	s.restart()
+	s.Options.ReportOnly = true
+	s.cluster.node.Desired = earlier
+	s.refused(t, "is older than")
+}
+
 // TestKeysThatOthersCanChangeAreNotTrusted: nothing is accepted then, not even what is not signed.
 func TestKeysThatOthersCanChangeAreNotTrusted(t *testing.T) {
 	for name, spoil := range map[string]func(*testing.T, *signing){
@@ -317,6 +337,35 @@ func TestKeysThatOthersCanChangeAreNotTrusted(t *testing.T) {
 				t.Errorf("%s: %s", got.State, got.Message)
 			}
 		})
+	}
+}
+
+// TestAHostThatHasLostItsKeysAcceptsNothing: the bundle that it has brings keys, so what is not signed was not written by an older operator.
+func TestAHostThatHasLostItsKeysAcceptsNothing(t *testing.T) {
+	s := withKeys(t, signingKey(1))
+	if err := s.host.Remove(t.Context(), bundle.SigningKeysFile); err != nil {
+		t.Fatal(err)
+	}
+	s.evil()
+	s.publish(bundle.ImpactReboot)
+	s.Options.ReportOnly = true // the repair would restore the file
+	s.refused(t, "is missing")
+	s.restart()
+	s.Options.ReportOnly = false
+	s.bundle = s.bundle.Changed(func(n *bundletest.Node) { n.Files[kubeletConf] = "kind: KubeletConfiguration\n" })
+	s.publishSigned(bundle.ImpactRestart)
+	if got := s.turn(); got.State != published.StateApplied || got.Refused != "" || s.file(bundle.SigningKeysFile) == "" {
+		t.Errorf("after the repair: %s: %s", got.State, got.Message)
+	}
+	// An administrator applies a bundle without keys: the host is one that an older operator may have joined.
+	s.bundle = s.bundle.Changed(func(n *bundletest.Node) { delete(n.Files, bundle.SigningKeysFile) })
+	s.publishSigned(bundle.ImpactRestart)
+	if got := s.turn(); got.State != published.StateApplied || s.file(bundle.SigningKeysFile) != "" {
+		t.Fatalf("%s: %s", got.State, got.Message)
+	}
+	s.publish(bundle.ImpactRestart)
+	if got := s.turn(); got.State != published.StateApplied || got.Refused != "" {
+		t.Errorf("without keys in the bundle: %s: %s", got.State, got.Message)
 	}
 }
 
