@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"wmco/bundle"
 )
 
@@ -80,6 +82,10 @@ func isClusterName(name string) bool {
 	return slices.Contains([]string{"kubernetes", "kubernetes.default", "localhost"}, name) ||
 		slices.ContainsFunc([]string{".svc", ".cluster.local", ".localhost"}, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
+
+// isDNSName reports whether a name is that of one host: a wildcard would be that of others too, and a dot at the end would make it differ from
+// names that it must not be.
+func isDNSName(name string) bool { return len(validation.IsDNS1123Subdomain(strings.ToLower(name))) == 0 }
 
 // samePublicKey compares two public keys, however they are encoded.
 func samePublicKey(key crypto.PublicKey, der []byte) bool {

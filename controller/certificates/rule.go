@@ -141,7 +141,7 @@ func (c candidate) serving() Verdict {
 	}
 	const fix = "fix: if it is right, approve the CSR with oc adm certificate approve; otherwise correct the addresses of the Node, or the host's DNS name"
 	for _, name := range c.x509.DNSNames {
-		if !c.host.hasName(name) || c.belongsToAnother(name) {
+		if !isDNSName(name) || !c.host.hasName(name) || c.belongsToAnother(name) {
 			return c.refuse("the host does not have the name %s; %s", shown(name), fix)
 		}
 	}

@@ -193,6 +193,12 @@ var cases = []struct {
 	{"a requester with the name of the node, but not a node", servingOf("win-a", "10.0.0.5"), func(a *ask, _ *Known) { a.groups = []string{"system:authenticated"} }, Leave, "not by the node"},
 	{"an extra name", servingOf("win-a", "win-a", "evil.example.com", "10.0.0.5"), nil, Leave, `"evil.example.com"`},
 	{"a wildcard", servingOf("win-a", "*.corp.example.com"), nil, Leave, `"*.corp.example.com"`},
+	{"a wildcard that the host claims, as where nodes have other names than their hosts", servingOf("win-a", "*.corp.example.com"), func(_ *ask, k *Known) {
+		k.Hosts[0].Facts.HostName = "*"
+	}, Leave, `"*.corp.example.com"`},
+	{"a name of a service with a dot at its end, which the host claims", servingOf("win-a", "kubernetes.default.svc."), func(_ *ask, k *Known) {
+		k.Hosts[0].Facts.HostName, k.Hosts[0].Facts.DNSSuffix = "kubernetes", "default.svc.."
+	}, Leave, `"kubernetes.default.svc."`},
 	{"the beginning of its own name", servingOf("win-a", "win"), nil, Leave, `"win"`},
 	{"its name with something after it", servingOf("win-a", "win-a.evil.example.com"), nil, Leave, `"win-a.evil.example.com"`},
 	{"an extra address", servingOf("win-a", "10.0.0.5", "10.0.0.7"), nil, Leave, `"10.0.0.7"`},
