@@ -42,7 +42,7 @@ func (e *Engine) permitted(b bundle.Bundle) error {
 		return &RefusedError{Why: "this program has no table of what a bundle may name"}
 	}
 	if err := e.Permits(b); err != nil {
-		return &RefusedError{Why: err.Error()}
+		return &RefusedError{Why: err.Error(), Foreign: true}
 	}
 	return nil
 }

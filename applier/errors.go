@@ -15,6 +15,9 @@ type RefusedError struct {
 	Missing []plan.Missing
 	// Impact is what the plan costs, if that is more than is allowed.
 	Impact bundle.Impact
+	// Foreign is true if the bundle names something that is not in the table of this program (Engine.Permits): it is for a newer one, or of
+	// another project.
+	Foreign bool
 }
 
 func (e *RefusedError) Error() string { return e.Why }

@@ -30,6 +30,7 @@ func faultOf(err error) published.Fault {
 	var host *applier.FaultError
 	var locked *applier.LockedError
 	var newer *bundle.SchemaError
+	var refused *applier.RefusedError
 	switch {
 	case errors.Is(err, applier.ErrDiskFull):
 		return published.FaultDisk
@@ -41,8 +42,19 @@ func faultOf(err error) published.Fault {
 		return published.FaultInput
 	case errors.As(err, &file), errors.As(err, &host), errors.As(err, &locked), errors.As(err, &newer): // newer: the agent of the host is too old
 		return published.FaultHost
+	case errors.As(err, &refused) && refused.Foreign: // as above: the operator checks what it renders with the table of its own version
+		return published.FaultHost
 	}
 	return ""
+}
+
+// withFix adds what to do about a bundle that names what only a newer agent knows (docs/decisions/0023).
+func withFix(err error) error {
+	var refused *applier.RefusedError
+	if !errors.As(err, &refused) || !refused.Foreign {
+		return err
+	}
+	return fmt.Errorf("%w; the node agent is older than the operator by more than one release (fix: install the release between, or bring the newer agent with wmco apply --host)", err)
 }
 
 // partError is why a Secret could not be fetched.

@@ -281,7 +281,7 @@ func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 		a.refuse(ctx, f.text, why)
 	case errors.Is(err, errReplaced): // the next step follows the other one
 	default:
-		a.failed(ctx, err)
+		a.failed(ctx, withFix(err))
 	}
 }
 
