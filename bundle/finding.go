@@ -85,6 +85,16 @@ func (f Findings) Refused() bool {
 	return slices.ContainsFunc(f, func(x Finding) bool { return x.Severity == SeverityError })
 }
 
+// Of returns the findings of one severity.
+func (f Findings) Of(s Severity) Findings {
+	return slices.DeleteFunc(slices.Clone(f), func(x Finding) bool { return x.Severity != s })
+}
+
+// AtLeast returns the findings of a severity or a higher one.
+func (f Findings) AtLeast(s Severity) Findings {
+	return slices.DeleteFunc(slices.Clone(f), func(x Finding) bool { return x.Severity.rank() > s.rank() })
+}
+
 // Sorted returns the findings without exact repeats, the most severe first, then by node, object, field and reason. Texts that quote too
 // much of an input are clipped.
 func (f Findings) Sorted() Findings {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/applier/remote"
+	"wmco/bundle"
 	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
@@ -24,6 +25,7 @@ type diffFlags struct {
 	remoteFlags
 	against []string
 	golden  string
+	failOn  failOn
 	format  cli.Format
 }
 
@@ -35,13 +37,14 @@ func diffCommand(a app) *cobra.Command {
 		Long: `Compare the desired state of nodes by --from with an earlier one: by other objects (--against, as --from), by a folder that
 render --out wrote (also --against), or by a golden folder (--golden); or with the state of hosts (--host, over SSH). Every
 change is printed with its impact and the objects that caused it; a removal with those that caused the entry. Secrets are
-masked. All nodes are compared unless one is chosen. Nothing is changed on hosts. One without the node agent is reported,
+masked. All nodes are compared unless one is chosen. Findings that the
+change adds or resolves come first; --fail-on says which of those that it adds refuse it. Nothing is changed on hosts. One without the node agent is reported,
 unless --install copies it there.
 
 Against a live cluster, the rollout of the change is predicted: which nodes restart services, are drained and boot, in which
 order, and how long it takes by the turns that nodes have behind them. It is the way from what the nodes have, which is read from the
 layers that the operator has published; without the right to list Secrets in its namespace, from the objects.` +
-			cli.ExitHelp("0  nothing differs", "1  something differs", "2  usage, or inputs with findings of severity error", "3  the cluster or a host cannot be reached, or a host has no node agent", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted"),
+			cli.ExitHelp("0  nothing differs", "1  something differs", "2  usage, inputs with findings of severity error, or a change that adds findings of --fail-on", "3  the cluster or a host cannot be reached, or a host has no node agent", "4  records on a host cannot be read, or a file is locked: run it again", "130  interrupted"),
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster
   wmco diff --from must-gather-today --against must-gather-yesterday -o markdown
   wmco diff --from manifests --golden windows-nodes
@@ -53,6 +56,7 @@ layers that the operator has published; without the right to list Secrets in its
 	f.addInstall(cmd)
 	cmd.Flags().StringArrayVar(&f.against, "against", nil, "what to compare with: objects as for --from, or a folder that render --out wrote; repeatable")
 	cmd.Flags().StringVar(&f.golden, "golden", "", "compare with the want/ of a golden folder")
+	f.failOn.add(cmd, bundle.SeverityError)
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON, cli.Markdown)
 	sides := []string{"against", "golden", "host"}
 	program := needsProgram()
@@ -87,7 +91,7 @@ func (f *diffFlags) run(ctx context.Context, a app) error {
 			return err
 		}
 	}
-	return printReview(a, f.format, r)
+	return printReview(a, f.format, r, f.failOn)
 }
 
 // observe compares with the state of hosts.
@@ -184,8 +188,8 @@ type reviewed struct {
 	Rollout *forecast.Forecast `json:"rollout,omitempty"`
 }
 
-// printReview answers with a review; differences are status 1.
-func printReview(a app, f cli.Format, r reviewed) error {
+// printReview answers with a review. Findings that the change adds and --fail-on names are status 2, differences status 1.
+func printReview(a app, f cli.Format, r reviewed, limit failOn) error {
 	var text string
 	var err error
 	switch f {
@@ -202,6 +206,9 @@ func printReview(a app, f cli.Format, r reviewed) error {
 	}
 	if err == nil && f != cli.JSON {
 		err = cli.PrintText(a.stdout, text)
+	}
+	if err == nil {
+		err = limit.judgeChange(r.Review)
 	}
 	if err == nil && r.Differs() {
 		return cli.Exit(cli.ExitDiffers)

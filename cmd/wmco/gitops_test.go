@@ -104,6 +104,13 @@ func TestPipelinesCommentOnWhatAPullRequestChanges(t *testing.T) {
 			if !strings.Contains(got, "service kubelet") || !strings.Contains(got, "windows-machine-config") || strings.Contains(got, "out of date") {
 				t.Errorf("an updated pull request gives the comment:\n%s", got)
 			}
+			never := "printf '%s\\n' 'apiVersion: config.openshift.io/v1' 'kind: ImageDigestMirrorSet' 'metadata: {name: never}' 'spec:' '  imageDigestMirrors:' '  - {source: mcr.microsoft.com, mirrors: [mirror.example.com], mirrorSourcePolicy: NeverContactSource}' >config/never.yaml"
+			r.run(0, "rm "+r.bin+"/posted; "+never+"; wmco golden update windows && git add -A && git commit --quiet -m never")
+			r.run(2, step, env...)
+			if got := r.posted(); !strings.Contains(got, "cannot be pulled from anywhere") {
+				t.Errorf("a mirror set that leaves no place to pull the pause image from gives the comment:\n%s", got)
+			}
+			r.run(0, step, append(env, "FAIL_ON=error")...)
 			r.run(0, "echo 'nonsense: true' >> config/windows-machine-config.yaml && sed -i 's/logs:/lugs:/' config/windows-machine-config.yaml && git commit --quiet -a -m bad")
 			r.run(2, step, env...)
 			if diff := cmp.Diff("", r.run(0, "git status --porcelain --untracked-files=no && git worktree list | sed 1d")); diff != "" {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"wmco/bundle"
 	"wmco/internal/cli"
 	"wmco/internal/golden"
 	"wmco/render/preview"
@@ -37,15 +38,18 @@ check renders the inputs and compares, byte for byte; update rewrites want/.`,
 
 func goldenCheckCommand(a app) *cobra.Command {
 	var f cli.Format
+	var limit failOn
 	cmd := &cobra.Command{
 		Use:   "check DIR",
 		Short: "Compare what is rendered with the want/ of a golden folder",
-		Long: `Render the golden folder's inputs and compare with want/, byte for byte. Differences are printed as wmco diff does; -o
-markdown is a comment for a pull request. Files of want/ that were edited by hand are named.` +
-			cli.ExitHelp("0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR", "2  usage, inputs with findings of severity error, or a node that is not in the inputs", "130  interrupted"),
+		Long: `Render the golden folder's inputs and compare with want/, byte for byte. Differences are printed as wmco diff does,
+findings that the change adds or resolves first; -o markdown is a comment for a pull request. Files of want/ that were edited
+by hand are named.` +
+			cli.ExitHelp("0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR", "2  usage, inputs with findings of severity error, a node that is not in the inputs, or a change that adds findings of --fail-on", "130  interrupted"),
 		Args: oneFolder().Check,
-		RunE: func(cmd *cobra.Command, args []string) error { return goldenCheck(cmd.Context(), a, f, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return goldenCheck(cmd.Context(), a, f, limit, args[0]) },
 	}
+	limit.add(cmd, bundle.SeverityWarning)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON, cli.Markdown)
 	return cmd
 }
@@ -94,7 +98,7 @@ func goldenRender(ctx context.Context, a app, dir string) ([]review.Node, []prev
 }
 
 // goldenCheck compares bundles, and then bytes: files beside the bundles (findings, provenance) may differ alone.
-func goldenCheck(ctx context.Context, a app, f cli.Format, dir string) error {
+func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, dir string) error {
 	after, files, err := goldenRender(ctx, a, dir)
 	if err != nil {
 		return err
@@ -111,7 +115,10 @@ func goldenCheck(ctx context.Context, a app, f cli.Format, dir string) error {
 	if err != nil {
 		return err
 	}
-	err = printReview(a, f, reviewed{Review: review.Compare(before, after)})
+	if len(want) == 0 {
+		limit = failOn(bundle.SeverityError) // there is nothing yet that the findings were added to
+	}
+	err = printReview(a, f, reviewed{Review: review.Compare(before, after)}, limit)
 	switch {
 	case len(want) == 0 && cli.StatusOf(err) == cli.ExitDiffers:
 		return outdated(a, dir, golden.WantDir(dir)+" does not exist or is empty", nil)

@@ -80,6 +80,17 @@ func counts(findings bundle.Findings) string {
 	return bundle.Count(n[bundle.SeverityError], "error") + ", " + bundle.Count(n[bundle.SeverityWarning], "warning") + ", " + bundle.Count(n[bundle.SeverityInfo], "info")
 }
 
+// severities returns how many findings of each severity there are that any has, the most severe first.
+func severities(findings bundle.Findings) string {
+	var parts []string
+	for _, s := range []bundle.Severity{bundle.SeverityError, bundle.SeverityWarning, bundle.SeverityInfo} {
+		if n := len(findings.Of(s)); n > 0 {
+			parts = append(parts, bundle.Count(n, string(s)))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 // planned returns how many actions a plan has, and its impact.
 func planned(actions int, impact bundle.Impact) string {
 	return fmt.Sprintf("%s, impact %s", bundle.Count(actions, "action"), impact)

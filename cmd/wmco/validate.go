@@ -24,22 +24,24 @@ type validateJSON struct {
 func validateCommand(a app) *cobra.Command {
 	var inputs inputFlags
 	var f cli.Format
+	var limit failOn
 	cmd := &cobra.Command{
 		Use:   "validate --from PATH|-|cluster[:CONTEXT] [--node NAME | --instance ADDRESS]",
 		Short: "List every problem in the inputs",
 		Long: `Check the objects of a cluster and everything that would be rendered from them, for all Windows hosts unless one is
 chosen. Nothing is written. Unlike render, validate reads the clock: it finds certificates that have expired, or will within
 30 days.` +
-			cli.ExitHelp("0  no finding of severity error", "2  usage, or findings of severity error", "3  the cluster cannot be reached", "130  interrupted"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return validate(cmd.Context(), a, inputs, f) },
+			cli.ExitHelp("0  no finding of --fail-on (default: of severity error)", "2  usage, or findings of --fail-on", "3  the cluster cannot be reached", "130  interrupted"),
+		RunE: func(cmd *cobra.Command, _ []string) error { return validate(cmd.Context(), a, inputs, f, limit) },
 	}
 	inputs.add(cmd)
+	limit.add(cmd, bundle.SeverityError)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects()}, Alone: [][]string{oneChoice()}})
 	return cmd
 }
 
-func validate(ctx context.Context, a app, inputs inputFlags, f cli.Format) error {
+func validate(ctx context.Context, a app, inputs inputFlags, f cli.Format, limit failOn) error {
 	hosts, err := inputs.read(ctx, a, nil)
 	if err != nil {
 		return err
@@ -65,7 +67,7 @@ func validate(ctx context.Context, a app, inputs inputFlags, f cli.Format) error
 	if findings.Refused() {
 		return cli.Exit(cli.ExitUsage)
 	}
-	return nil
+	return limit.judge("", findings)
 }
 
 func printValidation(a app, f cli.Format, answer validateJSON, findings bundle.Findings) error {

@@ -3,7 +3,8 @@
 #
 #	check.sh DIR BASE COMMENT     e.g. check.sh windows origin/main comment.md
 #
-# Status 0: want/ is up to date. 1: it is not. 2: the inputs are refused, the reason is on stderr.
+# Status 0: want/ is up to date. 1: it is not. 2: the inputs are refused, the reason is on stderr; or the pull request adds a
+# warning, which the comment begins with. FAIL_ON=error in the environment lets warnings through.
 set -eu
 
 dir=$1
@@ -19,7 +20,7 @@ if git cat-file -e "$base:$dir/want" 2>/dev/null; then
 	git -C "$tree" checkout --quiet "$base" -- "$dir/want"
 fi
 status=0
-wmco golden check "$tree/$dir" -o markdown >"$comment" || status=$?
+wmco golden check "$tree/$dir" -o markdown --fail-on "${FAIL_ON:-warning}" >"$comment" || status=$?
 if [ "$status" -gt 1 ]; then
 	exit "$status"
 fi

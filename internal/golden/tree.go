@@ -35,7 +35,7 @@ func Files(list []desired.Rendered, o preview.Options) ([]preview.File, error) {
 func Reviewed(list []desired.Rendered) []review.Node {
 	nodes := make([]review.Node, len(list))
 	for i, r := range list {
-		nodes[i] = review.Node{Name: r.Node.ID(), Address: r.Node.Address, Bundle: r.Bundle.Bundle}
+		nodes[i] = review.Node{Name: r.Node.ID(), Address: r.Node.Address, Bundle: r.Bundle.Bundle, Findings: preview.Shown(r.Findings)}
 	}
 	return nodes
 }
@@ -116,7 +116,7 @@ func PreviewedTree(tree map[string][]byte) ([]review.Node, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the preview of %q: %w", name, err)
 		}
-		nodes = append(nodes, review.Node{Name: name, Bundle: b})
+		nodes = append(nodes, review.Node{Name: name, Bundle: b, Findings: preview.ReadFindings(roots[name])})
 	}
 	return nodes, nil
 }

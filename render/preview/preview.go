@@ -77,6 +77,11 @@ func shown(c bundle.Content, o Options) []byte {
 	return c.Shown()
 }
 
+// Shown are the findings that a preview has: at most so many about one object.
+func Shown(findings bundle.Findings) bundle.Findings {
+	return findings.AtMost(bundle.MostAnswers, reason.MoreFindings)
+}
+
 func documents(b render.Bundle, findings bundle.Findings, o Options) map[string]any {
 	if findings == nil {
 		findings = bundle.Findings{}
@@ -86,7 +91,7 @@ func documents(b render.Bundle, findings bundle.Findings, o Options) map[string]
 		EnvironmentFile: environment(b.Cluster, o),
 		HostFile:        host(b),
 		PayloadFile:     payloadDocument{Payload: b.Bundle.Payload()},
-		FindingsFile:    findings.AtMost(bundle.MostAnswers, reason.MoreFindings),
+		FindingsFile:    Shown(findings),
 		ProvenanceFile:  b.Provenance,
 	}
 }

@@ -36,6 +36,15 @@ func Read(tree map[string][]byte) (bundle.Bundle, error) {
 	return b, nil
 }
 
+// ReadFindings returns what one node's preview says about the inputs; none where that cannot be read.
+func ReadFindings(tree map[string][]byte) bundle.Findings {
+	var findings bundle.Findings
+	if err := json.Unmarshal(tree[FindingsFile], &findings); err != nil {
+		return nil
+	}
+	return findings
+}
+
 func readFiles(l *bundle.Layer, tree map[string][]byte) error {
 	for i, f := range l.Files {
 		path := TreePath(f.Path)

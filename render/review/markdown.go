@@ -11,6 +11,9 @@ import (
 func (r Review) Markdown() string {
 	var out strings.Builder
 	out.WriteString("### Windows nodes\n\n")
+	if r.HasFindings() {
+		fmt.Fprintf(&out, "%s\n\n%s", html(r.Summary()), r.Findings.markdown())
+	}
 	if !r.Differs() {
 		fmt.Fprintf(&out, "No change on %s.\n", bundle.Count(len(r.Same), "node"))
 		return out.String()
@@ -27,7 +30,7 @@ func (r Review) summary() string {
 	var out strings.Builder
 	out.WriteString("| nodes | changes | cost |\n|---|---|---|\n")
 	for _, g := range r.Groups {
-		fmt.Fprintf(&out, "| %s | %d | %s |\n", few(g.Nodes), len(g.Changes), g.cost())
+		fmt.Fprintf(&out, "| %s | %d | %s |\n", few(g.Nodes), len(g.Changes), g.cost()+r.Findings.count())
 	}
 	for _, line := range []struct {
 		nodes []string

@@ -22,10 +22,14 @@ type Node struct {
 	// Address matches a node that was renamed; empty where it is not known.
 	Address string
 	Bundle  bundle.Bundle
+	// Findings are those about the inputs of the bundle, the cluster's included.
+	Findings bundle.Findings
 }
 
 // Review is the difference between two sets of nodes.
 type Review struct {
+	// Findings are what the change adds and what it resolves.
+	Findings Findings `json:"findings"`
 	// Same are the nodes that do not change.
 	Same []string `json:"same"`
 	// Added and Removed are nodes on one side only.
@@ -43,12 +47,15 @@ type Group struct {
 	Changes  bundle.Changes `json:"changes"`
 }
 
-// Differs reports whether anything changes.
+// Differs reports whether any node changes.
 func (r Review) Differs() bool { return len(r.Groups)+len(r.Added)+len(r.Removed) > 0 }
+
+// HasFindings reports whether the change adds or resolves any finding.
+func (r Review) HasFindings() bool { return len(r.Findings.Added)+len(r.Findings.Removed) > 0 }
 
 // Compare compares the nodes of two sides. They are matched by name, or else by address.
 func Compare(before, after []Node) Review {
-	r := Review{Same: []string{}, Added: []string{}, Removed: []string{}, Groups: []Group{}}
+	r := Review{Findings: compareFindings(before, after), Same: []string{}, Added: []string{}, Removed: []string{}, Groups: []Group{}}
 	matched := make([]bool, len(before))
 	for _, n := range sorted(after) {
 		i := match(before, matched, n, len(after))

@@ -28,11 +28,14 @@ func sign(a bundle.Action) string {
 // Text is the review for a terminal.
 func (r Review) Text() string {
 	var out strings.Builder
+	if r.HasFindings() {
+		fmt.Fprintf(&out, "%s\n\n%s\n", r.Summary(), r.Findings.text())
+	}
 	for i, g := range r.Groups {
 		if i > 0 {
 			out.WriteString("\n")
 		}
-		fmt.Fprintf(&out, "%s\n%s: %s\n", strings.Join(g.Nodes, ", "), bundle.Count(len(g.Changes), "change"), g.cost())
+		fmt.Fprintf(&out, "%s\n%s: %s%s\n", strings.Join(g.Nodes, ", "), bundle.Count(len(g.Changes), "change"), g.cost(), r.Findings.count())
 		for _, c := range g.Changes {
 			fmt.Fprintf(&out, "\n  %s %s  [%s]%s\n", sign(c.Action), c.Entry, cost(c.Impact, c.Restarts), because(c.Causes))
 			if note := warning(c); note != "" {

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"wmco/bundle"
+	"wmco/internal/cli"
+	"wmco/render/review"
+)
+
+// failOn is --fail-on: the least severity of findings that end a command with status 2.
+type failOn bundle.Severity
+
+var errSeverity = errors.New("must be one of " + strings.Join(severityNames(), ", "))
+
+func severityNames() []string {
+	return []string{string(bundle.SeverityError), string(bundle.SeverityWarning), string(bundle.SeverityInfo)}
+}
+
+// String implements pflag.Value.
+func (f *failOn) String() string { return string(*f) }
+
+// Set implements pflag.Value.
+func (f *failOn) Set(s string) error {
+	switch severity := bundle.Severity(s); severity {
+	case bundle.SeverityError, bundle.SeverityWarning, bundle.SeverityInfo:
+		*f = failOn(severity)
+		return nil
+	}
+	return errSeverity
+}
+
+// Type is what help calls the value.
+func (f *failOn) Type() string { return strings.Join(severityNames(), "|") }
+
+// add adds the flag to a command.
+func (f *failOn) add(cmd *cobra.Command, standard bundle.Severity) {
+	*f = failOn(standard)
+	cmd.Flags().Var(f, "fail-on", "end with status 2 at findings of this severity or a higher one")
+	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(severityNames(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+// judge refuses findings of the severity.
+func (f *failOn) judge(what string, findings bundle.Findings) error {
+	grave := findings.AtLeast(bundle.Severity(*f))
+	if len(grave) == 0 {
+		return nil
+	}
+	return cli.UsageError("%s%s (--fail-on %s)", what, severities(grave), *f)
+}
+
+// judgeChange refuses a change that adds findings of the severity.
+func (f *failOn) judgeChange(r review.Review) error {
+	return f.judge("the change adds ", r.Findings.Added)
+}

@@ -1,0 +1,207 @@
+package review
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"wmco/bundle"
+	"wmco/render/reason"
+)
+
+// Findings are those about the inputs that one side has and the other one has not.
+type Findings struct {
+	Added   bundle.Findings `json:"added"`
+	Removed bundle.Findings `json:"removed"`
+}
+
+// mostFindings is how many findings of one kind of change a text shows. JSON has all.
+const mostFindings = 20
+
+// compareFindings compares what is said about the inputs of two sides.
+func compareFindings(before, after []Node) Findings {
+	was, is := findingsOf(before), findingsOf(after)
+	return Findings{Added: without(is, was), Removed: without(was, is)}
+}
+
+// findingsOf returns each finding of the nodes once.
+func findingsOf(nodes []Node) bundle.Findings {
+	var all bundle.Findings
+	for _, n := range nodes {
+		for _, f := range n.Findings {
+			if !isAboutSources(f) {
+				all = append(all, f)
+			}
+		}
+	}
+	return all.Sorted()
+}
+
+// isAboutSources reports whether a finding says where objects were read from, which is not what a change is about.
+func isAboutSources(f bundle.Finding) bool {
+	return f.Reason == reason.Replaced || f.Reason == reason.DefaultsAssumed
+}
+
+// statement is what a finding says, wherever the object is written and at whichever index of a list.
+type statement struct {
+	severity                 bundle.Severity
+	reason, object, at, node string
+	message                  string
+}
+
+func statementOf(f bundle.Finding) statement {
+	s := statement{severity: f.Severity, reason: f.Reason, object: f.Object.String(), node: f.Node, message: f.Message}
+	if s.object == "" {
+		s.at = f.Object.Source
+	}
+	return s
+}
+
+// without returns the findings that the others do not have: of several that say the same, those that are more.
+func without(findings, others bundle.Findings) bundle.Findings {
+	known := map[statement]int{}
+	for _, f := range others {
+		known[statementOf(f)]++
+	}
+	left := bundle.Findings{}
+	for _, f := range findings {
+		if s := statementOf(f); known[s] > 0 {
+			known[s]--
+			continue
+		}
+		left = append(left, f)
+	}
+	return left
+}
+
+// Summary is the change in one sentence: "6 Windows nodes change: no restart; 1 new finding: the pause image cannot be pulled".
+func (r Review) Summary() string {
+	parts := []string{r.changes()}
+	for _, other := range []struct {
+		nodes []string
+		text  string
+	}{{r.Added, "new"}, {r.Removed, "gone"}} {
+		if n := len(other.nodes); n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, other.text))
+		}
+	}
+	if added := r.Findings.Added; len(added) > 0 {
+		text := bundle.Count(len(added), "new finding")
+		if worst := added.Sorted()[0]; worst.Severity != bundle.SeverityInfo {
+			text += ": " + line(worst.Message)
+		}
+		parts = append(parts, text)
+	}
+	if n := len(r.Findings.Removed); n > 0 {
+		parts = append(parts, bundle.Count(n, "finding")+" resolved")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// changes says how many nodes change and what it costs; with several costs, how many nodes have each.
+func (r Review) changes() string {
+	nodes, byCost, costs := 0, map[string]int{}, []string(nil)
+	for _, g := range r.Groups {
+		nodes += len(g.Nodes)
+		if byCost[g.cost()] == 0 {
+			costs = append(costs, g.cost())
+		}
+		byCost[g.cost()] += len(g.Nodes)
+	}
+	switch {
+	case nodes == 0:
+		return "no Windows node changes"
+	case len(costs) > 1:
+		for i, c := range costs {
+			costs[i] = fmt.Sprintf("%s (%d)", c, byCost[c])
+		}
+	}
+	verb := "change"
+	if nodes == 1 {
+		verb = "changes"
+	}
+	return fmt.Sprintf("%s %s: %s", bundle.Count(nodes, "Windows node"), verb, strings.Join(costs, ", "))
+}
+
+// count is how many findings the change adds that are more than information, as the end of a line: ", 1 new warning".
+func (f Findings) count() string {
+	var text string
+	for _, severity := range []bundle.Severity{bundle.SeverityError, bundle.SeverityWarning} {
+		if n := len(f.Added.Of(severity)); n > 0 {
+			text += ", " + bundle.Count(n, "new "+string(severity))
+		}
+	}
+	return text
+}
+
+// text is the findings for a terminal: those that are added, then those that are removed.
+//
+//   - warning  NodeImageUnreachable  Image/cluster spec.registrySources
+//     no pod can start
+//     fix: allow its registry
+func (f Findings) text() string {
+	return findingsText("+", f.Added) + findingsText("-", f.Removed)
+}
+
+func findingsText(sign string, findings bundle.Findings) string {
+	var out strings.Builder
+	const margin = "           "
+	for _, f := range findings[:min(mostFindings, len(findings))] {
+		fmt.Fprintf(&out, "%s %-7s  %s%s\n%s%s\n", sign, f.Severity, f.Reason, prefixed("  ", line(about(f))), margin, line(f.Message))
+		if f.Fix != "" && sign == "+" {
+			fmt.Fprintf(&out, "%sfix: %s\n", margin, line(f.Fix))
+		}
+	}
+	if n := len(findings) - mostFindings; n > 0 {
+		fmt.Fprintf(&out, "%s and %s\n", sign, bundle.Count(n, "more finding"))
+	}
+	return out.String()
+}
+
+// about is the node, the object and the field of a finding, as far as it has them.
+func about(f bundle.Finding) string {
+	var parts []string
+	if f.Node != "" && f.Node != f.Object.Name {
+		parts = append(parts, f.Node)
+	}
+	parts = append(parts, cmp.Or(f.Object.String(), f.Object.Source), f.Field)
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " ")
+}
+
+// line is a text without line breaks: what an input says cannot look like a line of the review.
+func line(text string) string { return strings.Join(strings.Fields(text), " ") }
+
+func prefixed(prefix, text string) string {
+	if text == "" {
+		return ""
+	}
+	return prefix + text
+}
+
+// markdown is the findings as the first part of a comment.
+func (f Findings) markdown() string {
+	var out strings.Builder
+	for _, side := range []struct {
+		title    string
+		findings bundle.Findings
+		isAdded  bool
+	}{{"New findings", f.Added, true}, {"Resolved findings", f.Removed, false}} {
+		if len(side.findings) == 0 {
+			continue
+		}
+		fmt.Fprintf(&out, "**%s**\n\n", side.title)
+		for _, x := range side.findings[:min(mostFindings, len(side.findings))] {
+			fmt.Fprintf(&out, "* **%s** `%s`%s: %s", x.Severity, x.Reason, prefixed(" ", html(line(about(x)))), html(line(x.Message)))
+			if x.Fix != "" && side.isAdded {
+				fmt.Fprintf(&out, "<br>fix: %s", html(line(x.Fix)))
+			}
+			out.WriteString("\n")
+		}
+		if n := len(side.findings) - mostFindings; n > 0 {
+			fmt.Fprintf(&out, "* and %d more\n", n)
+		}
+		out.WriteString("\n")
+	}
+	return out.String()
+}
