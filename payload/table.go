@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"wmco/bundle"
 )
@@ -73,7 +74,39 @@ const (
 )
 
 // Table returns every executable, sorted by name.
-func Table() []Executable {
+func Table() []Executable { return slices.Clone(tables().all) }
+
+// Programs returns one executable for each program, sorted by program: the newest where there are several. All of one program have the
+// same path and platforms.
+func Programs() []Executable { return slices.Clone(tables().programs) }
+
+// index is the table, sorted and looked up in both ways.
+type index struct {
+	all, programs []Executable
+	byName        map[string]Executable
+}
+
+// tables makes the index once: a rendering of a thousand nodes looks up twenty executables for each of them.
+var tables = sync.OnceValue(func() index { //nolint:gochecknoglobals // a constant
+	i := index{all: listExecutables(), byName: map[string]Executable{}}
+	newest := map[string]Executable{}
+	for _, e := range i.all {
+		if have, ok := newest[e.Program]; !ok || isOlder(have.Kubernetes, e.Kubernetes) {
+			newest[e.Program] = e
+		}
+	}
+	i.programs = slices.SortedFunc(maps.Values(newest), func(a, b Executable) int { return strings.Compare(a.Program, b.Program) })
+	for _, e := range i.programs {
+		i.byName[e.Program] = e
+	}
+	for _, e := range i.all {
+		i.byName[e.Name] = e
+	}
+	return i
+})
+
+// listExecutables returns those of all components, sorted by name.
+func listExecutables() []Executable {
 	var all []Executable
 	for _, c := range Components() {
 		for _, e := range c.Executables {
@@ -83,18 +116,6 @@ func Table() []Executable {
 	}
 	slices.SortFunc(all, func(a, b Executable) int { return strings.Compare(a.Name, b.Name) })
 	return all
-}
-
-// Programs returns one executable for each program, sorted by program: the newest where there are several. All of one program have the
-// same path and platforms.
-func Programs() []Executable {
-	newest := map[string]Executable{}
-	for _, e := range Table() {
-		if have, ok := newest[e.Program]; !ok || isOlder(have.Kubernetes, e.Kubernetes) {
-			newest[e.Program] = e
-		}
-	}
-	return slices.SortedFunc(maps.Values(newest), func(a, b Executable) int { return strings.Compare(a.Program, b.Program) })
 }
 
 // TestedKubernetes is the minor version of the control plane that the tests run against, and of the stand-ins that they put on hosts.
@@ -113,23 +134,11 @@ func isOlder(a, b string) bool {
 }
 
 // Find returns the executable of that name, or of that program as in Programs; otherwise the zero value.
-func Find(name string) Executable {
-	for _, e := range Table() {
-		if e.Name == name {
-			return e
-		}
-	}
-	for _, e := range Programs() {
-		if e.Program == name {
-			return e
-		}
-	}
-	return Executable{}
-}
+func Find(name string) Executable { return tables().byName[name] }
 
 // For returns the executable of a program for nodes with that minor version of Kubernetes, or the zero value.
 func For(program, minor string) Executable {
-	for _, e := range Table() {
+	for _, e := range tables().all {
 		if e.Program == program && e.ServesKubernetes(minor) {
 			return e
 		}
