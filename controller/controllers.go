@@ -14,18 +14,26 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/base"
-	"wmco/controller/desired"
-	"wmco/controller/drain"
+	"wmco/controller/base/policies"
+	"wmco/controller/configure"
+	"wmco/controller/csr"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
+	"wmco/controller/hostkeys"
 	"wmco/controller/hosts"
 	"wmco/controller/inputs"
-	"wmco/controller/join"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/instance"
+	"wmco/controller/keys/signing"
+	"wmco/controller/machine"
 	"wmco/controller/metrics"
+	"wmco/controller/node"
 	"wmco/controller/olm"
+	"wmco/controller/prerequisites"
 	"wmco/controller/rollout"
-	"wmco/controller/signing"
 	"wmco/controller/status"
+	"wmco/controller/userdata"
+	"wmco/controller/windowsnode/drain"
 	"wmco/render"
 )
 
@@ -34,15 +42,15 @@ type shared struct {
 	read        func(context.Context) (*desired.Hosts, error)
 	signs       *signing.Keys
 	records     *hosts.Records
-	executables *join.Executables
-	policies    join.Policies
+	executables *configure.Executables
+	admission   policies.Policies
 	// counters and unjoined are how things go, for people and Prometheus alone.
 	counters   *metrics.Counters
-	unjoined   *join.Unjoined
+	unjoined   *configure.Unjoined
 	deployment *corev1.ObjectReference
 }
 
-func newShared(m base.Manager, o Options, key bundle.Key, policies join.Policies) shared {
+func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Policies) shared {
 	records := &hosts.Records{Live: m.GetAPIReader(), Client: m.GetClient(), Cache: m.GetClient(), Namespace: o.Namespace}
 	signs := &signing.Keys{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: o.Now}
 	reader := &inputs.Reader{
@@ -54,8 +62,8 @@ func newShared(m base.Manager, o Options, key bundle.Key, policies join.Policies
 	}
 	backings := []string{string(render.BackingMachine), string(render.BackingInstance)}
 	return shared{
-		read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, executables: join.NewExecutables(o.Payload), policies: policies,
-		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: join.FailureReasons(), Traffic: o.Traffic}), unjoined: &join.Unjoined{},
+		read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, executables: configure.NewExecutables(o.Payload), admission: admission,
+		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: configure.FailureReasons(), Traffic: o.Traffic}), unjoined: &configure.Unjoined{},
 		deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
 	}
 }
@@ -95,32 +103,32 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	}
 	events, live, cached, log := m.GetEventRecorder(operatorName), m.GetAPIReader(), m.GetClient(), o.Log
 	login := &hosts.Login{Live: live, Client: cached, Namespace: o.Namespace, Records: s.records}
-	joiner := &join.Joiner{
-		Checks: &join.Checks{Live: live, Login: login, Versions: serverVersion(clients), Payload: o.Payload, Now: o.Now},
+	joiner := &configure.Joiner{
+		Checks: &configure.Checks{Live: live, Login: login, Versions: serverVersion(clients), Payload: o.Payload, Now: o.Now},
 		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).GuardedBy(m.MayChangeHosts()), Login: login, Version: o.Version,
 		Log: log.WithName("join"), Now: o.Now, Silence: o.Silence, Random: rand.Read, Unjoined: s.unjoined, Counters: s.counters,
 	}
-	collector := &join.Collector{Live: live, Login: login, Namespace: o.Namespace, Log: log.WithName("collector")}
-	machines := &join.Machines{
+	collector := &hostkeys.Collector{Live: live, Login: login, Namespace: o.Namespace, Log: log.WithName("collector")}
+	machines := &machine.Machines{
 		Joiner: joiner, Reader: cached, Live: live, Client: cached, Events: events, Log: log.WithName("machines"), Now: o.Now, Elapsed: o.Elapsed,
-		Replacements: join.Replacements{Live: live, Client: cached, Namespace: o.Namespace},
+		Replacements: machine.Replacements{Live: live, Client: cached, Namespace: o.Namespace},
 	}
 	for _, c := range []interface{ SetupWithManager(base.Manager) error }{
-		&join.Nodes{
+		&node.Nodes{
 			Reader: cached, Client: cached, Joiner: joiner, Inputs: s.read, Hosts: joiner.Hosts, Drainer: drain.Drainer{Client: clients},
-			Namespace: o.Namespace, Version: o.Version, Payload: s.executables, Copying: join.CopyPlaces(),
+			Namespace: o.Namespace, Version: o.Version, Payload: s.executables, Copying: node.CopyPlaces(),
 			Events: events, Log: log.WithName("nodes"), Elapsed: o.Elapsed, APITime: base.APITime(m),
 		},
-		&join.Instances{Joiner: joiner, Namespace: o.Namespace, Events: events, Log: log.WithName("instances")},
-		&join.Approver{
+		&instance.Instances{Joiner: joiner, Namespace: o.Namespace, Events: events, Log: log.WithName("instances")},
+		&csr.Approver{
 			Inputs: s.read, Hosts: joiner.Hosts, Records: s.records, Resolver: o.Resolver, Live: live, Client: cached,
 			Namespace: o.Namespace, Events: events, Log: log.WithName("certificates"), Elapsed: o.Elapsed,
 		},
-		&join.UserData{
-			Reader: cached, Live: live, Client: cached, Policies: s.policies, Say: conditionsOf(m, o, join.Owner+"-userdata"), Login: login, Events: events, Log: log.WithName("userdata"),
+		&userdata.UserData{
+			Reader: cached, Live: live, Client: cached, Policies: s.admission, Say: conditionsOf(m, o, prerequisites.Owner+"-userdata"), Login: login, Events: events, Log: log.WithName("userdata"),
 		},
-		&join.Cluster{
-			Checks: joiner.Checks, Unjoined: joiner.Unjoined, Inputs: s.read, Client: cached, Policies: s.policies, Say: conditionsOf(m, o, join.Owner),
+		&prerequisites.Cluster{
+			Checks: joiner.Checks, Unjoined: joiner.Unjoined, Inputs: s.read, Client: cached, Policies: s.admission, Say: conditionsOf(m, o, prerequisites.Owner),
 			Deployment: s.deployment, Events: events, Log: log.WithName("cluster"),
 		},
 	} {

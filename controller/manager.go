@@ -19,10 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"wmco/controller/base"
+	"wmco/controller/base/leader"
+	"wmco/controller/base/named"
 	"wmco/controller/gather"
-	"wmco/controller/leader"
 	"wmco/controller/metrics"
-	"wmco/controller/named"
 )
 
 // The times of leader election that OpenShift asks of operators: a restarted control plane takes the Lease from nobody

@@ -16,11 +16,12 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"wmco/controller/base/policies"
+	"wmco/controller/csr"
 	"wmco/controller/gather"
-	"wmco/controller/heartbeat"
 	"wmco/controller/hosts"
-	"wmco/controller/join"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/heartbeat"
 	"wmco/payload"
 )
 
@@ -45,7 +46,7 @@ type Options struct {
 	// SkipNameValidation lets one process run the operator again, as tests do: controller-runtime's metrics know a controller by its name.
 	SkipNameValidation bool
 	// Resolver looks up instances that are given by name; nil is that of this process.
-	Resolver join.Resolver
+	Resolver csr.Resolver
 	// LeaderElection lets one process of several work.
 	LeaderElection bool
 	// Lease are the times of leader election; zero are those that OpenShift asks for.
@@ -104,9 +105,9 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 		return nil, startError("starting the operator", err)
 	}
 	// Before anything else is written. Whoever cannot apply it is told by a condition, once the operator works.
-	policies := join.Policies{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
-	if err := policies.BindOperator(ctx); err != nil {
-		o.Log.Info("no admission policy binds the Secrets that the operator may write", "error", err.Error(), "condition", join.SecretWritesBound)
+	admission := policies.Policies{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace}
+	if err := admission.BindOperator(ctx); err != nil {
+		o.Log.Info("no admission policy binds the Secrets that the operator may write", "error", err.Error(), "condition", policies.SecretWritesBound)
 	}
 	if err := createLease(ctx, m, o); err != nil {
 		return nil, startError("starting the operator", err)
@@ -115,7 +116,7 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if err != nil {
 		return nil, startError("starting the operator", err)
 	}
-	if err := addControllers(ctx, m, o, newShared(m, o, key, policies)); err != nil {
+	if err := addControllers(ctx, m, o, newShared(m, o, key, admission)); err != nil {
 		return nil, startError("starting the operator", err)
 	}
 	return m, nil

@@ -18,8 +18,8 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/desired"
 	"wmco/controller/gather"
+	"wmco/controller/inputs/desired"
 	"wmco/controller/layers"
 )
 

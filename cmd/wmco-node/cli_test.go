@@ -17,7 +17,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/controller/desired"
+	"wmco/controller/inputs/desired"
 	"wmco/internal/golden"
 )
 

@@ -21,7 +21,7 @@ const linkedFile = "testdata/linked-windows.txt"
 // banned are packages that a program on a node must not link. It opens no SSH connections and renders nothing; of the cluster it
 // reads its own Node, without the clients and informers of every kind.
 var banned = []string{
-	"wmco/render", "wmco/render/mirrors", "wmco/templates", "wmco/internal/golden", "wmco/controller/desired", "wmco/controller/gather", "wmco/internal/hostsim/folderhost", "wmco/internal/hostsim/simulation",
+	"wmco/render", "wmco/render/mirrors", "wmco/templates", "wmco/internal/golden", "wmco/controller/inputs/desired", "wmco/controller/gather", "wmco/internal/hostsim/folderhost", "wmco/internal/hostsim/simulation",
 	"testing", "golang.org/x/crypto/ssh", "github.com/pkg/sftp", "k8s.io/client-go/kubernetes", "k8s.io/client-go/informers", "k8s.io/client-go/discovery", "sigs.k8s.io/controller-runtime",
 }
 

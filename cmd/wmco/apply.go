@@ -14,7 +14,7 @@ import (
 	"wmco/applier"
 	"wmco/applier/remote"
 	"wmco/bundle"
-	"wmco/controller/desired"
+	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
 	"wmco/render/reason"
 )

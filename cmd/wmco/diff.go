@@ -10,9 +10,9 @@ import (
 
 	"wmco/applier/remote"
 	"wmco/bundle"
-	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
+	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
 	"wmco/internal/golden"
 	"wmco/render/preview"

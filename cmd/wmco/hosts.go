@@ -14,7 +14,7 @@ import (
 	"wmco/applier/remote/ssh"
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/controller/desired"
+	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
 	"wmco/render"
 )

@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/bundle"
-	"wmco/controller/desired"
 	"wmco/controller/gather"
+	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
 	"wmco/render"
 )

@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 
 	"wmco/bundle"
-	"wmco/controller/desired"
+	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
 	"wmco/render"
 )

@@ -9,7 +9,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/controller/desired"
+	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
 	"wmco/internal/golden"
 	"wmco/render/preview"

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"wmco/controller/leader"
+	"wmco/controller/base/leader"
 	"wmco/controller/windowsnode/nodelist"
 )
 

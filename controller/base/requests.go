@@ -28,6 +28,12 @@ type (
 	Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 )
 
+// MachinesNamespace is that of all Machines.
+const MachinesNamespace = "openshift-machine-api"
+
+// ParallelHosts is how many hosts of one kind are worked on at the same time. One without progress does not count (remote.Places).
+const ParallelHosts = 16
+
 // NodeKind is the kind Node.
 func NodeKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Node") }
 

@@ -13,7 +13,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/gather/objects"
-	"wmco/controller/record"
+	"wmco/controller/windowsnode/record"
 	"wmco/render"
 	"wmco/render/reason"
 )

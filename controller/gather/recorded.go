@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"wmco/bundle"
-	"wmco/controller/record"
+	"wmco/controller/windowsnode/record"
 	"wmco/render"
 	"wmco/render/reason"
 )

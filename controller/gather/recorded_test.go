@@ -11,7 +11,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/gather/objects"
-	"wmco/controller/record"
+	"wmco/controller/windowsnode/record"
 	"wmco/render"
 )
 

@@ -12,9 +12,9 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/controller/desired"
-	"wmco/controller/leader"
-	"wmco/controller/record"
+	"wmco/controller/base/leader"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/windowsnode/record"
 	"wmco/render"
 )
 

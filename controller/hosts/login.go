@@ -19,7 +19,7 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/controller/keys"
-	"wmco/controller/record"
+	"wmco/controller/windowsnode/record"
 )
 
 // Names and keys that the existing operator uses.

@@ -20,7 +20,7 @@ import (
 
 	"wmco/applier/remote"
 	"wmco/controller/keys"
-	"wmco/controller/record"
+	"wmco/controller/windowsnode/record"
 	"wmco/internal/test/testenv"
 )
 

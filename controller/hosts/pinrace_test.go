@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/remote"
-	"wmco/controller/record"
+	"wmco/controller/windowsnode/record"
 )
 
 // between is a client with which something else happens after the pins were read, and before they are written.

@@ -20,8 +20,8 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/controller/named"
-	"wmco/controller/record"
+	"wmco/controller/base/named"
+	"wmco/controller/windowsnode/record"
 )
 
 // RecordsLabel marks the ConfigMaps of records.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"wmco/controller/record"
+	"wmco/controller/windowsnode/record"
 )
 
 // know writes that a host is a Node.

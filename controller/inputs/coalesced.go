@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"wmco/controller/desired"
+	"wmco/controller/inputs/desired"
 )
 
 // Coalesced shares readings of the inputs among those who wait for one: a thousand Machines that join would read the objects of a thousand

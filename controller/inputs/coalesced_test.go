@@ -7,7 +7,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"wmco/controller/desired"
+	"wmco/controller/inputs/desired"
 )
 
 // Whoever asks while a reading runs gets the next one, together with all others who do.

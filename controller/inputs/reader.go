@@ -15,10 +15,10 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/base"
-	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
-	"wmco/controller/signing"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/keys/signing"
 	"wmco/render/reason"
 )
 

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
-	"wmco/controller/named"
+	"wmco/controller/base/named"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/nodelist"
 )

@@ -18,8 +18,8 @@ import (
 
 	"wmco/bundle/published"
 	"wmco/controller/base"
+	"wmco/controller/keys/signing"
 	"wmco/controller/layers"
-	"wmco/controller/signing"
 )
 
 // publishedObjects are the kinds that the publisher writes besides Nodes. Of Secrets only the metadata is kept in memory.

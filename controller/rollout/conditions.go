@@ -18,11 +18,11 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/base"
-	"wmco/controller/heartbeat"
 	"wmco/controller/metrics"
 	"wmco/controller/rollout/steps"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/heartbeat"
 	"wmco/report/fleet"
 )
 

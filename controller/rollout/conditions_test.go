@@ -21,10 +21,10 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/base"
-	"wmco/controller/heartbeat"
 	"wmco/controller/metrics"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/heartbeat"
 )
 
 // TestCountsAreWrittenWithPauses has a node more in each second of a minute. What is not a count or a message is said at once.

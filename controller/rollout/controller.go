@@ -15,16 +15,16 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/base"
-	"wmco/controller/desired"
-	"wmco/controller/drain"
 	"wmco/controller/gather/objects"
-	"wmco/controller/heartbeat"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/keys/signing"
 	"wmco/controller/layers"
 	"wmco/controller/metrics"
 	"wmco/controller/rollout/steps"
-	"wmco/controller/signing"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/drain"
+	"wmco/controller/windowsnode/heartbeat"
 )
 
 // Controller renders and publishes the bundles of all joined nodes, and gives nodes their turns.

@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
-	"wmco/controller/deletions"
-	"wmco/controller/desired"
+	"wmco/controller/inputs/deletions"
+	"wmco/controller/inputs/desired"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/render"

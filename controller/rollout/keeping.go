@@ -10,7 +10,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/desired"
+	"wmco/controller/inputs/desired"
 	"wmco/controller/layers"
 	"wmco/controller/windowsnode"
 	"wmco/render"

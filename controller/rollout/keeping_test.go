@@ -12,9 +12,9 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/desired"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/keys/signing"
 	"wmco/controller/layers"
-	"wmco/controller/signing"
 	"wmco/controller/windowsnode"
 	"wmco/render"
 )

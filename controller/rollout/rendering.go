@@ -15,8 +15,8 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/controller/deletions"
-	"wmco/controller/desired"
+	"wmco/controller/inputs/deletions"
+	"wmco/controller/inputs/desired"
 	"wmco/controller/layers"
 	"wmco/controller/metrics"
 	"wmco/controller/rollout/plan"

@@ -12,7 +12,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/desired"
+	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"

@@ -22,7 +22,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/gather/objects"
-	"wmco/controller/signing"
+	"wmco/controller/keys/signing"
 	"wmco/controller/windowsnode"
 )
 

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"wmco/controller/join"
+	"wmco/controller/base/policies"
 	"wmco/deploy/admission"
 	"wmco/deploy/kustomize"
 	"wmco/deploy/olm"
@@ -74,7 +74,7 @@ func (t *thief) bind() {
 		o.SetName(admission.Operator)
 		t.t.Cleanup(func() { t.without(o) })
 	}
-	if err := (join.Policies{Live: t, Client: t, Namespace: operatorNamespace}).BindOperator(t.t.Context()); err != nil {
+	if err := (policies.Policies{Live: t, Client: t, Namespace: operatorNamespace}).BindOperator(t.t.Context()); err != nil {
 		t.t.Fatal(err)
 	}
 }
@@ -152,7 +152,7 @@ func TestUnderOLMThePolicyCanBeUndone(t *testing.T) {
 			t.Errorf("the documentation says that it can be undone: %v", err)
 		}
 		// The operator restores it when it looks the next time.
-		if err := (join.Policies{Live: th, Client: th, Namespace: operatorNamespace}).BindOperator(t.Context()); err != nil {
+		if err := (policies.Policies{Live: th, Client: th, Namespace: operatorNamespace}).BindOperator(t.Context()); err != nil {
 			t.Error(err)
 		}
 		th.awaitPolicy()
@@ -165,7 +165,7 @@ func TestUnderOLMThePolicyCanBeUndone(t *testing.T) {
 				t.Errorf("%T: %v", o, err)
 			}
 		}
-		if err := (join.Policies{Live: th, Client: th, Namespace: operatorNamespace}).BindOperator(t.Context()); err != nil {
+		if err := (policies.Policies{Live: th, Client: th, Namespace: operatorNamespace}).BindOperator(t.Context()); err != nil {
 			t.Errorf("the policy of the manifests is not the one that the operator looks for: %v", err)
 		}
 	})

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
-	"wmco/controller/desired"
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
+	"wmco/controller/inputs/desired"
 	"wmco/render"
 )
 

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"wmco/controller/desired"
+	"wmco/controller/inputs/desired"
 	"wmco/render/preview"
 	"wmco/render/review"
 )

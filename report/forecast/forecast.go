@@ -12,8 +12,8 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/desired"
 	"wmco/controller/gather/objects"
+	"wmco/controller/inputs/desired"
 	"wmco/controller/layers"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"

@@ -16,9 +16,9 @@ import (
 
 	"wmco/bundle/published"
 	"wmco/controller/base"
-	"wmco/controller/drain"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/drain"
 )
 
 const (

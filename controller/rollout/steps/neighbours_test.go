@@ -15,9 +15,9 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/heartbeat"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/heartbeat"
 )
 
 // beside returns an executor of a cluster with these Machines and checks.

@@ -4,9 +4,9 @@ import (
 	"maps"
 	"time"
 
-	"wmco/controller/heartbeat"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/heartbeat"
 )
 
 // observations are what this process has observed of each node, by name, and for how long. A process that starts has observed nothing: what the

@@ -13,8 +13,8 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/heartbeat"
 	"wmco/controller/rollout/plan"
+	"wmco/controller/windowsnode/heartbeat"
 )
 
 // clocks are those of an operator: what people see, which may be set, and what it observes by.

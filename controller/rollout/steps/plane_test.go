@@ -20,11 +20,11 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/drain"
-	"wmco/controller/heartbeat"
 	"wmco/controller/layers"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/drain"
+	"wmco/controller/windowsnode/heartbeat"
 	"wmco/internal/test/testenv"
 )
 

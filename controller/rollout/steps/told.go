@@ -11,7 +11,7 @@ import (
 	"wmco/controller/windowsnode"
 )
 
-// Notary signs what is published, and knows what it has signed (controller/signing).
+// Notary signs what is published, and knows what it has signed (controller/keys/signing).
 type Notary interface {
 	// Begin makes what is signed from now on newer than everything before.
 	Begin(ctx context.Context) error

@@ -13,10 +13,10 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/heartbeat"
+	"wmco/controller/keys/signing"
 	"wmco/controller/rollout/plan"
-	"wmco/controller/signing"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/heartbeat"
 )
 
 // notary is that of an operator which has begun in an empty cluster.

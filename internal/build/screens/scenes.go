@@ -19,7 +19,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/join"
+	"wmco/controller/configure"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 	"wmco/internal/test/testenv/readonly"
@@ -68,7 +68,7 @@ func noon() time.Time { return time.Date(2026, time.January, 1, 12, 0, 0, 0, tim
 // oneHostMissing: all nodes have their bundle, and a host does not become one.
 func oneHostMissing(_ context.Context, f *Fleet) error {
 	f.Say(metav1.Condition{
-		Type: join.HostsJoined, Reason: "LoginRefused", LastTransitionTime: metav1.NewTime(f.Ago(25 * time.Minute)),
+		Type: configure.HostsJoined, Reason: "LoginRefused", LastTransitionTime: metav1.NewTime(f.Ago(25 * time.Minute)),
 		Message: "10.0.140.27: the host refuses the login as Administrator; fix: add the public key of the Secret cloud-private-key to its authorized keys",
 	})
 	return nil

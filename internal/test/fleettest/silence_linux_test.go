@@ -14,9 +14,10 @@ import (
 	"wmco/applier/plan"
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/heartbeat"
-	"wmco/controller/join"
+	"wmco/controller/configure"
+	"wmco/controller/node"
 	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/heartbeat"
 	"wmco/internal/hostsim/simulation"
 	fleetstate "wmco/report/fleet"
 )
@@ -29,7 +30,7 @@ func (f *fleet) checkSilence(t *testing.T) {
 	f.operate(t, hosts.hosts(t))
 	eventually(t, "nodes that the operator has taken over", func() bool {
 		return !slices.ContainsFunc(f.nodes(t), func(n corev1.Node) bool {
-			return n.Annotations[join.VersionAnnotation] != version || n.Annotations[published.PayloadAnnotation] == ""
+			return n.Annotations[configure.VersionAnnotation] != version || n.Annotations[published.PayloadAnnotation] == ""
 		})
 	})
 	// It has looked whether the hosts have the executables of its version.
@@ -46,7 +47,7 @@ func (f *fleet) checkSilence(t *testing.T) {
 	}))
 	silent.server.Stop()
 	f.age(t, silent.name)
-	eventually(t, "an event about the host that cannot be reached", func() bool { return len(f.notes(t, join.EventAgentSilent, silent.name)) > 0 })
+	eventually(t, "an event about the host that cannot be reached", func() bool { return len(f.notes(t, node.EventAgentSilent, silent.name)) > 0 })
 	// What the new operator publishes is a reason to try it again, and comes in a few steps. Signs of life do not end.
 	asked, again := 0, hosts.count(silent)
 	for range 4 {
@@ -62,12 +63,12 @@ func (f *fleet) checkSilence(t *testing.T) {
 	}
 	must(t, silent.server.Restart())
 	f.age(t, silent.name)
-	eventually(t, "an event about the repaired node agent", func() bool { return len(f.notes(t, join.EventAgentRepaired, silent.name)) > 0 })
+	eventually(t, "an event about the repaired node agent", func() bool { return len(f.notes(t, node.EventAgentRepaired, silent.name)) > 0 })
 	eventually(t, "a node agent that reports again", func() bool {
 		row := fleetstate.Of(windowsnode.Decode(*f.node(t, silent.name)), windowsnode.SilenceByKubelet)
 		return silent.Status(bundle.AgentService) == plan.ServiceRunning && row.State == fleetstate.StateCurrent
 	})
-	if notes := f.notes(t, join.EventAgentRepaired, silent.name); len(notes) != 1 || !strings.Contains(notes[0], "1 service started") {
+	if notes := f.notes(t, node.EventAgentRepaired, silent.name); len(notes) != 1 || !strings.Contains(notes[0], "1 service started") {
 		t.Errorf("the events are %q", notes)
 	}
 	for _, m := range f.machines {

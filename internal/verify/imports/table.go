@@ -162,7 +162,7 @@ var table = []rule{
 		never:   join(rendering, remote),
 	},
 	{
-		pkg:     "controller/record",
+		pkg:     "controller/windowsnode/record",
 		imports: []string{"bundle"},
 		never:   join(rendering, cluster, remote, windows, []string{"applier/..."}),
 	},
@@ -179,26 +179,22 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/gather",
-		imports: []string{"controller/record", "controller/windowsnode", "render", "bundle", "bundle/published", "render/machines", "render/mirrors", "render/reason"},
+		imports: []string{"controller/windowsnode/record", "controller/windowsnode", "render", "bundle", "bundle/published", "render/machines", "render/mirrors", "render/reason"},
 		never:   []string{"applier/..."},
 	},
 	{
-		pkg:     "controller/desired",
-		imports: []string{"controller/gather", "controller/gather/objects", "controller/record", "render", "render/reason", "bundle", "bundle/archive", "payload", "payload/store"},
+		pkg:     "controller/inputs/desired",
+		imports: []string{"controller/gather", "controller/gather/objects", "controller/windowsnode/record", "render", "render/reason", "bundle", "bundle/archive", "payload", "payload/store"},
 		never:   []string{"applier/..."},
-	},
-	{
-		pkg:   "controller/named",
-		never: join(rendering, remote, []string{"applier/...", "bundle/..."}),
 	},
 	{
 		pkg:     "controller/layers",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/named", "controller/windowsnode", "controller/windowsnode/nodelist"},
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base/named", "controller/windowsnode", "controller/windowsnode/nodelist"},
 		never:   join(remote, rendering, []string{"applier/..."}),
 	},
 	{
-		pkg:     "controller/deletions",
-		imports: []string{"bundle", "bundle/published", "controller/desired", "controller/windowsnode", "render"},
+		pkg:     "controller/inputs/deletions",
+		imports: []string{"bundle", "bundle/published", "controller/inputs/desired", "controller/windowsnode", "render"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
@@ -213,26 +209,26 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/rollout/steps",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/drain", "controller/heartbeat", "controller/layers", "controller/rollout/plan", "controller/windowsnode", "controller/windowsnode/nodelist"},
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/layers", "controller/rollout/plan", "controller/windowsnode", "controller/windowsnode/nodelist"},
 		never:   join(remote, rendering),
 	},
 	{
 		pkg:     "controller/rollout",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/deletions", "controller/desired", "controller/drain", "controller/gather/objects", "controller/heartbeat", "controller/layers", "controller/metrics", "controller/rollout/plan", "controller/rollout/steps", "controller/signing", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "render/reason", "report/fleet"},
-		never:   join(remote, []string{"controller/join"}),
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/inputs/deletions", "controller/inputs/desired", "controller/windowsnode/drain", "controller/gather/objects", "controller/windowsnode/heartbeat", "controller/layers", "controller/metrics", "controller/rollout/plan", "controller/rollout/steps", "controller/keys/signing", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "render/reason", "report/fleet"},
+		never:   join(remote, controllers("rollout")),
 	},
 	{
-		pkg:     "controller/heartbeat",
+		pkg:     "controller/windowsnode/heartbeat",
 		imports: []string{"controller/windowsnode"},
 		never:   join(cluster, remote, rendering, []string{"applier/..."}),
 	},
 	{
-		pkg:     "controller/signing",
+		pkg:     "controller/keys/signing",
 		imports: []string{"bundle", "bundle/published"},
 		never:   join(remote, rendering, []string{"applier/..."}),
 	},
 	{
-		pkg:   "controller/leader",
+		pkg:   "controller/base/leader",
 		never: join(remote, rendering, []string{"applier/...", "sigs.k8s.io/controller-runtime/..."}),
 	},
 	{
@@ -247,7 +243,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "report/forecast",
-		imports: []string{"bundle", "bundle/published", "controller/desired", "report/fleet", "controller/gather/objects", "controller/layers", "controller/rollout/plan", "controller/windowsnode", "render"},
+		imports: []string{"bundle", "bundle/published", "controller/inputs/desired", "report/fleet", "controller/gather/objects", "controller/layers", "controller/rollout/plan", "controller/windowsnode", "render"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
@@ -258,40 +254,84 @@ var table = []rule{
 	{
 		// It parses keys, and dials nothing.
 		pkg:     "controller/hosts",
-		imports: []string{"controller/desired", "controller/keys", "controller/leader", "controller/named", "controller/record", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
+		imports: []string{"controller/inputs/desired", "controller/keys", "controller/base/leader", "controller/base/named", "controller/windowsnode/record", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
-		pkg:   "controller/drain",
+		pkg:   "controller/windowsnode/drain",
 		never: join(rendering, remote, []string{"applier/...", "bundle/..."}),
 	},
 	{
 		pkg:     "controller/olm",
 		imports: []string{"bundle", "bundle/published", "controller/base", "report/fleet", "controller/windowsnode", "controller/windowsnode/nodelist"},
-		never:   join(remote, []string{"controller/join"}),
+		never:   join(remote, controllers("olm")),
 	},
 	{
 		pkg:     "controller/inputs",
-		imports: []string{"bundle", "controller/base", "controller/desired", "controller/gather", "controller/hosts", "controller/signing", "render/reason"},
-		never:   []string{"controller/join", "github.com/pkg/sftp/..."},
+		imports: []string{"bundle", "controller/base", "controller/inputs/desired", "controller/gather", "controller/hosts", "controller/keys/signing", "render/reason"},
+		never:   append([]string{"github.com/pkg/sftp/..."}, controllers("")...),
 	},
 	{
 		pkg:     "controller/base",
-		imports: []string{"applier/remote", "bundle", "bundle/published", "controller/gather/objects", "controller/leader", "controller/windowsnode/nodelist"},
-		never:   join(remote, rendering, []string{"controller/join", "controller/hosts"}),
+		imports: []string{"applier/remote", "bundle", "bundle/published", "controller/gather/objects", "controller/base/leader", "controller/windowsnode/nodelist"},
+		never:   join(remote, rendering, []string{"controller/hosts"}, controllers("")),
 	},
 	{
-		pkg:     "controller/join",
-		imports: []string{"controller/base", "controller/certificates", "controller/checks", "controller/desired", "controller/drain", "report/fleet", "controller/gather", "controller/hosts", "controller/keys", "controller/keys/username", "controller/metrics", "controller/named", "controller/record", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "render/reason", "bundle", "bundle/published", "deploy/admission", "payload", "applier", "applier/remote"},
-		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
+		pkg:     "controller/configure",
+		imports: []string{"applier", "applier/remote", "bundle", "bundle/published", "controller/base", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/metrics", "controller/windowsnode", "controller/windowsnode/record", "payload", "render", "render/reason", "report/fleet"},
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("configure")...),
 	},
 	{
-		pkg:     "controller/certificates",
+		pkg:     "controller/csr",
+		imports: []string{"bundle", "bundle/published", "controller/base", "controller/configure", "controller/csr/certificates", "controller/gather", "controller/hosts", "controller/inputs/desired", "controller/windowsnode/record", "deploy/admission", "render"},
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("csr")...),
+	},
+	{
+		pkg:     "controller/hostkeys",
+		imports: []string{"controller/base", "controller/configure", "controller/hosts", "controller/windowsnode/record"},
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("hostkeys")...),
+	},
+	{
+		pkg:     "controller/instance",
+		imports: []string{"controller/base", "controller/configure"},
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("instance")...),
+	},
+	{
+		pkg:     "controller/machine",
+		imports: []string{"controller/base", "controller/configure", "controller/windowsnode", "controller/windowsnode/record"},
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("machine")...),
+	},
+	{
+		pkg:     "controller/node",
+		imports: []string{"applier", "applier/remote", "bundle", "bundle/published", "controller/base", "controller/configure", "controller/hosts", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/record", "render", "render/reason", "report/fleet"},
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("node")...),
+	},
+	{
+		pkg:     "controller/prerequisites",
+		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/named", "controller/base/policies", "controller/configure", "controller/configure/checks", "controller/windowsnode/nodelist", "controller/windowsnode/record", "deploy/admission", "report/fleet"},
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("prerequisites")...),
+	},
+	{
+		pkg:     "controller/userdata",
+		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/named", "controller/base/policies", "controller/configure", "controller/configure/checks", "controller/hosts", "controller/keys"},
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("userdata")...),
+	},
+	{
+		pkg:     "controller/base/policies",
+		imports: []string{"controller/base/named", "deploy/admission"},
+		never:   []string{"applier/..."},
+	},
+	{
+		pkg:   "controller/base/named",
+		never: join(rendering, remote, []string{"applier/...", "bundle/..."}),
+	},
+	{
+		pkg:     "controller/csr/certificates",
 		imports: []string{"bundle", "bundle/published"},
 		never:   join(rendering, cluster, remote, windows, []string{"applier/..."}),
 	},
 	{
-		pkg:     "controller/checks",
+		pkg:     "controller/configure/checks",
 		imports: []string{"bundle", "payload", "render", "render/reason"},
 		never:   join(cluster, remote, []string{"applier/..."}),
 	},
@@ -310,7 +350,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"applier", "applier/plan", "applier/remote", "bundle", "bundle/archive", "bundle/published", "controller/base", "controller/certificates", "controller/checks", "controller/deletions", "controller/desired", "controller/drain", "report/fleet", "controller/gather", "controller/gather/objects", "controller/heartbeat", "controller/hosts", "controller/inputs", "controller/join", "controller/keys", "controller/keys/username", "controller/leader", "controller/metrics", "controller/named", "controller/olm", "controller/layers", "controller/record", "controller/rollout", "controller/signing", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "deploy/admission", "payload", "payload/store", "render", "render/reason",
+			"bundle", "controller/base", "controller/base/leader", "controller/base/named", "controller/base/policies", "controller/configure", "controller/csr", "controller/gather", "controller/gather/objects", "controller/hostkeys", "controller/hosts", "controller/inputs", "controller/inputs/desired", "controller/instance", "controller/keys/signing", "controller/machine", "controller/metrics", "controller/node", "controller/olm", "controller/prerequisites", "controller/rollout", "controller/status", "controller/userdata", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "payload", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
@@ -338,10 +378,21 @@ var table = []rule{
 	},
 	{
 		pkg:     "internal/golden",
-		imports: []string{"controller/desired", "controller/gather", "controller/gather/objects", "render", "render/preview", "render/review", "bundle"},
+		imports: []string{"controller/inputs/desired", "controller/gather", "controller/gather/objects", "render", "render/preview", "render/review", "bundle"},
 		never:   []string{"applier/..."},
 	},
 	{pkg: "internal", anything: true},
+}
+
+// controllers are the packages of the controllers, but one: no package below the root imports another one's controller.
+func controllers(but string) []string {
+	var all []string
+	for _, name := range []string{"csr", "hostkeys", "instance", "machine", "node", "olm", "prerequisites", "rollout", "userdata"} {
+		if name != but {
+			all = append(all, "controller/"+name)
+		}
+	}
+	return all
 }
 
 func join(lists ...[]string) []string {

@@ -17,7 +17,7 @@ import (
 	"wmco/applier/remote"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
-	"wmco/controller/record"
+	"wmco/controller/windowsnode/record"
 )
 
 // recordPause is the time between two looks at the Nodes.

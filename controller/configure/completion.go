@@ -1,0 +1,145 @@
+package configure
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/hosts"
+	"wmco/controller/keys"
+	"wmco/controller/keys/username"
+	"wmco/controller/windowsnode"
+	"wmco/render"
+	"wmco/render/reason"
+	"wmco/report/fleet"
+)
+
+// complete is for a host that has a Node.
+func (h Host) complete(ctx context.Context, node *corev1.Node) (Progress, error) {
+	if err := h.keepRecord(ctx); err != nil {
+		return Progress{}, err
+	}
+	if windowsnode.IsJoined(node.Annotations) {
+		return Progress{State: StateJoined, Reason: ReasonJoined, Node: node.Name}, nil
+	}
+	if done, err := h.mark(ctx, node); done || err != nil {
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node is labelled, and cordoned until it has joined", Node: node.Name, Again: AgainSoon}, err
+	}
+	decoded := windowsnode.Decode(*node)
+	row := fleet.Of(decoded, h.Silence)
+	if row.Reported.IsZero() || row.State == fleet.StateSilent {
+		return h.bring(ctx), nil
+	}
+	whole, err := h.isWhole(decoded, row)
+	if err != nil || !whole {
+		p := Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the node agent follows the cluster; " + h.lacks(decoded, row), Node: node.Name, Again: AgainSoon}
+		if row.State == fleet.StateFailed || row.Fault == published.FaultDisk {
+			h.takeUp(ctx)
+			p.State, p.Reason, p.Message, p.Fix = StateFailed, row.Reason, row.Message, row.Fix
+		}
+		return p, err
+	}
+	if err := h.finish(ctx, node); err != nil {
+		return Progress{}, err
+	}
+	h.Counters.Node(string(h.Backing), h.Now().Sub(node.CreationTimestamp.Time))
+	return Progress{State: StateJoined, Reason: ReasonJoined, Message: "node " + node.Name + " has joined", Node: node.Name, Finished: true}, nil
+}
+
+// isWhole reports whether the node has the bundle that is rendered from its facts, with nothing that waits for its network, and is Ready.
+func (h Host) isWhole(node windowsnode.Node, row fleet.Row) (bool, error) {
+	list, _, err := h.Wanted.Render([]render.Node{h.Node})
+	if err != nil || len(list) == 0 {
+		return false, err
+	}
+	waits := slices.ContainsFunc(list[0].Own, func(f bundle.Finding) bool { return f.Reason == reason.NetworkPending })
+	return row.State == fleet.StateCurrent && row.Applied == list[0].Bundle.Digest && !waits && node.IsReady(), nil
+}
+
+// lacks says what a node that is not whole waits for.
+func (h Host) lacks(node windowsnode.Node, row fleet.Row) string {
+	switch {
+	case h.Subnet == "":
+		return "the cluster network has not given it a subnet yet"
+	case row.State != fleet.StateCurrent:
+		return "its bundle is " + strings.ToLower(string(row.State))
+	case !node.IsReady():
+		return "its kubelet is not Ready yet"
+	}
+	return "its overlay network is set up"
+}
+
+// mark labels and cordons a new Node. It reports whether there was anything to write.
+func (h Host) mark(ctx context.Context, node *corev1.Node) (bool, error) {
+	m := Marks{Labels: map[string]string{RoleLabel: ""}, Annotations: map[string]string{}}
+	key, findings, err := h.Login.Key(ctx)
+	if err != nil || findings.Refused() {
+		return false, err
+	}
+	m.Annotations[keys.HashAnnotation] = key.Hash()
+	w, err := h.Wish()
+	if err != nil {
+		return false, err
+	}
+	if pin := h.Login.PinOf(w.Target); pin != nil {
+		m.Annotations[hosts.PinAnnotation], m.Annotations[hosts.PinTypeAnnotation] = hosts.EncodeKey(pin), pin.Type()
+	}
+	if h.Backing == render.BackingInstance {
+		m.Labels[InstanceLabel], m.Annotations[InstanceAnnotation] = ValueTrue, h.Address
+		if have, err := username.Decrypt(node.Annotations[UsernameAnnotation], key.Text()); err != nil || have != h.Username {
+			text, err := username.Encrypt(reader(h.Random), h.Username, key.Text())
+			if err != nil {
+				return false, fmt.Errorf("encrypting the user name of %s: %w", h.Address, err)
+			}
+			m.Annotations[UsernameAnnotation] = text
+		}
+	}
+	before, err := h.Rejoining().KeptNode(ctx, node, h.Address)
+	if err != nil {
+		return false, err
+	}
+	before.onto(&m, node)
+	// A node whose agent has reported was joined by hand (wmco apply): it has pods already. The cordon of an administrator stays theirs.
+	if !before.Cordoned && node.Annotations[published.ReportAnnotation] == "" && !node.Spec.Unschedulable {
+		m.Annotations[JoiningAnnotation], m.Cordon = ValueTrue, new(true)
+	}
+	if done, err := h.WriteMarks(ctx, node, m); done || err != nil || before.Name == "" {
+		return done, err
+	}
+	return false, h.Rejoining().ForgetNode(ctx, node.Name)
+}
+
+// reader makes a reader of a function.
+type reader func([]byte) (int, error)
+
+func (r reader) Read(p []byte) (int, error) { return r(p) }
+
+// finish lifts the cordon, if it is the operator's, and writes the version last.
+func (h Host) finish(ctx context.Context, node *corev1.Node) error {
+	m := Marks{Annotations: map[string]string{VersionAnnotation: h.Version, DesiredVersionAnnotation: h.Version, JoiningAnnotation: ""}}
+	if node.Annotations[JoiningAnnotation] != "" {
+		m.Cordon = new(false)
+	}
+	_, err := h.WriteMarks(ctx, node, m)
+	return err
+}
+
+func (h Host) WriteMarks(ctx context.Context, node *corev1.Node, m Marks) (bool, error) {
+	patch, err := m.patch(node)
+	if err != nil || patch == nil {
+		return false, err
+	}
+	o := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node.Name}}
+	if err := h.Client.Patch(ctx, o, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return false, fmt.Errorf("writing labels and annotations of Node %s: %w", node.Name, err)
+	}
+	return true, nil
+}

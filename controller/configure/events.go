@@ -1,0 +1,45 @@
+package configure
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/gather"
+)
+
+// ActionJoin is the action of events about hosts that become nodes.
+const ActionJoin = "Join"
+
+const (
+	// LabelIgnore keeps a Machine as it is, with the value ValueTrue.
+	LabelIgnore = domain + "ignore"
+	ValueTrue   = "true"
+)
+
+// InstancesName is the ConfigMap with the instances.
+const InstancesName = gather.InstancesName
+
+// InstanceReference names an entry of windows-instances in an event. With its UID, `oc describe configmap` shows the event; an object that
+// cannot be read is named without.
+func InstanceReference(ctx context.Context, r client.Reader, namespace, entry string) *corev1.ObjectReference {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	_ = r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: InstancesName}, u) // see above
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: InstancesName, UID: u.GetUID(), FieldPath: "data[" + entry + "]"}
+}
+
+// RecordProgress says on an object that a host has joined, or why it has not. Events that differ in their note alone are one for client-go, which
+// keeps the first note: the action is the reason why, and each entry has a field path.
+func RecordProgress(recorder events.EventRecorder, about runtime.Object, p Progress, done, failure string) {
+	switch {
+	case p.Finished:
+		recorder.Eventf(about, nil, corev1.EventTypeNormal, done, ActionJoin, "%s", p.Text())
+	case p.State == StateFailed || p.State == StateWaiting:
+		recorder.Eventf(about, nil, corev1.EventTypeWarning, failure, p.Reason, "%s: %s", p.Reason, p.Text())
+	}
+}

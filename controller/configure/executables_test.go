@@ -1,0 +1,48 @@
+package configure
+
+import (
+	"testing"
+
+	"wmco/bundle"
+	"wmco/payload"
+)
+
+// TestExecutablesOfAMinorVersion: only those that the cluster's nodes get count, so that a release with another kubelet for other clusters
+// changes no node.
+func TestExecutablesOfAMinorVersion(t *testing.T) {
+	set := func(old, now string) payload.Set {
+		return payload.Set{Source: "payload", Built: []payload.Built{
+			{Name: payload.For(payload.Kubelet, "1.35").Name, Digest: bundle.Of([]byte(old))},
+			{Name: payload.For(payload.Kubelet, "1.36").Name, Digest: bundle.Of([]byte(now))},
+			{Name: payload.Containerd, Digest: bundle.Of([]byte("containerd"))},
+		}}
+	}
+	x := NewExecutables(set("old", "now"))
+	if _, known := x.Digest(); known {
+		t.Error("it is known before the inputs are read")
+	}
+	signals := func() int {
+		n := len(x.Changed)
+		for range n {
+			<-x.Changed
+		}
+		return n
+	}
+	first := x.Choose("1.35")
+	if n := signals(); n != 1 {
+		t.Errorf("%d signals for the first version", n)
+	}
+	if again := x.Choose("1.35"); again != first || signals() != 0 {
+		t.Errorf("the same version again: %s, not %s", again, first)
+	}
+	second := x.Choose("1.36")
+	if got, known := x.Digest(); second == first || !known || got != second || signals() != 1 {
+		t.Errorf("another version: %s", got)
+	}
+	if other := NewExecutables(set("another patch release", "now")).Choose("1.36"); other != second {
+		t.Errorf("the kubelet of another minor version changes the executables of this one")
+	}
+	if none := NewExecutables(payload.Set{}).Choose("1.36"); none != "" {
+		t.Errorf("an operator without executables has %s", none)
+	}
+}

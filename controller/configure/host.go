@@ -1,0 +1,199 @@
+package configure
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier"
+	"wmco/bundle"
+	"wmco/controller/gather"
+	"wmco/controller/hosts"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/metrics"
+	"wmco/controller/windowsnode"
+	"wmco/render"
+	"wmco/render/reason"
+)
+
+// Joiner makes hosts nodes. It keeps nothing between calls: where a host is on its way is read from its Node and from the host.
+type Joiner struct {
+	// Reader is a cache of Windows Nodes, unstructured.
+	Reader client.Reader
+	Client client.Client
+	Inputs Inputs
+	Hosts  *hosts.Hosts
+	Login  *hosts.Login
+	Checks *Checks
+	// Version is that of the operator.
+	Version string
+	Log     logr.Logger
+	Now     func() time.Time
+	// Silence is what the operator has observed of the node agents.
+	Silence windowsnode.Silence
+	// Random makes the salt of encrypted user names.
+	Random func([]byte) (int, error)
+	// Unjoined is told how far each host is.
+	Unjoined *Unjoined
+	// Counters, if set, count joins and failures.
+	Counters *metrics.Counters
+}
+
+// Ref names a host by the object that asks for it: a Machine, or an entry of windows-instances.
+type Ref struct{ Machine, Address string }
+
+func (r Ref) matches(n render.Node) bool {
+	if r.Machine != "" {
+		return n.MachineName == r.Machine
+	}
+	return n.Backing == render.BackingInstance && n.Address == r.Address
+}
+
+// Join does the next steps for a host.
+func (j *Joiner) Join(ctx context.Context, ref Ref) (Progress, error) {
+	p, err := j.join(ctx, ref)
+	if err == nil && p.State == StateFailed {
+		j.Counters.Failure(p.Reason)
+	}
+	return p, err
+}
+
+func (j *Joiner) join(ctx context.Context, ref Ref) (Progress, error) {
+	inputs, err := j.Inputs(ctx)
+	if err != nil {
+		return Progress{}, fmt.Errorf("reading the inputs: %w", err)
+	}
+	i := slices.IndexFunc(inputs.All, ref.matches)
+	if p, ok := unusable(inputs, ref); ok && (i < 0 || inputs.All[i].Name == "") {
+		return p, nil
+	}
+	if i < 0 {
+		return Progress{State: StateGone}, nil
+	}
+	h := Host{Joiner: j, Wanted: inputs, Node: inputs.All[i]}
+	if waits, err := h.waitsForAdoption(ctx); waits || err != nil {
+		return Progress{State: StateJoined, Reason: ReasonJoined, Node: h.ClaimedBy}, err
+	}
+	if h.Name == "" {
+		result, _, err := j.Checks.Of(ctx, inputs)
+		if err != nil {
+			return Progress{}, err
+		}
+		if p, ok := WaitingFor(result); ok {
+			return p, nil
+		}
+		if p, ok := h.sharesAddress(); ok {
+			return p, nil
+		}
+		return h.bring(ctx), nil
+	}
+	node, err := ReadCachedNode(ctx, j.Reader, h.Name)
+	if err != nil {
+		return Progress{}, client.IgnoreNotFound(err)
+	}
+	return h.complete(ctx, node)
+}
+
+// unusable says what is wrong with an entry of windows-instances that stands for no host, or for one that cannot be found.
+func unusable(inputs *desired.Hosts, ref Ref) (Progress, bool) {
+	i := slices.IndexFunc(inputs.Instances, func(e gather.Instance) bool { return ref.Machine == "" && e.Address == ref.Address })
+	if i < 0 || !inputs.Instances[i].Skipped && inputs.Instances[i].Finding.Reason != reason.InstanceUnresolvable {
+		return Progress{}, false
+	}
+	f := inputs.Instances[i].Finding
+	return Progress{State: StateWaiting, Reason: f.Reason, Message: f.Message, Fix: f.Fix, Again: AgainLater}, true
+}
+
+// Host is one host of the inputs.
+type Host struct {
+	*Joiner
+	render.Node
+	Wanted *desired.Hosts
+}
+
+// bring applies the bundle of the host over SSH, where it differs. A host whose Node exists and is not recorded yet is recorded first.
+func (h Host) bring(ctx context.Context) Progress {
+	w, err := h.Wish()
+	if err != nil {
+		return h.failed(err)
+	}
+	w.MaxImpact, w.Reboot = bundle.ImpactReboot, true
+	if h.Name == "" {
+		w.Check = func(facts bundle.Facts) error { return h.identify(ctx, w.Target, facts) }
+		w.Reset = h.formerNode
+	}
+	outcome, err := h.Hosts.Bring(ctx, w)
+	if forgotten, wrong := h.forgetsOtherKey(ctx, err); forgotten || wrong != nil {
+		err = cmp.Or(wrong, errOtherKey)
+	}
+	if err != nil {
+		return h.failed(err)
+	}
+	return h.judge(outcome)
+}
+
+// formerNode returns the name of the Node that a host with these facts may have been: identify has seen that there is no such Node, and
+// that no other host has the name.
+func (h Host) formerNode(facts bundle.Facts) string {
+	name := NameByFacts(h.Node, facts, h.Wanted.Cluster.Platform)
+	if len(validation.IsDNS1123Subdomain(name)) > 0 {
+		return "" // it was no Node's
+	}
+	return name
+}
+
+// Wish is what the host should be, if it is the one that its record says.
+func (h Host) Wish() (hosts.Wish, error) {
+	target, err := h.Hosts.Target(gather.HostID(h.Node), Account(h.Node, h.Wanted.Cluster.Platform), h.Address)
+	return hosts.Wish{Target: target, Node: h.Node, Inputs: h.Wanted, Check: h.CheckFacts}, err
+}
+
+// failed says what an error means for the host.
+func (h Host) failed(err error) Progress {
+	p := Failed(err)
+	p.Node = cmp.Or(p.Node, h.Name, h.ClaimedBy)
+	return p
+}
+
+// takeUp helps a host on whose agent a run is in the way that another operator has begun, before it was killed.
+func (h Host) takeUp(ctx context.Context) {
+	w, err := h.Wish()
+	if err == nil {
+		err = h.Hosts.TakeUp(ctx, w)
+	}
+	if err != nil {
+		h.Log.V(1).Info("looking for an interrupted run", "host", h.ID(), "error", err)
+	}
+}
+
+// judge says what an outcome means for a host that is not complete.
+func (h Host) judge(o hosts.Outcome) Progress {
+	p := Progress{State: StateJoining, Node: h.Name, Again: AgainSoon}
+	switch o.Result {
+	case applier.ResultSame, applier.ResultApplied:
+		p.Reason, p.Message = ReasonRegistering, "the host has its bundle; its kubelet registers the Node when its certificate is approved"
+		if h.Name != "" {
+			p.Reason, p.Message = ReasonCompleting, "the host has its bundle; its node agent reports when it follows the cluster"
+		}
+		if len(o.RebootPending) > 0 {
+			p.Reason, p.Message = ReasonRebooting, "the host reboots"
+		}
+	case applier.ResultReboot:
+		p.Reason, p.Message = ReasonRebooting, "host is rebooting; configuration continues after the reboot"
+	case applier.ResultRolledBack:
+		p.State, p.Reason, p.Message, p.Again = StateFailed, ReasonRolledBack, "the host was rolled back: "+o.Message, AgainLater
+		p.Fix = `read the log of the service under C:\var\log on the host, and fix the inputs`
+	case applier.ResultPartial, applier.ResultRefused, applier.ResultPlanned, applier.ResultHandedOver:
+		p.State, p.Reason, p.Message, p.Fix = StateFailed, ReasonFailed, o.Message, "it is tried again"
+	}
+	if o.DiskFull {
+		p.Fix = "free space on drive C: of the host, or give it a larger disk; it is tried again"
+	}
+	return p
+}

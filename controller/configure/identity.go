@@ -1,0 +1,285 @@
+package configure
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier/remote"
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/gather"
+	"wmco/controller/hosts"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/record"
+	"wmco/render"
+	"wmco/report/fleet"
+)
+
+// Which host a Node is stands in the operator's own record (controller/record). A host comes to be a Node there only when both say so and
+// no third one does:
+//
+//	the host, over SSH under its pinned key: its kubelet registers under the name of the Node
+//	the Node:                                all its addresses are the host's by its facts, and one is that at which it is reached,
+//	                                         unless the operator approved the certificate of this name for the key that the host waited with
+//	the records and the inputs:              no other host is this Node, and none has one of these addresses
+//
+// A Node that reports another host's addresses does not get that host, and a host that takes another one's name does not get that Node.
+
+// CheckFacts refuses a host that does not say that it is the Node of its record. It is called with the facts of the host, before anything is
+// changed there.
+func (h Host) CheckFacts(facts bundle.Facts) error {
+	return IsStill(h.Node, h.Name, facts, h.Wanted.Cluster.Platform)
+}
+
+// IsStill refuses a host that has become another Node than the one that its record names.
+func IsStill(n render.Node, node string, facts bundle.Facts, p bundle.Platform) error {
+	name := NameByFacts(n, facts, p)
+	if name == node {
+		return nil
+	}
+	return &refusal{
+		ReasonNotTheHost, fmt.Sprintf("the host at %s says that it is node %q, and the operator knows it as node %s; nothing was changed on it", n.Address, name, node),
+		"check which host has the address " + n.Address + "; if the computer was renamed, give it its name back",
+	}
+}
+
+// errRecorded ends an attempt in which the host turned out to be a Node that exists: the next one knows it.
+var errRecorded = errors.New("the host is recorded as a Node")
+
+// identify is for a host that is not known to be a Node. It refuses one that is another host already, and records the Node that the host is.
+func (h Host) identify(ctx context.Context, t remote.Target, facts bundle.Facts) error {
+	if other, ok := h.twin(facts); ok {
+		return &refusal{ReasonSameHost, fmt.Sprintf("%s is the same host as %s, which is in the inputs too", h.Address, other.Address), "remove one of the two entries of windows-instances"}
+	}
+	name := NameByFacts(h.Node, facts, h.Wanted.Cluster.Platform)
+	replaced, err := h.yieldRecords(ctx, t, name, facts)
+	if err != nil {
+		return err
+	}
+	var node corev1.Node
+	if err := h.Login.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
+		if apierrors.IsNotFound(err) {
+			return h.forgetReplaced(ctx, replaced)
+		}
+		return err
+	}
+	if err := h.mayBe(ctx, &node, facts, replaced); err != nil {
+		return err
+	}
+	if published.WaitsForAdoption(node.Annotations) {
+		return &refusal{fleet.ReasonWaitingForAdoption, fmt.Sprintf("the host is node %s of another operator, which waits for adoption", name), "adopt it with wmco apply --host, see docs/takeover.md"}
+	}
+	err = h.Login.Bind(ctx, t, func(r record.Record) (record.Record, error) {
+		r.Node, r.NodeUID, r.Account, r.MachineName = node.Name, node.UID, t.User, h.MachineName
+		r.Resolved = h.resolved()
+		r.Origin = cmp.Or(r.Origin, replaced.Origin, originOf(&node))
+		return r, nil
+	})
+	if err == nil {
+		err = h.forgetReplaced(ctx, replaced)
+	}
+	if err != nil {
+		return fmt.Errorf("recording which host Node %s is: %w", node.Name, err)
+	}
+	h.Log.Info("recorded which host a Node is", "node", node.Name, "host", gather.HostID(h.Node))
+	return errRecorded
+}
+
+// errNoAddress ends an attempt while the kubelet has not written the addresses of its Node yet.
+var errNoAddress = errors.New("the Node has no address yet")
+
+// originOf returns how a host came to be the Node: one that was complete before it was recorded was joined by another operator, an older version or a person.
+func originOf(node *corev1.Node) record.Origin {
+	if windowsnode.IsJoined(node.Annotations) || node.Annotations[published.ReportAnnotation] != "" {
+		return record.OriginAdopted
+	}
+	return record.OriginJoined
+}
+
+// twin returns another host of the inputs without a Node that is the same host by its facts. Of the two, the one whose address sorts first
+// goes on.
+func (h Host) twin(facts bundle.Facts) (render.Node, bool) {
+	i := slices.IndexFunc(h.Wanted.All, func(other render.Node) bool {
+		return gather.HostID(other) != gather.HostID(h.Node) && other.Backing != render.BackingNode && other.Name == "" && other.Address < h.Address && gathers(facts, other)
+	})
+	if i < 0 {
+		return render.Node{}, false
+	}
+	return h.Wanted.All[i], true
+}
+
+// yieldRecords refuses the host if another one is, or was, the Node of this name. It returns the record of an entry that was replaced by this
+// one, for the same host under the same key.
+func (h Host) yieldRecords(ctx context.Context, t remote.Target, name string, facts bundle.Facts) (replaced record.Record, err error) {
+	all, err := h.Login.Records.All(ctx)
+	if err != nil {
+		return record.Record{}, err
+	}
+	key := ""
+	if pin := h.Login.PinOf(t); pin != nil {
+		key = hosts.EncodeKey(pin)
+	}
+	for _, other := range all.Others(name, gather.HostID(h.Node)) {
+		same := key != "" && key == other.HostKey
+		listed := slices.ContainsFunc(h.Wanted.Instances, func(i gather.Instance) bool { return record.OfEntry(i.Address) == other.ID() })
+		switch {
+		case same && other.Entry != "" && !listed && len(h.Wanted.Instances) > 0:
+			replaced = other
+		case same, facts.HasAddress(other.Address):
+			return record.Record{}, h.isOther(other, name)
+		default:
+			return record.Record{}, &refusal{
+				ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which is %s (%s)", name, other, other.Address),
+				"rename the computer of this host",
+			}
+		}
+	}
+	return replaced, nil
+}
+
+// isOther refuses a host that is the Node of a record already.
+func (h Host) isOther(other record.Record, name string) error {
+	this, fix := record.Record{Machine: types.UID(h.MachineUID), MachineName: h.MachineName, Entry: h.Address}, "remove the entry "+h.Address+" of "+InstancesName
+	if h.Backing == render.BackingMachine {
+		fix = "nothing has to be done if " + other.String() + " is being deleted; otherwise check which host has the address " + h.Address
+	}
+	return &refusal{
+		ReasonSameHost, fmt.Sprintf("%s (%s) is the same host as %s (%s), which is node %s; nothing was changed on it", this, h.Address, other, other.Address, name), fix,
+	}
+}
+
+// forgetReplaced removes the record of an entry that was replaced by this one.
+func (h Host) forgetReplaced(ctx context.Context, r record.Record) error {
+	if r.Entry == "" {
+		return nil
+	}
+	h.Log.Info("an entry of windows-instances was replaced by another one for the same host", "node", r.Node, "before", r.Entry, "now", h.Address)
+	return h.Login.Records.Forget(ctx, r.ID())
+}
+
+// mayBe refuses a host whose name is that of a Node which is not its own by the Node's addresses. The host of an entry that was replaced is
+// that Node by its key, and may have changed its address.
+func (h Host) mayBe(ctx context.Context, node *corev1.Node, facts bundle.Facts, replaced record.Record) error {
+	known := replaced.IsNode(node.Name, node.UID)
+	fix := "rename the computer at " + h.Address + "; if the Node is what is left of this host, delete the Node"
+	if windowsnode.Decode(*node).IsReady() {
+		fix = "rename the computer at " + h.Address + "; do not delete the Node: its kubelet runs"
+	}
+	taken := func(why string) error {
+		return &refusal{ReasonNameTaken, fmt.Sprintf("the host would register as Node %s, which exists and %s", node.Name, why), fix}
+	}
+	if os := node.Labels[corev1.LabelOSStable]; os != "" && os != "windows" {
+		return taken("is a Node of " + os)
+	}
+	addresses := InternalAddresses(node)
+	if len(addresses) == 0 {
+		return errNoAddress
+	}
+	if slices.ContainsFunc(addresses, func(a string) bool { return !facts.HasAddress(a) }) {
+		if known {
+			return &refusal{
+				ReasonNotTheHost, fmt.Sprintf("the host has another address than before, and Node %s does not report it yet (%s)", node.Name, strings.Join(addresses, ", ")),
+				"wait until its kubelet has written the Node; if it does not, start the service kubelet on the host",
+			}
+		}
+		return taken("has other addresses (" + strings.Join(addresses, ", ") + ")")
+	}
+	// The host may say anything about its addresses. The operator itself knows at which it was reached, and whose certificate it approved.
+	r, _, err := h.Login.Records.Get(ctx, gather.HostID(h.Node))
+	if err != nil {
+		return err
+	}
+	reached := func(a string) bool { return a == h.Address || slices.Contains(h.Addresses, a) }
+	if r.Node != node.Name && !known && !slices.ContainsFunc(addresses, reached) {
+		fix = "if it is the same host, write an address of the Node in the place of " + h.Address + "; if it is another computer, rename that; do not delete the Node"
+		return taken("does not report the address at which the host is reached (" + strings.Join(addresses, ", ") + ")")
+	}
+	for _, other := range h.Wanted.All {
+		if other.Backing == render.BackingNode || other.Ending || gather.HostID(other) == gather.HostID(h.Node) {
+			continue
+		}
+		if slices.ContainsFunc(addresses, func(a string) bool { return a == other.Address || slices.Contains(other.Addresses, a) }) {
+			fix = "look which of the two hosts has the address; do not delete the Node"
+			return taken("has the address of " + record.New(gather.HostID(other)).String() + " (" + other.Address + ")")
+		}
+	}
+	return nil
+}
+
+// InternalAddresses returns the addresses that a Node reports.
+func InternalAddresses(node *corev1.Node) []string {
+	var list []string
+	for _, a := range node.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			list = append(list, a.Address)
+		}
+	}
+	return list
+}
+
+// gathers reports whether the facts have the address or the name of a host.
+func gathers(f bundle.Facts, n render.Node) bool {
+	if f.HasAddress(n.Address) {
+		return true
+	}
+	return slices.ContainsFunc([]string{f.HostName, f.HostName + "." + f.DNSSuffix}, func(name string) bool { return name != "" && strings.EqualFold(name, n.Address) })
+}
+
+// waitsForAdoption reports whether a Node of another operator reports the address of the host. Such a host is not reached before it is
+// adopted. A Node that this operator knows says nothing about another host.
+func (h Host) waitsForAdoption(ctx context.Context) (bool, error) {
+	if h.Name != "" || h.ClaimedBy == "" {
+		return false, nil
+	}
+	node, err := ReadCachedNode(ctx, h.Reader, h.ClaimedBy)
+	if err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return published.WaitsForAdoption(node.Annotations), nil
+}
+
+// resolved are the addresses of an instance as the operator knows them: the entry, or what the resolver says about it.
+func (h Host) resolved() string {
+	if h.Backing != render.BackingInstance {
+		return ""
+	}
+	if _, err := netip.ParseAddr(h.Address); err == nil {
+		return h.Address
+	}
+	return strings.Join(slices.Sorted(slices.Values(h.Addresses)), " ")
+}
+
+// keepRecord notes a new account or address of a host that is known.
+func (h Host) keepRecord(ctx context.Context) error {
+	id := gather.HostID(h.Node)
+	r, ok := h.Wanted.Records.Get(id)
+	account := Account(h.Node, h.Wanted.Cluster.Platform)
+	resolved := cmp.Or(h.resolved(), r.Resolved) // a resolver that does not answer says nothing
+	if !ok || r.Account == account && r.MachineName == h.MachineName && r.Address == h.Address && r.Resolved == resolved {
+		return nil
+	}
+	return h.Login.Records.Change(ctx, id, func(r record.Record) (record.Record, error) {
+		if r.Node == "" { // it was removed
+			return r, nil
+		}
+		r.Account, r.MachineName, r.Address, r.Resolved = account, h.MachineName, h.Address, resolved
+		return r, nil
+	})
+}
+
+// NameByFacts is the name under which the kubelet of a host with these facts registers. The name of the Node that has the host's address says
+// nothing: the Node wrote its addresses itself.
+func NameByFacts(n render.Node, facts bundle.Facts, p bundle.Platform) string {
+	n.Name, n.Facts = "", facts
+	return n.KubernetesName(p)
+}

@@ -1,0 +1,91 @@
+package configure
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"wmco/bundle/published"
+)
+
+// KeptNode is what users have set on a Node, while its host joins again.
+type KeptNode struct {
+	Name string `json:"name"`
+	// UID is that of the Node that was deleted.
+	UID types.UID `json:"uid"`
+	// Address is the entry of windows-instances.
+	Address     string            `json:"address"`
+	Labels      map[string]string `json:"labels,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty"`
+	Taints      []corev1.Taint    `json:"taints,omitempty"`
+	// Cordoned reports whether an administrator has cordoned the Node.
+	Cordoned bool `json:"cordoned,omitempty"`
+}
+
+// keptBy are the domains, with those below them, of labels, annotations and taints that a controller or the kubelet writes for one Node
+// object: on another one they are wrong, such as the subnet that OVN gave it.
+func keptBy() (labels, annotations, taints []string) {
+	operator := strings.TrimSuffix(domain, "/")
+	return []string{operator},
+		[]string{
+			operator, "k8s.ovn.org", "cloud.network.openshift.io", "machine.openshift.io", "machineconfiguration.openshift.io", "node.alpha.kubernetes.io",
+			"alpha.kubernetes.io", "volumes.kubernetes.io", "csi.volume.kubernetes.io", "volume.beta.kubernetes.io",
+		},
+		[]string{operator, "node.kubernetes.io", "node.cloudprovider.kubernetes.io"}
+}
+
+// isOf reports whether the domain of a key is one of the domains or below one.
+func isOf(key string, domains []string) bool {
+	prefix, _, ok := strings.Cut(key, "/")
+	return ok && slices.ContainsFunc(domains, func(d string) bool { return prefix == d || strings.HasSuffix(prefix, "."+d) })
+}
+
+// SetByUsers returns what users have set on a Node. What else is in it is set again by whoever wrote it, and never overwritten (onto).
+func SetByUsers(node *corev1.Node, address string) KeptNode {
+	labels, annotations, taints := keptBy()
+	k := KeptNode{
+		Name: node.Name, UID: node.UID, Address: address, Labels: without(node.Labels, labels), Annotations: without(node.Annotations, annotations),
+		Taints: slices.DeleteFunc(slices.Clone(node.Spec.Taints), func(t corev1.Taint) bool { return isOf(t.Key, taints) }),
+	}
+	own := node.Annotations[JoiningAnnotation] != "" || node.Annotations[published.CordonAnnotation] != ""
+	k.Cordoned = node.Spec.Unschedulable && !own
+	return k
+}
+
+func without(all map[string]string, domains []string) map[string]string {
+	left := map[string]string{}
+	for key, value := range all {
+		if !isOf(key, domains) {
+			left[key] = value
+		}
+	}
+	return left
+}
+
+// onto adds what the new Node lacks to what is written there.
+func (k KeptNode) onto(m *Marks, node *corev1.Node) {
+	for key, value := range k.Labels {
+		if _, ok := node.Labels[key]; !ok {
+			m.Labels[key] = value
+		}
+	}
+	for key, value := range k.Annotations {
+		if _, ok := node.Annotations[key]; !ok {
+			m.Annotations[key] = value
+		}
+	}
+	all := slices.Clone(node.Spec.Taints)
+	for _, t := range k.Taints {
+		if !slices.ContainsFunc(all, func(have corev1.Taint) bool { return have.MatchTaint(&t) }) {
+			all = append(all, t)
+		}
+	}
+	if len(all) > len(node.Spec.Taints) {
+		m.taints = all
+	}
+	if k.Cordoned {
+		m.Cordon = new(true)
+	}
+}

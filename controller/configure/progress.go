@@ -1,0 +1,155 @@
+package configure
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"wmco/applier/remote"
+	"wmco/bundle/published"
+	"wmco/controller/hosts"
+)
+
+// State is where a host is on its way to becoming a node.
+type State string
+
+const (
+	// StateJoined means that the node is complete.
+	StateJoined State = "Joined"
+	// StateJoining means that something is on its way, and nothing went wrong.
+	StateJoining State = "Joining"
+	// StateWaiting means that somebody else has to do something first.
+	StateWaiting State = "Waiting"
+	// StateFailed means that a step failed; it is tried again.
+	StateFailed State = "Failed"
+	// StateGone means that the inputs do not have the host.
+	StateGone State = "Gone"
+	// StateLeaving means that the inputs have the host, and that it is not reached any more: its Machine is being deleted.
+	StateLeaving State = "Leaving"
+)
+
+// Progress is what a call has found and done. Message and Fix are for people.
+type Progress struct {
+	State   State
+	Reason  string
+	Message string
+	Fix     string
+	// Finished reports whether this call completed the node.
+	Finished bool
+	// Node is the name of the host's Node, empty before there is one.
+	Node string
+	// Again is when to call again although nothing was seen to change; zero is never.
+	Again time.Duration
+	// Err is why a step failed.
+	Err error
+}
+
+// Reasons of a Progress, beside those of findings.
+const (
+	ReasonJoined       = "Joined"
+	ReasonUnreachable  = "Unreachable"
+	ReasonSilent       = "HostSilent"
+	ReasonLoginRefused = "LoginRefused"
+	ReasonHostKey      = "HostKeyChanged"
+	ReasonRolledBack   = "RolledBack"
+	ReasonRebooting    = "Rebooting"
+	ReasonRegistering  = "WaitingForNode"
+	ReasonCompleting   = "Completing"
+	ReasonSameHost     = "SameHost"
+	ReasonNameTaken    = "NodeNameTaken"
+	ReasonNotTheHost   = "NotTheHost"
+	ReasonOtherRun     = "OtherRun"
+	ReasonAPIError     = "APIServerError"
+	ReasonFailed       = "JoinFailed"
+)
+
+// FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are besides.
+func FailureReasons() []string {
+	return []string{ReasonUnreachable, ReasonSilent, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonExpired, ReasonAPIError, ReasonFailed}
+}
+
+// Pauses between two calls.
+const (
+	// AgainSoon is for what another program does meanwhile: a kubelet registers, a machine boots.
+	AgainSoon = 15 * time.Second
+	// againRecorded is for the caches, which have to learn what was just written.
+	againRecorded = time.Second
+	// againAPI is for an API server that is not well.
+	againAPI = 5 * time.Second
+	// AgainDrain is for pods that end.
+	AgainDrain = 5 * time.Second
+	// AgainLater is for what a person has to do.
+	AgainLater = time.Minute
+)
+
+// Text is what people read of a Progress.
+func (p Progress) Text() string {
+	text := p.Message
+	if p.Fix != "" {
+		text += "; fix: " + p.Fix
+	}
+	return published.Shorten(text)
+}
+
+// refusal is a reason of this package with what to do.
+type refusal struct{ reason, message, fix string }
+
+func (e *refusal) Error() string { return e.message }
+
+// Failed says what an error means.
+func Failed(err error) Progress {
+	p := Progress{State: StateFailed, Reason: ReasonFailed, Message: err.Error(), Fix: remote.Fix(err), Again: AgainLater, Err: err}
+	var unreachable *remote.UnreachableError
+	var auth *remote.AuthError
+	var key *remote.HostKeyError
+	var refused *hosts.RefusedError
+	var own *refusal
+	var limit *remote.LimitError
+	var other *hosts.OtherRunError
+	switch {
+	case apierrors.IsConflict(err):
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: "the Node was changed by another client; it is read again", Again: AgainSoon}
+	case errors.Is(err, errRecorded), errors.Is(err, errNoAddress), errors.Is(err, errOtherKey):
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: againRecorded}
+	case errors.Is(err, remote.ErrNoPlace):
+		// It is called again as soon as there is a place.
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: AgainLater}
+	case hosts.NotNow(err):
+		return Progress{State: StateJoining, Reason: ReasonCompleting, Message: err.Error(), Again: AgainSoon}
+	case errors.As(err, &other), errors.Is(err, remote.ErrOtherUpload):
+		p.State, p.Reason, p.Again = StateWaiting, ReasonOtherRun, AgainSoon
+	case isOfAPI(err):
+		p.State, p.Reason, p.Again = StateWaiting, ReasonAPIError, againAPI
+		p.Fix = "nothing for the host: it is tried again every few seconds; if that stays, look at the API server"
+	case errors.As(err, &own):
+		p.Reason, p.Fix = own.reason, own.fix
+	case errors.As(err, &refused):
+		p.State, p.Reason, p.Fix = StateWaiting, refused.Findings.Sorted()[0].Reason, refused.Fix()
+	case errors.As(err, &key):
+		p.Reason = ReasonHostKey
+	case errors.As(err, &auth):
+		p.Reason = ReasonLoginRefused
+	case errors.As(err, &unreachable):
+		// A new machine may still boot, or run its user data.
+		p.Reason, p.Again = ReasonUnreachable, AgainSoon
+	case errors.Is(err, io.ErrUnexpectedEOF): // an answer that was cut, of the API server or of the host
+		p.Again = againAPI
+	case errors.Is(err, remote.ErrNoProgress), errors.As(err, &limit):
+		p.Reason, p.Fix = ReasonSilent, "log in to the host over SSH and run a command, such as hostname: if it does not end, restart the service sshd, or the host"
+	}
+	return p
+}
+
+// isOfAPI reports whether an error is of the API server, or of the way to it, and not of a host.
+func isOfAPI(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		code := status.Status().Code
+		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
+	}
+	return errors.As(err, new(*url.Error)) // of HTTP, which hosts are not reached with
+}

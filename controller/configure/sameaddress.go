@@ -1,0 +1,83 @@
+package configure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"wmco/applier/remote"
+	"wmco/controller/gather"
+	"wmco/controller/windowsnode/record"
+	"wmco/render"
+)
+
+// Clouds use an address again as soon as its host is gone, and a Machine keeps the address in its status until it is deleted whole. A host
+// is that of its Machine by its UID, so the next one at the address is a first contact.
+
+// sharesAddress says which other Machine has the address of the host: it is not known then whose host it is, and none is asked. A Machine
+// that has failed or is being deleted keeps its address from no other one.
+func (h Host) sharesAddress() (Progress, bool) {
+	i := slices.IndexFunc(h.Wanted.All, func(other render.Node) bool {
+		has := other.Address == h.Address || slices.Contains(other.Addresses, h.Address)
+		return has && other.Backing == render.BackingMachine && gather.HostID(other) != gather.HostID(h.Node) && (h.Ending || !other.Ending)
+	})
+	if h.Backing != render.BackingMachine || i < 0 {
+		return Progress{}, false
+	}
+	other := h.Wanted.All[i]
+	text := fmt.Sprintf("Machine %s and Machine %s have the same address %s", h.MachineName, other.MachineName, h.Address)
+	if other.Name != "" {
+		text += fmt.Sprintf("; Machine %s is node %s", other.MachineName, other.Name)
+	}
+	return Progress{
+		State: StateWaiting, Reason: ReasonSameHost, Message: text + "; nothing is done on the host because of Machine " + h.MachineName, Again: AgainLater,
+		Fix: "look in the cloud which of the two has an instance with this address, and delete the one that has none",
+	}, true
+}
+
+// errOtherKey ends an attempt with a host that had the key of the host which was at its address before: the next one is a first contact.
+var errOtherKey = errors.New("the pinned host key was that of the host which had the address before; it was removed")
+
+// forgetsOtherKey reports whether an error is that the host has another key than the pinned one, and that this was the key of another host,
+// which is forgotten: the next contact is a first one.
+func (h Host) forgetsOtherKey(ctx context.Context, err error) (bool, error) {
+	var changed *remote.HostKeyError
+	if !errors.As(err, &changed) || h.Name != "" {
+		return false, nil
+	}
+	id := gather.HostID(h.Node)
+	all, err := h.Login.Records.All(ctx)
+	if err != nil {
+		return false, err
+	}
+	own, _ := all.Get(id)
+	if own.HostKey == "" {
+		return h.forgetsPin(ctx)
+	}
+	theirs := func(other record.ID) bool {
+		r, _ := all.Get(other)
+		return other != id && r.Node != "" && r.HostKey == own.HostKey && r.Address == h.Address // copied hosts elsewhere may have the key too
+	}
+	if own.Node != "" || !slices.ContainsFunc(all.IDs(), theirs) {
+		return false, nil
+	}
+	return true, h.Login.Records.Forget(ctx, id)
+}
+
+// forgetsPin forgets a key that was pinned for the address of a Machine by the existing operator or an older version. If that was for this
+// Machine, a Node reports the address.
+func (h Host) forgetsPin(ctx context.Context) (forgotten bool, err error) {
+	if h.Backing != render.BackingMachine || h.ClaimedBy != "" {
+		return false, nil
+	}
+	w, err := h.Wish()
+	if err != nil {
+		return false, err
+	}
+	err = h.Login.ForgetPins(ctx, func(address, _ string) bool {
+		forgotten = forgotten || address == w.Target.Host()
+		return address == w.Target.Host()
+	})
+	return forgotten && err == nil, err
+}

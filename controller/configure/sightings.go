@@ -1,0 +1,39 @@
+package configure
+
+import (
+	"sync"
+	"time"
+)
+
+// Sightings are when this process saw things first, by a monotonic clock: setting the clock of a computer changes nothing. A new process begins
+// again. The zero value has none.
+type Sightings struct {
+	mu  sync.Mutex
+	all map[string]sighting
+}
+
+// sighting is what was seen, and when first.
+type sighting struct {
+	what  string
+	first time.Duration
+}
+
+// SeenFor notes what is seen under a name at a time of the monotonic clock, and returns for how long it has been the same.
+func (s *Sightings) SeenFor(name, what string, now time.Duration) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all == nil {
+		s.all = map[string]sighting{}
+	}
+	if seen, ok := s.all[name]; !ok || seen.what != what {
+		s.all[name] = sighting{what, now}
+	}
+	return now - s.all[name].first
+}
+
+// Forget ends what was seen under a name.
+func (s *Sightings) Forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.all, name)
+}

@@ -1,0 +1,49 @@
+package csr
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/csr/certificates"
+	"wmco/controller/windowsnode/record"
+)
+
+// vouched returns what is known, with what the resolver says of a host whose Node waits for adoption in the place of facts: such a host is not
+// reached. It reports whether the resolver gives the entry the name of the Node, without which nothing connects the two but what the Node
+// reports.
+func (a *Approver) vouched(ctx context.Context, h certificates.Host, k certificates.Known, records record.Set) (certificates.Known, bool, error) {
+	if _, known := records.Named(h.Name); known {
+		return k, false, nil // whatever its Node says now
+	}
+	var node corev1.Node
+	if err := a.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
+		return k, false, client.IgnoreNotFound(err)
+	}
+	if !published.WaitsForAdoption(node.Annotations) {
+		return k, false, nil
+	}
+	h.Lookups = a.lookUp(ctx, h.Address)
+	if !slices.ContainsFunc(append(h.Lookups, h.Address), func(name string) bool { return isNameOf(name, h.Name) }) {
+		return k, false, nil
+	}
+	h.Facts = bundle.Facts{Schema: bundle.FactsSchema, HostName: h.Name}
+	k.Hosts = slices.Clone(k.Hosts)
+	k.Hosts[slices.IndexFunc(k.Hosts, func(other certificates.Host) bool { return other.ID() == h.ID() })] = h
+	return k, true, nil
+}
+
+// isNameOf reports whether a DNS name is that of a Node, which may have its first label alone.
+func isNameOf(name, node string) bool {
+	if _, err := netip.ParseAddr(name); err == nil {
+		return false
+	}
+	label, _, _ := strings.Cut(name, ".")
+	return strings.EqualFold(strings.TrimSuffix(name, "."), node) || strings.EqualFold(label, node)
+}

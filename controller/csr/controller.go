@@ -1,0 +1,304 @@
+// Package csr has the controller that approves certificate signing requests of hosts that the operator knows. The rules are in certificates.
+package csr
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"wmco/controller/base"
+	"wmco/controller/configure"
+	"wmco/controller/csr/certificates"
+	"wmco/controller/gather"
+	"wmco/controller/hosts"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/windowsnode/record"
+	"wmco/deploy/admission"
+	"wmco/render"
+)
+
+// Resolver looks up names and addresses; net.Resolver is one.
+type Resolver interface {
+	LookupHost(ctx context.Context, host string) ([]string, error)
+	LookupAddr(ctx context.Context, address string) ([]string, error)
+}
+
+// Approver approves the certificate signing requests of managed hosts. The rules are in controller/certificates.
+type Approver struct {
+	Inputs   configure.Inputs
+	Hosts    *hosts.Hosts
+	Records  *hosts.Records
+	Resolver Resolver
+	// Live reads without a cache: what decides about a certificate must be current.
+	Live      client.Reader
+	Client    client.Client
+	Namespace string
+	Events    events.EventRecorder
+	Log       logr.Logger
+	// Elapsed is a monotonic clock.
+	Elapsed func() time.Duration
+
+	// refused is since when requests are seen that are not approved.
+	refused configure.Sightings
+}
+
+// lookupLimit is for one question to the resolver.
+const lookupLimit = 10 * time.Second
+
+// retryAsk is how long after a host did not answer it is asked again.
+const retryAsk = 5 * time.Second
+
+// SetupWithManager watches certificate signing requests as metadata: the one that is judged is read without a cache.
+func (a *Approver) SetupWithManager(m base.Manager) error {
+	c, err := m.NewHostController("certificates", a, base.ParallelHosts)
+	if err != nil {
+		return fmt.Errorf("approving certificates: %w", err)
+	}
+	csr := &metav1.PartialObjectMetadata{}
+	csr.SetGroupVersionKind(base.CSRKind())
+	return c.Watch(source.Kind(m.GetCache(), csr, &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
+}
+
+// Reconcile judges one request.
+func (a *Approver) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	var csr certificatesv1.CertificateSigningRequest
+	if err := a.Live.Get(ctx, req.NamespacedName, &csr); err != nil {
+		a.refused.Forget(req.Name)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	name := certificates.NodeName(&csr)
+	if name == "" {
+		return reconcile.Result{}, nil
+	}
+	inputs, err := a.Inputs(ctx)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the inputs: %w", err)
+	}
+	known := certificates.Known{Platform: inputs.Cluster.Platform, Hosts: a.hosts(inputs)}
+	if v := certificates.Decide(&csr, known); v.Host.ID() == "" {
+		a.Log.V(1).Info("no known host has the name in a certificate signing request", "csr", csr.Name, "node", name)
+		// A host that was not reached yet may still turn out to have the name.
+		return reconcile.Result{RequeueAfter: a.unknown(known, csr)}, nil
+	}
+	if err := a.complete(ctx, inputs, &known); err != nil {
+		return reconcile.Result{}, err
+	}
+	v := certificates.Decide(&csr, known)
+	if v.Decision == certificates.Ask {
+		if by, ok, err := a.vouched(ctx, v.Host, known, inputs.Records); err != nil {
+			return reconcile.Result{}, err
+		} else if ok {
+			if judged := certificates.Decide(&csr, by); judged.Decision == certificates.Approve {
+				return reconcile.Result{}, a.act(ctx, &csr, judged)
+			}
+		}
+		if err := a.ask(ctx, inputs, v.Host, known); err != nil {
+			a.Log.Info("a host cannot be asked about its certificate", "csr", csr.Name, "host", v.Host.ID(), "error", err)
+			return reconcile.Result{RequeueAfter: retryAsk}, nil
+		}
+		if v = certificates.Decide(&csr, known); v.Decision == certificates.Ask {
+			a.Log.Info("host has no pending CSR", "csr", csr.Name, "host", v.Host.ID())
+			return reconcile.Result{RequeueAfter: retryAsk}, nil
+		}
+	}
+	return reconcile.Result{RequeueAfter: a.later(csr, v)}, a.act(ctx, &csr, v)
+}
+
+// lookLimit is the longest time between two looks at a request that is not approved.
+const lookLimit = time.Hour
+
+// later returns when to look again at a request that is not approved: what is wrong may be fixed meanwhile. Old ones are looked at less and
+// less often, because each look may cost a question to the host, and anybody with the bootstrap token can make many.
+func (a *Approver) later(csr certificatesv1.CertificateSigningRequest, v certificates.Verdict) time.Duration {
+	if v.Decision == certificates.Approve {
+		return 0
+	}
+	return min(max(configure.AgainLater, a.refused.SeenFor(csr.Name, string(csr.UID), a.Elapsed())), lookLimit)
+}
+
+// unknown returns when to look again at a request for a name that no host has: as long as there are hosts whose name is not known.
+func (a *Approver) unknown(k certificates.Known, csr certificatesv1.CertificateSigningRequest) time.Duration {
+	pending := len(csr.Status.Conditions) == 0 && slices.ContainsFunc(k.Hosts, func(h certificates.Host) bool { return h.Machine == "" && h.Name == "" })
+	if !pending {
+		return 0
+	}
+	return configure.AgainSoon
+}
+
+// hosts are all that are managed, with the names that they have, or had when they were last reached.
+func (a *Approver) hosts(inputs *desired.Hosts) []certificates.Host {
+	var list []certificates.Host
+	for _, n := range inputs.All {
+		// A name that a host has had stays its own while its Node is away.
+		r, _ := inputs.Records.Get(gather.HostID(n))
+		h := certificates.Host{Name: cmp.Or(n.Name, r.Node)}
+		switch n.Backing {
+		case render.BackingInstance:
+			h.Address = n.Address
+			if h.Name == "" {
+				n.Facts = a.Hosts.LastFacts(n.Address)
+				h.Name = cmp.Or(n.KubernetesName(inputs.Cluster.Platform), n.ClaimedBy)
+			}
+			// A host that takes the name of another one keeps that one from nothing.
+			if r.Node == "" && len(inputs.Records.Others(h.Name, gather.HostID(n))) > 0 {
+				h.Name = ""
+			}
+		case render.BackingMachine:
+			h.Machine = n.MachineName
+		case render.BackingNode:
+			continue
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+// complete adds what the API server says: the names of all Nodes, and what belongs to Machines, other Nodes and the cluster.
+func (a *Approver) complete(ctx context.Context, inputs *desired.Hosts, k *certificates.Known) error {
+	var nodes corev1.NodeList
+	if err := a.Live.List(ctx, &nodes); err != nil {
+		return fmt.Errorf("listing Nodes: %w", err)
+	}
+	for _, n := range nodes.Items {
+		k.Nodes = append(k.Nodes, n.Name)
+		_, known := inputs.Records.Named(n.Name)
+		if known || n.Labels[corev1.LabelOSStable] == "windows" {
+			continue // what it reports is no evidence against another host either, and it writes its label itself
+		}
+		for _, address := range n.Status.Addresses {
+			k.Reserved = append(k.Reserved, address.Address)
+		}
+	}
+	for _, n := range inputs.All {
+		if n.Backing == render.BackingMachine {
+			k.Reserved = append(k.Reserved, append([]string{n.Address}, n.Addresses...)...)
+		}
+	}
+	if u, err := url.Parse(inputs.Cluster.APIServerInternalURL); err == nil && u.Hostname() != "" {
+		k.Reserved = append(k.Reserved, u.Hostname())
+	}
+	return nil
+}
+
+// ask asks a host over SSH what it is, and puts the answer where the rule finds it.
+func (a *Approver) ask(ctx context.Context, inputs *desired.Hosts, h certificates.Host, k certificates.Known) error {
+	i := slices.IndexFunc(inputs.All, func(n render.Node) bool { return n.Backing == render.BackingInstance && n.Address == h.Address })
+	if i < 0 {
+		return fmt.Errorf("%s is not in the inputs", h.ID())
+	}
+	node := inputs.All[i]
+	target, err := a.Hosts.Target(gather.HostID(node), configure.Account(node, inputs.Cluster.Platform), node.Address)
+	if err != nil {
+		return err
+	}
+	facts, key, err := a.Hosts.Pending(ctx, target)
+	if err != nil {
+		return err
+	}
+	h.Facts, h.PendingKey, h.Lookups = facts, key.PublicKey, a.lookUp(ctx, h.Address)
+	h.Name = configure.NameByFacts(node, facts, inputs.Cluster.Platform)
+	at := slices.IndexFunc(k.Hosts, func(other certificates.Host) bool { return other.ID() == h.ID() })
+	k.Hosts[at] = h
+	return nil
+}
+
+// lookUp asks the resolver about an address or a name. That it has no answer is one, too.
+func (a *Approver) lookUp(ctx context.Context, address string) []string {
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	look := a.Resolver.LookupHost
+	if _, err := netip.ParseAddr(address); err == nil {
+		look = a.Resolver.LookupAddr
+	}
+	list, err := look(ctx, address)
+	if err != nil {
+		return nil
+	}
+	return list
+}
+
+var _ Resolver = (*net.Resolver)(nil)
+
+// bound returns an error unless the admission policy is there that holds a cloud-node-manager to its own Node.
+func (a *Approver) bound(ctx context.Context) error {
+	policy, binding := admission.CloudNodeManager()
+	for _, o := range []client.Object{policy, binding} {
+		u := &unstructured.Unstructured{}
+		u.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
+		if err := a.Live.Get(ctx, client.ObjectKeyFromObject(o), u); err != nil {
+			return fmt.Errorf("no certificate for cloud-node-manager before it is bound to its own Node: %w", err)
+		}
+	}
+	return nil
+}
+
+// reserveName notes that an instance is the Node of a name before its first certificate is approved: it has proved that it holds the key. So
+// it gets no certificate of a second name, and no other host becomes this Node.
+func (a *Approver) reserveName(ctx context.Context, h certificates.Host) error {
+	id := record.OfEntry(h.Address)
+	all, err := a.Records.All(ctx)
+	if err != nil {
+		return err
+	}
+	if others := all.Others(h.Name, id); len(others) > 0 {
+		return fmt.Errorf("approving a certificate of node %s for %s: the name is that of %s", h.Name, h.Address, others[0])
+	}
+	return a.Records.Change(ctx, id, func(r record.Record) (record.Record, error) {
+		if r.Node != "" && r.Node != h.Name {
+			return r, fmt.Errorf("approving a certificate of node %s for %s: the host is node %s (fix: give the computer its name back, or, if it was renamed on purpose, %s)", h.Name, h.Address, r.Node, a.Records.Remove(id))
+		}
+		r.Node = h.Name
+		return r, nil
+	})
+}
+
+// act does what the verdict says.
+func (a *Approver) act(ctx context.Context, csr *certificatesv1.CertificateSigningRequest, v certificates.Verdict) error {
+	if v.Decision != certificates.Approve {
+		if v.Message != "" {
+			a.Events.Eventf(configure.InstanceReference(ctx, a.Live, a.Namespace, v.Host.Address), csr, corev1.EventTypeWarning, string(v.Reason), "Approve", "%s: %s", csr.Name, v.Message)
+			a.Log.Info("a certificate signing request is not approved", "csr", csr.Name, "host", v.Host.ID(), "reason", v.Reason, "message", v.Message)
+		}
+		return nil
+	}
+	if csr.Spec.SignerName == certificatesv1.KubeAPIServerClientKubeletSignerName && v.Host.Address != "" {
+		if err := a.reserveName(ctx, v.Host); err != nil {
+			return err
+		}
+	}
+	if csr.Spec.SignerName == certificatesv1.KubeAPIServerClientSignerName {
+		if err := a.bound(ctx); err != nil {
+			return err
+		}
+	}
+	csr.Status.Conditions = append(csr.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+		Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: certificates.ApprovalReason,
+		Message: "the request is that of " + v.Host.ID(),
+	})
+	// The resourceVersion that was read goes along: what was judged is what is approved.
+	if err := a.Client.SubResource("approval").Update(ctx, csr); err != nil {
+		if apierrors.IsConflict(err) {
+			return err
+		}
+		return fmt.Errorf("approving %s: %w", csr.Name, err)
+	}
+	a.Log.Info("approved a certificate signing request", "csr", csr.Name, "host", v.Host.ID(), "signer", csr.Spec.SignerName)
+	return nil
+}

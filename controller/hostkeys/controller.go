@@ -1,0 +1,135 @@
+// Package hostkeys has the controller that removes the records and host keys of hosts that are no longer in the cluster.
+package hostkeys
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-logr/logr"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"wmco/controller/base"
+	"wmco/controller/configure"
+	"wmco/controller/hosts"
+	"wmco/controller/windowsnode/record"
+)
+
+// Collector removes the records of hosts that are gone, with their host keys: another host may get the address, as it does on most clouds.
+type Collector struct {
+	// Live reads without a cache: what is removed cannot be found out again.
+	Live      client.Reader
+	Login     *hosts.Login
+	Namespace string
+	Log       logr.Logger
+}
+
+// SetupWithManager watches what hosts are known by: all records are looked at whenever something is removed, and at the start. It returns what
+// watches the Machines as well, once the cluster serves them.
+func (c *Collector) SetupWithManager(m base.Manager) (watchMachines func() error, err error) {
+	added, err := m.NewController("collector", c, base.ParallelHosts)
+	if err != nil {
+		return nil, err
+	}
+	watchMachines = func() error {
+		return added.Watch(source.Kind(m.GetCache(), base.NewObject(base.MachineKind()), base.EnqueueAll(), base.OnlyDeletions()))
+	}
+	return watchMachines, errors.Join(
+		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), base.EnqueueAll(), base.OnlyDeletions())),
+		added.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), base.EnqueueAll())),
+		added.Watch(base.AtStart()),
+	)
+}
+
+// Reconcile looks at all records. One whose Machine exists, whose entry is in windows-instances, or whose Node exists is kept: a Node whose
+// host is away is still the same host, and is removed step by step (Nodes).
+func (c *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	// Read first: a host that is recorded later is not missing in what is read next.
+	records, err := c.Login.Records.All(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	is, err := c.observe(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	for _, id := range records.IDs() {
+		r, _ := records.Get(id)
+		if is.has(r) {
+			continue
+		}
+		if err := c.Login.Records.Forget(ctx, id); err != nil {
+			return reconcile.Result{}, fmt.Errorf("forgetting %s: %w", r, err)
+		}
+		c.Log.Info("forgot a host that is gone", "host", r.String(), "address", r.Address, "node", r.Node)
+	}
+	if is.unserved {
+		return reconcile.Result{}, nil
+	}
+	return reconcile.Result{}, c.Login.ForgetPins(ctx, func(address, _ string) bool { return !is.addresses[strings.ToLower(address)] })
+}
+
+// existing is what the cluster has.
+type existing struct {
+	// machines are the UIDs of Machines, nodes the UIDs of Windows Nodes by their names, entries those of windows-instances.
+	machines map[types.UID]bool
+	nodes    map[string]types.UID
+	entries  map[record.ID]bool
+	// addresses are those of Machines and entries.
+	addresses map[string]bool
+	// unserved is true while the cluster does not serve Machines, or refuses to list them: whether one was deleted is not known then.
+	unserved bool
+}
+
+// has reports whether the host of a record is still one of the cluster. Without any entry that of an instance is: the ConfigMap may be gone by
+// mistake.
+func (e existing) has(r record.Record) bool {
+	if r.Machine != "" {
+		return e.unserved || e.machines[r.Machine]
+	}
+	uid, ok := e.nodes[r.Node]
+	return len(e.entries) == 0 || e.entries[r.ID()] || ok && uid == r.NodeUID
+}
+
+func (c *Collector) observe(ctx context.Context) (existing, error) {
+	is := existing{machines: map[types.UID]bool{}, nodes: map[string]types.UID{}, entries: map[record.ID]bool{}, addresses: map[string]bool{}}
+	var machines machinev1beta1.MachineList
+	switch err := c.Live.List(ctx, &machines, client.InNamespace(base.MachinesNamespace)); {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err), runtime.IsNotRegisteredError(err), apierrors.IsForbidden(err): // not found: by a client that has known the kind
+		is.unserved = true
+	case err != nil:
+		return existing{}, fmt.Errorf("listing Machines: %w", err)
+	}
+	for _, m := range machines.Items {
+		is.machines[m.UID] = true
+		for _, a := range m.Status.Addresses {
+			is.addresses[strings.ToLower(a.Address)] = true
+		}
+	}
+	nodes := &metav1.PartialObjectMetadataList{}
+	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	if err := c.Live.List(ctx, nodes); err != nil {
+		return existing{}, fmt.Errorf("listing Nodes: %w", err)
+	}
+	for _, n := range nodes.Items {
+		is.nodes[n.Name] = n.UID
+	}
+	var instances corev1.ConfigMap
+	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: configure.InstancesName}, &instances); client.IgnoreNotFound(err) != nil {
+		return existing{}, fmt.Errorf("reading ConfigMap %s: %w", configure.InstancesName, err)
+	}
+	for entry := range instances.Data {
+		is.entries[record.OfEntry(entry)], is.addresses[strings.ToLower(strings.TrimSpace(entry))] = true, true
+	}
+	return is, nil
+}

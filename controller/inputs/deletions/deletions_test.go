@@ -1,0 +1,132 @@
+package deletions
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/gather"
+	"wmco/controller/inputs/desired"
+	"wmco/controller/windowsnode"
+	"wmco/render"
+	"wmco/render/mirrors"
+)
+
+// madeOf returns a Node with a bundle that was made from the inputs.
+func madeOf(t *testing.T, name string, inputs ...published.Input) *corev1.Node {
+	t.Helper()
+	var layers []published.Packed
+	for _, kind := range []bundle.LayerKind{bundle.LayerCluster, bundle.LayerNode} {
+		l, err := published.Pack(bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: bundle.StageJoined})
+		if err != nil {
+			t.Fatal(err)
+		}
+		layers = append(layers, l)
+	}
+	digest, err := bundle.DigestLayers(layers[0].Digest, layers[1].Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := published.Desired{Bundle: digest, MaxImpact: bundle.ImpactNone, Namespace: "n", Cluster: layers[0].Layer, Node: layers[1].Layer, Inputs: inputs}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{published.DesiredAnnotation: text}}}
+}
+
+func with(n *corev1.Node, key, value string) *corev1.Node {
+	n.Annotations[key] = value
+	return n
+}
+
+func TestDeletions(t *testing.T) {
+	const both = string(published.InputMirrors) + "," + string(published.InputSettings)
+	sets := []mirrors.Set{{Source: "a.example.com", Mirrors: []string{"b.example.com"}}}
+	settings := render.Origins{render.FromSettings: bundle.Ref{Kind: "ConfigMap"}}
+	all := func(t *testing.T) *corev1.Node {
+		return madeOf(t, "win-a", published.InputMirrors, published.InputSettings)
+	}
+	type waiting = map[published.Input][]string
+	for name, tt := range map[string]struct {
+		mirrors   []mirrors.Set
+		origins   render.Origins
+		instances []gather.Instance
+		// removed is the entry by which the node joined, where it is gone.
+		removed string
+		node    func(*testing.T) *corev1.Node
+		waiting waiting
+		keeps   bool
+		used    int
+	}{
+		"everything is there":                   {mirrors: sets, origins: settings, node: all},
+		"the mirror sets are gone":              {origins: settings, node: all, waiting: waiting{published.InputMirrors: {"win-a"}}, keeps: true},
+		"the settings are gone":                 {mirrors: sets, node: all, waiting: waiting{published.InputSettings: {"win-a"}}, keeps: true},
+		"both are gone":                         {node: all, waiting: waiting{published.InputMirrors: {"win-a"}, published.InputSettings: {"win-a"}}, keeps: true},
+		"a node that never had them":            {node: func(t *testing.T) *corev1.Node { return madeOf(t, "win-a") }},
+		"a node for which nothing is published": {node: func(*testing.T) *corev1.Node { return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a"}} }},
+		"an annotation that cannot be read":     {node: func(t *testing.T) *corev1.Node { return with(all(t), published.DesiredAnnotation, "{") }},
+		"one of both is confirmed":              {node: func(t *testing.T) *corev1.Node { return with(all(t), published.ConfirmAnnotation, "settings") }, waiting: waiting{published.InputMirrors: {"win-a"}}, keeps: true},
+		"both are confirmed":                    {node: func(t *testing.T) *corev1.Node { return with(all(t), published.ConfirmAnnotation, both) }},
+		"a confirmation of what is back":        {mirrors: sets, origins: settings, node: func(t *testing.T) *corev1.Node { return with(all(t), published.ConfirmAnnotation, both) }, used: 1},
+		"a confirmation that is carried out": {node: func(t *testing.T) *corev1.Node {
+			return with(madeOf(t, "win-a"), published.ConfirmAnnotation, "mirrors")
+		}, used: 1},
+		"a confirmation of another input": {node: func(t *testing.T) *corev1.Node {
+			return with(madeOf(t, "win-a", published.InputMirrors), published.ConfirmAnnotation, "settings")
+		}, waiting: waiting{published.InputMirrors: {"win-a"}}, keeps: true, used: 1},
+		"the instances are gone":      {node: func(t *testing.T) *corev1.Node { return madeOf(t, "win-a") }, removed: "10.0.0.1", waiting: waiting{published.InputInstances: {"win-a"}}},
+		"one instance of two is gone": {instances: []gather.Instance{{Address: "10.0.0.2"}}, removed: "10.0.0.1", node: func(t *testing.T) *corev1.Node { return madeOf(t, "win-a") }},
+		"the removal of the instance is confirmed": {removed: "10.0.0.1", node: func(t *testing.T) *corev1.Node {
+			return with(madeOf(t, "win-a"), published.RemoveAnnotation, "true")
+		}},
+		"a Node that says by itself that it is an instance": {node: func(t *testing.T) *corev1.Node {
+			n := with(madeOf(t, "win-a"), published.InstanceAnnotation, "10.0.0.1")
+			n.Labels[published.InstanceLabel] = "true"
+			return n
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hosts := &desired.Hosts{All: []render.Node{{Name: "win-a", Backing: render.BackingNode, RemovedEntry: tt.removed}}, Instances: tt.instances, Cluster: render.Cluster{Mirrors: mirrors.Inputs{Sets: tt.mirrors}, Origins: tt.origins}}
+			got := Find(hosts, []windowsnode.Node{windowsnode.Decode(*tt.node(t))}, madeFrom)
+			if tt.waiting == nil {
+				tt.waiting = waiting{}
+			}
+			if diff := cmp.Diff(tt.waiting, got.Waiting); diff != "" || got.Keeps("win-a") != tt.keeps || len(got.Used) != tt.used {
+				t.Errorf("keeps %t, %d confirmations used (-want +got):\n%s", got.Keeps("win-a"), len(got.Used), diff)
+			}
+			for _, input := range got.Inputs() {
+				if text := got.Explain(input); !strings.Contains(text, "1 node ") || !strings.Contains(text, "fix: ") || !strings.Contains(text, "oc annotate nodes") {
+					t.Errorf("%s: %q", input, text)
+				}
+			}
+		})
+	}
+}
+
+// TestTheNodeOfAnInstanceStaysOne: the bundle of a node does not change because its entry is gone.
+func TestTheNodeOfAnInstanceStaysOne(t *testing.T) {
+	var f Found
+	for _, tt := range []struct{ entry, backing, address string }{{"10.0.0.1", "Instance", "10.0.0.1"}, {"", "Node", "10.0.0.9"}} {
+		got := f.AsJoined(render.Node{Name: "win-a", Backing: render.BackingNode, Address: "10.0.0.9", RemovedEntry: tt.entry})
+		if string(got.Backing) != tt.backing || got.Address != tt.address {
+			t.Errorf("%q: %s at %s", tt.entry, got.Backing, got.Address)
+		}
+	}
+	machine := render.Node{Name: "win-a", Backing: render.BackingMachine, Address: "10.0.0.9"}
+	if got := f.AsJoined(machine); got.Backing != render.BackingMachine || got.Address != machine.Address {
+		t.Errorf("a Machine: %+v", got)
+	}
+}
+
+// madeFrom reads what is published on a Node, whoever has written it.
+func madeFrom(n windowsnode.Node) []published.Input {
+	if n.DesiredError != nil {
+		return nil
+	}
+	return n.Desired.Inputs
+}

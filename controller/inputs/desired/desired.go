@@ -1,0 +1,131 @@
+// Package desired computes what the Windows hosts of a cluster should be. This is the one place that gathers the inputs,
+// renders what nodes share, then each node, and joins the findings of all three.
+//
+//	Source --Read--> Hosts --Find, Assign--> some of them --Render--> bundles and findings
+//
+// It touches no host, and writes nothing but the key of this user (UserKey).
+package desired
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"wmco/bundle"
+	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
+	"wmco/controller/windowsnode/record"
+	"wmco/payload"
+	"wmco/payload/store"
+	"wmco/render"
+	"wmco/render/reason"
+)
+
+// Source is where the inputs come from.
+type Source struct {
+	// Objects reads those of the cluster.
+	Objects objects.Reader
+	// Gather says what the objects do not.
+	Gather gather.Options
+	// Payload is a folder that make payload wrote. Without one, executables are named and have no digest.
+	Payload string
+	// Set is a payload that was read already; Payload is empty then.
+	Set payload.Set
+	// SigningKeys are the public keys with which the operator signs what it publishes, in PEM. Without them, as in previews, bundles bring none.
+	SigningKeys []byte
+	// Key makes the digests of secrets. Without one, as in previews, they are masked.
+	Key bundle.Key
+}
+
+// Hosts are the Windows hosts of one cluster, and what renders their bundles.
+type Hosts struct {
+	// All has those with a Node first, by name, then the others by address.
+	All []render.Node
+	// Instances are the entries of windows-instances, also those that stand for no host.
+	Instances []gather.Instance
+	Cluster   render.Cluster
+	// Findings are those of the objects, the payload and the cluster. Those of a single host come from Render.
+	Findings bundle.Findings
+	// Records say which host each Node is; none for those who only look.
+	Records record.Set
+	// fleet is nil where the findings refuse the cluster.
+	fleet *render.Fleet
+}
+
+// Rendered is one host with its bundle.
+type Rendered struct {
+	Node   render.Node
+	Bundle render.Bundle
+	// Own are the findings of this host alone, Findings those of the cluster too.
+	Own, Findings bundle.Findings
+}
+
+// Read gathers the inputs and renders what hosts share. A cluster that cannot be read is a
+// *gather.UnreachableError. What is wrong with an object or the payload is a finding.
+func Read(ctx context.Context, s Source) (*Hosts, error) {
+	gathered, err := gather.Gather(ctx, s.Objects, s.Gather)
+	if err != nil {
+		return nil, err
+	}
+	set, refused := s.Set, bundle.Findings(nil)
+	if s.Payload != "" {
+		if set, refused, err = readPayload(ctx, s.Payload); err != nil {
+			return nil, err
+		}
+	}
+	fleet, found, err := render.NewFleet(gathered.Cluster, render.Options{Payload: set, Key: s.Key, SigningKeys: s.SigningKeys})
+	if err != nil {
+		return nil, err
+	}
+	var records record.Set
+	if s.Gather.Records != nil {
+		records = *s.Gather.Records
+	}
+	return &Hosts{
+		Records: records,
+		All:     gathered.Nodes, Instances: gathered.Instances, Cluster: gathered.Cluster, Findings: withoutConsequences(slices.Concat(refused, gathered.Findings, found)).Sorted(), fleet: fleet,
+	}, nil
+}
+
+// readPayload reads the executables of a folder. What is wrong with it is findings.
+func readPayload(ctx context.Context, dir string) (payload.Set, bundle.Findings, error) {
+	if dir == "" {
+		return payload.Set{}, nil, nil
+	}
+	set, err := store.Read(ctx, dir)
+	refused := (*store.RefusedError)(nil)
+	if !errors.As(err, &refused) {
+		return set, nil, err
+	}
+	var findings bundle.Findings
+	for _, p := range refused.Problems {
+		findings = append(findings, bundle.Finding{Severity: bundle.SeverityError, Reason: reason.PayloadInvalid, Object: bundle.Ref{Source: p.Path}, Message: p.Message, Fix: p.Fix})
+	}
+	return payload.Set{}, findings, nil
+}
+
+// Urgent returns what must not wait for a node with a cluster layer.
+func (h *Hosts) Urgent(has bundle.Layer) (render.Urgent, error) {
+	if h.fleet == nil {
+		return render.Urgent{}, nil
+	}
+	return h.fleet.Urgent(has)
+}
+
+// Render renders the bundles of these hosts, and returns all findings: the cluster's, then those of each. With a finding
+// of severity error, a bundle may be empty. Where the cluster is refused there is none.
+func (h *Hosts) Render(nodes []render.Node) ([]Rendered, bundle.Findings, error) {
+	if h.fleet == nil {
+		return nil, h.Findings, nil
+	}
+	list, all := make([]Rendered, 0, len(nodes)), slices.Clone(h.Findings)
+	for _, n := range nodes {
+		b, own, err := h.fleet.Node(n)
+		if err != nil {
+			return nil, nil, err
+		}
+		list = append(list, Rendered{Node: n, Bundle: b, Own: own, Findings: slices.Concat(h.Findings, own).Sorted()})
+		all = append(all, own...)
+	}
+	return list, all.Sorted(), nil
+}

@@ -1,0 +1,290 @@
+// Package machine has the controller that makes the hosts of Machines nodes, and replaces Machines whose host cannot join.
+//
+//	Machine, Node --> configure.Joiner --> conditions and Events; a Machine that refuses the login --> deleted, with limits
+package machine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"wmco/controller/base"
+	"wmco/controller/configure"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/record"
+)
+
+// Reasons of events, those of the existing operator.
+const (
+	eventMachineSetup           = "MachineSetup"
+	eventMachineSetupFailure    = "MachineSetupFailure"
+	eventMachineDeleted         = "MachineDeleted"
+	eventMachineDeletionFailed  = "MachineDeletionFailed"
+	eventMachineDeletionLimited = "MachineDeletionRestricted"
+
+	actionReplace  = "Replace"
+	labelMachineOS = "machine.openshift.io/os-id"
+	kindMachineSet = "MachineSet"
+	valueWindows   = "Windows"
+)
+
+// Limits of a Machine's life before it has a Node. They count from when this operator saw first that its host could not be joined: the
+// clock of the API server, which wrote when the Machine was created, may be another one, and a Machine may have waited for its host.
+const (
+	// loginWithin is how long the host of a Machine may refuse the login: its user data sets up the SSH server and the key.
+	loginWithin = 30 * time.Minute
+	// approvedWithin is how long after a Machine's creation the cluster's approver accepts the first request of its kubelet
+	// (github.com/openshift/cluster-machine-approver). The Machine is at least as old as what was seen.
+	approvedWithin = 2 * time.Hour
+)
+
+// ReasonTooOld is that of a Machine that cannot become a node any longer.
+const ReasonTooOld = "MachineTooOld"
+
+// Machines makes the hosts of Machines nodes.
+type Machines struct {
+	Joiner *configure.Joiner
+	// Reader is a cache of the Windows Machines, unstructured.
+	Reader client.Reader
+	// Live reads without a cache what decides about a deletion.
+	Live         client.Reader
+	Client       client.Client
+	Replacements Replacements
+	Events       events.EventRecorder
+	Log          logr.Logger
+	// Now is the wall clock, for figures, Elapsed a monotonic one, which Machines are judged by.
+	Now     func() time.Time
+	Elapsed func() time.Duration
+
+	// failing is since when the hosts of Machines could not be joined, refusing since when they have refused the login.
+	failing, refusing configure.Sightings
+	// replacing is held from the look at the other Machines to the deletion: otherwise two workers each see that no other is deleted.
+	replacing sync.Mutex
+}
+
+// SetupWithManager watches the Machines, and the Nodes whose hosts have yet to join.
+func (m *Machines) SetupWithManager(mgr base.Manager) error {
+	c, err := mgr.NewHostController("machines", m, base.ParallelHosts)
+	if err != nil {
+		return err
+	}
+	if err := c.Watch(source.Kind(mgr.GetCache(), base.NewObject(base.MachineKind()), &handler.TypedEnqueueRequestForObject[base.Object]{})); err != nil {
+		return err
+	}
+	return c.Watch(source.Kind(mgr.GetCache(), base.NewObject(base.NodeKind()), handler.TypedEnqueueRequestsFromMapFunc(m.machinesOfNode), configure.UnjoinedNodes()))
+}
+
+// machinesOfNode returns the Machine of the Node, and those with an address that it reports: one of them may be its own, and has to be asked.
+func (m *Machines) machinesOfNode(ctx context.Context, node base.Object) []reconcile.Request {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
+	if err := m.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // they are only read
+		return nil
+	}
+	names, own := base.Addresses(node), m.Joiner.RecordOfNode(ctx, node).Machine
+	var requests []reconcile.Request
+	for _, machine := range list.Items {
+		if own != "" && machine.GetUID() == own || slices.ContainsFunc(base.Addresses(&machine), func(a string) bool { return slices.Contains(names, a) }) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&machine)})
+		}
+	}
+	return requests
+}
+
+// Reconcile does the next steps for one Machine.
+func (m *Machines) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	machine, err := m.read(ctx, req.Name)
+	if apierrors.IsNotFound(err) {
+		m.Joiner.Unjoined.Note(req.Name, configure.Progress{State: configure.StateGone})
+		m.forget(req.Name)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	// A Machine that is being deleted is machine-api's: its host is not reached any more.
+	if machine.DeletionTimestamp != nil || machine.Labels[configure.LabelIgnore] == configure.ValueTrue {
+		m.Joiner.Unjoined.Note(req.Name, configure.Progress{State: configure.StateLeaving})
+		return reconcile.Result{}, nil
+	}
+	p, err := m.join(ctx, machine)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	switch {
+	case p.State == configure.StateFailed && p.Node == "":
+		p = m.judge(ctx, machine, p)
+	case p.State == configure.StateJoined:
+		m.forget(req.Name)
+	}
+	if p.Finished {
+		m.Joiner.Counters.Machine(m.Now().Sub(machine.CreationTimestamp.Time))
+		if i := slices.IndexFunc(machine.OwnerReferences, isMachineSet); i >= 0 {
+			if err := m.Replacements.reset(ctx, machine.OwnerReferences[i].Name); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+	}
+	m.Joiner.Unjoined.Note(req.Name, p)
+	configure.RecordProgress(m.Events, reference(machine), p, eventMachineSetup, eventMachineSetupFailure)
+	m.Log.V(1).Info("machine", "name", machine.Name, "state", p.State, "reason", p.Reason)
+	return reconcile.Result{RequeueAfter: p.Again}, nil
+}
+
+// join does the next steps for the host of a Machine. One that is recorded as a Node which has joined needs no inputs. A Machine that
+// machine-api has found a Node for is never replaced, although nobody knows for sure that it is its own.
+func (m *Machines) join(ctx context.Context, machine *machinev1beta1.Machine) (configure.Progress, error) {
+	records, _, err := m.Joiner.Login.Records.Cached(ctx)
+	if err != nil {
+		return configure.Progress{}, err
+	}
+	if r, ok := records.Get(record.OfMachine(machine.UID)); ok && r.Node != "" && r.Address == firstIPv4(machine) {
+		node, err := configure.ReadCachedNode(ctx, m.Joiner.Reader, r.Node)
+		if err == nil && r.IsNode(node.Name, node.UID) && windowsnode.IsJoined(node.Annotations) {
+			return configure.Progress{State: configure.StateJoined, Reason: configure.ReasonJoined, Node: node.Name}, nil
+		}
+		if client.IgnoreNotFound(err) != nil {
+			return configure.Progress{}, err
+		}
+	}
+	p, err := m.Joiner.Join(ctx, configure.Ref{Machine: machine.Name})
+	if ref := machine.Status.NodeRef; ref != nil {
+		p.Node = cmp.Or(p.Node, ref.Name)
+	}
+	return p, err
+}
+
+// firstIPv4 returns the address at which the host of a Machine is reached.
+func firstIPv4(machine *machinev1beta1.Machine) string {
+	for _, a := range machine.Status.Addresses {
+		if ip, err := netip.ParseAddr(a.Address); err == nil && a.Type == corev1.NodeInternalIP && ip.Is4() {
+			return a.Address
+		}
+	}
+	return ""
+}
+
+func (m *Machines) read(ctx context.Context, name string) (*machinev1beta1.Machine, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("Machine"))
+	if err := m.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: name}, u); err != nil {
+		return nil, err
+	}
+	var machine machinev1beta1.Machine
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &machine); err != nil {
+		return nil, fmt.Errorf("reading Machine %s: %w", name, err)
+	}
+	return &machine, nil
+}
+
+// forget ends what was seen of a Machine.
+func (m *Machines) forget(machine string) {
+	m.failing.Forget(machine)
+	m.refusing.Forget(machine)
+}
+
+// judge decides what becomes of a Machine whose host could not be joined.
+func (m *Machines) judge(ctx context.Context, machine *machinev1beta1.Machine, p configure.Progress) configure.Progress {
+	// Another Machine may have the name, and another host the address.
+	what, now := string(machine.UID)+" "+firstIPv4(machine), m.Elapsed()
+	switch {
+	case m.failing.SeenFor(machine.Name, what, now) > approvedWithin:
+		p.Reason, p.Fix = ReasonTooOld, "delete the Machine; its MachineSet creates another one"
+		p.Message = fmt.Sprintf("the Machine has been without a Node for longer than %s: the cluster's approver accepts no first certificate for it any more; last: %s", approvedWithin, p.Message)
+		p.Again = configure.AgainLater * 10
+	case p.Reason != configure.ReasonLoginRefused:
+	case m.refusing.SeenFor(machine.Name, what, now) <= loginWithin:
+		p.State, p.Again = configure.StateJoining, configure.AgainSoon
+		p.Message = "the host refuses the login, as it does until its user data has run: " + p.Message
+	default:
+		return m.replace(ctx, machine, p)
+	}
+	return p
+}
+
+// replace deletes a Machine whose host refuses the login for good, so that its MachineSet creates another one with the current user data.
+func (m *Machines) replace(ctx context.Context, machine *machinev1beta1.Machine, p configure.Progress) configure.Progress {
+	m.replacing.Lock()
+	defer m.replacing.Unlock()
+	set, why, err := m.mayReplace(ctx, machine)
+	switch {
+	case err != nil:
+		p.Message += "; and reading its MachineSet: " + err.Error()
+		return p
+	case why != "":
+		p.Message += "; it is not replaced: " + why
+		m.Events.Eventf(reference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionLimited, actionReplace, "%s", p.Text())
+		p.Again = 10 * configure.AgainLater
+		return p
+	}
+	// Noted before it is done: one too many in the count stops too early, one too few never stops.
+	if err := m.Replacements.add(ctx, set); err != nil {
+		p.Message += "; and noting that it is replaced: " + err.Error()
+		return p
+	}
+	uid, version := machine.UID, machine.ResourceVersion
+	if err := m.Client.Delete(ctx, machine, client.Preconditions{UID: &uid, ResourceVersion: &version}); client.IgnoreNotFound(err) != nil {
+		m.Events.Eventf(reference(machine), nil, corev1.EventTypeWarning, eventMachineDeletionFailed, actionReplace, "%v", err)
+		return p
+	}
+	m.Log.Info("a Machine is replaced: its host refuses the login", "machine", machine.Name, "machineSet", set)
+	m.Events.Eventf(reference(machine), nil, corev1.EventTypeNormal, eventMachineDeleted, actionReplace, "%s", "its host refuses the login; MachineSet "+set+" creates another one")
+	return configure.Progress{State: configure.StateJoining, Reason: p.Reason, Message: "the Machine is replaced"}
+}
+
+// replacementsInARow is how many Machines of a MachineSet are replaced before somebody has to look.
+const replacementsInARow = 2
+
+// mayReplace returns the MachineSet of a Machine, or why it is not deleted.
+func (m *Machines) mayReplace(ctx context.Context, machine *machinev1beta1.Machine) (set, why string, err error) {
+	i := slices.IndexFunc(machine.OwnerReferences, isMachineSet)
+	if i < 0 {
+		return "", "no MachineSet owns it, so nothing would create another one", nil
+	}
+	owner := machine.OwnerReferences[i]
+	u := &unstructured.UnstructuredList{}
+	u.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
+	if err := m.Live.List(ctx, u, client.InNamespace(base.MachinesNamespace), client.MatchingLabels{labelMachineOS: valueWindows}); err != nil {
+		return "", "", err
+	}
+	for _, other := range u.Items {
+		mine := slices.ContainsFunc(other.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
+		if mine && other.GetName() != machine.Name && other.GetDeletionTimestamp() != nil {
+			return "", "Machine " + other.GetName() + " of the same MachineSet is being deleted, and one at a time is replaced", nil
+		}
+	}
+	count, err := m.Replacements.count(ctx, owner.Name)
+	if err != nil {
+		return "", "", err
+	}
+	if count >= replacementsInARow {
+		return "", fmt.Sprintf("%d Machines in a row of MachineSet %s refused the login; fix: check that Secret windows-user-data has the key of Secret cloud-private-key, and check the image; then delete the Machine and remove the key %s from ConfigMap %s", count, owner.Name, owner.Name, replacementsName), nil
+	}
+	return owner.Name, "", nil
+}
+
+func isMachineSet(o metav1.OwnerReference) bool {
+	return o.Kind == kindMachineSet && o.Controller != nil && *o.Controller
+}
+
+// reference names a Machine in an event.
+func reference(m *machinev1beta1.Machine) *corev1.ObjectReference {
+	return &corev1.ObjectReference{APIVersion: machinev1beta1.GroupVersion.String(), Kind: "Machine", Namespace: m.Namespace, Name: m.Name, UID: m.UID}
+}

@@ -1,0 +1,58 @@
+package machine
+
+import (
+	"context"
+	"strconv"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/configure"
+)
+
+// replacementsName is a ConfigMap of the operator's namespace: how many Machines of a MachineSet were replaced in a row, by its name.
+const replacementsName = "windows-machine-replacements"
+
+// Replacements count Machines that were replaced, until one of the same MachineSet joins.
+type Replacements struct {
+	Live      client.Reader
+	Client    client.Client
+	Namespace string
+}
+
+func (r Replacements) notebook() configure.Notebook {
+	return configure.Notebook{Live: r.Live, Client: r.Client, Namespace: r.Namespace, Name: replacementsName}
+}
+
+// count is how many there were. A value that is no number counts as too many: somebody edited it.
+func (r Replacements) count(ctx context.Context, set string) (int, error) {
+	cm, err := r.notebook().ReadEntries(ctx)
+	if err != nil {
+		return 0, err
+	}
+	text, ok := cm.Data[set]
+	if !ok {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return replacementsInARow, nil //nolint:nilerr // see above
+	}
+	return n, nil
+}
+
+func (r Replacements) add(ctx context.Context, set string) error {
+	n, err := r.count(ctx, set)
+	if err != nil {
+		return err
+	}
+	return r.notebook().ChangeEntry(ctx, set, strconv.Itoa(n+1))
+}
+
+// reset forgets them.
+func (r Replacements) reset(ctx context.Context, set string) error {
+	cm, err := r.notebook().ReadEntries(ctx)
+	if _, ok := cm.Data[set]; err != nil || !ok {
+		return err
+	}
+	return r.notebook().ChangeEntry(ctx, set, nil)
+}

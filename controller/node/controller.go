@@ -1,0 +1,294 @@
+// Package node has the controller of the Windows Nodes that the operator has recorded: it copies executables, repairs a silent node agent, lets a
+// host join again, and removes instances, one step at each call.
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"wmco/applier"
+	"wmco/applier/remote"
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/base"
+	"wmco/controller/configure"
+	"wmco/controller/hosts"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/drain"
+	"wmco/controller/windowsnode/record"
+	"wmco/render"
+	"wmco/render/reason"
+	"wmco/report/fleet"
+)
+
+// Reasons of events on Nodes.
+const (
+	EventAgentRepaired = "AgentRepaired"
+	EventAgentSilent   = "AgentSilent"
+	eventRelabeled     = "NodeRelabeled"
+
+	actionRemove = "Remove"
+	actionRepair = "Repair"
+)
+
+// retrySilent is how long after an attempt a silent agent is looked at again.
+const retrySilent = 10 * time.Minute
+
+// Nodes repairs over SSH what a node agent cannot repair: itself.
+type Nodes struct {
+	// Reader is a cache of Windows Nodes and of the ConfigMap, unstructured.
+	Reader    client.Reader
+	Client    client.Client
+	Joiner    *configure.Joiner
+	Inputs    configure.Inputs
+	Hosts     *hosts.Hosts
+	Drainer   drain.Drainer
+	Namespace string
+	// Version is that of the operator.
+	Version string
+	Payload *configure.Executables
+	// Copying are the places of hosts to which executables are copied at the same time.
+	Copying *remote.Places
+	Events  events.EventRecorder
+	Log     logr.Logger
+	// Elapsed is a monotonic clock.
+	Elapsed func() time.Duration
+	// APITime asks an API server for its time of day: it is the one that accepts the certificate of a kubelet, or refuses it.
+	APITime func(context.Context) (time.Time, error)
+
+	// lost is since when kubelets are seen to be lost.
+	lost configure.Sightings
+	// awaiting is since when the removals of Nodes wait for the first contact with new entries.
+	awaiting configure.Sightings
+}
+
+// SetupWithManager watches the Windows Nodes, and windows-instances for entries that are removed.
+func (n *Nodes) SetupWithManager(m base.Manager) error {
+	c, err := m.NewHostController("nodes", n, base.ParallelHosts)
+	if err != nil {
+		return err
+	}
+	if err := c.Watch(source.Kind(m.GetCache(), base.NewObject(base.NodeKind()), &handler.TypedEnqueueRequestForObject[base.Object]{}, base.NodeChanges())); err != nil {
+		return err
+	}
+	if err := c.Watch(n.Payload.Changed.Source(n.enqueueRecorded)); err != nil {
+		return err
+	}
+	return c.Watch(source.Kind(m.GetCache(), base.NewObject(base.ConfigMapKind()), handler.TypedEnqueueRequestsFromMapFunc(n.nodesOfInstances)))
+}
+
+// enqueueRecorded requests all Nodes whose hosts are known: other executables are to be copied to them.
+func (n *Nodes) enqueueRecorded(q base.Queue) {
+	records, _, err := n.Joiner.Login.Records.Cached(context.Background())
+	if err != nil {
+		n.Log.Info("executables have changed, and the records of hosts cannot be read: a node is looked at when it changes", "error", err)
+		return
+	}
+	for _, id := range records.IDs() {
+		if r, _ := records.Get(id); r.Node != "" {
+			q.Add(base.RequestsFor([]string{r.Node})[0])
+		}
+	}
+}
+
+// nodesOfInstances returns the Nodes of instances, one of which may have lost its entry.
+func (n *Nodes) nodesOfInstances(ctx context.Context, config base.Object) []reconcile.Request {
+	if config.GetName() != configure.InstancesName {
+		return nil
+	}
+	records, _, err := n.Joiner.Login.Records.Cached(ctx)
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, id := range records.IDs() {
+		if r, _ := records.Get(id); r.Entry != "" && r.Node != "" {
+			names = append(names, r.Node)
+		}
+	}
+	return base.RequestsFor(names)
+}
+
+// Reconcile removes an instance whose entry is gone, lets a host join again whose certificate has expired, copies executables that a host
+// lacks, and repairs a silent node agent.
+func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	records, _, err := n.Joiner.Login.Records.Cached(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	node, err := configure.ReadCachedNode(ctx, n.Reader, req.Name)
+	if apierrors.IsNotFound(err) {
+		node, err = n.relabeled(ctx, req.Name, records)
+	}
+	if node == nil || err != nil {
+		n.Joiner.Unjoined.Note(configure.LostName(req.Name), configure.Progress{State: configure.StateGone})
+		n.awaiting.Forget(req.Name)
+		n.lost.Forget(req.Name)
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	// What a Node says about itself is not asked: it cannot leave the record, and nothing is done about one that is not in it.
+	r, recorded := records.OfNode(node.Name, node.UID)
+	if !recorded {
+		return reconcile.Result{}, nil
+	}
+	n.sayClaims(node, r, records)
+	removed, why, err := n.isRemoved(ctx, n.Reader, node, r)
+	switch {
+	case errors.Is(err, errNotAsked):
+		return reconcile.Result{RequeueAfter: configure.AgainDrain}, nil
+	case err != nil:
+		return reconcile.Result{}, err
+	case why != "":
+		n.tell(node, corev1.EventTypeWarning, reasonNotConfirmed, actionRemove, why)
+	case removed:
+		p, err := n.remove(ctx, node, r)
+		switch {
+		case p.Finished:
+			n.tell(node, corev1.EventTypeNormal, eventTeardown, actionRemove, p.Text())
+		case p.Message != "":
+			n.tell(node, corev1.EventTypeWarning, eventRemovalWaits, p.Reason, p.Text())
+		}
+		return reconcile.Result{RequeueAfter: p.Again}, err
+	}
+	n.awaiting.Forget(node.Name)
+	if err := n.forgetRemoval(ctx, node, r); err != nil {
+		return reconcile.Result{}, err
+	}
+	decoded := windowsnode.Decode(*node)
+	if decoded.IsLost() {
+		return n.find(ctx, node)
+	}
+	n.lost.Forget(node.Name)
+	n.Joiner.Unjoined.Note(configure.LostName(node.Name), configure.Progress{State: configure.StateJoined})
+	later, done, err := n.upgrade(ctx, decoded)
+	if done || err != nil {
+		return later, err
+	}
+	// An agent is repaired also where executables could not be copied.
+	result := n.repairSilent(ctx, decoded)
+	if later.RequeueAfter > 0 && (result.RequeueAfter == 0 || later.RequeueAfter < result.RequeueAfter) {
+		result.RequeueAfter = later.RequeueAfter
+	}
+	return result, nil
+}
+
+// relabeled returns a recorded Node that calls itself one of another operating system, nil if there is none: it would leave the operator's
+// caches, and could not be removed. It gets its label back.
+func (n *Nodes) relabeled(ctx context.Context, name string, records record.Set) (*corev1.Node, error) {
+	r, known := records.Named(name)
+	if !known {
+		return nil, nil
+	}
+	var node corev1.Node
+	if err := n.Joiner.Login.Live.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil || !r.IsNode(node.Name, node.UID) || node.Labels[corev1.LabelOSStable] == "windows" {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if _, err := (configure.Host{Joiner: n.Joiner}).WriteMarks(ctx, &node, configure.Marks{Labels: map[string]string{corev1.LabelOSStable: "windows"}}); err != nil {
+		return nil, err
+	}
+	n.tell(&node, corev1.EventTypeWarning, eventRelabeled, actionRepair, "the Node had another label "+corev1.LabelOSStable+" than windows, which its kubelet, or whoever has the kubelet's certificate, has written; it was written back; fix: look at the host")
+	return configure.ReadLiveNode(ctx, n.Joiner.Login.Live, name)
+}
+
+// sayClaims says that a Node reports the address of another host.
+func (n *Nodes) sayClaims(node *corev1.Node, r record.Record, records record.Set) {
+	for _, a := range configure.InternalAddresses(node) {
+		// A Machine that is being deleted keeps its address in its record.
+		if other, ok := records.At(a); ok && other.ID() != r.ID() && a != r.Address {
+			n.tell(node, corev1.EventTypeWarning, reason.AddressClaimed, configure.ActionJoin, fmt.Sprintf("the Node reports the address %s, which is that of %s (node %s); it is ignored; fix: look at the host of this Node: its kubelet, or whoever has the kubelet's certificate, has written that", a, other, other.Node))
+		}
+	}
+}
+
+// tell says something on a Node. Events with the same reason and action are one for client-go, which keeps the first message.
+func (n *Nodes) tell(node *corev1.Node, kind, reason, action, message string) {
+	ref := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}
+	n.Events.Eventf(ref, nil, kind, reason, action, "%s", published.Shorten(message))
+}
+
+// repairSilent repairs an agent that has not reported for half an hour while the kubelet lives.
+func (n *Nodes) repairSilent(ctx context.Context, node windowsnode.Node) reconcile.Result {
+	row := fleet.Of(node, n.Joiner.Silence)
+	switch {
+	case row.Reported.IsZero():
+		// No agent has reported yet: the Node's next change is seen.
+		return reconcile.Result{}
+	case row.State != fleet.StateSilent:
+		left := published.SilentAfter - n.Joiner.Silence(node)
+		if left < 0 {
+			// The kubelet is not Ready, or nothing is published: the Node's next change is seen.
+			return reconcile.Result{}
+		}
+		return reconcile.Result{RequeueAfter: left + time.Second}
+	}
+	message, err := n.repair(ctx, node.Name)
+	if hosts.NotNow(err) {
+		return reconcile.Result{RequeueAfter: configure.AgainSoon}
+	}
+	if err != nil {
+		text := err.Error()
+		if fix := remote.Fix(err); fix != "" {
+			text += "; fix: " + fix
+		}
+		n.Log.Info("repairing a silent node agent", "node", node.Name, "error", err)
+		n.tell(&node.Node, corev1.EventTypeWarning, EventAgentSilent, actionRepair, "the node agent is silent, and could not be repaired over SSH: "+text)
+		return reconcile.Result{RequeueAfter: retrySilent}
+	}
+	n.Log.Info("repaired a silent node agent", "node", node.Name, "result", message)
+	n.tell(&node.Node, corev1.EventTypeNormal, EventAgentRepaired, actionRepair, "the node agent was silent; over SSH: "+message)
+	return reconcile.Result{RequeueAfter: retrySilent}
+}
+
+// errNotListed says that no Machine and no entry of windows-instances has the host, so that its account is not known.
+var errNotListed = errors.New("no Machine and no entry of windows-instances is for this node, so its account is not known; start the service " + bundle.AgentService + " on the host")
+
+// wish returns where the host of a node is, and what renders its bundle.
+func (n *Nodes) wish(ctx context.Context, name string) (hosts.Wish, error) {
+	inputs, err := n.Inputs(ctx)
+	if err != nil {
+		return hosts.Wish{}, err
+	}
+	i := slices.IndexFunc(inputs.All, func(h render.Node) bool { return h.Name == name })
+	if i < 0 {
+		return hosts.Wish{}, errNotListed
+	}
+	h := configure.Host{Joiner: n.Joiner, Node: inputs.All[i], Wanted: inputs}
+	if configure.Account(h.Node, inputs.Cluster.Platform) == "" {
+		return hosts.Wish{}, errNotListed
+	}
+	return h.Wish()
+}
+
+// repair restores what was applied last, from what the host keeps: what is published may need a permission that it does not have. It
+// returns what was done.
+func (n *Nodes) repair(ctx context.Context, name string) (string, error) {
+	w, err := n.wish(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	w.MaxImpact = bundle.ImpactRestart
+	event, err := n.Hosts.Repair(ctx, w)
+	if err != nil {
+		return "", err
+	}
+	switch event.Result {
+	case applier.ResultSame:
+		return "", fmt.Errorf("nothing differs on the host, and the service %s runs; read its log under C:\\var\\log\\wicd", bundle.AgentService)
+	case applier.ResultApplied:
+		return fmt.Sprintf("%s written, %s started", bundle.Count(event.Written, "file"), bundle.Count(event.Restarted, "service")), nil
+	case applier.ResultPlanned, applier.ResultPartial, applier.ResultRolledBack, applier.ResultRefused, applier.ResultReboot, applier.ResultHandedOver:
+	}
+	return "", fmt.Errorf("%s: %s", event.Result, event.Message)
+}

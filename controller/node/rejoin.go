@@ -1,0 +1,184 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/bundle/published"
+	"wmco/controller/base"
+	"wmco/controller/configure"
+	"wmco/controller/hosts"
+	"wmco/controller/windowsnode"
+	"wmco/render"
+)
+
+// A kubelet whose client certificate has expired cannot renew it: the host was off for longer than the certificate is valid. The host of
+// an instance joins again:
+//
+//	Node not Ready, and not because its kubelet says so  -->  the host is asked over SSH  -->  its certificate has expired
+//	keep what users set on the Node (ConfigMap)  -->  delete the Node  -->  join as at first (Joiner)  -->  set it again
+//
+// The cluster approves no second first certificate for a Machine: that is said on the Machine.
+
+const actionRejoin = "Rejoin"
+
+const (
+	// lostWithin is how long a kubelet is seen to be lost before its host is asked.
+	lostWithin = 5 * time.Minute
+	// retryLost is how long after that the host is asked again.
+	retryLost = 10 * time.Minute
+)
+
+// find looks whether a kubelet that was lost is lost because its certificate has expired.
+func (n *Nodes) find(ctx context.Context, node *corev1.Node) (reconcile.Result, error) {
+	if left := lostWithin - n.lost.SeenFor(node.Name, string(node.UID), n.Elapsed()); left > 0 {
+		n.Log.V(1).Info("a kubelet is lost", "node", node.Name, "askedIn", left.Round(time.Second))
+		return reconcile.Result{RequeueAfter: left + time.Second}, nil
+	}
+	h, about, err := n.hostOf(ctx, node)
+	if err != nil || about == nil {
+		return reconcile.Result{}, err
+	}
+	expires, err := n.expiry(ctx, h)
+	if hosts.NotNow(err) {
+		return reconcile.Result{RequeueAfter: configure.AgainSoon}, nil
+	}
+	if err != nil {
+		// A host that is off is said to be not Ready already.
+		n.Log.V(1).Info("asking the host of a lost node for its certificate", "node", node.Name, "error", err)
+		return reconcile.Result{RequeueAfter: retryLost}, nil
+	}
+	expired, err := n.hasExpired(ctx, expires)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if !expired {
+		n.Joiner.Unjoined.Note(configure.LostName(node.Name), configure.Progress{State: configure.StateJoined})
+		return reconcile.Result{RequeueAfter: retryLost}, nil
+	}
+	p := configure.Progress{
+		State: configure.StateFailed, Reason: configure.ReasonExpired, Again: retryLost, Node: node.Name,
+		Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s, and the cluster approves no other one for its Machine", node.Name, expires.UTC().Format(time.RFC3339)),
+		Fix:     "delete the Machine; its MachineSet creates another one",
+	}
+	if h.Backing == render.BackingInstance {
+		if p, err = n.rejoin(ctx, h, expires); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	n.Joiner.Unjoined.Note(configure.LostName(node.Name), p)
+	switch p.State { //nolint:exhaustive // a host that has joined is none that joins again
+	case configure.StateJoining:
+		n.Events.Eventf(about, nil, corev1.EventTypeNormal, configure.ReasonRejoining, actionRejoin, "%s", p.Text())
+		n.Log.Info("a host joins again: the certificate of its kubelet has expired", "node", node.Name, "expired", expires)
+	case configure.StateWaiting, configure.StateFailed:
+		n.Events.Eventf(about, nil, corev1.EventTypeWarning, p.Reason, actionRejoin, "%s", p.Text())
+	}
+	return reconcile.Result{RequeueAfter: p.Again}, nil
+}
+
+// hostOf returns the host of a node, and what events about it are about: nil where the host is not asked, because nobody manages it, it is
+// about to go, or an administrator keeps it as it is.
+func (n *Nodes) hostOf(ctx context.Context, node *corev1.Node) (h configure.Host, about runtime.Object, err error) {
+	if _, paused := node.Annotations[published.PausedAnnotation]; paused || node.DeletionTimestamp != nil {
+		return configure.Host{}, nil, nil
+	}
+	inputs, err := n.Inputs(ctx)
+	if err != nil {
+		return configure.Host{}, nil, fmt.Errorf("reading the inputs: %w", err)
+	}
+	for _, candidate := range inputs.All {
+		if candidate.Name != node.Name {
+			continue
+		}
+		h = configure.Host{Joiner: n.Joiner, Wanted: inputs, Node: candidate}
+		switch candidate.Backing {
+		case render.BackingInstance:
+			return h, configure.InstanceReference(ctx, n.Reader, n.Namespace, candidate.Address), nil
+		case render.BackingMachine:
+			return n.machineOf(ctx, h)
+		case render.BackingNode:
+		}
+	}
+	return configure.Host{}, nil, nil
+}
+
+// machineOf returns the Machine of a host. One that is being deleted is machine-api's.
+func (n *Nodes) machineOf(ctx context.Context, h configure.Host) (configure.Host, runtime.Object, error) {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("Machine"))
+	err := n.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: h.MachineName}, u)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && (u.GetDeletionTimestamp() != nil || u.GetLabels()[configure.LabelIgnore] == configure.ValueTrue) {
+		return configure.Host{}, nil, nil
+	}
+	if err != nil {
+		return configure.Host{}, nil, fmt.Errorf("reading Machine %s: %w", h.MachineName, err)
+	}
+	return h, &corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()}, nil
+}
+
+// expiry asks a host over SSH, with its pinned host key, when the certificate of its kubelet expires; zero if it has none.
+func (n *Nodes) expiry(ctx context.Context, h configure.Host) (time.Time, error) {
+	w, err := h.Wish()
+	if err != nil {
+		return time.Time{}, err
+	}
+	facts, key, err := n.Hosts.Pending(ctx, w.Target)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return key.NotAfter, h.CheckFacts(facts)
+}
+
+// hasExpired reports whether a certificate has expired by the clock of an API server, which refuses it then. The clock of a host that was off for long
+// may be wrong, and with a wrong clock of the operator each node that is lost would have to join again.
+func (n *Nodes) hasExpired(ctx context.Context, expires time.Time) (bool, error) {
+	if expires.IsZero() {
+		return false, nil
+	}
+	now, err := n.APITime(ctx)
+	return err == nil && !now.Before(expires), err
+}
+
+// rejoin deletes the Node of an instance, after what users have set there is kept.
+func (n *Nodes) rejoin(ctx context.Context, h configure.Host, expired time.Time) (configure.Progress, error) {
+	result, _, err := n.Joiner.Checks.Of(ctx, h.Wanted)
+	if err != nil {
+		return configure.Progress{}, err
+	}
+	if p, ok := configure.WaitingFor(result); ok {
+		return p, nil
+	}
+	// What is kept is what is deleted, and not an older state of it.
+	var node corev1.Node
+	if err := n.Joiner.Login.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &node); err != nil {
+		return configure.Progress{}, client.IgnoreNotFound(err)
+	}
+	if !windowsnode.Decode(node).IsLost() {
+		return configure.Progress{State: configure.StateJoined}, nil
+	}
+	if err := n.Joiner.Rejoining().KeepNode(ctx, configure.SetByUsers(&node, h.Address)); err != nil {
+		return configure.Progress{}, fmt.Errorf("keeping what is set on Node %s: %w", node.Name, err)
+	}
+	err = n.Client.Delete(ctx, &node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
+	if apierrors.IsConflict(err) {
+		return configure.Progress{State: configure.StateJoined, Again: configure.AgainSoon}, n.Joiner.Rejoining().ForgetNode(ctx, node.Name) // it has changed meanwhile
+	}
+	if client.IgnoreNotFound(err) != nil {
+		return configure.Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
+	}
+	return configure.Progress{
+		State: configure.StateJoining, Reason: configure.ReasonRejoining,
+		Message: fmt.Sprintf("the client certificate of the kubelet of node %s expired on %s: its Node was deleted, and the host joins again; labels, annotations, taints and a cordon of users are set again", node.Name, expired.UTC().Format(time.RFC3339)),
+	}, nil
+}

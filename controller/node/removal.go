@@ -1,0 +1,207 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/applier"
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/configure"
+	"wmco/controller/hosts"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/record"
+	"wmco/render"
+	"wmco/render/reason"
+)
+
+// RemoveAnnotation of a Node removes an instance although the ConfigMap is gone, or its host cannot be cleaned up.
+const RemoveAnnotation = published.RemoveAnnotation
+
+const removeForce = "force"
+
+// Reasons of events about a removal.
+const (
+	eventTeardown      = "InstanceTeardown"
+	eventRemovalWaits  = "InstanceRemovalWaiting"
+	reasonCordoned     = "Cordoned"
+	reasonDraining     = "Draining"
+	reasonBlocked      = "DrainBlocked"
+	reasonNotConfirmed = "RemovalNotConfirmed"
+	// eventForgotten is for an annotation that would remove the instance the next time that its entry is gone.
+	eventForgotten = "RemovalForgotten"
+)
+
+// isRemoved reports whether the instance of a record was removed from windows-instances. A ConfigMap that is gone or empty removes nothing
+// by itself: that is more often a mistake.
+func (n *Nodes) isRemoved(ctx context.Context, from client.Reader, node *corev1.Node, r record.Record) (removed bool, why string, err error) {
+	if r.Entry == "" {
+		return false, "", nil
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	if err := from.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: configure.InstancesName}, u); client.IgnoreNotFound(err) != nil {
+		return false, "", fmt.Errorf("reading ConfigMap %s: %w", configure.InstancesName, err)
+	}
+	entries, _, _ := unstructured.NestedStringMap(u.Object, "data")
+	for entry := range entries {
+		if isEntryOf(r, entry) {
+			return false, "", nil
+		}
+	}
+	if len(entries) == 0 && node.Annotations[RemoveAnnotation] == "" {
+		return false, "ConfigMap " + configure.InstancesName + " is gone or has no entry; fix: restore it, or remove this node with oc annotate node " + node.Name + " " + RemoveAnnotation + "=true", nil
+	}
+	replaced, unknown, err := n.isReplaced(ctx, node, r, entries)
+	if unknown != "" && node.Annotations[RemoveAnnotation] == "" {
+		return false, "the entry " + r.Entry + " was removed from " + configure.InstancesName + ", and it is not known whether " + unknown + " is the same host, because the name cannot be resolved; fix: correct that entry, or remove this node with oc annotate node " +
+			node.Name + " " + RemoveAnnotation + "=true", err
+	}
+	return !replaced, "", err
+}
+
+// isEntryOf reports whether an entry, valid or not, is that of a record.
+func isEntryOf(r record.Record, entry string) bool {
+	entry = strings.TrimSpace(entry)
+	return record.OfEntry(entry) == r.ID() || strings.EqualFold(entry, r.Address)
+}
+
+// askedWithin is how long a removal waits for the first contact with the hosts of new entries: one of them may be the same host at another
+// address, and its kubelet writes a new one within seconds.
+const askedWithin = time.Minute
+
+// errNotAsked says that a removal waits for that.
+var errNotAsked = errors.New("the host of a new entry was not reached yet, and may be the same one")
+
+// isReplaced reports whether another entry is one for the address of the host: the record follows when the host was asked. Unknown is an
+// entry of which that cannot be said, because its name cannot be resolved.
+func (n *Nodes) isReplaced(ctx context.Context, node *corev1.Node, r record.Record, entries map[string]string) (replaced bool, unknown string, err error) {
+	inputs, err := n.Inputs(ctx)
+	if err != nil {
+		return false, "", fmt.Errorf("reading the inputs: %w", err)
+	}
+	own := append(strings.Fields(r.Resolved), r.Address)
+	for _, i := range inputs.Instances {
+		if slices.ContainsFunc(append(slices.Clone(i.Addresses), i.Address), func(a string) bool { return slices.Contains(own, a) }) {
+			return true, "", nil
+		}
+		other, _ := inputs.Records.Get(record.OfEntry(i.Address))
+		if i.Finding.Reason == reason.InstanceUnresolvable && other.Node == "" {
+			unknown = i.Address
+		}
+	}
+	if unknown == "" && node.Annotations[RemoveAnnotation] == "" && n.awaitsContact(r, entries, inputs.Records) {
+		return false, "", errNotAsked
+	}
+	return false, unknown, nil
+}
+
+// awaitsContact reports whether there is an entry whose host was not reached yet, or has the key of this one and is not known to be a Node,
+// and there was not enough time for that. Hosts that were copied have one key.
+func (n *Nodes) awaitsContact(r record.Record, entries map[string]string, records record.Set) bool {
+	for entry := range entries {
+		other, _ := records.Get(record.OfEntry(entry))
+		if other.HostKey == "" || other.HostKey == r.HostKey && other.Node == "" {
+			return n.awaiting.SeenFor(r.Node, string(r.NodeUID), n.Elapsed()) < askedWithin
+		}
+	}
+	return false
+}
+
+// forgetRemoval takes RemoveAnnotation from the Node of an instance that has an entry: it was for another time, and must not confirm the next
+// mistake.
+func (n *Nodes) forgetRemoval(ctx context.Context, node *corev1.Node, r record.Record) error {
+	value := node.Annotations[RemoveAnnotation]
+	if value == "" || r.Entry == "" {
+		return nil
+	}
+	h := configure.Host{Joiner: n.Joiner}
+	if _, err := h.WriteMarks(ctx, node, configure.Marks{Annotations: map[string]string{RemoveAnnotation: ""}}); err != nil {
+		return err
+	}
+	n.tell(node, corev1.EventTypeWarning, eventForgotten, actionRemove, "the annotation "+RemoveAnnotation+"="+value+
+		" is taken back, because the instance has an entry in "+configure.InstancesName+"; fix: to remove the instance, remove its entry first")
+	return nil
+}
+
+// remove does the next step of a removal: cordon, drain, clean up, delete the Node, forget the host. Each can be repeated. Whom to reach is in
+// the record alone: the Node may say anything.
+func (n *Nodes) remove(ctx context.Context, node *corev1.Node, r record.Record) (configure.Progress, error) {
+	if !node.Spec.Unschedulable {
+		h := configure.Host{Joiner: n.Joiner}
+		_, err := h.WriteMarks(ctx, node, configure.Marks{Annotations: map[string]string{configure.JoiningAnnotation: configure.ValueTrue}, Cordon: new(true)})
+		return configure.Progress{State: configure.StateWaiting, Reason: reasonCordoned, Message: "the node is cordoned: its entry was removed", Again: configure.AgainSoon}, err
+	}
+	if windowsnode.Decode(*node).IsReady() {
+		left, err := n.Drainer.Step(ctx, node.Name)
+		if err != nil || !left.IsEmpty() {
+			p := configure.Progress{State: configure.StateWaiting, Reason: reasonDraining, Message: "draining the node, its entry was removed: " + left.String(), Again: configure.AgainDrain}
+			if len(left.Blocked) > 0 {
+				p.Reason = reasonBlocked
+			}
+			return p, err
+		}
+	}
+	// What cannot be undone is not decided by a cache.
+	still, known, err := n.Joiner.Login.Records.Get(ctx, r.ID())
+	if err != nil || !known || !still.IsNode(node.Name, node.UID) {
+		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
+	}
+	removed, _, err := n.isRemoved(ctx, n.Joiner.Login.Live, node, still)
+	if errors.Is(err, errNotAsked) {
+		err = nil
+	}
+	if err != nil || !removed {
+		return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, err
+	}
+	if err := n.cleanUp(ctx, node, still); err != nil {
+		// A host that only waits for its turn is cleaned up, also where the removal is forced.
+		if hosts.NotNow(err) {
+			return configure.Progress{State: configure.StateWaiting, Again: configure.AgainSoon}, nil
+		}
+		if node.Annotations[RemoveAnnotation] != removeForce {
+			p := configure.Failed(err)
+			p.Message = "removing the instance: " + p.Message
+			p.Fix = strings.TrimPrefix(p.Fix+"; or, if the host is gone, oc annotate --overwrite node "+node.Name+" "+RemoveAnnotation+"="+removeForce, "; ")
+			return p, nil
+		}
+		n.Log.Info("removing an instance that cannot be cleaned up", "node", node.Name, "address", still.Address, "error", err)
+	}
+	uid := node.UID
+	if err := n.Client.Delete(ctx, node, client.Preconditions{UID: &uid}); client.IgnoreNotFound(err) != nil {
+		return configure.Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)
+	}
+	n.Hosts.Forget(still.Address)
+	return configure.Progress{State: configure.StateGone, Finished: true, Message: "the instance was cleaned up, and its Node deleted"}, n.Joiner.Login.Records.Forget(ctx, still.ID())
+}
+
+// cleanUp removes from a host everything that is managed there, if it says that it is the Node of its record.
+func (n *Nodes) cleanUp(ctx context.Context, node *corev1.Node, r record.Record) error {
+	inputs, err := n.Inputs(ctx)
+	if err != nil {
+		return fmt.Errorf("reading the inputs: %w", err)
+	}
+	target, err := n.Hosts.Target(r.ID(), r.Account, r.Address)
+	if err != nil {
+		return err
+	}
+	instance := render.Node{Backing: render.BackingInstance, Address: r.Entry}
+	event, err := n.Hosts.Cleanup(ctx, target, func(facts bundle.Facts) error {
+		return configure.IsStill(instance, node.Name, facts, inputs.Cluster.Platform)
+	})
+	if err != nil {
+		return err
+	}
+	if event.Result != applier.ResultApplied && event.Result != applier.ResultSame {
+		return fmt.Errorf("cleaning up %s: %s: %s", r.Address, event.Result, event.Message)
+	}
+	return nil
+}

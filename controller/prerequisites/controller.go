@@ -1,0 +1,143 @@
+// Package prerequisites has the controller that says what the cluster lacks for hosts to join, and adds what the operator may.
+package prerequisites
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/base"
+	"wmco/controller/base/named"
+	"wmco/controller/base/policies"
+	"wmco/controller/configure"
+	"wmco/controller/configure/checks"
+	"wmco/controller/windowsnode/nodelist"
+	"wmco/deploy/admission"
+)
+
+// Owner is the field manager of what is applied.
+const Owner = "windows-machine-config-operator-join"
+
+// CloudIdentitiesBound is the type of the condition that cloud-node-managers on Azure can change no other Node than their own.
+const CloudIdentitiesBound = "CloudIdentitiesBound"
+
+// Cluster says what the cluster lacks, and adds what the operator may.
+type Cluster struct {
+	Checks   *configure.Checks
+	Unjoined *configure.Unjoined
+	Inputs   configure.Inputs
+	Client   client.Client
+	Policies policies.Policies
+	// Decoded are the Windows Nodes of the Client, which reads from a cache; nil decodes them at each call.
+	Decoded *nodelist.Cache
+	// Say writes conditions where people look.
+	Say        func(context.Context, []metav1.Condition) error
+	Deployment *corev1.ObjectReference
+	Events     events.EventRecorder
+	Log        logr.Logger
+}
+
+// recheckCluster is how often the cluster is judged although nothing was seen to change.
+const recheckCluster = time.Minute
+
+// SetupWithManager has the cluster judged at the start. A host that cannot join any longer, or can again, is said at once.
+func (c *Cluster) SetupWithManager(m base.Manager) error {
+	changed := base.NewSignal()
+	c.Unjoined.Changed = changed.Send
+	m.Kinds.OnChange(changed.Send)
+	added, err := m.NewController("cluster", c, base.ParallelHosts)
+	if err != nil {
+		return err
+	}
+	again := changed.Source(func(q base.Queue) { q.AddAfter(base.RequestsFor([]string{"all"})[0], tellAfter) })
+	return errors.Join(added.Watch(base.AtStart()), added.Watch(again))
+}
+
+// tellAfter gathers hosts whose state changes at about the same time, before they are said.
+const tellAfter = time.Second
+
+// Reconcile judges the cluster.
+func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	inputs, err := c.Inputs(ctx)
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the inputs: %w", err)
+	}
+	result, trusted, err := c.Checks.Of(ctx, inputs)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if wanted, ok := trusted.Repair(c.Checks.Login.Namespace); ok {
+		if err := named.Apply(ctx, c.Client, &wanted, Owner); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	conditions := append(conditionsOfChecks(result), secretWrites(ctx, c.Policies))
+	if inputs.Cluster.Platform == bundle.PlatformAzure {
+		conditions = append(conditions, c.bindCloudIdentities(ctx))
+	}
+	adopted, err := adoptionCondition(ctx, c.Decoded, c.Client, inputs.Records)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	conditions = append(conditions, adopted)
+	for _, condition := range conditions {
+		if condition.Status != metav1.ConditionTrue {
+			c.Events.Eventf(c.Deployment, nil, corev1.EventTypeWarning, condition.Reason, "Check", "%s: %s", condition.Type, condition.Message)
+		}
+	}
+	again := recheckCluster
+	if result.Again > 0 {
+		again = min(again, result.Again)
+	}
+	// Events about hosts are on their own objects.
+	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(conditions, c.Unjoined.Condition(configure.ListedHosts(inputs))))
+}
+
+func conditionsOfChecks(r checks.Result) []metav1.Condition {
+	var list []metav1.Condition
+	for _, c := range r.Conditions {
+		condition := metav1.Condition{Type: string(c.Type), Status: metav1.ConditionTrue, Reason: c.Reason, Message: cmp.Or(c.Note, "as expected")}
+		if !c.Met {
+			condition.Status, condition.Message = metav1.ConditionFalse, c.Message
+			if c.Fix != "" {
+				condition.Message += "; fix: " + c.Fix
+			}
+		}
+		condition.Message = published.Shorten(condition.Message)
+		list = append(list, condition)
+	}
+	return list
+}
+
+// bindCloudIdentities has cloud-node-managers held to their own Nodes.
+func (c *Cluster) bindCloudIdentities(ctx context.Context) metav1.Condition {
+	if err := c.Policies.BindCloudIdentities(ctx); err != nil {
+		return metav1.Condition{
+			Type: CloudIdentitiesBound, Status: metav1.ConditionFalse, Reason: policies.ReasonPolicyNotApplied,
+			Message: published.Shorten(fmt.Sprintf("cloud-node-managers get no certificate, because one of another node could be used for any: %v; fix: apply the file cloud-node-manager.yaml of deploy/admission, which has ValidatingAdmissionPolicy %s and its binding", err, admission.Name)),
+		}
+	}
+	return metav1.Condition{Type: CloudIdentitiesBound, Status: metav1.ConditionTrue, Reason: checks.AsExpected, Message: "as expected"}
+}
+
+// secretWrites says whether the operator's own Secrets are bound.
+func secretWrites(ctx context.Context, p policies.Policies) metav1.Condition {
+	if err := p.BindOperator(ctx); err != nil {
+		return metav1.Condition{
+			Type: policies.SecretWritesBound, Status: metav1.ConditionFalse, Reason: policies.ReasonPolicyNotApplied,
+			Message: published.Shorten(fmt.Sprintf("no user data is written for new Machines, because whoever has the operator's token could have the API server issue tokens of other ServiceAccounts: %v; fix: apply the file operator.yaml of deploy/admission, which has ValidatingAdmissionPolicy %s and its binding", err, admission.Operator)),
+		}
+	}
+	return metav1.Condition{Type: policies.SecretWritesBound, Status: metav1.ConditionTrue, Reason: checks.AsExpected, Message: "as expected"}
+}

@@ -1,0 +1,120 @@
+package jointest_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"wmco/applier/plan"
+	"wmco/applier/records"
+)
+
+// steps are what a machine passes on its way, in this order.
+var steps = []struct {
+	name   string
+	passed func(w *world, name string) bool
+}{
+	{"the node agent is uploaded", func(w *world, name string) bool {
+		starts, err := w.machines[name].ssh.Starts()
+		return err == nil && slices.ContainsFunc(starts, func(command string) bool {
+			return strings.Contains(command, "wmco-node") && strings.Contains(command, "facts")
+		})
+	}},
+	{"the first run begins", func(w *world, name string) bool {
+		return w.machines[name].phase(w.t) != "" || w.machines[name].Text(records.FileLedger) != ""
+	}},
+	{"its kubelet runs", func(w *world, name string) bool { return w.machines[name].Status("kubelet") == plan.ServiceRunning }},
+	{"its first certificate is requested", func(w *world, name string) bool { return w.pendingOf(name) != nil }},
+	{"it has a Node", func(w *world, name string) bool { return w.node(name) != nil }},
+	{"its Node is Ready", func(w *world, name string) bool { n := w.node(name); return n != nil && isReady(n) }},
+	{"it has joined", func(w *world, name string) bool { return w.joined(name) }},
+}
+
+// watch returns when each machine has passed each step, after now.
+func (w *world) watch(names []string) map[string][]time.Duration {
+	w.t.Helper()
+	begin := time.Now()
+	passed := map[string][]time.Duration{}
+	eventually(w.t, fmt.Sprintf("%d machines", len(names)), func() bool {
+		done := true
+		for _, name := range names {
+			for len(passed[name]) < len(steps) && steps[len(passed[name])].passed(w, name) {
+				passed[name] = append(passed[name], time.Since(begin))
+			}
+			done = done && len(passed[name]) == len(steps)
+		}
+		return done
+	})
+	return passed
+}
+
+// TestFigures shows how long it takes from a Machine's address to a node that accepts pods, for one and for many at once, and what the
+// steps cost.
+func TestFigures(t *testing.T) {
+	for _, n := range []int{1, number(t, "WMCO_JOINS", 4)} {
+		t.Run(fmt.Sprintf("%d at once", n), func(t *testing.T) {
+			w := newWorld(t)
+			w.operate()
+			names := w.many(n)
+			passed := w.watch(names)
+			for i, step := range steps {
+				var all []time.Duration
+				for _, name := range names {
+					all = append(all, passed[name][i])
+				}
+				slices.Sort(all)
+				t.Logf("%2d at once: %-36s after %5.1f s, the last one after %5.1f s", n, step.name, all[len(all)/2].Seconds(), all[len(all)-1].Seconds())
+			}
+		})
+	}
+}
+
+// The growth that is no leak: connections that are kept, and what has not been collected.
+const (
+	someGoroutines = 30
+	someBytes      = 8 << 20
+)
+
+// TestJoinsAndRemovalsLeaveNothingBehind: instances join and are removed again and again, and the operator costs what it did before.
+func TestJoinsAndRemovalsLeaveNothingBehind(t *testing.T) {
+	const atOnce = 4
+	rounds := max(number(t, "WMCO_JOINS_AND_REMOVALS", 8)/atOnce, 2)
+	w := newWorld(t)
+	var names []string
+	for i := range atOnce {
+		names = append(names, fmt.Sprintf("instance-%d", i))
+		w.machine(names[i], fmt.Sprintf("192.0.2.%d", 71+i))
+	}
+	w.machine("instance-stays", "192.0.2.70")
+	w.instances("192.0.2.70")
+	o := w.process(w.settings())
+	w.allJoin([]string{"instance-stays"})
+	var first usage
+	for round := range rounds {
+		for i := range names {
+			w.addEntry(fmt.Sprintf("192.0.2.%d", 71+i))
+		}
+		w.allJoin(names)
+		for i := range names {
+			w.removeEntry(fmt.Sprintf("192.0.2.%d", 71+i))
+		}
+		for i, name := range names {
+			eventually(t, "the end of Node "+name, func() bool { return w.node(name) == nil && !w.pinned(fmt.Sprintf("192.0.2.%d", 71+i)) })
+		}
+		u := o.usage()
+		t.Logf("after %3d joins and removals: %3d goroutines, heap %5.1f MiB, resident %5.1f MiB", (round+1)*atOnce, u.Goroutines, float64(u.Heap)/(1<<20), float64(u.Resident)/(1<<20))
+		if round == 0 {
+			first = u
+		}
+	}
+	last := o.usage()
+	if last.Goroutines > first.Goroutines+someGoroutines || last.Heap > first.Heap+someBytes {
+		t.Errorf("%d goroutines and %d bytes, after the first round %d and %d", last.Goroutines, last.Heap, first.Goroutines, first.Heap)
+	}
+	if n := len(w.layers()); n > 2 {
+		t.Errorf("%d Secrets with layers are left for one node", n)
+	}
+	o.stop()
+}

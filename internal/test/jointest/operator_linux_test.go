@@ -1,0 +1,381 @@
+package jointest_test
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"wmco/applier/remote"
+	remotessh "wmco/applier/remote/ssh"
+	"wmco/controller"
+	"wmco/controller/gather"
+	"wmco/controller/hosts"
+	"wmco/payload/store"
+)
+
+// settings are what an operator needs to know of a world, in this process or in another one.
+type settings struct {
+	Kubeconfig string
+	// Program is the node agent.
+	Program string
+	// Addresses says where the SSH servers are.
+	Addresses addressBook
+	// User is the account of the SSH servers.
+	User string
+	// Names are what the resolver knows.
+	Names resolver
+	// Payload is a folder of executables, Version that of the operator.
+	Payload, Version string
+	// Leader makes it wait until it is the leader.
+	Leader bool
+	// Agent is its user agent in the audit log, empty for the usual one.
+	Agent string
+	// Acts is a file for what it asks of hosts, empty for none.
+	Acts actsFile
+}
+
+func (w *world) settings() settings {
+	w.t.Helper()
+	me, err := user.Current()
+	must(w.t, err)
+	return settings{Kubeconfig: server.ControlPlane(w.t).Kubeconfig, Program: programs.node, Addresses: w.at, User: me.Username, Names: w.names, Payload: filepath.Join("..", "..", "golden", "payload"), Version: "test"}
+}
+
+// operatorUser is the account of the operator.
+const operatorUser = "system:serviceaccount:" + gather.OperatorNamespace + ":windows-machine-config-operator"
+
+func impersonated() rest.ImpersonationConfig {
+	return rest.ImpersonationConfig{UserName: operatorUser, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
+}
+
+// options returns those of an operator with the permissions that it ships.
+func (s settings) options(log io.Writer) (controller.Options, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", s.Kubeconfig)
+	if err != nil {
+		return controller.Options{}, err
+	}
+	config.Impersonate, config.UserAgent = impersonated(), s.Agent
+	payload, err := store.Open(s.Payload)
+	if err != nil {
+		return controller.Options{}, err
+	}
+	program, err := remote.FileProgram(s.Program)
+	if err != nil {
+		return controller.Options{}, err
+	}
+	return controller.Options{
+		Config: config, Version: s.Version, Payload: payload.Set(), HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true, LeaderElection: s.Leader,
+		Lease: controller.Lease{Duration: 6 * time.Second, Renew: 4 * time.Second, Retry: time.Second}, Resolver: s.Names,
+		Log: logr.FromSlogHandler(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.Level(-1)})),
+		Hosts: func(login *hosts.Login) *hosts.Hosts {
+			dialer := remotessh.Dialer{Limits: remotessh.DefaultLimits(), Pins: login, Signers: login.Signers, Dial: s.Addresses.dial}
+			o := hosts.Options{Program: program, Executables: payload.Source()}
+			o.Transports.Kept = asMe{remotessh.NewTransport(dialer), s.User, s.Acts}
+			dialer.Limits.Kept = 0
+			o.Transports.Fresh = asMe{remotessh.NewTransport(dialer), s.User, s.Acts}
+			return hosts.New(o)
+		},
+	}, nil
+}
+
+// output is the log of an operator, which is also shown with -v.
+func (w *world) output() io.Writer {
+	if testing.Verbose() {
+		return io.MultiWriter(w.log, os.Stderr)
+	}
+	return w.log
+}
+
+// operate runs the operator until the returned function is called, or the test ends.
+func (w *world) operate() (stop func()) { return w.operateAs(w.settings()) }
+
+func (w *world) operateAs(s settings) (stop func()) {
+	w.t.Helper()
+	options, err := s.options(w.output())
+	must(w.t, err)
+	return w.operateWith(options)
+}
+
+func (w *world) operateWith(options controller.Options) (stop func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- controller.Run(ctx, options) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			w.t.Errorf("the operator: %v", err)
+		}
+	})
+	w.t.Cleanup(stop)
+	return stop
+}
+
+// operatorVariable makes this program an operator. Its value are the settings as JSON.
+const operatorVariable = "WMCO_TEST_OPERATOR"
+
+// started is the first line that the program prints.
+const started = "started"
+
+// runOperator is the program as an operator. It stops when it is asked to, and ends with the test that started it.
+func runOperator(text string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // it ends with the test
+		os.Exit(1)
+	}()
+	var s settings
+	err := json.Unmarshal([]byte(text), &s)
+	if err == nil {
+		var o controller.Options
+		if o, err = s.options(os.Stderr); err == nil {
+			go measure()
+			fmt.Println(started)
+			err = controller.Run(ctx, o)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// usage is what an operator costs.
+type usage struct {
+	Goroutines int
+	// Heap and Resident are in bytes.
+	Heap, Resident uint64
+}
+
+// measure prints the usage of this process whenever it is asked to by a signal.
+func measure() {
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGUSR1)
+	for range asked {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		u := usage{Goroutines: runtime.NumGoroutine(), Heap: m.HeapAlloc}
+		if text, err := os.ReadFile("/proc/self/statm"); err == nil {
+			var size, pages uint64
+			_, _ = fmt.Sscan(string(text), &size, &pages)
+			u.Resident = pages * uint64(os.Getpagesize())
+		}
+		text, _ := json.Marshal(u) // it holds numbers only
+		fmt.Println(string(text))
+	}
+}
+
+// operator is an operator in a process of its own.
+type operator struct {
+	*exec.Cmd
+	t     *testing.T
+	stdin io.Closer
+	out   *bufio.Reader
+	once  sync.Once
+}
+
+// usage asks the process what it costs.
+func (o *operator) usage() usage {
+	o.t.Helper()
+	must(o.t, o.Process.Signal(syscall.SIGUSR1))
+	line, err := o.out.ReadString('\n')
+	must(o.t, err)
+	var u usage
+	must(o.t, json.Unmarshal([]byte(line), &u))
+	return u
+}
+
+// process starts an operator in a process of its own, which is killed at the end of the test.
+func (w *world) process(s settings) *operator {
+	w.t.Helper()
+	text, err := json.Marshal(s)
+	must(w.t, err)
+	o := &operator{Cmd: exec.CommandContext(context.Background(), os.Args[0]), t: w.t}
+	o.Env = append(os.Environ(), operatorVariable+"="+string(text))
+	o.Stderr = w.output()
+	o.stdin, err = o.StdinPipe()
+	must(w.t, err)
+	out, err := o.StdoutPipe()
+	must(w.t, err)
+	must(w.t, o.Start())
+	w.t.Cleanup(o.kill)
+	o.out = bufio.NewReader(out)
+	if line, err := o.out.ReadString('\n'); line != started+"\n" {
+		w.t.Fatalf("the operator printed %q: %v", line, err)
+	}
+	return o
+}
+
+// kill ends the process at once.
+func (o *operator) kill() {
+	o.once.Do(func() {
+		_ = o.Process.Kill() // it may have ended
+		_ = o.Wait()         // it was killed
+		_ = o.stdin.Close()
+	})
+}
+
+// stop asks the process to end, and waits for that.
+func (o *operator) stop() {
+	o.t.Helper()
+	o.once.Do(func() {
+		must(o.t, o.Process.Signal(syscall.SIGTERM))
+		if err := o.Wait(); err != nil {
+			o.t.Errorf("the operator: %v", err)
+		}
+		_ = o.stdin.Close()
+	})
+}
+
+// addressBook is a file that says where the SSH server of each address really is, for operators in other processes too.
+type addressBook string
+
+func (b addressBook) read() (map[string]string, error) {
+	data, err := os.ReadFile(string(b))
+	if errors.Is(err, os.ErrNotExist) {
+		return map[string]string{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	all := map[string]string{}
+	return all, json.Unmarshal(data, &all)
+}
+
+// put notes an address. Only the test itself does.
+func (b addressBook) put(address, target string) error {
+	all, err := b.read()
+	if err != nil {
+		return err
+	}
+	all = maps.Clone(all)
+	all[address] = target
+	data, err := json.Marshal(all)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(string(b)+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(string(b)+".new", string(b))
+}
+
+// nowhere is an address at which nobody listens.
+const nowhere = "127.0.0.1:1"
+
+// note counts an attempt to reach a host.
+func (b addressBook) note(host string) error {
+	f, err := os.OpenFile(string(b)+".dialed", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(f, host)
+	return errors.Join(err, f.Close())
+}
+
+// dialed returns how often operators have tried to reach a host.
+func (b addressBook) dialed(t *testing.T, host string) int {
+	t.Helper()
+	data, err := os.ReadFile(string(b) + ".dialed")
+	if !errors.Is(err, os.ErrNotExist) {
+		must(t, err)
+	}
+	n := 0
+	for line := range strings.Lines(string(data)) {
+		if line == host+"\n" {
+			n++
+		}
+	}
+	return n
+}
+
+// dial reaches the SSH servers of simulated machines, which are on loopback addresses, under the addresses that their machines have.
+func (b addressBook) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	all, err := b.read()
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.note(host); err != nil {
+		return nil, err
+	}
+	return (&net.Dialer{}).DialContext(ctx, network, cmp.Or(all[host], nowhere))
+}
+
+// asMe logs in as the account that this program runs with, the only one that a simulated machine has.
+type asMe struct {
+	remote.Transport
+	user string
+	acts actsFile
+}
+
+func (a asMe) to(t remote.Target) remote.Target {
+	t.User = a.user
+	return t
+}
+
+func (a asMe) Connect(ctx context.Context, t remote.Target) error {
+	return a.Transport.Connect(ctx, a.to(t))
+}
+
+func (a asMe) Run(ctx context.Context, t remote.Target, c remote.Command) error {
+	if err := a.acts.note(c.Name); err != nil {
+		return err
+	}
+	return a.Transport.Run(ctx, a.to(t), c)
+}
+
+func (a asMe) Transfer(ctx context.Context, t remote.Target, do func(remote.Files) error) error {
+	if err := a.acts.note("sftp"); err != nil {
+		return err
+	}
+	return a.Transport.Transfer(ctx, a.to(t), do)
+}
+
+// resolver is that of a world: an address book of names.
+type resolver map[string][]string
+
+func (r resolver) LookupHost(_ context.Context, host string) ([]string, error) {
+	if len(r[host]) == 0 {
+		return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+	}
+	return r[host], nil
+}
+
+func (r resolver) LookupAddr(_ context.Context, address string) ([]string, error) {
+	for name, addresses := range r {
+		if slices.Contains(addresses, address) {
+			return []string{name + "."}, nil
+		}
+	}
+	return nil, &net.DNSError{Err: "no such host", Name: address, IsNotFound: true}
+}

@@ -1,0 +1,36 @@
+package jointest_test
+
+import (
+	"testing"
+	"time"
+
+	"wmco/internal/hostsim/simulation"
+	"wmco/internal/test/faults"
+)
+
+// TestAHostWithAnotherNameIsNotTheNode: a Node that is lost is not deleted because of a host that says that it is another node, although it
+// has the address and the pinned key.
+func TestAHostWithAnotherNameIsNotTheNode(t *testing.T) {
+	w := newWorld(t)
+	w.machine("instance-n", "192.0.2.73")
+	w.machine("instance-o", "192.0.2.74")
+	w.instances("192.0.2.73", "192.0.2.74")
+	var clock faults.Monotonic
+	w.operateBy(&clock)
+	w.allJoin([]string{"instance-n", "instance-o"})
+	before := w.node("instance-n")
+	must(t, w.machines["instance-n"].Host.Edit(t.Context(), func(s *simulation.State) { s.NextHostName = "somebody-else" }))
+	w.expire("instance-n", -24*time.Hour)
+	if name := w.machines["instance-n"].Name(); name != "somebody-else" {
+		t.Fatalf("the host is %s", name)
+	}
+	dialed := w.at.dialed(t, "192.0.2.73")
+	w.lose("instance-n", &clock)
+	eventually(t, "the operator asks the host", func() bool { return w.at.dialed(t, "192.0.2.73") > dialed })
+	// A Node that is deleted is so within a second.
+	for until := time.Now().Add(10 * time.Second); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		if n := w.node("instance-n"); n == nil || n.UID != before.UID {
+			t.Fatal("a Node was deleted because of a host that is another node")
+		}
+	}
+}

@@ -1,0 +1,22 @@
+package jointest_test
+
+import (
+	"fmt"
+	"testing"
+)
+
+// TestAMachineOfEachPlatformBecomesANode: machine-api names hosts in another way on each, and the kubelet has other arguments.
+func TestAMachineOfEachPlatformBecomesANode(t *testing.T) {
+	w := newWorld(t)
+	for i, platform := range []string{"AWS", "Azure", "GCP", "VSphere", "Nutanix", "None"} {
+		t.Run(platform, func(t *testing.T) {
+			w.patchCluster("Infrastructure", fmt.Sprintf(`{"status":{"platform":%[1]q,"platformStatus":{"type":%[1]q}}}`, platform), `{"status":{"platform":"None","platformStatus":{"type":"None"}}}`)
+			name, address := fmt.Sprintf("machine-p%d", i), fmt.Sprintf("192.0.2.%d", 141+i)
+			w.machine(name, address)
+			w.machineObject(name, address)
+			stop := w.operate()
+			w.allJoin([]string{name})
+			stop()
+		})
+	}
+}

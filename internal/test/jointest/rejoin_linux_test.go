@@ -1,0 +1,153 @@
+package jointest_test
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/controller/configure"
+	"wmco/controller/gather"
+	"wmco/controller/windowsnode"
+	"wmco/internal/test/faults"
+)
+
+// expire makes the client certificate of a machine's kubelet one that no API server accepts and that ends some time from now, with the key that
+// it has, and boots the machine: it was off for long. What the cluster keeps of its requests is cleaned up in that time (kube-controller-manager,
+// csrcleaner).
+func (w *world) expire(name string, ends time.Duration) {
+	w.t.Helper()
+	const folder = `C:\var\lib\kubelet\pki`
+	m := w.machines[name]
+	pair, err := tls.X509KeyPair([]byte(m.Text(folder+`\kubelet-client-current.pem`)), []byte(m.Text(folder+`\kubelet-client-current.pem`)))
+	must(w.t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "system:node:" + name, Organization: []string{"system:nodes"}},
+		NotBefore: time.Now().Add(-48 * time.Hour), NotAfter: time.Now().Add(ends), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, pair.Leaf.PublicKey, pair.PrivateKey)
+	must(w.t, err)
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	must(w.t, err)
+	text := append(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	m.PowerOff()
+	must(w.t, w.DeleteAllOf(w.t.Context(), &certificatesv1.CertificateSigningRequest{}))
+	must(w.t, m.WriteFile(w.t.Context(), folder+`\kubelet-client-current.pem`, bundle.AccessAdmins, text))
+	must(w.t, m.PowerOn())
+}
+
+// operateBy runs the operator with a monotonic clock that is moved on, and a wall clock that is two days ahead.
+func (w *world) operateBy(clock *faults.Monotonic) (stop func()) {
+	w.t.Helper()
+	options, err := w.settings().options(w.output())
+	must(w.t, err)
+	options.Now, options.Elapsed = func() time.Time { return time.Now().Round(0).Add(48 * time.Hour) }, clock.Elapsed
+	return w.operateWith(options)
+}
+
+// lose waits until the cluster has lost a kubelet, which the operator has seen for ten minutes then.
+func (w *world) lose(name string, clock *faults.Monotonic) {
+	w.t.Helper()
+	eventually(w.t, name+" is lost", func() bool {
+		for _, c := range w.node(name).Status.Conditions {
+			if c.Type == corev1.NodeReady {
+				return c.Status == corev1.ConditionUnknown
+			}
+		}
+		return false
+	})
+	eventually(w.t, "an operator that sees that "+name+" is lost", func() bool {
+		return strings.Contains(w.log.String(), `msg="a kubelet is lost" logger=nodes node=`+name+" ")
+	})
+	clock.Pass(10 * time.Minute)
+	w.annotate(name, "example.com/lost", "ten minutes ago") // the operator looks at the node again when something changes
+}
+
+// TestAHostWithAnExpiredCertificateJoinsAgain with what users have set on its Node, although the operator is another one by then. The host
+// of a Machine cannot, which is said on the Machine.
+func TestAHostWithAnExpiredCertificateJoinsAgain(t *testing.T) {
+	w := newWorld(t)
+	w.machine("instance-r", "192.0.2.61")
+	w.machine("machine-r", "192.0.2.62")
+	w.machine("instance-s", "192.0.2.63")
+	w.machine("instance-v", "192.0.2.64")
+	w.machineObject("machine-r", "192.0.2.62")
+	w.instances("192.0.2.61", "192.0.2.63", "192.0.2.64")
+	var clock faults.Monotonic
+	stop := w.operateBy(&clock)
+	for _, name := range []string{"instance-r", "machine-r", "instance-s", "instance-v"} {
+		eventually(t, "node "+name, func() bool { return w.joined(name) })
+	}
+	before := w.node("instance-r")
+	set := `{"metadata":{"labels":{"team":"a"},"annotations":{"example.com/owner":"b"}},"spec":{"unschedulable":true,` +
+		`"taints":[{"key":"os","value":"Windows","effect":"NoSchedule"},{"key":"dedicated","value":"build","effect":"NoSchedule"}]}}`
+	must(t, w.Patch(t.Context(), before.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(set))))
+
+	// One that is off for another reason stays as it is, and so does one whose certificate has expired by the clock of the operator alone.
+	valid := w.node("instance-v").UID
+	w.machines["instance-s"].PowerOff()
+	w.expire("instance-v", 24*time.Hour)
+	w.expire("instance-r", -24*time.Hour)
+	w.expire("machine-r", -24*time.Hour)
+	w.lose("instance-v", &clock)
+	w.lose("instance-s", &clock)
+	w.lose("machine-r", &clock)
+	eventually(t, "an event on the Machine", func() bool {
+		notes := w.events(configure.ReasonExpired, "machine-r")
+		return len(notes) > 0 && strings.Contains(notes[0], "fix: delete the Machine")
+	})
+	eventually(t, "a condition about its node", func() bool {
+		c := w.condition(configure.HostsJoined)
+		return c.Status == metav1.ConditionFalse && c.Reason == configure.ReasonExpired && strings.Contains(c.Message, "node machine-r: ")
+	})
+	w.lose("instance-r", &clock)
+	eventually(t, "the Node is deleted", func() bool {
+		n := w.node("instance-r")
+		return n == nil || n.UID != before.UID
+	})
+	stop()
+	w.operateBy(&clock)
+	eventually(t, "a new Node that is complete", func() bool {
+		n := w.node("instance-r")
+		return n != nil && n.UID != before.UID && windowsnode.IsJoined(n.Annotations) && isReady(n)
+	})
+	n := w.node("instance-r")
+	if n.Labels["team"] != "a" || n.Annotations["example.com/owner"] != "b" || !n.Spec.Unschedulable {
+		t.Errorf("of what was set there are labels %v, annotations %v, unschedulable %t", n.Labels, n.Annotations, n.Spec.Unschedulable)
+	}
+	tainted := map[string]string{}
+	for _, taint := range n.Spec.Taints {
+		tainted[taint.Key] = taint.Value
+	}
+	if tainted["dedicated"] != "build" || tainted["os"] != "Windows" {
+		t.Errorf("taints are %v", n.Spec.Taints)
+	}
+	if len(w.events(configure.ReasonRejoining, "windows-instances")) == 0 {
+		t.Error("no event says that the host joins again")
+	}
+	var kept corev1.ConfigMap
+	must(t, w.Get(t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: "windows-rejoining-nodes"}, &kept))
+	if len(kept.Data) > 0 {
+		t.Errorf("what was set again is still kept: %v", kept.Data)
+	}
+	for _, name := range []string{"machine-r", "instance-s"} {
+		if w.node(name) == nil {
+			t.Errorf("Node %s is gone", name)
+		}
+	}
+	if n := w.node("instance-v"); n == nil || n.UID != valid {
+		t.Error("a host whose certificate is valid has joined again")
+	}
+}

@@ -1,0 +1,146 @@
+package jointest_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/applier/plan"
+	"wmco/controller/configure"
+	"wmco/controller/gather"
+	"wmco/controller/hosts"
+	"wmco/controller/windowsnode/record"
+	"wmco/internal/hostsim/simulation"
+)
+
+// TestMachinesGetTheAddressesOfThoseThatGo: a MachineSet is scaled down and up again, and the old Machines, one of which had failed, are still
+// there with their addresses. One of the old hosts answers at first.
+func TestMachinesGetTheAddressesOfThoseThatGo(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.machine("machine-1", "192.0.2.101"), w.machine("machine-2", "192.0.2.102")
+	const finalizer = "machine.machine.openshift.io"
+	old := w.machineObject("machine-1", "192.0.2.101", finalizer)
+	slow := w.machineObject("machine-2", "192.0.2.102", finalizer)
+	lost := w.machineObject("machine-3", "192.0.2.103", finalizer)
+	lost.Status.Phase = new("Failed")
+	must(t, w.Status().Update(t.Context(), lost))
+	must(t, w.at.put("192.0.2.103", nowhere))
+	// The key of a host that was there before, as the existing operator pins it.
+	stranger, _ := newKey(t)
+	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: hosts.PinsConfigMap}, Data: map[string]string{"192.0.2.103": hosts.EncodeKey(stranger.PublicKey())}})
+	w.operate()
+	w.allJoin([]string{"machine-1", "machine-2"})
+	must(t, w.Delete(t.Context(), old))
+	must(t, w.Delete(t.Context(), slow))
+	first.PowerOff()
+
+	w.machineObject("machine-5", "192.0.2.102")
+	w.says("MachineSetupFailure", "machine-5", "SameHost", "Machine machine-5", "Machine machine-2", "node machine-2", "nothing was changed", "fix: ")
+	second.PowerOff()
+	for name, address := range map[string]string{"machine-4": "192.0.2.101", "machine-5": "192.0.2.102", "machine-6": "192.0.2.103"} {
+		w.machine(name, address)
+		if name != "machine-5" {
+			w.machineObject(name, address)
+		}
+	}
+	w.allJoin([]string{"machine-4", "machine-5", "machine-6"})
+	if strings.Contains(w.log.String(), "AddressClaimed") {
+		t.Error("a Node with the address of a Machine that goes is said to lie")
+	}
+	for _, name := range []string{"machine-1", "machine-2"} {
+		if !w.isDeleting(name) || w.node(name) == nil {
+			t.Errorf("Machine %s and its Node are gone before machine-api has removed them", name)
+		}
+	}
+}
+
+// TestTwoMachinesWithOneAddress: none of them gets the host, and both say so, until one is deleted. Of two one of which is a node, the other
+// says it.
+func TestTwoMachinesWithOneAddress(t *testing.T) {
+	w := newWorld(t)
+	m := w.machine("machine-a", "192.0.2.104")
+	w.machineObject("machine-a", "192.0.2.104")
+	other := w.machineObject("machine-b", "192.0.2.104")
+	w.operate()
+	for _, name := range []string{"machine-a", "machine-b"} {
+		w.says("MachineSetupFailure", name, "SameHost", "Machine machine-a", "Machine machine-b", "192.0.2.104", "fix: look in the cloud")
+	}
+	eventually(t, "both in the condition", func() bool {
+		c := w.condition(configure.HostsJoined)
+		return c.Status == metav1.ConditionFalse && c.Reason == configure.ReasonSameHost && strings.Contains(c.Message, "machine-a, machine-b")
+	})
+	if len(m.Starts()) > 0 || w.at.dialed(t, "192.0.2.104") > 0 {
+		t.Errorf("the host was reached: services %v", m.Starts())
+	}
+	must(t, w.Delete(t.Context(), other))
+	w.allJoin([]string{"machine-a"})
+	check := w.untouched("machine-a", w.machineID("machine-a"))
+	w.machineObject("machine-c", "192.0.2.104")
+	w.says("MachineSetupFailure", "machine-c", "SameHost", "Machine machine-c", "Machine machine-a", "node machine-a", "fix: look in the cloud")
+	check()
+}
+
+// TestAnEntryThatIsReplacedByAnotherAddressOfTheHost: the host keeps its key, so it is the same one. Nothing is done to its node.
+func TestAnEntryThatIsReplacedByAnotherAddressOfTheHost(t *testing.T) {
+	w := newWorld(t)
+	a := w.machine("instance-a", "192.0.2.105")
+	must(t, a.Edit(t.Context(), func(s *simulation.State) { s.Facts.Addresses = append(s.Facts.Addresses, "192.0.2.106") }))
+	must(t, w.at.put("192.0.2.106", a.ssh.Address))
+	w.instances("192.0.2.105")
+	w.operate()
+	w.allJoin([]string{"instance-a"})
+	uid, starts := w.node("instance-a").UID, a.Starts()["kubelet"]
+	w.changeEntries(func(data map[string]string) {
+		data["192.0.2.106"] = data["192.0.2.105"]
+		delete(data, "192.0.2.105")
+	})
+	eventually(t, "the record of the new entry", func() bool {
+		r, _, err := w.login().Records.Get(t.Context(), record.OfEntry("192.0.2.106"))
+		return err == nil && r.Node == "instance-a" && r.NodeUID == uid && r.HostKey != ""
+	})
+	eventually(t, "no record of the old entry", func() bool {
+		_, known, err := w.login().Records.Get(t.Context(), record.OfEntry("192.0.2.105"))
+		return err == nil && !known
+	})
+	w.removedNothing(a, "instance-a")
+	if n := w.node("instance-a"); n.UID != uid || a.Starts()["kubelet"] != starts {
+		t.Errorf("the node was set up again: %s, before %s; kubelet started %d times, before %d", n.UID, uid, a.Starts()["kubelet"], starts)
+	}
+}
+
+// TestAMachineWhoseAddressesChangeBeforeItsNode is the same host: status.nodeRef is not there, and its Node reports the old address.
+func TestAMachineWhoseAddressesChangeBeforeItsNode(t *testing.T) {
+	w := newWorld(t)
+	m := w.machine("machine-a", "192.0.2.107")
+	must(t, m.Edit(t.Context(), func(s *simulation.State) { s.Facts.Addresses = append(s.Facts.Addresses, "192.0.2.108") }))
+	must(t, w.at.put("192.0.2.108", m.ssh.Address))
+	object := w.machineObject("machine-a", "192.0.2.107")
+	w.operate()
+	w.allJoin([]string{"machine-a"})
+	uid, starts, id := w.node("machine-a").UID, m.Starts()["kubelet"], w.machineID("machine-a")
+	object.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "192.0.2.108"}}
+	must(t, w.Status().Update(t.Context(), object))
+	eventually(t, "the new address in the record", func() bool {
+		r, _, err := w.login().Records.Get(t.Context(), id)
+		return err == nil && r.Address == "192.0.2.108" && r.NodeUID == uid
+	})
+	w.removedNothing(m, "machine-a")
+	if m.Starts()["kubelet"] != starts {
+		t.Errorf("kubelet was started %d times, before %d", m.Starts()["kubelet"], starts)
+	}
+}
+
+// removedNothing checks that a node is complete, and its services run.
+func (w *world) removedNothing(m *joinedMachine, name string) {
+	w.t.Helper()
+	if n := w.node(name); n == nil || !w.joined(name) {
+		w.t.Errorf("node %s is not what it was: %+v", name, n)
+	}
+	for _, service := range []string{"kubelet", "containerd", "windows-instance-config-daemon"} {
+		if m.Status(service) != plan.ServiceRunning {
+			w.t.Errorf("service %s is %s", service, m.Status(service))
+		}
+	}
+}

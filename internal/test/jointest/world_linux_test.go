@@ -1,0 +1,363 @@
+package jointest_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	mcfgv1 "github.com/openshift/api/machineconfiguration/v1"
+	"golang.org/x/crypto/ssh"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"wmco/bundle"
+	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
+	"wmco/controller/hosts"
+	"wmco/controller/keys"
+	"wmco/internal/test/simnode"
+	"wmco/internal/test/simnode/cluster"
+	"wmco/internal/test/sshtest/sshd"
+	"wmco/internal/test/testenv"
+	"wmco/internal/test/testenv/controlplane"
+	"wmco/report/fleet"
+)
+
+var server = testenv.Environment{Options: controlplane.Options{Controllers: true, Audit: true}}
+
+// programs are built for the first test that needs them.
+var programs struct {
+	sshd.Programs
+	once sync.Once
+	node string
+	err  error
+}
+
+func TestMain(m *testing.M) {
+	log.SetLogger(logr.Discard())
+	if text := os.Getenv(operatorVariable); text != "" {
+		os.Exit(runOperator(text))
+	}
+	status := server.Main(m)
+	if programs.node != "" {
+		_ = programs.Remove() // a folder for temporary files
+	}
+	os.Exit(status)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func eventually(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	must(t, testenv.Eventually(t.Context(), what, done))
+}
+
+// world is a cluster, machines, and an operator that runs with the permissions that it ships.
+type world struct {
+	client.Client
+	t      *testing.T
+	signer ssh.Signer
+	// at is where the SSH server of each address really is.
+	at addressBook
+	// names are what the operator's resolver knows.
+	names resolver
+	// log is everything that operators log.
+	log *journal
+	// asked is how many requests of the audit log are not looked at.
+	asked int
+	// guard is how long machines that are started from now on wait for a new node agent.
+	guard time.Duration
+	// machines are those that were started, by their names.
+	machines map[string]*joinedMachine
+}
+
+// joinedMachine is a simulated machine with its SSH server.
+type joinedMachine struct {
+	*simnode.Machine
+	ssh *sshd.Server
+}
+
+// journal keeps a log.
+type journal struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.text = append(j.text, p...)
+	return len(p), nil
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return string(j.text)
+}
+
+// newWorld loads the example cluster, and the key with which the operator logs in. No operator runs yet.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	programs.once.Do(func() {
+		ctx := context.Background()
+		if programs.Programs, programs.err = sshd.Build(ctx); programs.err == nil {
+			programs.node, programs.err = programs.Go(ctx, "wmco/cmd/wmco-node")
+		}
+	})
+	must(t, programs.err)
+	plane := server.ControlPlane(t)
+	golden := filepath.Join("..", "..", "golden", "clusters")
+	server.Load(t, filepath.Join(golden, "common"), filepath.Join(golden, "none", "infrastructure.yaml"), filepath.Join(golden, "none", "controllerconfig.yaml"),
+		filepath.Join(golden, "none", "machineconfigs.yaml"), filepath.Join("..", "..", "deploy", "rbac"), filepath.Join("..", "..", "deploy", "admission"), filepath.Join("..", "..", "deploy", "crd"))
+	must(t, cluster.Connect(t.Context(), plane.Config, plane.ClientCA()))
+	with := runtime.NewScheme()
+	must(t, scheme.AddToScheme(with))
+	must(t, machinev1beta1.Install(with))
+	must(t, mcfgv1.Install(with))
+	c, err := client.New(plane.Config, client.Options{Scheme: with})
+	must(t, err)
+	w := &world{Client: c, t: t, at: addressBook(filepath.Join(t.TempDir(), "addresses")), names: resolver{}, log: &journal{}, machines: map[string]*joinedMachine{}}
+	t.Cleanup(w.explain)
+	w.forget()
+	w.signer = w.newSecret()
+	t.Cleanup(w.checkSecrets)
+	t.Cleanup(w.checkLog)
+	silent := slog.New(slog.DiscardHandler)
+	w.background(func(ctx context.Context) error { return cluster.Network(ctx, plane.Config, silent) })
+	w.background(func(ctx context.Context) error {
+		return cluster.Approve(ctx, plane.Config, silent, func(node string) bool { return len(node) > 8 && node[:8] == "machine-" })
+	})
+	return w
+}
+
+// explain shows what operators have logged, of a test that has failed.
+func (w *world) explain() {
+	if !w.t.Failed() {
+		return
+	}
+	for line := range strings.Lines(w.log.String()) {
+		if strings.Contains(line, " logger=") || !strings.Contains(line, "level=INFO") { // not what controller-runtime starts and stops
+			w.t.Log(strings.TrimSpace(line))
+		}
+	}
+	var list eventsv1.EventList
+	if err := w.List(context.Background(), &list); err != nil {
+		w.t.Error(err)
+	}
+	for _, e := range list.Items {
+		w.t.Logf("event %s %s/%s: %s", e.Reason, e.Regarding.Kind, e.Regarding.Name, e.Note)
+	}
+}
+
+// checkLog checks that operators call nothing an error that happens all the time.
+func (w *world) checkLog() {
+	for line := range strings.Lines(w.log.String()) {
+		if strings.Contains(line, "Reconciler error") && strings.Contains(line, "the object has been modified") {
+			w.t.Error(strings.TrimSpace(line))
+		}
+	}
+}
+
+// forget removes what operators of earlier tests have written, and what was written about their machines.
+func (w *world) forget() {
+	w.t.Helper()
+	for _, namespace := range []string{metav1.NamespaceDefault, gather.OperatorNamespace, "openshift-machine-api"} {
+		must(w.t, w.DeleteAllOf(w.t.Context(), &eventsv1.Event{}, client.InNamespace(namespace)))
+	}
+	must(w.t, w.DeleteAllOf(w.t.Context(), &certificatesv1.CertificateSigningRequest{}))
+	must(w.t, w.DeleteAllOf(w.t.Context(), &corev1.ConfigMap{}, client.InNamespace(gather.OperatorNamespace), client.HasLabels{hosts.RecordsLabel}))
+	for _, name := range []string{hosts.PinsConfigMap, "windows-machine-replacements"} {
+		cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: name}}
+		must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), cm)))
+	}
+}
+
+// newKey returns a key with its private half.
+func newKey(t *testing.T) (ssh.Signer, ed25519.PrivateKey) {
+	t.Helper()
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	signer, err := ssh.NewSignerFromKey(private)
+	must(t, err)
+	return signer, private
+}
+
+// newSecret makes the Secret with the private key.
+func (w *world) newSecret() ssh.Signer {
+	w.t.Helper()
+	signer, private := newKey(w.t)
+	block, err := ssh.MarshalPrivateKey(private, "")
+	must(w.t, err)
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: keys.SecretName}, Data: map[string][]byte{keys.SecretKey: pem.EncodeToMemory(block)}}
+	must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), secret.DeepCopy())))
+	w.create(secret)
+	return signer
+}
+
+// create creates an object until the end of the test.
+func (w *world) create(o client.Object) {
+	w.t.Helper()
+	must(w.t, w.Create(w.t.Context(), o))
+	w.t.Cleanup(func() {
+		if err := w.Delete(context.Background(), o); client.IgnoreNotFound(err) != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// background runs something until the end of the test.
+func (w *world) background(run func(ctx context.Context) error) {
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }()
+	w.t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			w.t.Error(err)
+		}
+	})
+}
+
+// machine starts a simulated machine with this name and address, which accepts the operator's key.
+func (w *world) machine(name, address string) *joinedMachine {
+	w.t.Helper()
+	return w.machineWith(name, address, sshd.Options{Key: w.signer})
+}
+
+// machineWith starts a simulated machine with a special SSH server.
+func (w *world) machineWith(name, address string, o sshd.Options) *joinedMachine {
+	w.t.Helper()
+	folder, err := os.MkdirTemp(w.t.TempDir(), name)
+	must(w.t, err)
+	facts := bundle.Facts{
+		Schema: bundle.FactsSchema, HostName: name, Addresses: []string{address}, OSBuild: "10.0.20348", DefenderRunning: true, Features: []string{"Containers"},
+		DefaultRoute: bundle.DefaultRoute{Address: address, Gateway: "192.0.2.254"},
+	}
+	times := simnode.FastTimes()
+	times.Guard = w.guard
+	m, s, err := simnode.WithSSH(programs.Programs, folder, o, simnode.Options{Facts: facts, Times: times, Log: machineLog()})
+	must(w.t, err)
+	w.t.Cleanup(func() {
+		must(w.t, m.Close())
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		must(w.t, client.IgnoreNotFound(w.Delete(context.Background(), node)))
+	})
+	must(w.t, w.at.put(address, s.Address))
+	w.machines[name] = &joinedMachine{m, s}
+	return w.machines[name]
+}
+
+// machineObject is the Machine of an address, until the end of the test.
+func (w *world) machineObject(name, address string, finalizers ...string) *machinev1beta1.Machine {
+	w.t.Helper()
+	m := &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "openshift-machine-api", Name: name, Labels: map[string]string{"machine.openshift.io/os-id": "Windows"}, Finalizers: finalizers,
+	}}
+	w.create(m)
+	w.t.Cleanup(func() {
+		none := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		must(w.t, client.IgnoreNotFound(w.Patch(context.Background(), m.DeepCopy(), none)))
+	})
+	m.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}}
+	m.Status.Phase = new("Provisioned")
+	must(w.t, w.Status().Update(w.t.Context(), m))
+	return m
+}
+
+// instances writes windows-instances.
+func (w *world) instances(addresses ...string) *corev1.ConfigMap {
+	w.t.Helper()
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: "windows-instances"}, Data: map[string]string{}}
+	for _, a := range addresses {
+		cm.Data[a] = "username=Administrator"
+	}
+	must(w.t, client.IgnoreNotFound(w.Delete(w.t.Context(), cm.DeepCopy())))
+	w.create(cm)
+	return cm
+}
+
+// node returns a Node, nil if there is none.
+func (w *world) node(name string) *corev1.Node {
+	w.t.Helper()
+	var n corev1.Node
+	err := w.Get(w.t.Context(), client.ObjectKey{Name: name}, &n)
+	if client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// joined reports whether a node is complete and accepts pods.
+func (w *world) joined(name string) bool {
+	n := w.node(name)
+	return n != nil && n.Annotations["windowsmachineconfig.openshift.io/version"] == "test" && !n.Spec.Unschedulable && isReady(n)
+}
+
+func isReady(n *corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// condition returns what the operator says about all hosts; zero where it does not say it yet.
+func (w *world) condition(kind string) metav1.Condition {
+	w.t.Helper()
+	f, _, err := fleet.Read(w.t.Context(), objects.Cluster(w), gather.OperatorNamespace, time.Now())
+	must(w.t, err)
+	for _, c := range f.Conditions {
+		if c.Type == kind {
+			return c
+		}
+	}
+	return metav1.Condition{}
+}
+
+// events returns the notes of the events with a reason about an object.
+func (w *world) events(reason, about string) []string {
+	w.t.Helper()
+	var list eventsv1.EventList
+	must(w.t, w.List(w.t.Context(), &list))
+	var notes []string
+	for _, e := range list.Items {
+		if e.Reason == reason && e.Regarding.Name == about {
+			notes = append(notes, fmt.Sprint(e.Note))
+		}
+	}
+	return notes
+}
+
+// machineLog shows what the machines say, with -v.
+func machineLog() *slog.Logger {
+	if !testing.Verbose() {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, nil))
+}
