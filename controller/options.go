@@ -56,7 +56,7 @@ type Options struct {
 	// Traffic returns how many bytes were sent and received over SSH since the process began; nil is none.
 	Traffic func() (sent, received int64)
 	Log     logr.Logger
-	// Now is the wall clock, which may be set at any time: its times are for people and for what lasts days. Elapsed is a monotonic clock, which is
+	// Now is the wall clock, which may be set at any time: its times are for people. Elapsed is a monotonic clock, which is
 	// decided by. Nil are those of this computer.
 	Now     func() time.Time
 	Elapsed func() time.Duration

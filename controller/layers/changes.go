@@ -27,11 +27,9 @@ type Observed struct {
 	Nodes []Node
 	// Secrets are the layers' Secrets: the label of the layer by the name of the Secret.
 	Secrets map[string]string
-	// Replaced says since when a Secret is of a layer that is wanted no longer, by its name: as the operator noted it on the Secret. It has no
-	// Secret of a layer that was wanted when it was last looked at.
-	Replaced map[string]time.Time
-	// Now is when this was observed, by the operator's clock.
-	Now time.Time
+	// Replaced says for how long a Secret has been of a layer that is wanted no longer, by its name. It has no Secret of a layer that was wanted
+	// when it was last looked at.
+	Replaced map[string]Age
 	// Readable are the names that the Role lists, Readers the users that its binding lists; both sorted. Nil where there is
 	// no such object.
 	Readable, Readers []string
@@ -53,8 +51,9 @@ type Node struct {
 type Changes struct {
 	// Create are the Secrets that are missing, by name, each with the layer that it is a part of.
 	Create []Secret
-	// Replaced are the names of Secrets to note as replaced now, and Restored those whose note is removed: their layer is wanted again.
-	Replaced, Restored []string
+	// Replaced are the names of Secrets to note as replaced now, Aged those on which it is noted for how long they have been, and Restored those
+	// whose notes are removed: their layer is wanted again.
+	Replaced, Aged, Restored []string
 	// Readable and Readers are set where the Role or its binding differ.
 	Readable, Readers []string
 	// Check are Secrets that a node could not use: they are replaced if they hold anything else.
@@ -74,7 +73,7 @@ type Secret struct {
 
 // IsZero reports whether nothing has to be written.
 func (c Changes) IsZero() bool {
-	return len(c.Create) == 0 && len(c.Replaced) == 0 && len(c.Restored) == 0 && c.Readable == nil && c.Readers == nil && len(c.Check) == 0 && len(c.Delete) == 0
+	return len(c.Create) == 0 && len(c.Replaced) == 0 && len(c.Aged) == 0 && len(c.Restored) == 0 && c.Readable == nil && c.Readers == nil && len(c.Check) == 0 && len(c.Delete) == 0
 }
 
 // takesAway reports whether a node loses anything that it could have now. A Node or a layer that was not seen yet would lose it
@@ -145,7 +144,7 @@ func (w Wanted) secrets() []Secret {
 }
 
 // How long what is wanted no longer stays for nodes that say that they have it or are told to have it. What a node says is not trusted, so that
-// has an end, which the operator alone decides: it notes on the Secret when it stopped to want the layer.
+// has an end, which the operator alone decides: it counts for how long it has not wanted the layer (Age).
 const (
 	// ReadableFor is how long nodes may fetch it: one that was told of it a moment before its end does so within minutes. An agent that
 	// starts again does not need what its host has already.
@@ -154,9 +153,6 @@ const (
 	// update for longer, it asks the node's agent.
 	KeptFor = 90 * 24 * time.Hour
 )
-
-// ReplacedAnnotation of a Secret is since when its layer is wanted no longer, as RFC 3339 in UTC.
-const ReplacedAnnotation = published.Domain + "replaced-at"
 
 // needs are the labels of layers that are wanted, and of those that nodes have or are told to have by what stands on them.
 type needs struct{ wanted, said map[string]bool }
@@ -193,30 +189,31 @@ const (
 // useOf decides about a Secret of a layer.
 func (n needs) useOf(name string, o Observed) use {
 	label := o.Secrets[name]
-	since, noted := o.Replaced[name]
-	age := o.Now.Sub(since)
+	replaced := o.Replaced[name]
 	switch {
 	case n.wanted[label]:
 		return useNodes
 	case !n.said[label]:
 		return useNone
-	case !noted, age < ReadableFor: // also where the clock was set back
+	case replaced.For < ReadableFor:
 		return useNodes
-	case age < KeptFor:
+	case replaced.For < KeptFor:
 		return useOperator
 	}
 	return useNone
 }
 
-// note notes since when a Secret that stays is of a layer that is wanted no longer. A time that has not come yet is of a clock that was
-// wrong: it begins again. Where nothing is wanted for any node, because all inputs are refused, what is published stays.
+// note notes that a Secret that stays is of a layer that is wanted no longer, and for how long it has been. Where nothing is wanted for any node,
+// because all inputs are refused, what is published stays.
 func (c *Changes) note(name string, n needs, o Observed) {
-	since, noted := o.Replaced[name]
+	age, noted := o.Replaced[name]
 	switch wanted := n.wanted[o.Secrets[name]]; {
 	case wanted && noted:
 		c.Restored = append(c.Restored, name)
-	case !wanted && len(n.wanted) > 0 && (!noted || since.After(o.Now)):
+	case !wanted && !noted && len(n.wanted) > 0:
 		c.Replaced = append(c.Replaced, name)
+	case !wanted && noted && age.mustBeNoted():
+		c.Aged = append(c.Aged, name)
 	}
 }
 

@@ -224,7 +224,6 @@ func TestNamesOfSecretsSayNothing(t *testing.T) {
 // TestWhatNodesSayHasAnEnd: a layer that is wanted no longer stays for a node that says that it has it, or that it is told to have it, for as
 // long as the operator remembers.
 func TestWhatNodesSayHasAnEnd(t *testing.T) {
-	now := time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
 	a, old := wish(t, "win-a", "shared", "a"), wish(t, "win-a", "old", "a")
 	secret, oldSecret := a.Cluster.Names()[0], old.Cluster.Names()[0]
 	both, users := sorted(secret, oldSecret), []string{"system:node:win-a"}
@@ -234,27 +233,28 @@ func TestWhatNodesSayHasAnEnd(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name     string
-		noted    bool
-		age      time.Duration
+		age      *Age
 		readable []string
 		want     Changes
 	}{
-		{"it has just been replaced", false, 0, both, Changes{Replaced: []string{oldSecret}}},
-		{"a moment ago", true, time.Minute, both, Changes{}},
-		{"the last moment", true, ReadableFor - time.Second, both, Changes{}},
-		{"a day ago", true, ReadableFor, both, Changes{Readable: []string{secret}}},
-		{"a month ago", true, 30 * 24 * time.Hour, []string{secret}, Changes{}},
-		{"the operator needs it no longer", true, KeptFor, []string{secret}, Changes{Delete: []string{oldSecret}}},
-		{"the clock was set back", true, -time.Hour, both, Changes{Replaced: []string{oldSecret}}},
-		{"the clock was set back by years", true, -10 * 365 * 24 * time.Hour, both, Changes{Replaced: []string{oldSecret}}},
+		{"it has just been replaced", nil, both, Changes{Replaced: []string{oldSecret}}},
+		{"a moment ago", &Age{For: time.Minute}, both, Changes{}},
+		{"an hour ago", &Age{For: time.Hour}, both, Changes{Aged: []string{oldSecret}}},
+		{"an hour ago, which is noted", &Age{For: time.Hour, Noted: time.Hour}, both, Changes{}},
+		{"the last moment", &Age{For: ReadableFor - time.Second, Noted: ReadableFor - time.Minute}, both, Changes{}},
+		{"a day ago, which is noted before nodes lose it", &Age{For: ReadableFor, Noted: ReadableFor - time.Second}, both, Changes{Aged: []string{oldSecret}, Readable: []string{secret}}},
+		{"more than a day ago", &Age{For: ReadableFor + 23*time.Hour, Noted: ReadableFor}, []string{secret}, Changes{}},
+		{"two days ago", &Age{For: 2 * ReadableFor, Noted: ReadableFor}, []string{secret}, Changes{Aged: []string{oldSecret}}},
+		{"a month ago", &Age{For: 30 * 24 * time.Hour, Noted: 30 * 24 * time.Hour}, []string{secret}, Changes{}},
+		{"the operator needs it no longer", &Age{For: KeptFor}, []string{secret}, Changes{Delete: []string{oldSecret}}},
 	} {
 		for how, node := range says {
 			o := Observed{
-				Now: now, Nodes: []Node{node}, Readable: tt.readable, Readers: users, Replaced: map[string]time.Time{},
+				Nodes: []Node{node}, Readable: tt.readable, Readers: users, Replaced: map[string]Age{},
 				Secrets: map[string]string{secret: a.Cluster.Label(), oldSecret: old.Cluster.Label()},
 			}
-			if tt.noted {
-				o.Replaced[oldSecret] = now.Add(-tt.age)
+			if tt.age != nil {
+				o.Replaced[oldSecret] = *tt.age
 			}
 			if diff := cmp.Diff(tt.want, Make([]Wanted{a}, o)); diff != "" {
 				t.Errorf("%s, and the node %s (-want +got):\n%s", tt.name, how, diff)
@@ -265,12 +265,11 @@ func TestWhatNodesSayHasAnEnd(t *testing.T) {
 
 // TestALayerThatIsWantedAgain is not replaced any longer; and nothing is, while all inputs are refused.
 func TestALayerThatIsWantedAgain(t *testing.T) {
-	now := time.Date(2026, time.November, 23, 12, 0, 0, 0, time.UTC)
 	a := wish(t, "win-a", "shared", "a")
 	secret := a.Cluster.Names()[0]
 	o := Observed{
-		Now: now, Nodes: []Node{knownNode(text(t, a, bundle.ImpactNone), "")}, Readers: []string{"system:node:win-a"}, Readable: []string{},
-		Secrets: map[string]string{secret: a.Cluster.Label()}, Replaced: map[string]time.Time{secret: now.Add(-KeptFor)},
+		Nodes: []Node{knownNode(text(t, a, bundle.ImpactNone), "")}, Readers: []string{"system:node:win-a"}, Readable: []string{},
+		Secrets: map[string]string{secret: a.Cluster.Label()}, Replaced: map[string]Age{secret: {For: KeptFor}},
 	}
 	if diff := cmp.Diff(Changes{Restored: []string{secret}, Readable: []string{secret}}, Make([]Wanted{a}, o)); diff != "" {
 		t.Errorf("wanted again (-want +got):\n%s", diff)

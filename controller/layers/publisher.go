@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -37,8 +38,12 @@ type Publisher struct {
 	Known func(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error)
 	// Namespace is that of the operator.
 	Namespace string
-	// Now is the operator's clock.
-	Now func() time.Time
+	// Now is the operator's clock, whose times are for people. Elapsed is a monotonic one, by which the ages of layers are counted; without it
+	// all of them are as they are noted.
+	Now     func() time.Time
+	Elapsed func() time.Duration
+
+	ages ages
 }
 
 // Publish makes the cluster have the layers that are wanted, so that each node may be told of its bundle. It returns what it did, also with
@@ -71,7 +76,6 @@ func (p *Publisher) compare(ctx context.Context, wanted []Wanted, nodes, layers 
 
 // observe reads what is published.
 func (p *Publisher) observe(ctx context.Context, nodes, layers client.Reader) (o Observed, err error) {
-	o.Now = p.Now()
 	if o.Nodes, err = p.observeNodes(ctx, nodes); err != nil {
 		return Observed{}, err
 	}
@@ -79,14 +83,31 @@ func (p *Publisher) observe(ctx context.Context, nodes, layers client.Reader) (o
 	if err := layers.List(ctx, secrets, client.InNamespace(p.Namespace), client.HasLabels{published.LayerLabel}); err != nil {
 		return Observed{}, fmt.Errorf("listing published layers: %w", err)
 	}
-	o.Secrets, o.Replaced = map[string]string{}, map[string]time.Time{}
+	o.Secrets = map[string]string{}
 	for _, s := range secrets.Items {
 		o.Secrets[s.Name] = s.Labels[published.LayerLabel]
-		if since, err := time.Parse(time.RFC3339, s.Annotations[ReplacedAnnotation]); err == nil {
-			o.Replaced[s.Name] = since
+	}
+	o.Replaced = p.observeAges(secrets.Items)
+	return o, p.observeAccess(ctx, layers, &o)
+}
+
+// observeAges returns the ages of the layers that are wanted no longer.
+func (p *Publisher) observeAges(secrets []metav1.PartialObjectMetadata) map[string]Age {
+	var now time.Duration
+	if p.Elapsed != nil {
+		now = p.Elapsed()
+	}
+	if p.ages == nil {
+		p.ages = ages{}
+	}
+	replaced := map[string]Age{}
+	for _, s := range secrets {
+		if age, ok := p.ages.observe(s.Name, s.Annotations, now); ok {
+			replaced[s.Name] = age
 		}
 	}
-	return o, p.observeAccess(ctx, layers, &o)
+	maps.DeleteFunc(p.ages, func(name string, _ *observedAge) bool { _, ok := replaced[name]; return !ok })
+	return replaced
 }
 
 // observeNodes reads Nodes from a cache whole, so that one cache serves all who need Nodes. The API server is asked for no more
@@ -235,13 +256,10 @@ func (p *Publisher) write(ctx context.Context, c *Changes, o Observed) error {
 	}
 	// Nothing that others could create under such a name can be read.
 	c.Readable = slices.DeleteFunc(slices.Clone(c.Readable), func(name string) bool { return some.Lacking[name] && o.Secrets[name] == "" })
-	if err := errors.Join(p.note(ctx, c.Replaced, o.Now.UTC().Format(time.RFC3339)), p.note(ctx, c.Restored, nil)); err != nil {
-		return err
-	}
+	failed := p.noteAges(ctx, *c, o)
 	if err := p.grant(ctx, *c, o); err != nil {
 		return err
 	}
-	var failed []error
 	for _, name := range c.Delete {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
 		if err := p.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
@@ -249,7 +267,7 @@ func (p *Publisher) write(ctx context.Context, c *Changes, o Observed) error {
 		}
 	}
 	if some.Err = errors.Join(append(failed, some.Err)...); some.Err != nil {
-		return some // no node needs what could not be deleted
+		return some // no node needs what could not be deleted, or be noted
 	}
 	return nil
 }
@@ -262,19 +280,37 @@ func (p *Publisher) create(ctx context.Context, s Secret) error {
 	return nil
 }
 
-// note writes since when Secrets are replaced; nil removes that. One that was deleted needs no note.
-func (p *Publisher) note(ctx context.Context, names []string, since any) error {
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{ReplacedAnnotation: since}}})
+// noteAges writes on Secrets that their layers are wanted no longer, for how long, or that they are wanted again. It returns what could not be
+// written, which keeps nothing else from being published.
+func (p *Publisher) noteAges(ctx context.Context, c Changes, o Observed) []error {
+	var failed []error
+	note := func(names []string, annotations func(name string) map[string]any) {
+		for _, name := range names {
+			if err := p.annotate(ctx, name, annotations(name)); err != nil {
+				failed = append(failed, fmt.Errorf("noting on Secret %s for how long its layer is wanted no longer: %w", name, err))
+			}
+		}
+	}
+	note(c.Replaced, func(string) map[string]any {
+		return map[string]any{ReplacedAnnotation: p.Now().UTC().Format(time.RFC3339), ReplacedForAnnotation: nil}
+	})
+	note(c.Aged, func(name string) map[string]any {
+		return map[string]any{ReplacedForAnnotation: o.Replaced[name].seconds()}
+	})
+	note(c.Restored, func(string) map[string]any {
+		return map[string]any{ReplacedAnnotation: nil, ReplacedForAnnotation: nil}
+	})
+	return failed
+}
+
+// annotate writes annotations of a Secret; a nil value removes one. A Secret that was deleted needs none.
+func (p *Publisher) annotate(ctx context.Context, name string, annotations map[string]any) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
 		return err
 	}
-	for _, name := range names {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
-		if err := p.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("noting on Secret %s since when it is replaced: %w", name, err)
-		}
-	}
-	return nil
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
+	return client.IgnoreNotFound(p.Client.Patch(ctx, secret, client.RawPatch(types.MergePatchType, patch)))
 }
 
 // check replaces a part that a node could not use, if it is not what was published: it was deleted and created by others. It reports whether it

@@ -35,8 +35,9 @@ func TestMain(m *testing.M) { os.Exit(server.Main(m)) }
 type testCluster struct {
 	client.WithWatch
 	publisher *Publisher
-	// now is the clock of the publisher.
-	now time.Time
+	// now is the wall clock of the publisher, elapsed its monotonic one.
+	now     time.Time
+	elapsed time.Duration
 	// writes are counted; the one with the number fail is refused, if it is not 0.
 	writes, fail int
 }
@@ -98,7 +99,7 @@ func newTestCluster(t *testing.T, nodes ...string) *testCluster {
 			return w.Delete(ctx, o, opts...)
 		},
 	})
-	c.publisher = &Publisher{Nodes: admin, Layers: admin, Live: admin, Client: counted, Namespace: namespace, Known: everyone, Now: func() time.Time { return c.now }}
+	c.publisher = &Publisher{Nodes: admin, Layers: admin, Live: admin, Client: counted, Namespace: namespace, Known: everyone, Now: func() time.Time { return c.now }, Elapsed: func() time.Duration { return c.elapsed }}
 	t.Cleanup(func() {
 		c.fail = 0
 		for _, name := range nodes {
@@ -339,7 +340,7 @@ func TestLayersAreForNodesOfKnownHosts(t *testing.T) {
 	}
 	has := bundle.Of([]byte("what it has"))
 	nodes[1].Report = published.Report{State: published.StateApplied, Layers: []bundle.Digest{has}}
-	o := Observed{Nodes: nodes, Now: time.Now(), Secrets: map[string]string{"layer": published.Label(has)}, Readable: []string{"layer"}, Readers: []string{"system:node:gone", "system:node:win-before"}}
+	o := Observed{Nodes: nodes, Secrets: map[string]string{"layer": published.Label(has)}, Readable: []string{"layer"}, Readers: []string{"system:node:gone", "system:node:win-before"}}
 	c := Make(nil, o)
 	if diff := cmp.Diff([]string{"system:node:win-a", "system:node:win-before"}, c.Readers); diff != "" || len(c.Delete) > 0 || c.Readable != nil {
 		t.Errorf("deleted %q, readable %q, readers (-want +got):\n%s", c.Delete, c.Readable, diff)

@@ -1,10 +1,13 @@
 package layers
 
 import (
+	"errors"
+	"slices"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,7 +54,7 @@ func TestACompromisedNodeKeepsNoRotatedSecretReadable(t *testing.T) {
 	if err := testenv.Eventually(t.Context(), "access", func() bool { return reads(bad, rotated) && reads(good, current) }); err != nil {
 		t.Errorf("within the age: %v", err)
 	}
-	c.now = c.now.Add(ReadableFor)
+	c.elapsed += ReadableFor
 	for range 2 {
 		attack()
 		c.writes = 0
@@ -69,13 +72,93 @@ func TestACompromisedNodeKeepsNoRotatedSecretReadable(t *testing.T) {
 	if err := c.Get(t.Context(), rotated, &corev1.Secret{}); err != nil {
 		t.Error(err)
 	}
-	c.now = c.now.Add(KeptFor)
+	c.elapsed += KeptFor
 	attack()
 	if _, err := c.publisher.Publish(t.Context(), after); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Get(t.Context(), rotated, &corev1.Secret{}); !apierrors.IsNotFound(err) {
 		t.Errorf("it is kept: %v", err)
+	}
+}
+
+// TestAgesAreThoseThatWereObserved: the wall clock is set by years, operators are started again and again, and some time none runs. A layer that a
+// node may need stays, and one that was replaced is not readable for ever.
+func TestAgesAreThoseThatWereObserved(t *testing.T) {
+	c := newTestCluster(t, "win-a")
+	before, after := wish(t, "win-a", "replaced", "a"), wish(t, "win-a", "newer", "a")
+	c.publish(t, before)
+	name := before.Cluster.Names()[0]
+	publish := func() string {
+		t.Helper()
+		if _, err := c.publisher.Publish(t.Context(), []Wanted{after}); err != nil {
+			t.Fatal(err)
+		}
+		var role rbacv1.Role
+		if err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: Access}, &role); err != nil {
+			t.Fatal(err)
+		}
+		switch err := c.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, &corev1.Secret{}); {
+		case apierrors.IsNotFound(err):
+			return "removed"
+		case slices.Contains(names(role), name):
+			return "readable"
+		}
+		return "kept"
+	}
+	restart := func() { c.publisher.ages, c.elapsed = nil, time.Minute }
+	expect := func(what, want string) {
+		t.Helper()
+		if got := publish(); got != want {
+			t.Errorf("%s: it is %s, want %s", what, got, want)
+		}
+	}
+	expect("it is replaced", "readable")
+	for _, years := range []int{10, -20} {
+		c.now = c.now.AddDate(years, 0, 0)
+		expect("the clock is set", "readable")
+		restart()
+		expect("the clock was set, and the operator was started again", "readable")
+	}
+	for range 23 { // each operator works for an hour, and some days pass until the next one
+		c.elapsed += noteReadable
+		expect("less than a day", "readable")
+		c.now = c.now.AddDate(0, 0, 3)
+		restart()
+		expect("less than a day, and a start", "readable")
+	}
+	c.elapsed += noteReadable
+	expect("after a day", "kept")
+	restart()
+	expect("after a day, and a start", "kept")
+	c.elapsed += KeptFor - ReadableFor - time.Minute
+	expect("the last minute", "kept")
+	c.elapsed += time.Minute
+	expect("after 90 days", "removed")
+}
+
+// TestANoteThatFailsKeepsNothingElse: the age of one layer cannot be written, and the others are published and readable.
+func TestANoteThatFailsKeepsNothingElse(t *testing.T) {
+	c := newTestCluster(t, "win-a")
+	before, after := wish(t, "win-a", "not to be noted", "a"), wish(t, "win-a", "published", "a")
+	c.publish(t, before)
+	c.writes, c.fail = 0, 2 // the Secret, then the note
+	_, err := c.publisher.Publish(t.Context(), []Wanted{after})
+	if !errors.Is(err, errRefused) || !IsPublished(after, err) {
+		t.Errorf("the error is %v", err)
+	}
+	reader := testenv.NewClient(t, server.Node(t, "win-a"))
+	key := client.ObjectKey{Namespace: namespace, Name: after.Cluster.Names()[0]}
+	if err := testenv.Eventually(t.Context(), "access", func() bool { return reader.Get(t.Context(), key, &corev1.Secret{}) == nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAgesOfDamagedNotes(t *testing.T) {
+	for text, want := range map[string]time.Duration{"": 0, "x": 0, "-7": 0, "3600": time.Hour, "9223372036854775807": KeptFor, "1e9": 0} {
+		if got := notedAge(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
 	}
 }
 
@@ -103,7 +186,7 @@ func TestTheMemoryIsWrittenOnce(t *testing.T) {
 		if c.writes != want || noted() != began {
 			t.Errorf("call %d: %d writes, noted %q", i, c.writes, noted())
 		}
-		c.now = c.now.Add(time.Minute)
+		c.elapsed += time.Minute
 	}
 	c.writes = 0
 	if _, err := c.publisher.Publish(t.Context(), first); err != nil {

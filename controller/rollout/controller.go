@@ -70,7 +70,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 		return err
 	}
 	publishes, err := c.newPublisher(m, executor, &layers.Publisher{
-		Nodes: m.GetClient(), Decoded: m.Decoded, Layers: published.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: c.Known, Namespace: namespace, Now: c.Now,
+		Nodes: m.GetClient(), Decoded: m.Decoded, Layers: published.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: c.Known, Namespace: namespace, Now: c.Now, Elapsed: c.Elapsed,
 	})
 	if err != nil {
 		return err
