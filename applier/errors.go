@@ -83,3 +83,14 @@ type streamError struct{ err error }
 func (e *streamError) Error() string { return e.err.Error() }
 
 func (e *streamError) Unwrap() error { return e.err }
+
+// UnfinishedError says that a bundle is being rolled back and that this could not be ended. Repair goes on with it.
+type UnfinishedError struct {
+	// Why is why it is rolled back, Err why that has not ended.
+	Why, Err error
+}
+
+func (e *UnfinishedError) Error() string { return fmt.Sprintf("%v; rolling back: %v", e.Why, e.Err) }
+
+// Unwrap implements errors.
+func (e *UnfinishedError) Unwrap() []error { return []error{e.Why, e.Err} }

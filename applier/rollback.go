@@ -16,7 +16,7 @@ func (r *run) undo(ctx context.Context, why error) error {
 	}
 	r.emit(Event{Event: EventRollback, Message: why.Error()})
 	if err := r.restore(ctx, why); err != nil {
-		return &PartialError{Err: fmt.Errorf("%w; rolling back: %w", why, err)}
+		return &PartialError{Err: &UnfinishedError{Why: why, Err: err}}
 	}
 	r.result = ResultRolledBack
 	return &RolledBackError{Err: why}

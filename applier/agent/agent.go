@@ -246,6 +246,9 @@ func (a *Agent) repair(ctx context.Context) error {
 	}
 	a.reportDrift()
 	var locked *applier.LockedError
+	if !outcome.Resumed && !errors.As(err, &locked) {
+		a.follower.unfinished = false // no run is interrupted
+	}
 	switch {
 	case ctx.Err() != nil:
 		return nil //nolint:nilerr // it was asked to stop

@@ -54,6 +54,7 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 		if about == desired.Bundle && !asked {
 			f.report.Crashed = crashed
 		}
+		f.unfinished = a.isUnfinished(n, desired.Bundle)
 		if why := a.rolledBack(n, desired.Bundle); why != "" && !asked {
 			f.ends(published.StateRolledBack, why)
 			f.report.Cause, f.report.Fault = cmp.Or(cause, published.CauseInterrupted), cmp.Or(fault, a.undone.fault)
@@ -63,6 +64,11 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 			}
 			return nil
 		}
+	}
+	if f.unfinished && !asked {
+		f.retry(a.now(), a.Options.Jitter)
+		a.repairAt = a.now() // which goes on with it
+		return nil
 	}
 	f.report.Retry, a.undone = n.Retry, undone{}
 	outcome, err := a.bringOrKeep(ctx)
@@ -248,6 +254,7 @@ func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 	var back *applier.RolledBackError
 	var newer *bundle.SchemaError
 	var why *refusal
+	var unfinished *applier.UnfinishedError
 	switch {
 	case err == nil && o.Result == applier.ResultReboot:
 		f.ends(published.StateRebootPending, "")
@@ -265,6 +272,9 @@ func (a *Agent) judge(ctx context.Context, o applier.Outcome, err error) {
 		if needs.state == published.StatePayloadMissing {
 			f.retry(a.now(), a.Options.Jitter)
 		}
+	case errors.As(err, &unfinished) && !errors.Is(unfinished.Why, applier.ErrDiskFull): // whatever keeps the rollback from its end
+		a.failed(ctx, err)
+		f.unfinished, f.report.Cause = true, causeOf(unfinished.Why)
 	case errors.Is(err, applier.ErrDiskFull): // it is tried again, also if it was rolled back
 		if errors.As(err, &back) {
 			f.tried = max(f.tried, triedFull)

@@ -28,6 +28,8 @@ type follower struct {
 	// retryAt is when it is tried again; zero is never. Tried is how often in a row that has failed, since when the first did.
 	retryAt, since time.Duration
 	tried          int
+	// unfinished reports whether the bundle is being rolled back, and that has not ended: it is not tried again.
+	unfinished bool
 	// size is how many bytes the last plan writes. room is what is waited for, nil if the disk is not full; saidAt is when that was said.
 	size   int64
 	room   *roomError

@@ -225,3 +225,66 @@ func TestAResumedRunThatHasNoRoom(t *testing.T) {
 		}
 	}
 }
+
+// TestARollbackThatHasNoRoom: the disk becomes full when a bundle that does not work is rolled back for the first time. That is said with its way
+// out, the rollback ends when there is room, and the bundle counts as rolled back for its own reason then: it is not tried again.
+func TestARollbackThatHasNoRoom(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		folders  []string
+		restarts bool
+		starts   int
+	}{
+		{"the programs have no room", []string{`C:\k`}, false, 1},
+		{"the programs have no room, and the agent is started again", []string{`C:\k`}, true, 1},
+		// That it is rolled back could not be noted: the run is resumed, and rolled back again.
+		{"nothing has room", []string{`C:`}, false, 2},
+		{"nothing has room, and the agent is started again", []string{`C:`}, true, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.publish(bundle.ImpactRestart)
+			w.turn()
+			before := w.file(kubeletConf)
+			if err := w.host.Edit(t.Context(), func(s *simulation.State) {
+				s.Script.Services = map[string]simulation.Behaviour{"kubelet": {Needs: []simulation.Condition{{File: kubeletConf, Lacks: "bad"}}}}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			w.change(kubeletConf, "kind: KubeletConfiguration\nmaxPods: bad\n")
+			d := w.publish(bundle.ImpactRestart)
+			emit := w.Engine.Emit
+			w.Engine.Emit = func(e applier.Event) {
+				if e.Event == applier.EventRollback {
+					w.full(tt.folders...)
+				}
+				emit(e)
+			}
+			got := w.turn()
+			w.Engine.Emit = emit
+			t.Logf("%s: %s (fix: %s)", got.State, got.Message, got.Fix("win-a"))
+			if !got.WaitsForRoom() || got.Desired != d.Bundle || !strings.Contains(got.Message, "rolling back: ") || !strings.Contains(got.Fix("win-a"), "free space on drive C:") {
+				t.Errorf("without room: %+v", got)
+			}
+			if tt.restarts {
+				w.restart()
+			}
+			w.passes(20 * time.Minute)
+			if got := w.said(); !got.WaitsForRoom() {
+				t.Errorf("after 20 minutes without room: %s: %s", got.State, got.Message)
+			}
+			w.full()
+			w.host.ClearLog()
+			w.passes(lastRetry + time.Minute)
+			got = w.said()
+			t.Logf("%s: %s (fix: %s)", got.State, got.Message, got.Fix("win-a"))
+			if got.State != published.StateRolledBack || w.file(kubeletConf) != before || !strings.Contains(got.Message, "kubelet") {
+				t.Errorf("with room: %+v", got)
+			}
+			w.passes(time.Hour)
+			if n := w.starts("kubelet"); n != tt.starts {
+				t.Errorf("with room, the kubelet was started %d times, want %d", n, tt.starts)
+			}
+		})
+	}
+}

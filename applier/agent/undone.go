@@ -50,7 +50,7 @@ func (a *Agent) rolledBack(n Node, desired bundle.Digest) string {
 	before, err := published.DecodeReport(n.Report)
 	about := err == nil && before.Desired == desired
 	switch {
-	case about && before.WaitsForRoom():
+	case about && before.WaitsForRoom() && before.Cause == "":
 		return ""
 	case a.undone.bundle == desired:
 		return a.undone.why
@@ -58,6 +58,12 @@ func (a *Agent) rolledBack(n Node, desired bundle.Digest) string {
 		return before.Message
 	}
 	return ""
+}
+
+// isUnfinished reports whether an earlier process has reported that a bundle is being rolled back, which this one could not end either.
+func (a *Agent) isUnfinished(n Node, desired bundle.Digest) bool {
+	before, err := published.DecodeReport(n.Report)
+	return err == nil && before.Desired == desired && before.State == published.StateFailed && before.Cause != "" && a.undone.bundle != desired
 }
 
 // resumed notes how a run ended that another process of the agent had begun.
@@ -72,6 +78,9 @@ func (a *Agent) resumed(ctx context.Context, o applier.Outcome, err error) {
 		a.Log.Error("an interrupted run was rolled back for want of room", "bundle", short, "error", err)
 	case errors.As(err, &back):
 		a.undone = undone{bundle: o.Bundle, why: err.Error(), fault: faultOf(err)}
+		if a.follower.desired.Bundle == o.Bundle { // a rollback of this process, which had not ended
+			a.follower.accepted, a.follower.room, a.follower.retryAt = false, nil, a.now()
+		}
 		a.Log.Error("an interrupted run was rolled back", "bundle", short, "error", err)
 		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %v", short, err)})
 	case err != nil:
@@ -85,8 +94,8 @@ func (a *Agent) resumed(ctx context.Context, o applier.Outcome, err error) {
 	}
 }
 
-// causeOf returns why a run was rolled back.
-func causeOf(err *applier.RolledBackError) published.Cause {
+// causeOf returns why a run is rolled back.
+func causeOf(err error) published.Cause {
 	var service *applier.ServiceError
 	switch {
 	case errors.As(err, &service):

@@ -65,7 +65,7 @@ type Report struct {
 	Impact bundle.Impact `json:"impact,omitempty"`
 	// Message says what went wrong, for people. It holds no secrets and no contents.
 	Message string `json:"message,omitempty"`
-	// Cause is why the bundle was rolled back; empty otherwise.
+	// Cause is why the bundle was rolled back, or is being (StateFailed); empty otherwise.
 	Cause Cause `json:"cause,omitempty"`
 	// Fault is whose fault it is, in StateFailed and StateRolledBack. Older agents do not say.
 	Fault Fault `json:"fault,omitempty"`
