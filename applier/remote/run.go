@@ -124,13 +124,16 @@ func (a *Agent) placeOnce(ctx context.Context, before int64) (uploaded bool, err
 	return uploaded, nil
 }
 
+// errMayNot is of a client that must not change hosts now.
+var errMayNot = errors.New("nothing more is changed")
+
 // checkMayChange returns an error if the client must not change the host now.
 func (a *Agent) checkMayChange(ctx context.Context) error {
 	if a.client.mayChange == nil {
 		return nil
 	}
 	if err := a.client.mayChange(ctx); err != nil {
-		return fmt.Errorf("nothing more is changed on %s: %w", a.target, err)
+		return fmt.Errorf("%w on %s: %w", errMayNot, a.target, err)
 	}
 	return nil
 }

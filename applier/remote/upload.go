@@ -154,11 +154,17 @@ func (a *Agent) place(ctx context.Context) (uploaded bool, err error) {
 // upload uploads the program in one of the two ways, upload.resume and upload.fromStart.
 func (a *Agent) upload(ctx context.Context, way func(upload) (done, resumed bool, err error)) (uploaded, resumed bool, err error) {
 	err = a.client.transport.Transfer(ctx, a.target, func(files Files) error {
-		u := upload{Files: files, program: a.client.program, target: sftpPath(a.client.program.Path), progress: func() { progress(ctx) }, pause: func() error { return pause(ctx, growPause) }}
-		if uploaded, resumed, err = way(u); err != nil {
+		u := upload{
+			Files: files, program: a.client.program, target: sftpPath(a.client.program.Path), progress: func() { progress(ctx) },
+			mayChange: func() error { return a.checkMayChange(ctx) }, pause: func() error { return pause(ctx, growPause) },
+		}
+		uploaded, resumed, err = way(u)
+		switch {
+		case err == nil || errors.Is(err, errMayNot):
+			return err
+		default:
 			return a.programError(err, uploadFix(err))
 		}
-		return nil
 	})
 	if errors.Is(err, ErrNoSFTP) {
 		err = a.programError(err, `check that C:\ProgramData\ssh\sshd_config on the host has the line "Subsystem sftp sftp-server.exe", and restart the service sshd`)
@@ -190,6 +196,8 @@ type upload struct {
 	target  string
 	// progress is called when another piece has been read or written.
 	progress func()
+	// mayChange returns an error if the client must not change the host any longer: an upload takes its time.
+	mayChange func() error
 	// pause waits for growPause.
 	pause func() error
 }
@@ -245,6 +253,9 @@ func (u upload) look() ([]fs.FileInfo, bool, error) {
 // finish writes the program to a file from an offset on, and gives the file its name.
 func (u upload) finish(name string, at int64) error {
 	entries, err := u.write(name, at)
+	if err == nil {
+		err = u.mayChange()
+	}
 	if err == nil {
 		err = u.Replace(name, u.target)
 	}

@@ -32,7 +32,7 @@ func (h hooked) Write(path string, from io.Reader, at, size int64) error {
 }
 
 func uploadTo(files Files, pause func()) upload {
-	return upload{Files: files, program: theAgent(), target: sftpPath(programPath), progress: func() {}, pause: func() error {
+	return upload{Files: files, program: theAgent(), target: sftpPath(programPath), progress: func() {}, mayChange: func() error { return nil }, pause: func() error {
 		pause()
 		return nil
 	}}
@@ -87,5 +87,26 @@ func TestAnUploadWhoseFileIsTakenOver(t *testing.T) {
 		case !completed && (!errors.Is(err, ErrOtherUpload) || strings.Contains(uploadFix(err), "room")):
 			t.Errorf("%s: %v; fix: %s", name, err, uploadFix(err))
 		}
+	}
+}
+
+// TestAnUploadOfAnOperatorThatLeadsNoLonger was begun while it did: the host gets nothing of it, and keeps its other programs.
+func TestAnUploadOfAnOperatorThatLeadsNoLonger(t *testing.T) {
+	lost := errors.New("another operator leads")
+	older := "C:/Windows/wmco/wmco-node-ba9876543210.exe"
+	files := fakeFiles{older: {Data: []byte("older")}}
+	leads := true
+	u := uploadTo(hooked{files, func(string) { leads = false }}, func() {})
+	u.mayChange = func() error {
+		if leads {
+			return nil
+		}
+		return lost
+	}
+	if done, _, err := u.resume(); done || !errors.Is(err, lost) {
+		t.Errorf("done %t, %v", done, err)
+	}
+	if len(files) != 1 || files[older] == nil {
+		t.Errorf("the host has %v", files)
 	}
 }
