@@ -83,9 +83,15 @@ func untilWell[T any](ctx context.Context, pauses wait.Backoff, ask func() (T, e
 		select {
 		case <-ctx.Done():
 			return answer, err
-		case <-time.After(pauses.Step()):
+		case <-time.After(pauseAfter(err, pauses.Step())):
 		}
 	}
+}
+
+// pauseAfter returns the pause after an error: the one that the API server asks for, if that is longer than ours.
+func pauseAfter(err error, ours time.Duration) time.Duration {
+	seconds, _ := apierrors.SuggestsClientDelay(err)
+	return max(ours, min(time.Duration(seconds)*time.Second, longestAway))
 }
 
 // isUnwell reports whether an error says that the API server, or the way to it, is not well.

@@ -2,15 +2,18 @@ package base
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -26,6 +29,11 @@ const (
 	LastRetry = 30 * time.Second
 	// outage is how long the API server must have answered no request for its next answer to be the end of an outage.
 	outage = 5 * time.Second
+	// longestPause is the longest that a request waits by itself because the API server asks for a pause. What the server asks for beyond that the
+	// caller waits for, without a worker that does nothing else: client-go would wait ten times in one request (k8s.io/client-go, rest/with_retry.go).
+	longestPause = 10 * time.Second
+	// longestAway is the longest pause that is kept.
+	longestAway = 5 * time.Minute
 )
 
 // Retries know what of an operator has failed and waits for its next try. When the API server answers after an outage, all of it is tried at
@@ -108,7 +116,30 @@ func (w watchedRequests) RoundTrip(req *http.Request) (*http.Response, error) {
 	case err == nil || req.Context().Err() == nil:
 		w.retries.unanswered()
 	}
+	if err == nil && asksForPause(resp) > longestPause {
+		err = errors.Join(pauseError(req, resp), resp.Body.Close())
+		return nil, err
+	}
 	return resp, err
+}
+
+// asksForPause returns for how long an API server that does nothing for a request asks to be left alone, zero if it does not (RFC 9110, section
+// 10.2.3; API servers write seconds).
+func asksForPause(resp *http.Response) time.Duration {
+	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < http.StatusInternalServerError {
+		return 0
+	}
+	seconds, err := strconv.ParseInt(resp.Header.Get("Retry-After"), 10, 32)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(seconds) * time.Second
+}
+
+// pauseError is the answer as an error, whose pause apierrors.SuggestsClientDelay returns.
+func pauseError(req *http.Request, resp *http.Response) error {
+	seconds := int(min(asksForPause(resp), longestAway) / time.Second)
+	return apierrors.NewGenericServerResponse(resp.StatusCode, strings.ToLower(req.Method), schema.GroupResource{}, "", "", seconds, true)
 }
 
 // NewController adds a controller whose requests are tried again as LastRetry says, each by itself.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
@@ -121,3 +124,42 @@ func TestAfterAnOutageEverythingIsTriedAtOnce(t *testing.T) {
 type transportFunc func(*http.Request) (*http.Response, error)
 
 func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestALongPauseOccupiesNoWorker: client-go waits ten times in one request for as long as the API server asks for. A short pause is its own.
+func TestALongPauseOccupiesNoWorker(t *testing.T) {
+	for asked, want := range map[string]struct {
+		seconds, requests int
+		works             bool
+	}{
+		"1": {0, 2, true}, "120": {120, 1, false}, "86400": {300, 1, false},
+	} {
+		t.Run(asked, func(t *testing.T) {
+			requests := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if requests++; requests > 1 {
+					_, _ = w.Write([]byte("{}"))
+					return
+				}
+				w.Header().Set("Retry-After", asked)
+				http.Error(w, "Too many requests, please try again later.", http.StatusTooManyRequests)
+			}))
+			t.Cleanup(server.Close)
+			config := &rest.Config{Host: server.URL}
+			config.Wrap(NewRetries().Transport)
+			clients, err := kubernetes.NewForConfig(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+			defer stop()
+			err = clients.RESTClient().Get().AbsPath("/version").Do(ctx).Error()
+			seconds, _ := apierrors.SuggestsClientDelay(err)
+			if seconds != want.seconds || requests != want.requests || (err == nil) != want.works || ctx.Err() != nil {
+				t.Errorf("%d requests, %v, which asks for %d s; want %+v", requests, err, seconds, want)
+			}
+			if err != nil && (!apierrors.IsTooManyRequests(err) || pauseAfter(err, time.Second) != time.Duration(want.seconds)*time.Second) {
+				t.Errorf("%v: an informer waits for %s", err, pauseAfter(err, time.Second))
+			}
+		})
+	}
+}
