@@ -71,6 +71,8 @@ type Options struct {
 	LockWait time.Duration
 	// OnlyInterrupted ends an interrupted run, and repairs nothing: without one, what differs is only reported. Only Repair uses it.
 	OnlyInterrupted bool
+	// Restart are services that are restarted although nothing differs. Only Repair uses it.
+	Restart []string
 	// Confirm is called when all services are healthy; its error rolls back. Nil confirms at once.
 	Confirm func(context.Context) error
 	// ConfirmWithin is how long Confirm may take.

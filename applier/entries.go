@@ -35,6 +35,7 @@ func (r *run) repairEntries(ctx context.Context, record records.BundleRecord) er
 		return err
 	}
 	w.circumstances.Skip = r.Backoff.paused(now)
+	w.circumstances.Restart = slices.Concat(w.circumstances.Restart, r.options.Restart)
 	p, err := w.possible(ctx)
 	if err != nil {
 		return err

@@ -106,7 +106,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	joiner := &configure.Joiner{
 		Checks: &configure.Checks{Live: live, Login: login, Versions: serverVersion(clients), Payload: o.Payload, Now: o.Now},
 		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).GuardedBy(m.MayChangeHosts()), Login: login, Version: o.Version,
-		Log: log.WithName("join"), Now: o.Now, Silence: o.Silence, Random: rand.Read, Unjoined: s.unjoined, Counters: s.counters,
+		Log: log.WithName("join"), Now: o.Now, Elapsed: o.Elapsed, Silence: o.Silence, Random: rand.Read, Unjoined: s.unjoined, Counters: s.counters,
 	}
 	collector := &hostkeys.Collector{Live: live, Login: login, Namespace: o.Namespace, Log: log.WithName("collector")}
 	machines := &machine.Machines{

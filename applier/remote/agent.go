@@ -225,9 +225,13 @@ func (a *Agent) result(ctx context.Context, q ask, tell func(applier.Event)) (ap
 	return out.result, a.badAnswer(q.words[0], nil, errors.New("it ended without a result"))
 }
 
-// Repair restores the bundle that was applied last, from what the host keeps. A plan with a higher impact is refused.
-func (a *Agent) Repair(ctx context.Context, limit bundle.Impact, wait time.Duration) (applier.Event, error) {
+// Repair restores the bundle that was applied last, from what the host keeps. A plan with a higher impact is refused. Services of the bundle that
+// are named are restarted although nothing about them differs.
+func (a *Agent) Repair(ctx context.Context, limit bundle.Impact, wait time.Duration, restart ...string) (applier.Event, error) {
 	words := []string{wordRepair, "--max-impact", string(limit), "--wait", wait.String()}
+	for _, service := range restart {
+		words = append(words, "--restart", service)
+	}
 	return a.result(ctx, ask{words: words, changes: true, limit: a.client.limits.Apply + wait, waits: wait}, func(applier.Event) {})
 }
 

@@ -23,6 +23,7 @@ type applyFlags struct {
 	impact  string
 	wait    time.Duration
 	confirm time.Duration
+	restart []string
 }
 
 func applyCommand(a *app) *cobra.Command {
@@ -155,12 +156,13 @@ back an interrupted run.` + cli.ExitHelp("0    the host has the state of the bun
 			}
 			e.Emit = a.emitter(f.format)
 			defer cli.Orderly(cmd.Context())()
-			return ended(e.Repair(cmd.Context(), applier.Options{DryRun: f.dryRun, Full: f.full, LockWait: f.wait, MaxImpact: impact}))
+			return ended(e.Repair(cmd.Context(), applier.Options{DryRun: f.dryRun, Full: f.full, LockWait: f.wait, MaxImpact: impact, Restart: f.restart}))
 		},
 	}
 	f.addImpact(cmd)
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the plan and stop before the first write")
 	cmd.Flags().BoolVar(&f.full, "full", false, "read every file, also those that appear unchanged")
+	cmd.Flags().StringArrayVar(&f.restart, "restart", nil, "restart a service of the bundle although nothing about it differs; may be repeated")
 	cmd.Flags().DurationVar(&f.wait, "wait", time.Minute, "how long to wait for another run on this host")
 	cli.AddFormat(cmd, &f.format, cli.JSON, cli.Text)
 	return cmd

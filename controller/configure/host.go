@@ -35,6 +35,8 @@ type Joiner struct {
 	Version string
 	Log     logr.Logger
 	Now     func() time.Time
+	// Elapsed is a monotonic clock.
+	Elapsed func() time.Duration
 	// Silence is what the operator has observed of the node agents.
 	Silence windowsnode.Silence
 	// Random makes the salt of encrypted user names.
@@ -43,6 +45,9 @@ type Joiner struct {
 	Unjoined *Unjoined
 	// Counters, if set, count joins and failures.
 	Counters *metrics.Counters
+
+	// unregistered is since when hosts have had the bundle to join with, and no Node.
+	unregistered Sightings
 }
 
 // Ref names a host by the object that asks for it: a Machine, or an entry of windows-instances.
@@ -93,6 +98,7 @@ func (j *Joiner) join(ctx context.Context, ref Ref) (Progress, error) {
 		}
 		return h.bring(ctx), nil
 	}
+	h.unregistered.Forget(h.recordID())
 	node, err := ReadCachedNode(ctx, j.Reader, h.Name)
 	if err != nil {
 		return Progress{}, client.IgnoreNotFound(err)
@@ -135,7 +141,12 @@ func (h Host) bring(ctx context.Context) Progress {
 	if err != nil {
 		return h.failed(err)
 	}
-	return h.judge(outcome)
+	p := h.judge(outcome)
+	if p.Reason != ReasonRegistering {
+		h.unregistered.Forget(h.recordID())
+		return p
+	}
+	return h.awaitNode(ctx, w, p)
 }
 
 // formerNode returns the name of the Node that a host with these facts may have been: identify has seen that there is no such Node, and

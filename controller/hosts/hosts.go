@@ -119,6 +119,8 @@ type Wish struct {
 	MaxImpact bundle.Impact
 	// Reboot reboots the host where the plan needs it.
 	Reboot bool
+	// Restart are services that Repair restarts although nothing about them differs.
+	Restart []string
 }
 
 // Check refuses a host by its facts.
@@ -356,7 +358,7 @@ func (h *Hosts) Repair(ctx context.Context, w Wish) (applier.Event, error) {
 	if _, err := h.checked(ctx, agent, w.Check); err != nil {
 		return applier.Event{}, err
 	}
-	return unlessLocked(agent.Repair(ctx, w.MaxImpact, runWait))
+	return unlessLocked(agent.Repair(ctx, w.MaxImpact, runWait, w.Restart...))
 }
 
 // Cleanup removes everything managed from a host.

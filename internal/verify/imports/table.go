@@ -278,7 +278,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/configure",
-		imports: []string{"applier", "applier/remote", "bundle", "bundle/published", "controller/base", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/metrics", "controller/windowsnode", "controller/windowsnode/record", "payload", "render", "render/reason", "report/fleet"},
+		imports: []string{"applier", "applier/remote", "bundle", "bundle/published", "controller/base", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/metrics", "controller/windowsnode", "controller/windowsnode/record", "layout", "payload", "render", "render/reason", "report/fleet"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("configure")...),
 	},
 	{

@@ -1,0 +1,64 @@
+package jointest_test
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"wmco/internal/test/faults"
+)
+
+// heldNodes lets no Node be written while it holds.
+type heldNodes struct {
+	http.RoundTripper
+	holds *atomic.Bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (h heldNodes) RoundTrip(r *http.Request) (*http.Response, error) {
+	if h.holds.Load() && r.Method == http.MethodPatch && strings.HasPrefix(r.URL.Path, "/api/v1/nodes/") {
+		return nil, errors.New("held by a test")
+	}
+	return h.RoundTripper.RoundTrip(r)
+}
+
+// TestAHostThatHasLostItsNodeBeforeItWasComplete: its kubelet has its certificate, and its Node was deleted, or etcd was restored to before it. A
+// kubelet registers when it starts, so it is restarted. One that waits for its certificate is left alone.
+func TestAHostThatHasLostItsNodeBeforeItWasComplete(t *testing.T) {
+	w := newWorld(t)
+	lost := w.machine("instance-lost", "192.0.2.146")
+	waits := w.machine("waits", "192.0.2.147") // the approver of the cluster knows no such name
+	w.machineObject("waits", "192.0.2.147")
+	w.instances("192.0.2.146")
+	options, err := w.settings().options(w.output())
+	must(t, err)
+	var clock faults.Monotonic
+	var holds atomic.Bool
+	holds.Store(true)
+	options.Elapsed = clock.Elapsed
+	options.Config.Wrap(func(next http.RoundTripper) http.RoundTripper { return heldNodes{next, &holds} })
+	w.operateWith(options)
+	eventually(t, "a Node", func() bool { return w.node("instance-lost") != nil })
+	eventually(t, "a kubelet that waits for its certificate", func() bool { return waits.Starts()["kubelet"] == 1 })
+	must(t, w.Delete(t.Context(), w.node("instance-lost")))
+	holds.Store(false)
+	eventually(t, "an operator that waits for the Nodes", func() bool {
+		return strings.Contains(w.log.String(), "address=192.0.2.146 state=Joining reason=WaitingForNode") &&
+			strings.Contains(w.log.String(), "name=waits state=Joining reason=WaitingForNode")
+	})
+	before := lost.Starts()["kubelet"]
+	if w.node("instance-lost") != nil {
+		t.Fatal("the kubelet has registered its Node again")
+	}
+	clock.Pass(3 * time.Minute)
+	w.allJoin([]string{"instance-lost"})
+	if !strings.Contains(w.log.String(), "restarted a kubelet that has its certificate and has registered no Node") {
+		t.Errorf("the kubelet was started %d times, before %d, and not by the operator", lost.Starts()["kubelet"], before)
+	}
+	if n := waits.Starts()["kubelet"]; n != 1 || strings.Count(w.log.String(), "restarted a kubelet") != 1 {
+		t.Errorf("a kubelet that waits for its certificate was started %d times", n)
+	}
+}
