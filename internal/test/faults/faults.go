@@ -36,6 +36,8 @@ const (
 	None Fault = ""
 	// CutWatches ends all watches each second, as a load balancer that restarts does.
 	CutWatches Fault = "watches are cut"
+	// GarbledWatches ends all watches each second as well, with bytes that are no event, as a proxy does that answers for the API server.
+	GarbledWatches Fault = "watches bring garbage"
 	// Gone ends all watches too, and answers two of five that go on from a version with 410: that version is compacted.
 	Gone Fault = "versions are gone"
 	// TooManyRequests answers two of five requests with 429 and Retry-After, as priority and fairness does.
@@ -54,22 +56,28 @@ const (
 
 // All returns every Fault but None.
 func All() []Fault {
-	return []Fault{CutWatches, Gone, TooManyRequests, ServerErrors, CutBodies, LostAnswers, SlowWrites, SkewedClock}
+	return []Fault{CutWatches, GarbledWatches, Gone, TooManyRequests, ServerErrors, CutBodies, LostAnswers, SlowWrites, SkewedClock}
 }
 
 // Whole reports whether the tests go through everything, however long it takes.
 func Whole() bool { return os.Getenv("WMCO_FAULTS") == "all" }
 
-// Chosen returns those that each run of the tests goes through, every one with WMCO_FAULTS=all.
-func Chosen() []Fault {
+// OfJoins returns those that each run of the tests lets joins and removals go through, OfRollouts those of rollouts; every one with WMCO_FAULTS=all.
+// Together they are all.
+func OfJoins() []Fault { return orAll(ServerErrors, LostAnswers, CutBodies, GarbledWatches, SkewedClock) }
+
+// OfRollouts is OfJoins for rollouts.
+func OfRollouts() []Fault { return orAll(LostAnswers, CutWatches, Gone, TooManyRequests, SlowWrites) }
+
+func orAll(always ...Fault) []Fault {
 	if Whole() {
 		return All()
 	}
-	return []Fault{ServerErrors, LostAnswers, SkewedClock}
+	return always
 }
 
 const (
-	// watchLife is how long a watch lives at most with CutWatches and Gone.
+	// watchLife is how long a watch lives at most with CutWatches, GarbledWatches and Gone.
 	watchLife = time.Second
 	// share is how many requests in a hundred are hit, where not every one is.
 	share = 40
@@ -112,7 +120,7 @@ func (n *Network) Set(f Fault) int64 {
 	return hits
 }
 
-func cutsWatches(f Fault) bool { return f == CutWatches || f == Gone }
+func cutsWatches(f Fault) bool { return f == CutWatches || f == GarbledWatches || f == Gone }
 
 // cutWatches ends every watch each second, until the fault is over.
 func (n *Network) cutWatches(f Fault) {
@@ -122,6 +130,7 @@ func (n *Network) cutWatches(f Fault) {
 		n.mu.Unlock()
 		for _, w := range open {
 			n.hits.Add(1)
+			w.garbled.Store(f == GarbledWatches)
 			_ = w.Close() // as if the connection had ended
 		}
 		time.Sleep(watchLife) // what the fault is
@@ -134,6 +143,19 @@ func (n *Network) is(f Fault) bool { return n.fault.Load() == f }
 type watchBody struct {
 	io.ReadCloser
 	network *Network
+	// garbled reports whether something is read that is no event when it has ended.
+	garbled atomic.Bool
+}
+
+// garbage is no event in JSON, and as protobuf it is one of an impossible length.
+const garbage = "\xff\xff\xff\x7f<html>the service is not available</html>\n"
+
+func (b *watchBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && b.garbled.CompareAndSwap(true, false) {
+		return copy(p, garbage), nil
+	}
+	return n, err
 }
 
 func (b *watchBody) Close() error {
@@ -197,7 +219,7 @@ func (t transport) watch(f Fault, r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := &watchBody{answer.Body, t.Network}
+	body := &watchBody{ReadCloser: answer.Body, network: t.Network}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open == nil {

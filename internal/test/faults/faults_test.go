@@ -102,12 +102,16 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestWatchesEnd: with CutWatches a watch ends without an error of its own, and with Gone it is refused where it goes on.
+// TestWatchesEnd: with CutWatches a watch ends without an error of its own, with GarbledWatches after garbage, and with Gone it is refused where it goes on.
 func TestWatchesEnd(t *testing.T) {
 	begun := time.Now()
 	answers, failed, _ := through(t, CutWatches, http.MethodGet, "/api/v1/nodes?watch=true", 1)
 	if took := time.Since(begun); took > 3*watchLife || len(answers) != 1 || len(failed) != 1 || answers[0].text != "0123456789" {
 		t.Errorf("a watch ended after %s with %q and %v", took, answers[0].text, failed)
+	}
+	answers, _, _ = through(t, GarbledWatches, http.MethodGet, "/api/v1/nodes?watch=true", 1)
+	if len(answers) != 1 || answers[0].text != "0123456789"+garbage {
+		t.Errorf("a watch has brought %+v", answers)
 	}
 	answers, _, _ = through(t, Gone, http.MethodGet, "/api/v1/nodes?watch=true&resourceVersion=7", 6)
 	if got := codes(answers); !slices.Equal(got, []int{200, 410}) {
@@ -145,3 +149,17 @@ func TestClientsUnderstandTheAnswers(t *testing.T) {
 type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// TestEachRunGoesThroughAllFaults of joins or of rollouts.
+func TestEachRunGoesThroughAllFaults(t *testing.T) {
+	t.Setenv("WMCO_FAULTS", "")
+	for _, f := range All() {
+		if !slices.Contains(slices.Concat(OfJoins(), OfRollouts()), f) {
+			t.Errorf("%q is chosen neither for joins nor for rollouts", f)
+		}
+	}
+	t.Setenv("WMCO_FAULTS", "all")
+	if !slices.Equal(OfJoins(), All()) || !slices.Equal(OfRollouts(), All()) {
+		t.Error("not all are chosen")
+	}
+}

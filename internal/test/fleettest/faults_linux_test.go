@@ -23,7 +23,7 @@ func (s *storm) checkFaults(t *testing.T) {
 	t.Cleanup(func() { s.network = nil; s.renew(t) })
 	s.renew(t)
 	s.rests(t)
-	for i, fault := range faults.Chosen() {
+	for i, fault := range faults.OfRollouts() {
 		t.Run(string(fault), func(t *testing.T) { s.checkFault(t, fault, fmt.Sprintf("http://fault-%d.example.com:3128", i)) })
 	}
 }

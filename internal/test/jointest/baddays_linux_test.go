@@ -26,7 +26,7 @@ func TestJoinsAndRemovalsWhileTheAPIServerHasBadDays(t *testing.T) {
 	w.operateWith(options)
 	w.allJoin([]string{"instance-stays"})
 	good := stays.Starts()
-	for i, fault := range faults.Chosen() {
+	for i, fault := range faults.OfJoins() {
 		name, address := fmt.Sprintf("instance-%d", i), fmt.Sprintf("192.0.2.%d", 141+i)
 		m := w.machine(name, address)
 
