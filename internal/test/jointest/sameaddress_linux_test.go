@@ -1,9 +1,11 @@
 package jointest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,45 +17,67 @@ import (
 	"wmco/internal/hostsim/simulation"
 )
 
-// TestMachinesGetTheAddressesOfThoseThatGo: a MachineSet is scaled down and up again, and the old Machines, one of which had failed, are still
-// there with their addresses. One of the old hosts answers at first.
+// TestMachinesGetTheAddressesOfThoseThatGo: a MachineSet is scaled from six to none and up again, and the old Machines, one of which had failed, are
+// still there with their addresses. One of the old hosts answers at first. One address is used a third time.
 func TestMachinesGetTheAddressesOfThoseThatGo(t *testing.T) {
 	w := newWorld(t)
-	first, second := w.machine("machine-1", "192.0.2.101"), w.machine("machine-2", "192.0.2.102")
 	const finalizer = "machine.machine.openshift.io"
-	old := w.machineObject("machine-1", "192.0.2.101", finalizer)
-	slow := w.machineObject("machine-2", "192.0.2.102", finalizer)
-	lost := w.machineObject("machine-3", "192.0.2.103", finalizer)
+	address := func(i int) string { return fmt.Sprintf("192.0.2.%d", 110+i) }
+	names := func(from, to int) (list []string) {
+		for i := from; i <= to; i++ {
+			list = append(list, fmt.Sprintf("machine-%d", i))
+		}
+		return list
+	}
+	for i, name := range names(1, 5) {
+		w.machine(name, address(i))
+		w.machineObject(name, address(i), finalizer)
+	}
+	lost := w.machineObject("machine-6", address(5), finalizer)
 	lost.Status.Phase = new("Failed")
 	must(t, w.Status().Update(t.Context(), lost))
-	must(t, w.at.put("192.0.2.103", nowhere))
+	must(t, w.at.put(address(5), nowhere))
 	// The key of a host that was there before, as the existing operator pins it.
 	stranger, _ := newKey(t)
-	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: hosts.PinsConfigMap}, Data: map[string]string{"192.0.2.103": hosts.EncodeKey(stranger.PublicKey())}})
+	w.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: hosts.PinsConfigMap}, Data: map[string]string{address(5): hosts.EncodeKey(stranger.PublicKey())}})
 	w.operate()
-	w.allJoin([]string{"machine-1", "machine-2"})
-	must(t, w.Delete(t.Context(), old))
-	must(t, w.Delete(t.Context(), slow))
-	first.PowerOff()
+	w.allJoin(names(1, 5))
+	for _, name := range names(1, 6) {
+		w.deleteMachine(name)
+	}
+	for _, name := range names(1, 4) {
+		w.machines[name].PowerOff()
+	}
 
-	w.machineObject("machine-5", "192.0.2.102")
-	w.says("MachineSetupFailure", "machine-5", "SameHost", "Machine machine-5", "Machine machine-2", "node machine-2", "nothing was changed", "fix: ")
-	second.PowerOff()
-	for name, address := range map[string]string{"machine-4": "192.0.2.101", "machine-5": "192.0.2.102", "machine-6": "192.0.2.103"} {
-		w.machine(name, address)
-		if name != "machine-5" {
-			w.machineObject(name, address)
+	w.machineObject("machine-11", address(4))
+	w.says("MachineSetupFailure", "machine-11", "SameHost", "Machine machine-11", "Machine machine-5", "node machine-5", "nothing was changed", "fix: ")
+	w.machines["machine-5"].PowerOff()
+	for i, name := range names(7, 12) {
+		w.machine(name, address(i))
+		if name != "machine-11" {
+			w.machineObject(name, address(i), finalizer)
 		}
 	}
-	w.allJoin([]string{"machine-4", "machine-5", "machine-6"})
+	w.allJoin(names(7, 12))
+	w.deleteMachine("machine-7")
+	w.machines["machine-7"].PowerOff()
+	w.machine("machine-13", address(0))
+	w.machineObject("machine-13", address(0))
+	w.allJoin(names(8, 13))
 	if strings.Contains(w.log.String(), "AddressClaimed") {
 		t.Error("a Node with the address of a Machine that goes is said to lie")
 	}
-	for _, name := range []string{"machine-1", "machine-2"} {
+	for _, name := range append(names(1, 5), "machine-7") {
 		if !w.isDeleting(name) || w.node(name) == nil {
 			t.Errorf("Machine %s and its Node are gone before machine-api has removed them", name)
 		}
 	}
+}
+
+// deleteMachine asks for the removal of a Machine.
+func (w *world) deleteMachine(name string) {
+	w.t.Helper()
+	must(w.t, w.Delete(w.t.Context(), &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: name}}))
 }
 
 // TestTwoMachinesWithOneAddress: none of them gets the host, and both say so, until one is deleted. Of two one of which is a node, the other
