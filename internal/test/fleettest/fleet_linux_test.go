@@ -89,7 +89,7 @@ func prepare(t *testing.T) *fleet {
 	golden := filepath.Join("..", "..", "..", "golden", "clusters")
 	f := &fleet{plane: server.ControlPlane(t), stop: func() {}}
 	server.Load(t, filepath.Join(golden, "common"), filepath.Join(golden, "none", "infrastructure.yaml"), filepath.Join(golden, "none", "controllerconfig.yaml"),
-		filepath.Join(golden, "none", "machineconfigs.yaml"), filepath.Join("..", "..", "..", "deploy", "rbac"), filepath.Join("..", "..", "deploy", "admission"))
+		filepath.Join(golden, "none", "machineconfigs.yaml"), filepath.Join("..", "..", "..", "deploy", "rbac"), filepath.Join("..", "..", "..", "deploy", "admission"))
 	f.Client, f.since = server.Client(t), len(f.requests(t))
 	must(t, cluster.Connect(t.Context(), f.plane.Config, f.plane.ClientCA()))
 	t.Cleanup(func() { f.remove(t) })
