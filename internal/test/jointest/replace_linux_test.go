@@ -86,7 +86,7 @@ func (w *world) reconciler(fault func(remote.Target) error) *reconciler {
 	own := w.asOperator()
 	begun := time.Now()
 	now, elapsed := time.Now, func() time.Duration { return time.Since(begun) + r.late }
-	files, err := store.Open(filepath.Join("..", "..", "golden", "payload"))
+	files, err := store.Open(filepath.Join("..", "..", "..", "golden", "payload"))
 	must(w.t, err)
 	program, err := remote.FileProgram(programs.node)
 	must(w.t, err)

@@ -52,7 +52,7 @@ func (w *world) existingOperator() *corev1.Pod {
 // replaceDeployment gives the existing Deployment our specification in one update, as OLM does with one of the same name.
 func (w *world) replaceDeployment() {
 	w.t.Helper()
-	list, err := kustomize.Build(filepath.Join("..", "..", "deploy"))
+	list, err := kustomize.Build(filepath.Join("..", "..", "..", "deploy"))
 	must(w.t, err)
 	var ours, have appsv1.Deployment
 	for _, o := range list {

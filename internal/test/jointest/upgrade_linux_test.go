@@ -33,7 +33,7 @@ import (
 func newerPayload(t *testing.T, others map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
-	must(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "golden", "payload"))))
+	must(t, os.CopyFS(dir, os.DirFS(filepath.Join("..", "..", "..", "golden", "payload"))))
 	data, err := os.ReadFile(filepath.Join(dir, store.ListFile))
 	must(t, err)
 	list, err := store.Decode(data)

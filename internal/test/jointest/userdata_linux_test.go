@@ -49,7 +49,7 @@ func TestUserDataThatMayNotBeWritten(t *testing.T) {
 	}
 	must(t, w.Get(t.Context(), client.ObjectKeyFromObject(userData("openshift-machine-api")), &corev1.Secret{}))
 	stop()
-	server.Load(t, filepath.Join("..", "..", "deploy", "cluster-api", "user-data.yaml"))
+	server.Load(t, filepath.Join("..", "..", "..", "deploy", "cluster-api", "user-data.yaml"))
 	// One that another program made: it gets the user data, and nothing of what it had.
 	foreign := userData("openshift-cluster-api")
 	foreign.Labels, foreign.Data = map[string]string{"made-by": "another"}, map[string][]byte{"userData": []byte("x"), "more": []byte("y")}

@@ -145,7 +145,7 @@ func (p permission) permits(r controlplane.Request) bool {
 // shipped are the permissions of the operator.
 func shipped(t *testing.T) []permission {
 	t.Helper()
-	list, err := manifests.Read(filepath.Join("..", "..", "deploy", "rbac"))
+	list, err := manifests.Read(filepath.Join("..", "..", "..", "deploy", "rbac"))
 	must(t, err)
 	var all []permission
 	for _, m := range list {

@@ -131,9 +131,9 @@ func newWorld(t *testing.T) *world {
 	})
 	must(t, programs.err)
 	plane := server.ControlPlane(t)
-	golden := filepath.Join("..", "..", "golden", "clusters")
+	golden := filepath.Join("..", "..", "..", "golden", "clusters")
 	server.Load(t, filepath.Join(golden, "common"), filepath.Join(golden, "none", "infrastructure.yaml"), filepath.Join(golden, "none", "controllerconfig.yaml"),
-		filepath.Join(golden, "none", "machineconfigs.yaml"), filepath.Join("..", "..", "deploy", "rbac"), filepath.Join("..", "..", "deploy", "admission"), filepath.Join("..", "..", "deploy", "crd"))
+		filepath.Join(golden, "none", "machineconfigs.yaml"), filepath.Join("..", "..", "..", "deploy", "rbac"), filepath.Join("..", "..", "..", "deploy", "admission"), filepath.Join("..", "..", "..", "deploy", "crd"))
 	must(t, cluster.Connect(t.Context(), plane.Config, plane.ClientCA()))
 	with := runtime.NewScheme()
 	must(t, scheme.AddToScheme(with))

@@ -91,7 +91,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "render/review",
-		imports: []string{"render", "bundle"},
+		imports: []string{"render", "render/reason", "bundle"},
 		never:   join(cluster, remote),
 	},
 	{
