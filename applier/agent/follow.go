@@ -50,24 +50,19 @@ func (a *Agent) follow(ctx context.Context, n Node) error {
 			return nil
 		}
 		a.refused = ""
-		f.accepted, f.desired, f.report.Desired = true, desired, desired.Bundle
+		f.accepted, f.desired, f.report.Desired, f.unfinished = true, desired, desired.Bundle, a.isUnfinished(n, desired.Bundle)
 		if about == desired.Bundle && !asked {
 			f.report.Crashed = crashed
 		}
-		f.unfinished = a.isUnfinished(n, desired.Bundle)
 		if why := a.rolledBack(n, desired.Bundle); why != "" && !asked {
 			f.ends(published.StateRolledBack, why)
 			f.report.Cause, f.report.Fault = cmp.Or(cause, published.CauseInterrupted), cmp.Or(fault, a.undone.fault)
-			if a.undone.unsaid {
-				a.undone.unsaid = false
-				a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %s", desired.Bundle.Short(), why)})
-			}
+			a.sayUndone(ctx, desired.Bundle, why)
 			return nil
 		}
 	}
 	if f.unfinished && !asked {
-		f.retry(a.now(), a.Options.Jitter)
-		a.repairAt = a.now() // which goes on with it
+		a.endRollback()
 		return nil
 	}
 	f.report.Retry, a.undone = n.Retry, undone{}

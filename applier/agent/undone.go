@@ -34,6 +34,14 @@ func (a *Agent) recallUndone(ctx context.Context) {
 	a.Log.Error("a bundle was rolled back", "bundle", d.Short(), "reason", why)
 }
 
+// sayUndone says once that a bundle was rolled back by a process that could not say so.
+func (a *Agent) sayUndone(ctx context.Context, d bundle.Digest, why string) {
+	if a.undone.unsaid {
+		a.undone.unsaid = false
+		a.say(ctx, Event{Warning: true, Reason: EventRolledBack, Message: fmt.Sprintf("bundle %s: %s", d.Short(), why)})
+	}
+}
+
 // forgetUndone removes the record of a rollback after which a bundle was applied.
 func (a *Agent) forgetUndone(ctx context.Context) {
 	if err := a.Engine.ForgetUndone(ctx); err != nil {
@@ -64,6 +72,12 @@ func (a *Agent) rolledBack(n Node, desired bundle.Digest) string {
 func (a *Agent) isUnfinished(n Node, desired bundle.Digest) bool {
 	before, err := published.DecodeReport(n.Report)
 	return err == nil && before.Desired == desired && before.State == published.StateFailed && before.Cause != "" && a.undone.bundle != desired
+}
+
+// endRollback has the next step go on with a rollback that has not ended, before its bundle is followed again.
+func (a *Agent) endRollback() {
+	a.follower.retry(a.now(), a.Options.Jitter)
+	a.repairAt = a.now()
 }
 
 // resumed notes how a run ended that another process of the agent had begun.
