@@ -58,6 +58,10 @@ func TestAHostThatHasLostItsNodeBeforeItWasComplete(t *testing.T) {
 	if !strings.Contains(w.log.String(), "restarted a kubelet that has its certificate and has registered no Node") {
 		t.Errorf("the kubelet was started %d times, before %d, and not by the operator", lost.Starts()["kubelet"], before)
 	}
+	eventually(t, "an operator that has asked the other host, and is done with it", func() bool {
+		_, after, asked := strings.Cut(w.log.String(), `msg="a host waits for its Node" logger=join host=192.0.2.147 `)
+		return asked && strings.Contains(after, "name=waits state=")
+	})
 	if n := waits.Starts()["kubelet"]; n != 1 || strings.Count(w.log.String(), "restarted a kubelet") != 1 {
 		t.Errorf("a kubelet that waits for its certificate was started %d times", n)
 	}
