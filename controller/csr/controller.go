@@ -250,7 +250,8 @@ func (a *Approver) bound(ctx context.Context) error {
 }
 
 // reserveName notes that an instance is the Node of a name before its first certificate is approved: it has proved that it holds the key. So
-// it gets no certificate of a second name, and no other host becomes this Node.
+// it gets no certificate of a second name, and no other host becomes this Node. That there is no Node of the name yet is asked once more: a host
+// chooses for how long it lets the operator wait for its answers, and so how old the list of Nodes is that the request was judged by.
 func (a *Approver) reserveName(ctx context.Context, h certificates.Host) error {
 	id := record.OfEntry(h.Address)
 	all, err := a.Records.All(ctx)
@@ -259,6 +260,11 @@ func (a *Approver) reserveName(ctx context.Context, h certificates.Host) error {
 	}
 	if others := all.Others(h.Name, id); len(others) > 0 {
 		return fmt.Errorf("approving a certificate of node %s for %s: the name is that of %s", h.Name, h.Address, others[0])
+	}
+	if err := a.Live.Get(ctx, client.ObjectKey{Name: h.Name}, &corev1.Node{}); err == nil {
+		return fmt.Errorf("approving a certificate of node %s for %s: a Node of this name exists since the host was asked", h.Name, h.Address)
+	} else if !apierrors.IsNotFound(err) {
+		return fmt.Errorf("approving a certificate of node %s for %s: %w", h.Name, h.Address, err)
 	}
 	return a.Records.Change(ctx, id, func(r record.Record) (record.Record, error) {
 		if r.Node != "" && r.Node != h.Name {

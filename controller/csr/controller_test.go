@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"wmco/controller/csr/certificates"
@@ -14,7 +16,7 @@ import (
 // TestTheFirstNameOfAnInstanceIsNoted before its certificate is approved: it gets none of another name, and no other host gets its name.
 func TestTheFirstNameOfAnInstanceIsNoted(t *testing.T) {
 	c := fake.NewFakeClient()
-	a := &Approver{Records: &hosts.Records{Live: c, Client: c, Namespace: "n"}}
+	a := &Approver{Live: c, Records: &hosts.Records{Live: c, Client: c, Namespace: "n"}}
 	host := func(address, name string) certificates.Host { return certificates.Host{Address: address, Name: name} }
 	for range 2 { // it may ask again
 		if err := a.reserveName(t.Context(), host("192.0.2.1", "win-1")); err != nil {
@@ -30,5 +32,18 @@ func TestTheFirstNameOfAnInstanceIsNoted(t *testing.T) {
 	}
 	if err := a.reserveName(t.Context(), host("192.0.2.2", "win-1")); err == nil || !strings.Contains(err.Error(), "the name is that of") {
 		t.Errorf("the name of another host: %v", err)
+	}
+}
+
+// TestANodeThatCameWhileAHostWasAskedKeepsItsName: the Nodes were listed before the host was asked, and it may take its time to answer.
+func TestANodeThatCameWhileAHostWasAskedKeepsItsName(t *testing.T) {
+	c := fake.NewFakeClient(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-5"}})
+	a := &Approver{Live: c, Records: &hosts.Records{Live: c, Client: c, Namespace: "n"}}
+	err := a.reserveName(t.Context(), certificates.Host{Address: "192.0.2.1", Name: "worker-5"})
+	if err == nil || !strings.Contains(err.Error(), "a Node of this name exists") {
+		t.Errorf("%v", err)
+	}
+	if _, known, err := a.Records.Get(t.Context(), record.OfEntry("192.0.2.1")); known || err != nil {
+		t.Errorf("the host has a record: %v", err)
 	}
 }
