@@ -7,30 +7,58 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"wmco/applier/plan"
 	"wmco/applier/records"
+	"wmco/controller/csr/certificates"
 )
 
 // steps are what a machine passes on its way, in this order.
 var steps = []struct {
 	name   string
-	passed func(w *world, name string) bool
+	passed func(m *joinedMachine, c seen) bool
 }{
-	{"the node agent is uploaded", func(w *world, name string) bool {
-		starts, err := w.machines[name].ssh.Starts()
+	{"the node agent is uploaded", func(m *joinedMachine, _ seen) bool {
+		starts, err := m.ssh.Starts()
 		return err == nil && slices.ContainsFunc(starts, func(command string) bool {
 			return strings.Contains(command, "wmco-node") && strings.Contains(command, "facts")
 		})
 	}},
-	{"the first run begins", func(w *world, name string) bool {
-		return w.machines[name].phase(w.t) != "" || w.machines[name].Text(records.FileLedger) != ""
-	}},
-	{"its kubelet runs", func(w *world, name string) bool { return w.machines[name].Status("kubelet") == plan.ServiceRunning }},
-	{"its first certificate is requested", func(w *world, name string) bool { return w.pendingOf(name) != nil }},
-	{"it has a Node", func(w *world, name string) bool { return w.node(name) != nil }},
-	{"its Node is Ready", func(w *world, name string) bool { n := w.node(name); return n != nil && isReady(n) }},
-	{"it has joined", func(w *world, name string) bool { return w.joined(name) }},
+	{"the first run begins", func(m *joinedMachine, c seen) bool { return m.phase(c.t) != "" || m.Text(records.FileLedger) != "" }},
+	{"its kubelet runs", func(m *joinedMachine, _ seen) bool { return m.Status("kubelet") == plan.ServiceRunning }},
+	{"its first certificate is requested", func(m *joinedMachine, c seen) bool { return c.requested[m.Name()] }},
+	{"it has a Node", func(m *joinedMachine, c seen) bool { return c.nodes[m.Name()] != nil }},
+	{"its Node is Ready", func(m *joinedMachine, c seen) bool { n := c.nodes[m.Name()]; return n != nil && isReady(n) }},
+	{"it has joined", func(m *joinedMachine, c seen) bool { return isJoined(c.nodes[m.Name()]) }},
 }
+
+// seen is what the cluster has at a moment: Nodes by name, and the names in first requests. It is read once for all machines, because what the
+// test asks takes the processors from what it measures.
+type seen struct {
+	t         *testing.T
+	nodes     map[string]*corev1.Node
+	requested map[string]bool
+}
+
+func (w *world) see() seen {
+	w.t.Helper()
+	c := seen{w.t, map[string]*corev1.Node{}, map[string]bool{}}
+	var list corev1.NodeList
+	must(w.t, w.List(w.t.Context(), &list))
+	for i, n := range list.Items {
+		c.nodes[n.Name] = &list.Items[i]
+	}
+	for _, csr := range w.requests() {
+		if strings.HasPrefix(csr.Name, "node-csr-") {
+			c.requested[certificates.NodeName(&csr)] = true
+		}
+	}
+	return c
+}
+
+// watchInterval is the time between two looks, and how exact the figures are.
+const watchInterval = 100 * time.Millisecond
 
 // watch returns when each machine has passed each step, after now.
 func (w *world) watch(names []string) map[string][]time.Duration {
@@ -38,9 +66,10 @@ func (w *world) watch(names []string) map[string][]time.Duration {
 	begin := time.Now()
 	passed := map[string][]time.Duration{}
 	eventually(w.t, fmt.Sprintf("%d machines", len(names)), func() bool {
-		done := true
+		time.Sleep(watchInterval)
+		done, c := true, w.see()
 		for _, name := range names {
-			for len(passed[name]) < len(steps) && steps[len(passed[name])].passed(w, name) {
+			for len(passed[name]) < len(steps) && steps[len(passed[name])].passed(w.machines[name], c) {
 				passed[name] = append(passed[name], time.Since(begin))
 			}
 			done = done && len(passed[name]) == len(steps)

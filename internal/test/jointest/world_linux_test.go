@@ -316,8 +316,9 @@ func (w *world) node(name string) *corev1.Node {
 }
 
 // joined reports whether a node is complete and accepts pods.
-func (w *world) joined(name string) bool {
-	n := w.node(name)
+func (w *world) joined(name string) bool { return isJoined(w.node(name)) }
+
+func isJoined(n *corev1.Node) bool {
 	return n != nil && n.Annotations["windowsmachineconfig.openshift.io/version"] == "test" && !n.Spec.Unschedulable && isReady(n)
 }
 
