@@ -154,7 +154,7 @@ func (r *running) desired(before bundle.Digest) published.Desired {
 // status returns what the operator says; nothing while the cluster does not serve the kind.
 func (r *running) status() status.Status {
 	r.t.Helper()
-	set, err := objects.Cluster(cluster.Client(r.t)).Read(r.t.Context(), []objects.Want{status.Want(gather.OperatorNamespace)})
+	set, err := objects.Cluster(cluster.Client(r.t)).Read(r.t.Context(), []objects.Want{fleet.WantStatus(gather.OperatorNamespace)})
 	if err != nil || set.Findings.Refused() {
 		r.t.Fatalf("%v, %v", set.Findings, err)
 	}

@@ -54,7 +54,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 	records := &hosts.Records{Live: m.GetAPIReader(), Client: m.GetClient(), Cache: m.GetClient(), Namespace: o.Namespace}
 	signs := &signing.Keys{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: o.Now}
 	reader := &inputs.Reader{
-		Keys: signs, Records: records, Log: o.Log.WithName("inputs"), Cache: m.Kinds.Reader(m.GetClient()), Namespace: o.Namespace, Resolver: o.Resolver, Now: time.Now,
+		Keys: signs.Read, Records: records.Cached, Log: o.Log.WithName("inputs"), Cache: m.Kinds.Reader(m.GetClient()), Namespace: o.Namespace, Resolver: o.Resolver, Now: time.Now,
 		Source: desired.Source{
 			Objects: objects.Cluster(m.Kinds.Reader(m.GetClient())), Set: o.Payload, Key: key,
 			Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},

@@ -47,7 +47,7 @@ func newManager(o Options) (base.Manager, error) {
 	if o.Lease == (Lease{}) {
 		o.Lease = Lease{leaseDuration, renewDeadline, retryPeriod}
 	}
-	serving := &metrics.Serving{Address: o.MetricsAddress, Certificates: o.MetricsCertificates}
+	serving := &metrics.Serving{Profile: gather.TLSProfile, Address: o.MetricsAddress, Certificates: o.MetricsCertificates}
 	served, err := serving.Options()
 	if err != nil {
 		return base.Manager{}, err

@@ -17,6 +17,23 @@ import (
 	"wmco/controller/gather/objects"
 )
 
+// Want is what is read of one kind.
+type Want = objects.Want
+
+// GroupByKind returns what is wanted of each kind: a kind is watched once, in all namespaces together.
+func GroupByKind(wants []Want) [][]Want {
+	var all [][]Want
+	for _, w := range wants {
+		i := slices.IndexFunc(all, func(same []Want) bool { return KindOf(same[0]) == KindOf(w) })
+		if i < 0 {
+			all = append(all, nil)
+			i = len(all) - 1
+		}
+		all[i] = append(all[i], w)
+	}
+	return all
+}
+
 // KindOf returns the kind of what is wanted.
 func KindOf(w objects.Want) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: w.Group, Version: w.Version, Kind: w.Kind}

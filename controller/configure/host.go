@@ -16,11 +16,19 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/inputs/desired"
-	"wmco/controller/metrics"
 	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"
 )
+
+// Counters count for Prometheus; metrics.Counters does.
+type Counters interface {
+	// Node notes that the host of a Node has joined, Machine that the host of a Machine has, and how long that took.
+	Node(backing string, took time.Duration)
+	Machine(took time.Duration)
+	// Failure notes a failed attempt to bring a host further.
+	Failure(reason string)
+}
 
 // Joiner makes hosts nodes. It keeps nothing between calls: where a host is on its way is read from its Node and from the host.
 type Joiner struct {
@@ -43,8 +51,8 @@ type Joiner struct {
 	Random func([]byte) (int, error)
 	// Unjoined is told how far each host is.
 	Unjoined *Unjoined
-	// Counters, if set, count joins and failures.
-	Counters *metrics.Counters
+	// Counters count joins and failures.
+	Counters Counters
 
 	// unregistered is since when hosts have had the bundle to join with, and no Node.
 	unregistered Sightings

@@ -11,7 +11,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/configure/checks"
+	"wmco/controller/base/conditions"
 	"wmco/controller/inputs/desired"
 	"wmco/render"
 )
@@ -90,7 +90,7 @@ func ListedHosts(inputs *desired.Hosts) []string {
 func (u *Unjoined) Condition(listed []string) metav1.Condition {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	c := metav1.Condition{Type: HostsJoined, Status: metav1.ConditionTrue, Reason: checks.AsExpected, Message: "as expected"}
+	c := conditions.AsExpected(HostsJoined)
 	// A host may be worked on for a while after it was removed from the inputs.
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(u.hosts)), func(name string) bool { return !slices.Contains(listed, name) && !isLostName(name) })
 	left := slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(listed), func(name string) bool { return u.settled[name] })))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"wmco/controller/gather/objects"
+	"wmco/controller/windowsnode/record"
 	"wmco/render"
 )
 
@@ -17,7 +18,7 @@ const (
 )
 
 // InstancesName is the ConfigMap of the operator's namespace with the instances that are no Machines, by address.
-const InstancesName = "windows-instances"
+const InstancesName = record.InstancesName
 
 // Names of objects, labels, keys, files and units that are read.
 const (

@@ -20,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"wmco/controller/base"
-	"wmco/controller/configure"
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode/record"
 )
@@ -125,8 +124,8 @@ func (c *Collector) observe(ctx context.Context) (existing, error) {
 		is.nodes[n.Name] = n.UID
 	}
 	var instances corev1.ConfigMap
-	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: configure.InstancesName}, &instances); client.IgnoreNotFound(err) != nil {
-		return existing{}, fmt.Errorf("reading ConfigMap %s: %w", configure.InstancesName, err)
+	if err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: record.InstancesName}, &instances); client.IgnoreNotFound(err) != nil {
+		return existing{}, fmt.Errorf("reading ConfigMap %s: %w", record.InstancesName, err)
 	}
 	for entry := range instances.Data {
 		is.entries[record.OfEntry(entry)], is.addresses[strings.ToLower(strings.TrimSpace(entry))] = true, true

@@ -16,9 +16,8 @@ import (
 	"wmco/bundle"
 	"wmco/controller/base"
 	"wmco/controller/gather"
-	"wmco/controller/hosts"
 	"wmco/controller/inputs/desired"
-	"wmco/controller/keys/signing"
+	"wmco/controller/windowsnode/record"
 	"wmco/render/reason"
 )
 
@@ -27,14 +26,15 @@ type Reader struct {
 	// Source reads the objects of the cluster and gathers them.
 	Source desired.Source
 	// Keys are those that sign what is published: their public halves are in every bundle.
-	Keys *signing.Keys
+	Keys func(context.Context) ([]byte, error)
 	// Cache reads objects of the operator's namespace, Namespace.
 	Cache     client.Reader
 	Namespace string
 	Resolver  Resolver
 	Now       func() time.Time
-	Records   *hosts.Records
-	Log       logr.Logger
+	// Records returns the records of hosts from a cache, and what is wrong with those that cannot be read.
+	Records func(context.Context) (all record.Set, damaged, err error)
+	Log     logr.Logger
 
 	// mu guards answers, by name.
 	mu      sync.Mutex
@@ -61,7 +61,7 @@ const (
 
 // Read returns the hosts that the cluster wants, with the findings about them.
 func (r *Reader) Read(ctx context.Context) (*desired.Hosts, error) {
-	records, damaged, err := r.Records.Cached(ctx)
+	records, damaged, err := r.Records(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (r *Reader) Read(ctx context.Context) (*desired.Hosts, error) {
 	}
 	s := r.Source
 	s.Gather.Records = &records
-	if s.SigningKeys, err = r.Keys.Read(ctx); err != nil {
+	if s.SigningKeys, err = r.Keys(ctx); err != nil {
 		return nil, err
 	}
 	if len(names) > 0 {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"wmco/controller/status"
 	"wmco/render"
 )
 
@@ -115,15 +116,15 @@ func (c *Counters) Failure(reason string) {
 	}
 }
 
-// Urgent is an urgent input that cannot reach nodes.
-type Urgent struct {
-	Nodes int
-	// Expires is when the first CA of them expires; zero for an input without such a time.
-	Expires time.Time
+// AddPublished counts bytes that were written for nodes.
+func (c *Counters) AddPublished(bytes int) {
+	if c != nil {
+		c.Published.Add(float64(bytes))
+	}
 }
 
 // Urgent notes the urgent inputs that cannot reach nodes, by name. What is not among them reaches all.
-func (c *Counters) Urgent(held map[string]Urgent) {
+func (c *Counters) Urgent(held map[string]status.UrgentHeld) {
 	if c == nil {
 		return
 	}

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"wmco/controller/gather"
+	"wmco/bundle"
 	"wmco/render"
 )
 
@@ -30,6 +30,8 @@ type Serving struct {
 	// Certificates is the folder of a mounted Secret of type kubernetes.io/tls. It is read at each handshake, so that a renewed certificate
 	// is served at once. Without a folder, or while the Secret does not exist, the certificate is self-signed.
 	Certificates string
+	// Profile returns the profile that the API server's object asks for, zero if it asks for none; a problem has a message. gather.TLSProfile is one.
+	Profile func(configv1.APIServer) (render.TLSProfile, bundle.Finding)
 	// Cluster is a cache of the API server's object, unstructured. It is set before the first handshake.
 	Cluster client.Reader
 }
@@ -99,10 +101,10 @@ func (s *Serving) profile(ctx context.Context) (render.TLSProfile, error) {
 	if err != nil {
 		return render.TLSProfile{}, err
 	}
-	profile, problem := gather.TLSProfile(own)
+	profile, problem := s.Profile(own)
 	if problem.Message != "" || profile.MinVersion == "" {
 		own.Spec.TLSSecurityProfile = &configv1.TLSSecurityProfile{Type: configv1.TLSProfileIntermediateType}
-		profile, _ = gather.TLSProfile(own)
+		profile, _ = s.Profile(own)
 	}
 	return profile, nil
 }

@@ -11,7 +11,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
-	"wmco/controller/configure/checks"
+	"wmco/controller/base/conditions"
 	"wmco/controller/windowsnode/nodelist"
 	"wmco/controller/windowsnode/record"
 	"wmco/report/fleet"
@@ -33,7 +33,7 @@ func adoptionCondition(ctx context.Context, nodes *nodelist.Cache, r client.Read
 		}
 	}
 	if len(names) == 0 {
-		return metav1.Condition{Type: NodesAdopted, Status: metav1.ConditionTrue, Reason: checks.AsExpected, Message: "as expected"}, nil
+		return conditions.AsExpected(NodesAdopted), nil
 	}
 	slices.Sort(names)
 	return metav1.Condition{

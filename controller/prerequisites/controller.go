@@ -18,6 +18,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/base"
+	"wmco/controller/base/conditions"
 	"wmco/controller/base/named"
 	"wmco/controller/base/policies"
 	"wmco/controller/configure"
@@ -82,16 +83,16 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 			return reconcile.Result{}, err
 		}
 	}
-	conditions := append(conditionsOfChecks(result), secretWrites(ctx, c.Policies))
+	list := append(conditionsOfChecks(result), secretWrites(ctx, c.Policies))
 	if inputs.Cluster.Platform == bundle.PlatformAzure {
-		conditions = append(conditions, c.bindCloudIdentities(ctx))
+		list = append(list, c.bindCloudIdentities(ctx))
 	}
 	adopted, err := adoptionCondition(ctx, c.Decoded, c.Client, inputs.Records)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	conditions = append(conditions, adopted)
-	for _, condition := range conditions {
+	list = append(list, adopted)
+	for _, condition := range list {
 		if condition.Status != metav1.ConditionTrue {
 			c.Events.Eventf(c.Deployment, nil, corev1.EventTypeWarning, condition.Reason, "Check", "%s: %s", condition.Type, condition.Message)
 		}
@@ -101,13 +102,13 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		again = min(again, result.Again)
 	}
 	// Events about hosts are on their own objects.
-	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(conditions, c.Unjoined.Condition(configure.ListedHosts(inputs))))
+	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(list, c.Unjoined.Condition(configure.ListedHosts(inputs))))
 }
 
 func conditionsOfChecks(r checks.Result) []metav1.Condition {
 	var list []metav1.Condition
 	for _, c := range r.Conditions {
-		condition := metav1.Condition{Type: string(c.Type), Status: metav1.ConditionTrue, Reason: c.Reason, Message: cmp.Or(c.Note, "as expected")}
+		condition := metav1.Condition{Type: string(c.Type), Status: metav1.ConditionTrue, Reason: c.Reason, Message: cmp.Or(c.Note, conditions.MessageAsExpected)}
 		if !c.Met {
 			condition.Status, condition.Message = metav1.ConditionFalse, c.Message
 			if c.Fix != "" {
@@ -128,7 +129,7 @@ func (c *Cluster) bindCloudIdentities(ctx context.Context) metav1.Condition {
 			Message: published.Shorten(fmt.Sprintf("cloud-node-managers get no certificate, because one of another node could be used for any: %v; fix: apply the file cloud-node-manager.yaml of deploy/admission, which has ValidatingAdmissionPolicy %s and its binding", err, admission.Name)),
 		}
 	}
-	return metav1.Condition{Type: CloudIdentitiesBound, Status: metav1.ConditionTrue, Reason: checks.AsExpected, Message: "as expected"}
+	return conditions.AsExpected(CloudIdentitiesBound)
 }
 
 // secretWrites says whether the operator's own Secrets are bound.
@@ -139,5 +140,5 @@ func secretWrites(ctx context.Context, p policies.Policies) metav1.Condition {
 			Message: published.Shorten(fmt.Sprintf("no user data is written for new Machines, because whoever has the operator's token could have the API server issue tokens of other ServiceAccounts: %v; fix: apply the file operator.yaml of deploy/admission, which has ValidatingAdmissionPolicy %s and its binding", err, admission.Operator)),
 		}
 	}
-	return metav1.Condition{Type: policies.SecretWritesBound, Status: metav1.ConditionTrue, Reason: checks.AsExpected, Message: "as expected"}
+	return conditions.AsExpected(policies.SecretWritesBound)
 }

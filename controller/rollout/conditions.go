@@ -18,7 +18,6 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/base"
-	"wmco/controller/metrics"
 	"wmco/controller/rollout/steps"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
@@ -49,7 +48,7 @@ type teller struct {
 	silence    windowsnode.Silence
 	heartbeats *heartbeat.Watch
 	// counters serve what is urgent and held.
-	counters *metrics.Counters
+	counters Counters
 
 	// said is what was written last, so that only what differs is compared with the cluster before the inputs are rendered again, and wrote
 	// is when.
@@ -225,8 +224,8 @@ func clocksAgree(skews []heartbeat.Skew) metav1.Condition {
 }
 
 // urgentHeld counts the nodes that each urgent input cannot reach.
-func urgentHeld(o outcome) map[string]metrics.Urgent {
-	all := map[string]metrics.Urgent{}
+func urgentHeld(o outcome) map[string]status.UrgentHeld {
+	all := map[string]status.UrgentHeld{}
 	for _, h := range o.rollout.Fleet.Urgent {
 		for _, i := range h.Inputs {
 			u := all[i.Name]

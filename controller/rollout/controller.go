@@ -15,11 +15,9 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/base"
-	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/keys/signing"
 	"wmco/controller/layers"
-	"wmco/controller/metrics"
 	"wmco/controller/rollout/steps"
 	"wmco/controller/status"
 	"wmco/controller/windowsnode"
@@ -27,11 +25,19 @@ import (
 	"wmco/controller/windowsnode/heartbeat"
 )
 
+// Counters count for Prometheus; metrics.Counters does.
+type Counters interface {
+	// AddPublished counts bytes that were written for nodes.
+	AddPublished(bytes int)
+	// Urgent notes the urgent inputs that cannot reach nodes, by name.
+	Urgent(held map[string]status.UrgentHeld)
+}
+
 // Controller renders and publishes the bundles of all joined nodes, and gives nodes their turns.
 type Controller struct {
 	// Inputs reads what the operator works from, Wants are the objects that it is read from.
 	Inputs func(context.Context) (*desired.Hosts, error)
-	Wants  []objects.Want
+	Wants  []base.Want
 	// Keys sign what nodes are told.
 	Keys *signing.Keys
 	// Known is that of layers.Publisher.
@@ -41,7 +47,7 @@ type Controller struct {
 	// Deployment is the object of events about the whole fleet, in the namespace of the operator.
 	Deployment *corev1.ObjectReference
 	// Counters serve what is published, urgent and held.
-	Counters *metrics.Counters
+	Counters Counters
 	// Silence says for how long node agents have been silent, Heartbeats knows whose clocks differ.
 	Silence    windowsnode.Silence
 	Heartbeats *heartbeat.Watch
@@ -84,10 +90,10 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 		again.Send()
 	}
 	m.Kinds.OnChange(changed) // what is kept of a kind that is refused now does not count
-	for _, same := range byKind(c.Wants) {
+	for _, same := range base.GroupByKind(c.Wants) {
 		watch := func() error {
 			changed()
-			return queue.Watch(publishes.inputs.watch(m.GetCache(), same[0]))
+			return queue.Watch(publishes.inputs.watch(m.GetCache(), base.ObjectOf(same[0])))
 		}
 		if err := m.Kinds.WatchWhenServed(ctx, same, watch); err != nil {
 			return err

@@ -18,7 +18,6 @@ import (
 	"wmco/controller/inputs/deletions"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/layers"
-	"wmco/controller/metrics"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/rollout/steps"
 	"wmco/controller/windowsnode"
@@ -233,14 +232,14 @@ func (r rendering) rolled(unpublished error, ready []layers.Wanted) steps.Render
 type publishFunc = func(context.Context, []layers.Wanted) (layers.Changes, error)
 
 // counted counts the bytes that are published. A call that fails in the middle is repeated with what is left, and counts that twice.
-func counted(counters *metrics.Counters, do publishFunc) publishFunc {
+func counted(counters Counters, do publishFunc) publishFunc {
 	return func(ctx context.Context, wanted []layers.Wanted) (layers.Changes, error) {
 		changes, err := do(ctx, wanted)
 		n := 0
 		for _, secret := range changes.Create {
 			n += len(secret.Data)
 		}
-		counters.Published.Add(float64(n))
+		counters.AddPublished(n)
 		return changes, err
 	}
 }

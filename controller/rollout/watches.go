@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +20,6 @@ import (
 
 	"wmco/bundle/published"
 	"wmco/controller/base"
-	"wmco/controller/gather/objects"
 	"wmco/controller/keys/signing"
 	"wmco/controller/windowsnode"
 )
@@ -29,9 +27,9 @@ import (
 // everything is the one request of the publisher.
 var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "everything"}} //nolint:gochecknoglobals // a constant
 
-// watch watches one kind for the publisher.
-func (i *debouncer) watch(c cache.Cache, w objects.Want) source.Source {
-	return source.Kind(c, base.ObjectOf(w), handler.TypedFuncs[base.Object, reconcile.Request]{
+// watch watches the kind of an object for the publisher.
+func (i *debouncer) watch(c cache.Cache, like base.Object) source.Source {
+	return source.Kind(c, like, handler.TypedFuncs[base.Object, reconcile.Request]{
 		CreateFunc: func(_ context.Context, _ event.TypedCreateEvent[base.Object], q base.Queue) { i.input(q) },
 		DeleteFunc: func(_ context.Context, _ event.TypedDeleteEvent[base.Object], q base.Queue) { i.input(q) },
 		UpdateFunc: func(_ context.Context, e event.TypedUpdateEvent[base.Object], q base.Queue) {
@@ -138,20 +136,6 @@ func turnOf(u base.Object) []any {
 		case string(corev1.NodeReady), published.Condition:
 			all = append(all, m["status"], m["lastTransitionTime"])
 		}
-	}
-	return all
-}
-
-// byKind returns what is wanted of each kind: a kind is watched once, in all namespaces together.
-func byKind(wants []objects.Want) [][]objects.Want {
-	var all [][]objects.Want
-	for _, w := range wants {
-		i := slices.IndexFunc(all, func(same []objects.Want) bool { return base.KindOf(same[0]) == base.KindOf(w) })
-		if i < 0 {
-			all = append(all, nil)
-			i = len(all) - 1
-		}
-		all[i] = append(all[i], w)
 	}
 	return all
 }

@@ -1,10 +1,10 @@
 package status
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"wmco/controller/gather/objects"
 )
 
 // The kind, and the name of its one object; deploy/crd defines it.
@@ -76,17 +76,19 @@ type Nodes struct {
 	Refused     int `json:"refused"`
 }
 
+// UrgentHeld is an urgent input that cannot reach nodes. The object has it in a condition, metrics have it as numbers.
+type UrgentHeld struct {
+	Nodes int
+	// Expires is when the first CA of them expires; zero for an input without such a time.
+	Expires time.Time
+}
+
 // Refused is a node whose bundle is refused; what is published for it stays.
 type Refused struct {
 	Node    string `json:"node"`
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Fix     string `json:"fix,omitempty"`
-}
-
-// Want is the object, for a reader.
-func Want(namespace string) objects.Want {
-	return objects.Want{Group: Group, Version: Version, Kind: Kind, Namespace: namespace, Names: []string{Name}, Optional: true}
 }
 
 func kind() schema.GroupVersionKind {

@@ -28,10 +28,9 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/base"
+	"wmco/controller/base/conditions"
 	"wmco/controller/base/named"
 	"wmco/controller/base/policies"
-	"wmco/controller/configure"
-	"wmco/controller/configure/checks"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
 )
@@ -85,7 +84,7 @@ func (u *UserData) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	}
 	if findings.Refused() {
 		f := findings.Sorted()[0]
-		u.Events.Eventf(u.key(), nil, corev1.EventTypeWarning, f.Reason, configure.ActionJoin, "%s; fix: %s", f.Message, f.Fix)
+		u.Events.Eventf(u.key(), nil, corev1.EventTypeWarning, f.Reason, actionJoin, "%s; fix: %s", f.Message, f.Fix)
 		return reconcile.Result{RequeueAfter: recheckKeys}, nil
 	}
 	platform, err := u.platform(ctx)
@@ -102,7 +101,7 @@ func (u *UserData) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	}
 	condition, err := u.write(ctx, wanted)
 	if condition.Status != metav1.ConditionTrue {
-		u.Events.Eventf(u.key(), nil, corev1.EventTypeWarning, condition.Reason, configure.ActionJoin, "%s: %s", condition.Type, condition.Message)
+		u.Events.Eventf(u.key(), nil, corev1.EventTypeWarning, condition.Reason, actionJoin, "%s: %s", condition.Type, condition.Message)
 	}
 	return reconcile.Result{RequeueAfter: recheckKeys}, errors.Join(err, u.Say(ctx, []metav1.Condition{condition}))
 }
@@ -116,6 +115,9 @@ const (
 	reasonNotWritten   = "NotWritten"
 )
 
+// actionJoin is the action of events about the key, as of those about hosts that join.
+const actionJoin = "Join"
+
 // mayLack begins what it says.
 const mayLack = "new Machines may get no user data, or that of an earlier key: "
 
@@ -127,7 +129,7 @@ func (u *UserData) key() *corev1.ObjectReference {
 // write writes the Secrets that differ, each also where another one cannot be written, and says how that ended. It writes none while
 // nothing binds what else could be done with that right. An error is one that another try may not have.
 func (u *UserData) write(ctx context.Context, wanted []corev1.Secret) (metav1.Condition, error) {
-	c := metav1.Condition{Type: UserDataWritten, Status: metav1.ConditionTrue, Reason: checks.AsExpected, Message: "as expected"}
+	c := conditions.AsExpected(UserDataWritten)
 	if len(wanted) == 0 {
 		return c, nil
 	}

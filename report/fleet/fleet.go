@@ -152,7 +152,7 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 // Wants are the objects that Read reads.
 func Wants(namespace string) []objects.Want {
 	return []objects.Want{
-		WantNodes(), status.Want(namespace),
+		WantNodes(), WantStatus(namespace),
 		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{render.SettingsConfigMap}},
 	}
 }
@@ -305,4 +305,9 @@ func (r *Row) judge(report published.Report) {
 			r.State, r.Reason = StateWaiting, ReasonDiskFull
 		}
 	}
+}
+
+// WantStatus is the WindowsNodesStatus, for a reader.
+func WantStatus(namespace string) objects.Want {
+	return objects.Want{Group: status.Group, Version: status.Version, Kind: status.Kind, Namespace: namespace, Names: []string{status.Name}, Optional: true}
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"wmco/bundle"
+	"wmco/controller/base/conditions"
 	"wmco/payload"
 	"wmco/render"
 	"wmco/render/reason"
@@ -46,14 +47,11 @@ func types() []Type {
 	return []Type{APIsServed, NetworkSupported, VersionSupported, TrustedCAReady, InputsValid, PrivateKeyValid, PayloadComplete}
 }
 
-// AsExpected is the reason of a condition that is met.
-const AsExpected = "AsExpected"
-
 // Condition is what one check says.
 type Condition struct {
 	Type Type
 	Met  bool
-	// Reason is AsExpected, or one of render/reason.
+	// Reason is conditions.ReasonAsExpected, or one of render/reason.
 	Reason string
 	// Message is what is wrong and Fix what to do, empty for a condition that is met.
 	Message, Fix string
@@ -152,7 +150,7 @@ func typeOf(f bundle.Finding) Type {
 
 func conditionOf(t Type, found bundle.Findings) Condition {
 	if len(found) == 0 {
-		return Condition{Type: t, Met: true, Reason: AsExpected}
+		return Condition{Type: t, Met: true, Reason: conditions.ReasonAsExpected}
 	}
 	first := found[0]
 	message := first.Message

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"wmco/bundle"
+	"wmco/controller/base/conditions"
 	"wmco/payload"
 	"wmco/render/reason"
 )
@@ -111,7 +112,7 @@ func TestChecks(t *testing.T) {
 			r := Of(cluster)
 			var unmet []string
 			for _, condition := range r.Conditions {
-				if condition.Met != (condition.Reason == AsExpected) || condition.Met != (condition.Message == "") || condition.Met != (condition.Fix == "") {
+				if condition.Met != (condition.Reason == conditions.ReasonAsExpected) || condition.Met != (condition.Message == "") || condition.Met != (condition.Fix == "") {
 					t.Errorf("%+v", condition)
 				}
 				if !condition.Met {
@@ -142,7 +143,7 @@ func TestWhatTheOperatorCannotServe(t *testing.T) {
 	}
 	const lacks = "the payload of this operator lacks executables, and cannot serve nodes that need them: azure-cloud-node-manager (Azure)"
 	last := func() Condition { return Of(c).Conditions[len(types())-1] }
-	want := Condition{Type: PayloadComplete, Met: true, Reason: AsExpected, Note: "nodes on this cluster's platform have all that they need; " + lacks}
+	want := Condition{Type: PayloadComplete, Met: true, Reason: conditions.ReasonAsExpected, Note: "nodes on this cluster's platform have all that they need; " + lacks}
 	if diff := cmp.Diff(want, last()); diff != "" {
 		t.Errorf("on another platform (-want +got):\n%s", diff)
 	}

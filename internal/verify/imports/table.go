@@ -199,7 +199,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/status",
-		imports: []string{"bundle", "controller/gather/objects", "render/reason"},
+		imports: []string{},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
@@ -214,7 +214,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/rollout",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/inputs/deletions", "controller/inputs/desired", "controller/windowsnode/drain", "controller/gather/objects", "controller/windowsnode/heartbeat", "controller/layers", "controller/metrics", "controller/rollout/plan", "controller/rollout/steps", "controller/keys/signing", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "render/reason", "report/fleet"},
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "render", "render/reason", "report/fleet"},
 		never:   join(remote, controllers("rollout")),
 	},
 	{
@@ -238,7 +238,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/metrics",
-		imports: []string{"bundle", "bundle/published", "report/fleet", "controller/gather", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render"},
+		imports: []string{"bundle", "bundle/published", "controller/status", "controller/windowsnode", "controller/windowsnode/nodelist", "render", "report/fleet"},
 		never:   join(remote, []string{"applier/...", "cmd/...", "k8s.io/apiserver/..."}),
 	},
 	{
@@ -268,7 +268,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/inputs",
-		imports: []string{"bundle", "controller/base", "controller/inputs/desired", "controller/gather", "controller/hosts", "controller/keys/signing", "render/reason"},
+		imports: []string{"bundle", "controller/base", "controller/gather", "controller/inputs/desired", "controller/windowsnode/record", "render/reason"},
 		never:   append([]string{"github.com/pkg/sftp/..."}, controllers("")...),
 	},
 	{
@@ -278,7 +278,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/configure",
-		imports: []string{"applier", "applier/remote", "bundle", "bundle/published", "controller/base", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/metrics", "controller/windowsnode", "controller/windowsnode/record", "layout", "payload", "render", "render/reason", "report/fleet"},
+		imports: []string{"applier", "applier/remote", "bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/windowsnode", "controller/windowsnode/record", "layout", "payload", "render", "render/reason", "report/fleet"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("configure")...),
 	},
 	{
@@ -288,7 +288,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/hostkeys",
-		imports: []string{"controller/base", "controller/configure", "controller/hosts", "controller/windowsnode/record"},
+		imports: []string{"controller/base", "controller/hosts", "controller/windowsnode/record"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("hostkeys")...),
 	},
 	{
@@ -308,18 +308,22 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/prerequisites",
-		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/named", "controller/base/policies", "controller/configure", "controller/configure/checks", "controller/windowsnode/nodelist", "controller/windowsnode/record", "deploy/admission", "report/fleet"},
+		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/base/policies", "controller/configure", "controller/configure/checks", "controller/windowsnode/nodelist", "controller/windowsnode/record", "deploy/admission", "report/fleet"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("prerequisites")...),
 	},
 	{
 		pkg:     "controller/userdata",
-		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/named", "controller/base/policies", "controller/configure", "controller/configure/checks", "controller/hosts", "controller/keys"},
+		imports: []string{"bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/base/policies", "controller/hosts", "controller/keys"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("userdata")...),
 	},
 	{
 		pkg:     "controller/base/policies",
 		imports: []string{"controller/base/named", "deploy/admission"},
 		never:   []string{"applier/..."},
+	},
+	{
+		pkg:   "controller/base/conditions",
+		never: join(cluster, rendering, remote, windows, []string{"applier/...", "bundle/..."}),
 	},
 	{
 		pkg:   "controller/base/named",
@@ -332,7 +336,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/configure/checks",
-		imports: []string{"bundle", "payload", "render", "render/reason"},
+		imports: []string{"bundle", "controller/base/conditions", "payload", "render", "render/reason"},
 		never:   join(cluster, remote, []string{"applier/..."}),
 	},
 	{
