@@ -64,7 +64,9 @@ func Whole() bool { return os.Getenv("WMCO_FAULTS") == "all" }
 
 // OfJoins returns those that each run of the tests lets joins and removals go through, OfRollouts those of rollouts; every one with WMCO_FAULTS=all.
 // Together they are all.
-func OfJoins() []Fault { return orAll(ServerErrors, LostAnswers, CutBodies, GarbledWatches, SkewedClock) }
+func OfJoins() []Fault {
+	return orAll(ServerErrors, LostAnswers, CutBodies, GarbledWatches, SkewedClock)
+}
 
 // OfRollouts is OfJoins for rollouts.
 func OfRollouts() []Fault { return orAll(LostAnswers, CutWatches, Gone, TooManyRequests, SlowWrites) }
