@@ -132,6 +132,7 @@ func (h Host) finish(ctx context.Context, node *corev1.Node) error {
 	return err
 }
 
+// WriteMarks writes what of the marks a Node does not have, as it was read. It reports whether anything was written.
 func (h Host) WriteMarks(ctx context.Context, node *corev1.Node, m Marks) (bool, error) {
 	patch, err := m.patch(node)
 	if err != nil || patch == nil {

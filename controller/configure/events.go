@@ -18,7 +18,8 @@ const ActionJoin = "Join"
 const (
 	// LabelIgnore keeps a Machine as it is, with the value ValueTrue.
 	LabelIgnore = domain + "ignore"
-	ValueTrue   = "true"
+	// ValueTrue is the value of labels that are set.
+	ValueTrue = "true"
 )
 
 // InstancesName is the ConfigMap with the instances.

@@ -20,6 +20,7 @@ type Notebook struct {
 	Namespace, Name string
 }
 
+// ReadEntries returns the ConfigMap as the API server has it; without a UID where there is none.
 func (n Notebook) ReadEntries(ctx context.Context) (*corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
 	err := n.Live.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: n.Name}, cm)

@@ -29,10 +29,12 @@ func isLostName(name string) bool { return strings.HasPrefix(name, lostPrefix) }
 // Rejoining has what was set on the Nodes of hosts that join again.
 type Rejoining struct{ Notebook }
 
+// Rejoining returns what was set on the Nodes of hosts that join again.
 func (j *Joiner) Rejoining() Rejoining {
 	return Rejoining{Notebook{j.Login.Live, j.Client, j.Login.Namespace, rejoiningName}}
 }
 
+// KeepNode keeps what was set on a Node.
 func (r Rejoining) KeepNode(ctx context.Context, k KeptNode) error {
 	text, err := json.Marshal(k)
 	if err != nil {

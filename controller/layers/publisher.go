@@ -193,21 +193,21 @@ func users(b rbacv1.RoleBinding) []string {
 	return list
 }
 
-// LayersError says that some Secrets of layers could not be written, and all others were. Nodes can use the bundles that lack none of them.
-type LayersError struct {
+// UnwrittenError says that some Secrets of layers could not be written, and all others were. Nodes can use the bundles that lack none of them.
+type UnwrittenError struct {
 	// Lacking are the names of the Secrets.
 	Lacking map[string]bool
 	Err     error
 }
 
-func (e *LayersError) Error() string { return e.Err.Error() }
+func (e *UnwrittenError) Error() string { return e.Err.Error() }
 
 // Unwrap implements errors.
-func (e *LayersError) Unwrap() error { return e.Err }
+func (e *UnwrittenError) Unwrap() error { return e.Err }
 
 // IsPublished reports whether nodes can read all layers of a bundle after a call of Publish that returned this error, or none.
 func IsPublished(w Wanted, err error) bool {
-	var some *LayersError
+	var some *UnwrittenError
 	if !errors.As(err, &some) {
 		return err == nil
 	}
@@ -219,7 +219,7 @@ const maxLacking = 8
 
 // writeLayers creates and checks Secrets, and notes those that were damaged. One that fails does not keep the others from it.
 func (p *Publisher) writeLayers(ctx context.Context, c *Changes) error {
-	lacking := &LayersError{Lacking: map[string]bool{}}
+	lacking := &UnwrittenError{Lacking: map[string]bool{}}
 	try := func(list []Secret, write func(context.Context, Secret) error) error {
 		for _, s := range list {
 			if err := write(ctx, s); err != nil {
@@ -250,7 +250,7 @@ func (p *Publisher) writeLayers(ctx context.Context, c *Changes) error {
 // write makes the changes in their order.
 func (p *Publisher) write(ctx context.Context, c *Changes, o Observed) error {
 	lacking := p.writeLayers(ctx, c)
-	some := &LayersError{}
+	some := &UnwrittenError{}
 	if lacking != nil && !errors.As(lacking, &some) {
 		return lacking
 	}

@@ -388,7 +388,7 @@ func TestManyFailuresAreNotAboutSingleSecrets(t *testing.T) {
 		all = append(all, Secret{Part: published.Part{Name: "layer-" + string(rune('a'+len(all)))}})
 	}
 	err := p.writeLayers(t.Context(), &Changes{Create: all})
-	if tried != maxLacking || errors.As(err, new(*LayersError)) || !errors.Is(err, errRefused) {
+	if tried != maxLacking || errors.As(err, new(*UnwrittenError)) || !errors.Is(err, errRefused) {
 		t.Errorf("%d tried: %v", tried, err)
 	}
 }

@@ -247,5 +247,5 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 
 // isPublishedForSome reports whether nodes can read layers after a call of publish with this error, but for some.
 func isPublishedForSome(err error) bool {
-	return err == nil || errors.As(err, new(*layers.LayersError))
+	return err == nil || errors.As(err, new(*layers.UnwrittenError))
 }

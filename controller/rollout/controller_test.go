@@ -93,7 +93,7 @@ func TestWhatFailsForOneNodeKeepsNoOtherWaiting(t *testing.T) {
 		err            bool
 	}{
 		"nothing":             {nil, nil, []bool{false, false}, false},
-		"a layer":             {&layers.LayersError{Lacking: map[string]bool{"layer-bad": true}, Err: refused}, nil, []bool{false, true}, true},
+		"a layer":             {&layers.UnwrittenError{Lacking: map[string]bool{"layer-bad": true}, Err: refused}, nil, []bool{false, true}, true},
 		"the access of nodes": {refused, nil, []bool{true, true}, true},
 		"the status":          {nil, refused, []bool{false, false}, false},
 	} {

@@ -61,7 +61,7 @@ func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []wind
 	for i, n := range list {
 		d, ok := waiting[n.Node.Name]
 		if !ok || n.Own.Refused() {
-			continue // one without a signature gets nothing new either: plan.PlanSteps waits for its executables
+			continue // one without a signature gets nothing new either: plan.NextSteps waits for its executables
 		}
 		b, err := all.bundle(ctx, d, n.Bundle)
 		if err != nil {

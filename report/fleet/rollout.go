@@ -46,7 +46,7 @@ func Policy(s render.RolloutSettings) plan.Policy {
 func rolling(nodes []windowsnode.Node, policy plan.Policy, said []metav1.Condition, now time.Time) Rollout {
 	c := meta.FindStatusCondition(said, status.RolledOut)
 	f := plan.ByStamps(plan.Fleet{Policy: policy, Now: now, Nodes: observed(nodes, c != nil && c.Status == metav1.ConditionFalse)})
-	next := plan.PlanSteps(f)
+	next := plan.NextSteps(f)
 	r := Rollout{Summary: next.Fleet, Nodes: next.Nodes}
 	if c != nil && c.Message != "" {
 		r.Message = c.Message

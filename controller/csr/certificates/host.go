@@ -85,7 +85,9 @@ func isClusterName(name string) bool {
 
 // isDNSName reports whether a name is that of one host: a wildcard would be that of others too, and a dot at the end would make it differ from
 // names that it must not be.
-func isDNSName(name string) bool { return len(validation.IsDNS1123Subdomain(strings.ToLower(name))) == 0 }
+func isDNSName(name string) bool {
+	return len(validation.IsDNS1123Subdomain(strings.ToLower(name))) == 0
+}
 
 // samePublicKey compares two public keys, however they are encoded.
 func samePublicKey(key crypto.PublicKey, der []byte) bool {

@@ -1,6 +1,6 @@
 // Package plan decides whose turn it is: values in, values out.
 //
-//	Nodes and for how long each has been so, bundles that are wanted, policy --PlanSteps--> steps, each one patch of one Node or a drain
+//	Nodes and for how long each has been so, bundles that are wanted, policy --NextSteps--> steps, each one patch of one Node or a drain
 //	                                                                                   `--> a line for each node and one for the fleet: what it waits for, and why
 //	the same --PredictRollout--> the order, the number of restarts, drains and boots, and how long it takes
 //

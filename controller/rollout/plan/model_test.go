@@ -252,7 +252,7 @@ func (w *world) machine(name string) *machine {
 // plan lets an operator decide and make steps; it may be killed between two.
 func (w *world) plan(o *operator, kills bool) int {
 	f := Fleet{Nodes: o.view, Policy: w.policy, Now: w.clock(o.ahead)}
-	p := PlanSteps(f)
+	p := NextSteps(f)
 	w.checkPlan(f, p)
 	made := 0
 	for _, s := range p.Steps {

@@ -39,8 +39,8 @@ type planner struct {
 	plan            Plan
 }
 
-// PlanSteps decides about the whole fleet. The steps may be made in any order, all or some of them.
-func PlanSteps(f Fleet) Plan {
+// NextSteps decides about the whole fleet. The steps may be made in any order, all or some of them.
+func NextSteps(f Fleet) Plan {
 	p := newPlanner(f)
 	for i := range p.nodes {
 		p.decideNode(&p.nodes[i])

@@ -31,7 +31,7 @@ func stamped(f Fleet) Plan {
 	for i, n := range f.Nodes {
 		f.Nodes[i].State.Elapsed = n.Seen.followState(n.State, n.State).toElapsed()
 	}
-	return PlanSteps(f)
+	return NextSteps(f)
 }
 
 type edit func(*Node)
@@ -357,7 +357,7 @@ func TestWake(t *testing.T) {
 		"a canary settles":              {[]Node{settling, late}, time.Minute},
 		"the time of a turn is written": {[]Node{late}, 5 * time.Minute},
 	} {
-		if got := PlanSteps(ByStamps(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()})).Wake; got != tt.want {
+		if got := NextSteps(ByStamps(Fleet{Nodes: tt.nodes, Policy: policy(), Now: noon()})).Wake; got != tt.want {
 			t.Errorf("%s: %s, not %s", name, got, tt.want)
 		}
 	}

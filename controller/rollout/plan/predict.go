@@ -72,7 +72,7 @@ const maxRounds = 20
 
 func (s *simulation) runRounds() {
 	for range maxRounds * (len(s.fleet.Nodes) + 1) {
-		s.last = PlanSteps(s.fleet)
+		s.last = NextSteps(s.fleet)
 		for _, step := range s.last.Steps {
 			s.makeStep(step)
 		}

@@ -156,6 +156,6 @@ func BenchmarkNext(b *testing.B) {
 	}
 	f = ByStamps(f)
 	for b.Loop() {
-		PlanSteps(f)
+		NextSteps(f)
 	}
 }

@@ -427,7 +427,7 @@ func (w *world) heal() {
 		}
 	}
 	f := Fleet{Nodes: w.ops[0].view, Policy: w.policy, Now: w.clock(0)}
-	for _, n := range PlanSteps(f).Nodes {
+	for _, n := range NextSteps(f).Nodes {
 		w.t.Logf("%+v", n)
 	}
 	w.fatalf("not all nodes arrive; exempt %v", exempt)

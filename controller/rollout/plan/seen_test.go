@@ -24,7 +24,7 @@ func (o *process) look(n Node, passed time.Duration) Plan {
 	}
 	o.clock, o.elapsed = o.clock.Add(passed), o.elapsed+passed
 	n.Seen = o.watch.ObserveNode(n, passed)
-	return PlanSteps(Fleet{Nodes: []Node{n}, Policy: policy(), Now: o.clock})
+	return NextSteps(Fleet{Nodes: []Node{n}, Policy: policy(), Now: o.clock})
 }
 
 // only returns the one step of a plan.
@@ -133,7 +133,7 @@ func TestACanaryIsObservedByOneOperatorAfterTheOther(t *testing.T) {
 	p.Settle = 24 * time.Hour
 	look := func(w *Watch, n Node, passed time.Duration) Plan {
 		n.Seen = w.ObserveNode(n, passed)
-		return PlanSteps(Fleet{Nodes: []Node{n}, Policy: p, Now: noon()})
+		return NextSteps(Fleet{Nodes: []Node{n}, Policy: p, Now: noon()})
 	}
 	n := node("a", done, canary)
 	n.State = only(t, look(&Watch{}, n, 0), ActionRelease).State
@@ -216,7 +216,7 @@ func TestAnotherTryIsGivenWhateverFailed(t *testing.T) {
 		if n.Report.State != applied {
 			n.Report.State = applying
 		}
-		got := PlanSteps(ByStamps(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}))
+		got := NextSteps(ByStamps(Fleet{Nodes: []Node{n}, Policy: policy(), Now: noon()}))
 		if got.Nodes[0].Phase == PhaseFailed || got.Fleet.Stopped != "" {
 			t.Errorf("%s: another try is not given: %+v", name, got.Nodes)
 		}

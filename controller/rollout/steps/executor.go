@@ -130,7 +130,7 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	next := plan.PlanSteps(view.Fleet)
+	next := plan.NextSteps(view.Fleet)
 	if slices.ContainsFunc(next.Steps, isDisruptive) {
 		if nodes, err = e.liveNodes(ctx); err == nil {
 			view, err = e.observe(ctx, nodes, r)
@@ -138,7 +138,7 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 		if err != nil {
 			return Result{}, fmt.Errorf("reading the nodes before one is taken away: %w", err)
 		}
-		next = plan.PlanSteps(view.Fleet)
+		next = plan.NextSteps(view.Fleet)
 	}
 	e.Drains.keep(claims(view.Fleet))
 	result := Result{Plan: next, Policy: r.Policy, Blame: e.blame(view, r)}
