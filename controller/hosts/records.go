@@ -81,7 +81,7 @@ func (r *Records) Remove(id record.ID) string {
 }
 
 // Known returns what reports whether a Node, by its name and UID, has a host: from the cache, or as the API server has the records now.
-func (r *Records) Known(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error) {
+func (r *Records) Known(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error) { //nolint:revive // layers.Publisher asks in both ways
 	read := r.Cached
 	if live {
 		read = r.Current
