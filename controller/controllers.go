@@ -13,6 +13,7 @@ import (
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"wmco/bundle"
+	"wmco/controller/apiservers"
 	"wmco/controller/base"
 	"wmco/controller/base/policies"
 	"wmco/controller/configure"
@@ -43,14 +44,20 @@ type shared struct {
 	signs       *signing.Keys
 	records     *hosts.Records
 	executables *configure.Executables
-	admission   policies.Policies
+	// servers are asked for their versions.
+	servers   *apiservers.Servers
+	admission policies.Policies
 	// counters and unjoined are how things go, for people and Prometheus alone.
 	counters   *metrics.Counters
 	unjoined   *configure.Unjoined
 	deployment *corev1.ObjectReference
 }
 
-func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Policies) shared {
+func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Policies) (shared, error) {
+	servers, err := apiservers.New(m.GetConfig(), m.GetHTTPClient())
+	if err != nil {
+		return shared{}, err
+	}
 	records := &hosts.Records{Live: m.GetAPIReader(), Client: m.GetClient(), Cache: m.GetClient(), Namespace: o.Namespace}
 	signs := &signing.Keys{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Now: o.Now}
 	reader := &inputs.Reader{
@@ -62,17 +69,17 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 	}
 	backings := []string{string(render.BackingMachine), string(render.BackingInstance)}
 	return shared{
-		read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, executables: configure.NewExecutables(o.Payload), admission: admission,
+		read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, executables: configure.NewExecutables(o.Payload), servers: servers, admission: admission,
 		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: configure.FailureReasons(), Traffic: o.Traffic}), unjoined: &configure.Unjoined{},
 		deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
-	}
+	}, nil
 }
 
 // addControllers adds all controllers, and the metrics. Those that reach hosts are left out where the operator reaches none, upgradeable where
 // OLM gives the operator no OperatorCondition; machines and the records of their hosts are worked on when the cluster serves Machines.
 func addControllers(ctx context.Context, m base.Manager, o Options, s shared) error {
 	publishes := &rollout.Controller{
-		Inputs: s.read, Wants: gather.Wants(o.Namespace), Keys: s.signs, Known: s.records.Known, Deployment: s.deployment, Counters: s.counters,
+		Inputs: s.read, Wants: gather.Wants(o.Namespace), Keys: s.signs, Known: s.records.Known, Servers: s.servers.Versions, Deployment: s.deployment, Counters: s.counters,
 		Silence: o.Silence, Heartbeats: o.heartbeats, Settle: o.settle, Now: o.Now, Elapsed: o.Elapsed, Log: o.Log,
 	}
 	if o.Hosts != nil {
@@ -104,7 +111,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	events, live, cached, log := m.GetEventRecorder(operatorName), m.GetAPIReader(), m.GetClient(), o.Log
 	login := &hosts.Login{Live: live, Client: cached, Namespace: o.Namespace, Records: s.records}
 	joiner := &configure.Joiner{
-		Checks: &configure.Checks{Live: live, Login: login, Versions: serverVersion(clients), Payload: o.Payload, Now: o.Now},
+		Checks: &configure.Checks{Live: live, Login: login, Versions: s.servers.Versions, Payload: o.Payload, Now: o.Now},
 		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).GuardedBy(m.MayChangeHosts()), Login: login, Version: o.Version,
 		Log: log.WithName("join"), Now: o.Now, Elapsed: o.Elapsed, Silence: o.Silence, Random: rand.Read, Unjoined: s.unjoined, Counters: s.counters,
 	}
@@ -142,17 +149,6 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	}
 	wanted := slices.DeleteFunc(gather.Wants(o.Namespace), func(w objects.Want) bool { return base.KindOf(w) != base.MachineKind() })
 	return m.Kinds.WatchWhenServed(ctx, wanted, func() error { return errors.Join(machines.SetupWithManager(m), collectMachines()) })
-}
-
-// serverVersion returns what asks for the version of the API server.
-func serverVersion(clients kubernetes.Interface) func(context.Context) ([]string, error) {
-	return func(context.Context) ([]string, error) {
-		v, err := clients.Discovery().ServerVersion()
-		if err != nil {
-			return nil, err
-		}
-		return []string{v.GitVersion}, nil
-	}
 }
 
 // conditionsOf returns what writes all conditions of one field manager.

@@ -116,7 +116,11 @@ func New(ctx context.Context, o Options) (manager.Runnable, error) {
 	if err != nil {
 		return nil, startError("starting the operator", err)
 	}
-	if err := addControllers(ctx, m, o, newShared(m, o, key, admission)); err != nil {
+	s, err := newShared(m, o, key, admission)
+	if err == nil {
+		err = addControllers(ctx, m, o, s)
+	}
+	if err != nil {
 		return nil, startError("starting the operator", err)
 	}
 	return m, nil

@@ -44,6 +44,8 @@ type Controller struct {
 	Known func(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error)
 	// Executables chooses the executables of the operator for a version of Kubernetes; nil where nothing copies them.
 	Executables func(kubernetes string) bundle.Digest
+	// Servers returns the version of each API server.
+	Servers func(context.Context) ([]string, error)
 	// Deployment is the object of events about the whole fleet, in the namespace of the operator.
 	Deployment *corev1.ObjectReference
 	// Counters serve what is published, urgent and held.
@@ -139,7 +141,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, to *
 	}
 	log := c.Log.WithName("publish")
 	r := &renderer{
-		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.Open), executables: c.Executables,
+		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.Open), executables: c.Executables, servers: c.Servers,
 		keeper: &keeper{live: m.GetAPIReader(), namespace: to.Namespace, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
 		now:    time.Now, log: log, count: renders,
 	}
@@ -159,6 +161,9 @@ const retryStatus = 10 * time.Second
 
 // recheck is how long after a rendering everything is read and rendered again, although nothing was seen to change.
 const recheck = 10 * time.Minute
+
+// recheckServers is the same while an API server is older than the kubelet that nodes get.
+const recheckServers = time.Minute
 
 // publisher publishes the bundles of all joined nodes, and gives the nodes their turns. What is rendered is kept until an input changes: what
 // nodes report and what others do to published objects is compared with it.
@@ -198,7 +203,7 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	if wait := p.inputs.wait(); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
-	fresh := p.inputs.take() || p.kept == nil || p.now().Sub(p.kept.at) >= recheck
+	fresh := p.inputs.take() || p.kept == nil || p.now().Sub(p.kept.at) >= p.kept.lasts()
 	if fresh {
 		p.kept = nil
 		r, err := p.render(ctx)
@@ -236,7 +241,7 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		p.log.Error(untold, "saying how it goes")
 		rest = retryStatus
 	}
-	again := max(recheck-p.now().Sub(p.kept.at), 0)
+	again := max(p.kept.lasts()-p.now().Sub(p.kept.at), 0)
 	for _, sooner := range []time.Duration{result.Again, rest} {
 		if sooner > 0 {
 			again = min(again, sooner)

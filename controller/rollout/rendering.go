@@ -15,6 +15,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/archive"
+	"wmco/controller/configure/checks"
 	"wmco/controller/inputs/deletions"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/layers"
@@ -61,9 +62,11 @@ type renderer struct {
 	// them yet.
 	executables func(kubernetes string) bundle.Digest
 	keeper      *keeper
-	now         func() time.Time
-	log         logr.Logger
-	count       prometheus.Counter
+	// servers returns the version of each API server.
+	servers func(context.Context) ([]string, error)
+	now     func() time.Time
+	log     logr.Logger
+	count   prometheus.Counter
 }
 
 func newRenderCounter() prometheus.Counter {
@@ -97,7 +100,13 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
 	}
 	result.platform, result.policy = hosts.Cluster.Platform, fleet.Policy(hosts.Cluster.Settings.Rollout)
-	if result.blocking = desired.Blocking(hosts.Findings); len(result.blocking) > 0 {
+	result.blocking = desired.Blocking(hosts.Findings)
+	if len(result.blocking) == 0 {
+		if result.blocking, err = r.skew(ctx, hosts.Cluster.KubeletVersion()); err != nil {
+			return rendering{}, err
+		}
+	}
+	if len(result.blocking) > 0 {
 		r.log.Info("invalid inputs: keeping the published bundles", "reason", result.blocking[0].Reason, "message", sentence(result.blocking[0]))
 		return result, nil
 	}
@@ -128,6 +137,26 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 		r.log.Info("the bundle of a node is refused, what is published for it stays", "node", n.name, "reason", n.Reason, "message", sentence(n.Finding))
 	}
 	return result, nil
+}
+
+// skew returns why that kubelet may not be published, empty if it may: no API server may be older.
+func (r *renderer) skew(ctx context.Context, kubelet string) (bundle.Findings, error) {
+	versions, err := r.servers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if f, ok := checks.Skew(kubelet, versions); !ok {
+		return bundle.Findings{f}, nil
+	}
+	return nil, nil
+}
+
+// lasts is how long a rendering serves although nothing was seen to change. API servers that are updated send no event.
+func (r rendering) lasts() time.Duration {
+	if len(r.blocking) > 0 && (r.blocking[0].Reason == reason.KubeletTooNew || r.blocking[0].Reason == reason.APIServerVersionUnknown) {
+		return recheckServers
+	}
+	return recheck
 }
 
 // digestsOf returns what of each Node bundles are rendered from, by name.

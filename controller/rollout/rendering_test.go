@@ -1,7 +1,9 @@
 package rollout
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -38,6 +40,38 @@ func TestABundleThatIsTooLargeConcernsOneNode(t *testing.T) {
 	}
 	if len(r.refused) != 1 || r.refused[0].name != "win-b" || r.refused[0].Reason != reason.BundleTooLarge || !strings.Contains(sentence(r.refused[0].Finding), "fix: ") {
 		t.Errorf("refused: %+v", r.refused)
+	}
+}
+
+// TestNothingIsPublishedForAnOlderAPIServer: not for as long as one of them is of an older minor version than the kubelet, and it is looked at
+// again soon, as API servers send no events.
+func TestNothingIsPublishedForAnOlderAPIServer(t *testing.T) {
+	for name, tt := range map[string]struct {
+		servers []string
+		want    string
+	}{
+		"all are of its version": {[]string{"v1.36.0", "v1.36.3"}, ""},
+		"one is newer":           {[]string{"v1.36.0", "v1.37.2"}, ""},
+		"one is older":           {[]string{"v1.36.3", "v1.35.4", "v1.36.3"}, reason.KubeletTooNew},
+		"one says nothing":       {[]string{"v1.36.3", "unknown"}, reason.APIServerVersionUnknown},
+	} {
+		r := renderer{servers: func(context.Context) ([]string, error) { return tt.servers, nil }}
+		found, err := r.skew(t.Context(), "v1.36.3")
+		if err != nil || (len(found) > 0) != (tt.want != "") || len(found) > 0 && found[0].Reason != tt.want {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+		want := recheck
+		if tt.want != "" {
+			want = recheckServers
+		}
+		if got := (rendering{blocking: found}).lasts(); got != want {
+			t.Errorf("%s: looked at again after %s, want %s", name, got, want)
+		}
+	}
+	away := errors.New("no answer")
+	r := renderer{servers: func(context.Context) ([]string, error) { return nil, away }}
+	if _, err := r.skew(t.Context(), "v1.36.3"); !errors.Is(err, away) {
+		t.Errorf("without an answer: %v", err)
 	}
 }
 

@@ -95,7 +95,7 @@ func Of(c Cluster) Result {
 		found[t] = append(found[t], f)
 		r.PublishWaits = r.PublishWaits || t != PrivateKeyValid && !ofMachines(f)
 	}
-	if f, ok := c.skew(); !ok {
+	if f, ok := Skew(c.Kubelet, c.APIServers); !ok {
 		found[VersionSupported] = append(bundle.Findings{f}, found[VersionSupported]...)
 		r.PublishWaits = true
 	}
@@ -185,26 +185,27 @@ func (c Cluster) served(condition Condition) Condition {
 	return condition
 }
 
-// skew compares the kubelet with the oldest API server: it may not be of a newer minor version
-// (kubernetes.io/releases/version-skew-policy). The cluster's own version says what an update is heading for, not what runs.
-func (c Cluster) skew() (bundle.Finding, bool) {
+// Skew compares the kubelet that nodes get with the oldest API server: it may not be of a newer minor version
+// (kubernetes.io/releases/version-skew-policy). It returns what is wrong, and whether the kubelet may be published. The cluster's own version
+// says what was updated, not what runs now.
+func Skew(shipped string, answers []string) (bundle.Finding, bool) {
 	f := bundle.Finding{Severity: bundle.SeverityError, Object: bundle.Ref{Kind: "ClusterVersion", Name: "version"}}
-	kubelet, err := version.ParseSemantic(c.Kubelet)
+	kubelet, err := version.ParseSemantic(shipped)
 	var servers []*version.Version
-	for _, s := range c.APIServers {
+	for _, s := range answers {
 		v, bad := version.ParseSemantic(s)
 		err = cmp.Or(err, bad)
 		servers = append(servers, v)
 	}
 	if err != nil || len(servers) == 0 {
-		f.Reason, f.Message = reason.APIServerVersionUnknown, "the version of the API server is not known, so kubelet "+c.Kubelet+" may be too new for it"
+		f.Reason, f.Message = reason.APIServerVersionUnknown, "the version of the API server is not known, so kubelet "+shipped+" may be too new for it"
 		f.Fix = "check that oc version prints the server's version"
 		return f, false
 	}
 	oldest := slices.MinFunc(servers, compare)
 	if kubelet.Major() == oldest.Major() && kubelet.Minor() > oldest.Minor() || kubelet.Major() > oldest.Major() {
 		f.Reason = reason.KubeletTooNew
-		f.Message = fmt.Sprintf("kubelet %s, which nodes of this cluster get, is newer than one of its API servers, v%s: nothing is published and no host joins until all API servers are updated", c.Kubelet, oldest)
+		f.Message = fmt.Sprintf("kubelet %s, which nodes of this cluster get, is newer than one of its API servers, v%s: nothing is published and no host joins until all API servers are updated", shipped, oldest)
 		f.Fix = "finish the cluster's update first"
 		return f, false
 	}

@@ -214,7 +214,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/rollout",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "render", "render/reason", "report/fleet"},
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/configure/checks", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "render", "render/reason", "report/fleet"},
 		never:   join(remote, controllers("rollout")),
 	},
 	{
@@ -335,6 +335,10 @@ var table = []rule{
 		never:   join(rendering, cluster, remote, windows, []string{"applier/..."}),
 	},
 	{
+		pkg:   "controller/apiservers",
+		never: join(rendering, remote, []string{"applier/..."}),
+	},
+	{
 		pkg:     "controller/configure/checks",
 		imports: []string{"bundle", "controller/base/conditions", "payload", "render", "render/reason"},
 		never:   join(cluster, remote, []string{"applier/..."}),
@@ -354,7 +358,7 @@ var table = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"bundle", "controller/base", "controller/base/leader", "controller/base/named", "controller/base/policies", "controller/configure", "controller/csr", "controller/gather", "controller/gather/objects", "controller/hostkeys", "controller/hosts", "controller/inputs", "controller/inputs/desired", "controller/instance", "controller/keys/signing", "controller/machine", "controller/metrics", "controller/node", "controller/olm", "controller/prerequisites", "controller/rollout", "controller/status", "controller/userdata", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "payload", "render",
+			"bundle", "controller/apiservers", "controller/base", "controller/base/leader", "controller/base/named", "controller/base/policies", "controller/configure", "controller/csr", "controller/gather", "controller/gather/objects", "controller/hostkeys", "controller/hosts", "controller/inputs", "controller/inputs/desired", "controller/instance", "controller/keys/signing", "controller/machine", "controller/metrics", "controller/node", "controller/olm", "controller/prerequisites", "controller/rollout", "controller/status", "controller/userdata", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "payload", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
