@@ -51,6 +51,8 @@ type shared struct {
 	counters   *metrics.Counters
 	unjoined   *configure.Unjoined
 	deployment *corev1.ObjectReference
+	// kubelets is what is said of nodes that keep the cluster from its next minor update.
+	kubelets *status.Latest
 }
 
 func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Policies) (shared, error) {
@@ -72,6 +74,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 		read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, executables: configure.NewExecutables(o.Payload), servers: servers, admission: admission,
 		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: configure.FailureReasons(), Traffic: o.Traffic}), unjoined: &configure.Unjoined{},
 		deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
+		kubelets:   &status.Latest{},
 	}, nil
 }
 
@@ -79,7 +82,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 // OLM gives the operator no OperatorCondition; machines and the records of their hosts are worked on when the cluster serves Machines.
 func addControllers(ctx context.Context, m base.Manager, o Options, s shared) error {
 	publishes := &rollout.Controller{
-		Inputs: s.read, Wants: gather.Wants(o.Namespace), Keys: s.signs, Known: s.records.Known, Servers: s.servers.Versions, Deployment: s.deployment, Counters: s.counters,
+		Inputs: s.read, Wants: gather.Wants(o.Namespace), Keys: s.signs, Known: s.records.Known, Servers: s.servers.Versions, Kubelets: s.kubelets, Deployment: s.deployment, Counters: s.counters,
 		Silence: o.Silence, Heartbeats: o.heartbeats, Settle: o.settle, Now: o.Now, Elapsed: o.Elapsed, Log: o.Log,
 	}
 	if o.Hosts != nil {
@@ -90,7 +93,7 @@ func addControllers(ctx context.Context, m base.Manager, o Options, s shared) er
 	}
 	if name := o.Environment[olm.ConditionVariable]; name != "" {
 		upgradeable := &olm.Upgradeable{
-			Nodes: m.GetClient(), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Name: name, Now: o.Now, Silence: o.Silence,
+			Nodes: m.GetClient(), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Name: name, Now: o.Now, Silence: o.Silence, Kubelets: s.kubelets.Problem,
 		}
 		if err := upgradeable.SetupWithManager(m); err != nil {
 			return err

@@ -3,7 +3,6 @@ package render
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 
@@ -130,42 +129,19 @@ func (c Cluster) checkVersion() bundle.Findings {
 		return r.findings
 	}
 	if isBehind(c.Kubernetes(), server) {
-		c.kubeletKept(server, &r)
+		c.kubeletKept(&r)
 	}
 	return r.findings
 }
 
 // kubeletKept says that nodes wait for the worker pool, and what that means for the cluster's next update.
-func (c Cluster) kubeletKept(server string, r *report) {
+func (c Cluster) kubeletKept(r *report) {
 	message := fmt.Sprintf("MachineConfigPool worker is paused at %s: Windows nodes keep kubelet %s, and skip to that of the cluster when the pool is resumed", c.Pool.Release, c.KubeletVersion())
 	fix := "resume the pool to update them: oc patch machineconfigpool worker --type merge -p '{\"spec\":{\"paused\":false}}', or set kubernetes.pausedPool to Follow in " + SettingsConfigMap
-	if next, blocked := c.blocksUpdate(server); blocked {
-		message += "; until then the cluster cannot be updated to " + next + " (KubeletMinorVersionUpgradeable)"
+	if payload.RefusesUpdate(c.Version, c.KubeletVersion()) {
+		message += "; until then OpenShift refuses the next minor update of the cluster (KubeletMinorVersionUpgradeable)"
 	}
 	r.add(bundle.SeverityInfo, reason.KubeletKept, "status.history", message, fix)
-}
-
-// blocksUpdate returns the next minor version of the cluster, and whether it refuses the kubelets that nodes have. OpenShift allows
-// kubelets one minor version behind on odd minor versions of the cluster and two on even ones
-// (cluster-kube-apiserver-operator, KubeletMinorVersionUpgradeable).
-func (c Cluster) blocksUpdate(server string) (next string, blocked bool) {
-	all := payload.ClusterVersions()
-	minor, _ := clusterMinor(c.Version)
-	i := slices.IndexFunc(all, func(v payload.ClusterVersion) bool { return v.Cluster == minor })
-	if i < 0 || i+1 == len(all) {
-		return "", false
-	}
-	allowed := 1
-	if isEven(all[i+1].Cluster) {
-		allowed = 2
-	}
-	return all[i+1].Cluster, behind(c.Kubernetes(), server)+1 > allowed
-}
-
-// isEven reports whether the minor version of a cluster is an even one.
-func isEven(cluster string) bool {
-	_, minor, _ := strings.Cut(cluster, ".")
-	return minor != "" && strings.ContainsRune("02468", rune(minor[len(minor)-1]))
 }
 
 // KubeletVersion returns the version of the kubelet that nodes get, such as "v1.36.3".

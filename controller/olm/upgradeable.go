@@ -70,6 +70,15 @@ func conditionOf(nodes []windowsnode.Node, silence windowsnode.Silence) metav1.C
 	}
 }
 
+// withKubelets adds what keeps the cluster from its next update. It does not keep the operator from its own: OLM holds back the operator alone
+// by this condition, and a newer operator may be what these nodes wait for.
+func withKubelets(c metav1.Condition, kubelets string) metav1.Condition {
+	if kubelets != "" {
+		c.Message = published.Shorten(c.Message + "; " + kubelets)
+	}
+	return c
+}
+
 // movement says what is being done with a node, empty if nothing is.
 func movement(n windowsnode.Node, silence windowsnode.Silence) string {
 	if n.IsLost() || n.IsPaused() {
@@ -102,6 +111,8 @@ type Upgradeable struct {
 	Namespace, Name string
 	Now             func() time.Time
 	Silence         windowsnode.Silence
+	// Kubelets says which Windows nodes keep the cluster from its next minor update, empty if none does.
+	Kubelets func() string
 }
 
 // SetupWithManager watches the Windows Nodes.
@@ -128,7 +139,7 @@ func (u *Upgradeable) Reconcile(ctx context.Context, _ reconcile.Request) (recon
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if err := u.writeCondition(ctx, conditionOf(nodes, u.Silence)); err != nil {
+	if err := u.writeCondition(ctx, withKubelets(conditionOf(nodes, u.Silence), u.Kubelets())); err != nil {
 		return reconcile.Result{}, err
 	}
 	return reconcile.Result{RequeueAfter: recheckUpgradeable}, nil

@@ -115,10 +115,22 @@ func TestOnlyNodesThatMoveKeepTheOperatorFromAnUpgrade(t *testing.T) {
 	}
 }
 
+// TestOldKubeletsAreSaidAndHoldNothingUp: OLM would hold back the operator, and not the cluster.
+func TestOldKubeletsAreSaidAndHoldNothingUp(t *testing.T) {
+	const old = "OpenShift refuses the next minor update"
+	safe := conditionOf(nil, windowsnode.SilenceByKubelet)
+	if c := withKubelets(safe, old); c.Status != metav1.ConditionTrue || c.Reason != ReasonSafe || !strings.HasSuffix(c.Message, "; "+old) {
+		t.Errorf("%+v", c)
+	}
+	if c := withKubelets(safe, ""); c != safe {
+		t.Errorf("%+v", c)
+	}
+}
+
 // TestAnErrorComesWithoutAPause: the library would ignore it, and say so each time.
 func TestAnErrorComesWithoutAPause(t *testing.T) {
 	c := fake.NewFakeClient() // without the OperatorCondition
-	u := &Upgradeable{Nodes: c, Live: c, Client: c, Namespace: "n", Name: "name", Now: time.Now, Silence: windowsnode.SilenceByKubelet}
+	u := &Upgradeable{Nodes: c, Live: c, Client: c, Namespace: "n", Name: "name", Now: time.Now, Silence: windowsnode.SilenceByKubelet, Kubelets: func() string { return "" }}
 	if result, err := u.Reconcile(t.Context(), reconcile.Request{}); err == nil || result.RequeueAfter != 0 {
 		t.Errorf("%+v, %v", result, err)
 	}

@@ -47,6 +47,8 @@ type teller struct {
 	// silence is for how long node agents have been silent, heartbeats knows whose clocks differ.
 	silence    windowsnode.Silence
 	heartbeats *heartbeat.Watch
+	// kubelets is what is said of kubelets, for OLM too.
+	kubelets *status.Latest
 	// counters serve what is urgent and held.
 	counters Counters
 
@@ -79,11 +81,14 @@ func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 		t.send(o.rendering)
 	}
 	t.sayDamaged(o.damaged)
-	nodes, err := t.count(ctx, len(o.refused))
+	nodes, err := t.nodes(ctx)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("counting Windows nodes: %w", err)
 	}
-	s := status.Status{Conditions: append(conditions(o), inputsPresent(o.rendering), urgentReached(o), clocksAgree(t.heartbeats.Skews())), Nodes: nodes}
+	kubelets := kubeletsUpgradeable(o.version, nodes)
+	t.kubelets.Say(kubelets)
+	counts := t.count(nodes, len(o.refused))
+	s := status.Status{Conditions: append(conditions(o), inputsPresent(o.rendering), urgentReached(o), kubelets, clocksAgree(t.heartbeats.Skews())), Nodes: counts}
 	for _, r := range o.refused {
 		s.Refused = append(s.Refused, status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix})
 	}
@@ -263,17 +268,13 @@ func rolledOut(o outcome) metav1.Condition {
 }
 
 // count counts the Windows nodes by their state.
-func (t *teller) count(ctx context.Context, refused int) (*status.Nodes, error) {
-	nodes, err := t.nodes(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("counting Windows nodes: %w", err)
-	}
+func (t *teller) count(nodes map[string]windowsnode.Node, refused int) *status.Nodes {
 	t.heartbeats.Keep(nodes)
 	n := &status.Nodes{Total: len(nodes), Refused: refused}
 	for _, node := range nodes {
 		*counter(n, fleet.Of(node, t.silence).State)++
 	}
-	return n, nil
+	return n
 }
 
 func counter(n *status.Nodes, s fleet.State) *int {

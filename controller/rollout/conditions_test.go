@@ -47,7 +47,7 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	clock := func() time.Time { return now }
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock,
-		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}),
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{},
 		silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
 	}
 	tell := func(o outcome) (again time.Duration) {
@@ -113,6 +113,34 @@ func TestClocksThatDifferAreNamed(t *testing.T) {
 	}
 }
 
+// TestOldKubeletsAreSaidBeforeAnUpdate: those that OpenShift refuses an update for, with their nodes; to OLM too.
+func TestOldKubeletsAreSaidBeforeAnUpdate(t *testing.T) {
+	nodes := map[string]windowsnode.Node{}
+	for name, kubelet := range map[string]string{"win-a": "v1.32.13", "win-b": "v1.33.13", "win-c": ""} {
+		n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		n.Status.NodeInfo.KubeletVersion = kubelet
+		nodes[name] = windowsnode.Decode(n)
+	}
+	var said status.Latest
+	if said.Problem() != "" {
+		t.Errorf("before anything is known: %s", said.Problem())
+	}
+	c := kubeletsUpgradeable("4.20.4", nodes)
+	said.Say(c)
+	if c.Type != "KubeletMinorVersionUpgradeable" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "version 4.20.4, because of the kubelets of win-a (v1.32.13) (fix: ") {
+		t.Errorf("%+v", c)
+	}
+	if said.Problem() != c.Message {
+		t.Errorf("for OLM: %s", said.Problem())
+	}
+	delete(nodes, "win-a")
+	c = kubeletsUpgradeable("4.20.4", nodes)
+	said.Say(c)
+	if c.Status != metav1.ConditionTrue || said.Problem() != "" {
+		t.Errorf("%+v; for OLM: %s", c, said.Problem())
+	}
+}
+
 // TestTheStatusIsWrittenWhenItsKindAppears: it is looked for twice a minute, although nothing else has changed.
 func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	asked, served := 0, false
@@ -134,7 +162,7 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	clock := func() time.Time { return now }
 	says := &teller{
 		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock,
-		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
 	}
 	for i, want := range []struct {
 		asked int

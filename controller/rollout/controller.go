@@ -48,6 +48,8 @@ type Controller struct {
 	Servers func(context.Context) ([]string, error)
 	// Deployment is the object of events about the whole fleet, in the namespace of the operator.
 	Deployment *corev1.ObjectReference
+	// Kubelets is told which Windows nodes keep the cluster from its next minor update.
+	Kubelets *status.Latest
 	// Counters serve what is published, urgent and held.
 	Counters Counters
 	// Silence says for how long node agents have been silent, Heartbeats knows whose clocks differ.
@@ -148,7 +150,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, to *
 	says := &teller{
 		writer:     &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace, Owner: c.Deployment.Name + "-publish", Now: c.Now},
 		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log, now: time.Now,
-		counters: c.Counters, silence: c.Silence, heartbeats: c.Heartbeats,
+		counters: c.Counters, kubelets: c.Kubelets, silence: c.Silence, heartbeats: c.Heartbeats,
 	}
 	return &publisher{
 		inputs: &debouncer{now: time.Now, settle: cmp.Or(c.Settle, settle)}, now: time.Now, log: log,

@@ -35,6 +35,8 @@ type rendering struct {
 	// platform and policy are those of the cluster; the settings are refused where the inputs are.
 	platform bundle.Platform
 	policy   plan.Policy
+	// version is the cluster's.
+	version string
 	// blocking are the findings that keep everything as it is. Nothing is wanted then.
 	blocking bundle.Findings
 	// refused are nodes whose bundle is refused, each with its most severe finding. What is wrong with one does not concern the
@@ -99,7 +101,7 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	if err != nil {
 		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
 	}
-	result.platform, result.policy = hosts.Cluster.Platform, fleet.Policy(hosts.Cluster.Settings.Rollout)
+	result.platform, result.version, result.policy = hosts.Cluster.Platform, hosts.Cluster.Version, fleet.Policy(hosts.Cluster.Settings.Rollout)
 	result.blocking = desired.Blocking(hosts.Findings)
 	if len(result.blocking) == 0 {
 		if result.blocking, err = r.skew(ctx, hosts.Cluster.KubeletVersion()); err != nil {

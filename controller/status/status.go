@@ -27,6 +27,9 @@ const (
 	InputsPresent = "InputsPresent"
 	// UrgentInputsReached is false while a CA or the pull secret, which must not wait for a rollout, cannot reach a node.
 	UrgentInputsReached = "UrgentInputsReached"
+	// KubeletsUpgradeable is false while OpenShift refuses the next minor update of the cluster because of kubelets of Windows nodes. It is
+	// called as the condition of ClusterOperator kube-apiserver, which counts all nodes. Nothing is decided by it.
+	KubeletsUpgradeable = "KubeletMinorVersionUpgradeable"
 	// ClocksAgree is false while the clock of a node differs much from the operator's. Nothing is decided by that.
 	ClocksAgree = "ClocksAgree"
 )
@@ -44,6 +47,8 @@ const (
 	ReasonUrgentHeld    = "UrgentInputsHeld"
 	ReasonClocksAgree   = "ClocksAgree"
 	ReasonClockSkew     = "ClockSkew"
+	ReasonKubelets      = "KubeletsRecent"
+	ReasonOldKubelets   = "KubeletsTooOld"
 	ReasonRolledOut     = "RolledOut"
 	ReasonRollingOut    = "RollingOut"
 	ReasonPaused        = "RolloutPaused"

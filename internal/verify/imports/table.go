@@ -214,7 +214,7 @@ var table = []rule{
 	},
 	{
 		pkg:     "controller/rollout",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/configure/checks", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "render", "render/reason", "report/fleet"},
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/configure/checks", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "payload", "render", "render/reason", "report/fleet"},
 		never:   join(remote, controllers("rollout")),
 	},
 	{

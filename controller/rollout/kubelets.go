@@ -1,0 +1,33 @@
+package rollout
+
+import (
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/status"
+	"wmco/controller/windowsnode"
+	"wmco/payload"
+)
+
+// kubeletsUpgradeable says which Windows nodes keep the cluster from its next minor update, before that is tried. It is what Nodes say about
+// themselves, as OpenShift takes it too, and a hint: nothing is decided by it.
+func kubeletsUpgradeable(cluster string, nodes map[string]windowsnode.Node) metav1.Condition {
+	c := metav1.Condition{Type: status.KubeletsUpgradeable, Status: metav1.ConditionTrue, Reason: status.ReasonKubelets, Message: "no Windows node keeps the cluster from its next minor update"}
+	var old []string
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		if kubelet := nodes[name].Status.NodeInfo.KubeletVersion; payload.RefusesUpdate(cluster, kubelet) {
+			old = append(old, name+" ("+kubelet+")")
+		}
+	}
+	if len(old) == 0 {
+		return c
+	}
+	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonOldKubelets
+	c.Message = published.Shorten("OpenShift refuses the next minor update of this cluster, which has version " + cluster + ", because of the kubelets of " + bundle.JoinFirst(old, 3, ", ", moreNodes) +
+		" (fix: let the rollout end, which wmco status shows; resume the MachineConfigPool worker if it is paused)")
+	return c
+}
