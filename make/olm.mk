@@ -5,8 +5,8 @@ MAINTAINER ?= $(shell git log -1 --format='%an <%ae>')
 OLM_CHECK := $(TOOLS)/olm-check
 
 .PHONY: olm-bundle
-olm-bundle: setup ## dist/olm-bundle and dist/olm-catalog: make olm-bundle VERSION=x.y.z IMAGE=REGISTRY/NAME@sha256:DIGEST
-	@$(STEP) "writing dist/olm-bundle and dist/olm-catalog" go run ./deploy/olm/cmd/olm-bundle -version '$(VERSION)' -image '$(IMAGE)' \
+olm-bundle: setup ## dist/olm-bundle, olm-catalog and olm-community: make olm-bundle VERSION=x.y.z IMAGE=REGISTRY/NAME@sha256:DIGEST
+	@$(STEP) "writing dist/olm-bundle, olm-catalog and olm-community" go run ./deploy/olm/cmd/olm-bundle -version '$(VERSION)' -image '$(IMAGE)' \
 		$(if $(BUNDLE_IMAGE),-bundle-image '$(BUNDLE_IMAGE)') -sources '$(SOURCE_TREE)' -maintainer '$(MAINTAINER)' -created "$$(git log -1 --format=%cI)"
 
 # The tag keeps a C library out that checks signatures of images, which are not looked at.

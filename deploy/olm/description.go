@@ -20,6 +20,9 @@ var iconImage []byte
 // summary is one line about the operator.
 const summary = "Makes Windows machines worker nodes of OKD and OpenShift clusters, and keeps them so"
 
+// displayName is that of the existing operator.
+const displayName = "Windows Machine Config Operator"
+
 // iconType is the media type of the icon.
 const iconType = "image/svg+xml"
 
@@ -28,7 +31,7 @@ func description(r Release) csvSpec {
 	// Release.check has read the address.
 	who, _ := mail.ParseAddress(r.Maintainer)
 	return csvSpec{
-		Description: descriptionText, DisplayName: "Windows Machine Config Operator",
+		Description: descriptionText, DisplayName: displayName,
 		Icon: []icon{{base64.StdEncoding.EncodeToString(iconImage), iconType}},
 		InstallModes: []installMode{
 			// Existing Subscriptions have an OperatorGroup for one namespace; OLM v1 installs for all namespaces. The operator works for the

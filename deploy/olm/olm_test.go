@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
 
 	"wmco/deploy/kustomize"
 )
@@ -72,7 +73,16 @@ func TestGolden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for folder, got := range map[string]Files{"bundle": b, "catalog": c} {
+	community, err := Community(b, example())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range community { // the golden has what differs from the bundle
+		if _, same := b[strings.TrimPrefix(name, "operators/"+communityPackage+"/0.1.0/")]; same && !strings.HasSuffix(name, "annotations.yaml") {
+			delete(community, name)
+		}
+	}
+	for folder, got := range map[string]Files{"bundle": b, "catalog": c, "community": community} {
 		want := filepath.Join("golden", folder)
 		if *update {
 			if err := got.Write(want); err != nil {
@@ -93,6 +103,40 @@ func texts(f Files) map[string]string {
 		all[name] = string(content)
 	}
 	return all
+}
+
+// TestTheCommunityBundleInstallsTheSame: it has other names, and the same objects.
+func TestTheCommunityBundleInstallsTheSame(t *testing.T) {
+	b := exampleBundle(t)
+	community, err := Community(b, example())
+	if err != nil {
+		t.Fatal(err)
+	}
+	const folder = "operators/community-windows-machine-config-operator/0.1.0/"
+	for name, content := range b {
+		if strings.Contains(name, "clusterserviceversion") || strings.HasSuffix(name, "annotations.yaml") {
+			continue
+		}
+		if string(community[folder+name]) != string(content) {
+			t.Errorf("%s differs", name)
+		}
+	}
+	var ours, theirs clusterServiceVersion
+	for name, into := range map[string]*clusterServiceVersion{Package: &ours, communityPackage: &theirs} {
+		files, in := b, "manifests/"
+		if name == communityPackage {
+			files, in = community, folder+in
+		}
+		if err := yaml.UnmarshalStrict(files[in+name+".clusterserviceversion.yaml"], into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if theirs.Metadata.Name != "community-windows-machine-config-operator.v0.1.0" || theirs.Spec.DisplayName != "Community Windows Machine Config Operator" || theirs.Metadata.Annotations["olm.skipRange"] != "<0.1.0" {
+		t.Errorf("%+v, %s", theirs.Metadata, theirs.Spec.DisplayName)
+	}
+	if diff := cmp.Diff(ours.Spec.Install, theirs.Spec.Install); diff != "" {
+		t.Errorf("what is installed (-ours +community):\n%s", diff)
+	}
 }
 
 func TestReleasesThatAreRefused(t *testing.T) {

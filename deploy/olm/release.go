@@ -26,9 +26,10 @@ const (
 	channelStable  = "stable"
 )
 
-// The versions of the existing operator that this one replaces. 10.y is for clusters of version 4.y, 11.y for 5.y.
+// The versions of the existing operator that this one replaces: those for the clusters that this one serves. 10.y is for clusters of version
+// 4.y, 11.y for 5.y.
 const (
-	takenOverFrom = "10.22.0"
+	takenOverFrom = "10.18.0"
 	takenOverTo   = "12.0.0-0"
 )
 

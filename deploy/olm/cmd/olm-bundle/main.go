@@ -1,4 +1,4 @@
-// Command olm-bundle writes the OLM bundle and the catalog of a release. `make olm-bundle` runs it.
+// Command olm-bundle writes the OLM bundle, the catalog, and what is proposed to the community catalog, of a release. `make olm-bundle` runs it.
 //
 //	olm-bundle -version VERSION -image REGISTRY/NAME@sha256:DIGEST -maintainer 'NAME <ADDRESS>' [-bundle-image IMAGE] [-created TIME]
 //	  [-sources URL] [-out DIR]
@@ -41,7 +41,7 @@ func run(args []string) error {
 	created := flags.String("created", "1970-01-01T00:00:00Z", "time of the release, as in RFC 3339")
 	sources := flags.String("sources", "", "URL of the sources at the release, below which alerts have their runbooks (default: they have paths)")
 	source := flags.String("deploy", "deploy", "folder of the manifests")
-	out := flags.String("out", "dist", "folder to write olm-bundle and olm-catalog to")
+	out := flags.String("out", "dist", "folder to write olm-bundle, olm-catalog and olm-community to")
 	err := flags.Parse(args)
 	if err == nil {
 		r.Created, err = time.Parse(time.RFC3339, *created)
@@ -68,5 +68,9 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(bundle.Write(filepath.Join(*out, "olm-bundle")), catalog.Write(filepath.Join(*out, "olm-catalog", olm.Package)))
+	community, err := olm.Community(bundle, r)
+	if err != nil {
+		return err
+	}
+	return errors.Join(bundle.Write(filepath.Join(*out, "olm-bundle")), community.Write(filepath.Join(*out, "olm-community")), catalog.Write(filepath.Join(*out, "olm-catalog", olm.Package)))
 }
