@@ -32,4 +32,8 @@ payload-if-possible: setup $(PAYLOAD_BUILDER)
 
 test: payload-if-possible
 
+.PHONY: minors
+minors: setup ## the goldens, by the kubelet and kube-proxy of each minor version (a minute each the first time)
+	@hack/minors
+
 ci-full: payload-check

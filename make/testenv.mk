@@ -28,6 +28,28 @@ $(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum
 		-o $(CURDIR)/$(TESTENV)/ $(patsubst $(TESTENV)/%,k8s.io/kubernetes/cmd/%,$(KUBERNETES))
 	@touch $(KUBERNETES)
 
+# The same programs of older minor versions, for what is tested on each: bin/testenv-<minor>, with the same etcd.
+OLD_KUBERNETES := 1.31
+OLD_PROGRAMS := $(foreach minor,$(OLD_KUBERNETES),$(TESTENV)-$(minor)/kube-apiserver)
+
+$(OLD_PROGRAMS): $(TESTENV)-%/kube-apiserver: tools/kubernetes-%/go.mod tools/kubernetes-%/go.sum
+	@hack/need go
+	@version=$$(go -C tools/kubernetes-$* list -m -f '{{.Version}}' k8s.io/kubernetes); IFS=. read -r major minor _ <<<"$${version#v}"; \
+	$(STEP) "building Kubernetes $$version (six minutes the first time)" go -C tools/kubernetes-$* build -trimpath \
+		-ldflags "-s -w -X $(KUBE_VERSION_PACKAGE).gitVersion=$$version -X $(KUBE_VERSION_PACKAGE).gitMajor=$$major -X $(KUBE_VERSION_PACKAGE).gitMinor=$$minor" \
+		-o $(CURDIR)/$(@D)/ $(patsubst $(TESTENV)/%,k8s.io/kubernetes/cmd/%,$(KUBERNETES))
+	@touch $@
+
+.PHONY: test-old
+test-old: setup testenv-if-possible ## nodes join, change and leave in control planes of older minor versions
+	@for minor in $(OLD_KUBERNETES); do \
+		$(call optional-program,$(TESTENV)-$$minor/kube-apiserver,the tests against Kubernetes $$minor,tools/kubernetes-$$minor); \
+		[ -x $(TESTENV)-$$minor/kube-apiserver ] && [ -x $(ETCD) ] || continue; \
+		ln -f $(ETCD) $(TESTENV)-$$minor/etcd; \
+		$(STEP) "testing with Kubernetes $$minor" env WMCO_TESTENV=$(CURDIR)/$(TESTENV)-$$minor \
+			go test -count=1 -timeout 20m -run '^TestNodesOfThisControlPlane$$' ./internal/test/jointest; \
+	done
+
 .PHONY: testenv-if-possible
 testenv-if-possible: setup
 	@$(call optional-program,$(ETCD),the tests against a control plane,tools/etcd)

@@ -1,0 +1,3 @@
+module wmco/internal/verify/minors
+
+go 1.26.0
