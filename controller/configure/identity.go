@@ -58,6 +58,9 @@ var errRecorded = errors.New("the host is recorded as a Node")
 
 // identify is for a host that is not known to be a Node. It refuses one that is another host already, and records the Node that the host is.
 func (h Host) identify(ctx context.Context, t remote.Target, facts bundle.Facts) error {
+	if err := h.checkOwnAddress(facts); err != nil {
+		return err
+	}
 	if other, ok := h.twin(facts); ok {
 		return &refusal{ReasonSameHost, fmt.Sprintf("%s is the same host as %s, which is in the inputs too", h.Address, other.Address), "remove one of the two entries of windows-instances"}
 	}
@@ -93,6 +96,20 @@ func (h Host) identify(ctx context.Context, t remote.Target, facts bundle.Facts)
 	}
 	h.Log.Info("recorded which host a Node is", "node", node.Name, "host", gather.HostID(h.Node))
 	return errRecorded
+}
+
+// checkOwnAddress refuses an instance that is reached at an address which its host does not have, as behind a translation of addresses. The kubelet
+// gets the address of the entry as --node-ip, finds no adapter with it, and never reports one (k8s.io/kubernetes pkg/kubelet/nodestatus,
+// NodeAddress): the host would wait for ever.
+func (h Host) checkOwnAddress(facts bundle.Facts) error {
+	if _, err := netip.ParseAddr(h.Address); err != nil || h.Backing != render.BackingInstance || facts.HasAddress(h.Address) {
+		return nil
+	}
+	has := bundle.JoinFirst(facts.Addresses, 5, ", ", func(left int) string { return fmt.Sprintf(" and %d more", left) })
+	return &refusal{
+		ReasonTranslated, fmt.Sprintf("the host that answers at %s has no adapter with this address (it has %s); its kubelet could not announce it", h.Address, cmp.Or(has, "none")),
+		"write the address that the host has in the network of the cluster in the place of " + h.Address + "; the operator and the pods have to reach it there",
+	}
 }
 
 // errNoAddress ends an attempt while the kubelet has not written the addresses of its Node yet.

@@ -62,6 +62,7 @@ const (
 	ReasonSameHost     = "SameHost"
 	ReasonNameTaken    = "NodeNameTaken"
 	ReasonNotTheHost   = "NotTheHost"
+	ReasonTranslated   = "AddressNotOnHost"
 	ReasonOtherRun     = "OtherRun"
 	ReasonAPIError     = "APIServerError"
 	ReasonFailed       = "JoinFailed"
@@ -69,7 +70,7 @@ const (
 
 // FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are besides.
 func FailureReasons() []string {
-	return []string{ReasonUnreachable, ReasonSilent, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonExpired, ReasonAPIError, ReasonFailed}
+	return []string{ReasonUnreachable, ReasonSilent, ReasonLoginRefused, ReasonHostKey, ReasonRolledBack, ReasonSameHost, ReasonNameTaken, ReasonNotTheHost, ReasonTranslated, ReasonExpired, ReasonAPIError, ReasonFailed}
 }
 
 // Pauses between two calls.

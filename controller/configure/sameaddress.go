@@ -5,9 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
+
+	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/remote"
+	"wmco/controller/base"
 	"wmco/controller/gather"
+	"wmco/controller/hosts"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
 )
@@ -65,8 +72,9 @@ func (h Host) forgetsOtherKey(ctx context.Context, err error) (bool, error) {
 	return true, h.Login.Records.Forget(ctx, id)
 }
 
-// forgetsPin forgets a key that was pinned for the address of a Machine by the existing operator or an older version. If that was for this
-// Machine, a Node reports the address.
+// forgetsPin forgets a key that was pinned for the address of a Machine by the existing operator or an older version, before there was this
+// Machine. One that may have been pinned since is that of its host, as a person knows it, and whoever answers with another key is not. If it was
+// for this Machine all the same, a Node reports the address.
 func (h Host) forgetsPin(ctx context.Context) (forgotten bool, err error) {
 	if h.Backing != render.BackingMachine || h.ClaimedBy != "" {
 		return false, nil
@@ -75,9 +83,30 @@ func (h Host) forgetsPin(ctx context.Context) (forgotten bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	err = h.Login.ForgetPins(ctx, func(address, _ string) bool {
-		forgotten = forgotten || address == w.Target.Host()
-		return address == w.Target.Host()
+	created, err := h.machineCreated(ctx)
+	if err != nil || created.IsZero() {
+		return false, err
+	}
+	err = h.Login.ForgetPins(ctx, func(p hosts.Pin) bool {
+		before := p.Address == w.Target.Host() && !p.Written.IsZero() && p.Written.Before(created)
+		forgotten = forgotten || before
+		return before
 	})
 	return forgotten && err == nil, err
+}
+
+// machineCreated returns when the API server created the Machine of the host, zero if it exists no longer. The operator may list Machines, not
+// get one.
+func (h Host) machineCreated(ctx context.Context) (time.Time, error) {
+	list := &metav1.PartialObjectMetadataList{}
+	list.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
+	if err := h.Login.Live.List(ctx, list, client.InNamespace(base.MachinesNamespace), client.MatchingFields{"metadata.name": h.MachineName}); err != nil {
+		return time.Time{}, fmt.Errorf("reading when Machine %s was created: %w", h.MachineName, err)
+	}
+	for _, m := range list.Items {
+		if string(m.UID) == h.MachineUID {
+			return m.CreationTimestamp.Time, nil
+		}
+	}
+	return time.Time{}, nil
 }

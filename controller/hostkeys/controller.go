@@ -75,7 +75,7 @@ func (c *Collector) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	if is.unserved {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{}, c.Login.ForgetPins(ctx, func(address, _ string) bool { return !is.addresses[strings.ToLower(address)] })
+	return reconcile.Result{}, c.Login.ForgetPins(ctx, func(p hosts.Pin) bool { return !is.addresses[strings.ToLower(p.Address)] })
 }
 
 // existing is what the cluster has.

@@ -178,11 +178,36 @@ func (l *Login) Bind(ctx context.Context, t remote.Target, know func(record.Reco
 	if err != nil {
 		return err
 	}
-	return l.ForgetPins(ctx, func(address string, key string) bool { return address == t.Host() && key == pinned })
+	return l.ForgetPins(ctx, func(p Pin) bool { return p.Address == t.Host() && p.Key == pinned })
+}
+
+// Pin is a key of PinsConfigMap.
+type Pin struct {
+	Address, Key string
+	// Written is until when the key may have been written, by the API server's clock and record of who writes which field
+	// (metadata.managedFields), in seconds. It has one time for all fields that a client has written, that of the last one. Zero is not known.
+	Written time.Time
+}
+
+// writtenUntil returns Pin.Written for an address.
+func writtenUntil(cm *corev1.ConfigMap, address string) time.Time {
+	var last time.Time
+	for _, m := range cm.ManagedFields {
+		var fields struct {
+			Data map[string]json.RawMessage `json:"f:data"`
+		}
+		if m.FieldsV1 == nil || m.Time == nil || json.Unmarshal(m.FieldsV1.Raw, &fields) != nil {
+			continue
+		}
+		if _, ok := fields.Data["f:"+address]; ok && m.Time.After(last) {
+			last = m.Time.Time
+		}
+	}
+	return last
 }
 
 // ForgetPins removes the keys of PinsConfigMap that a condition is true of. It writes nothing if there are none.
-func (l *Login) ForgetPins(ctx context.Context, forget func(address, key string) bool) error {
+func (l *Login) ForgetPins(ctx context.Context, forget func(Pin) bool) error {
 	l.pinning.Lock()
 	defer l.pinning.Unlock()
 	return retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
@@ -192,7 +217,7 @@ func (l *Login) ForgetPins(ctx context.Context, forget func(address, key string)
 		}
 		remove := map[string]any{}
 		for address, key := range cm.Data {
-			if forget(address, key) {
+			if forget(Pin{Address: address, Key: key, Written: writtenUntil(cm, address)}) {
 				remove[address] = nil
 			}
 		}

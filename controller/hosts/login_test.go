@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
@@ -230,6 +231,32 @@ func TestAPinOfAnAddressMovesToTheRecordOfItsHost(t *testing.T) {
 	}
 	if _, err := l.Pinned(remote.Target{Address: "10.0.0.1:22"}); err == nil {
 		t.Error("a target that does not say which host it is has a pin")
+	}
+}
+
+// TestAPinSaysUntilWhenItMayHaveBeenWritten: by the API server's record of who has written the key, not by that of another key.
+func TestAPinSaysUntilWhenItMayHaveBeenWritten(t *testing.T) {
+	l := newLogin(t)
+	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: PinsConfigMap}, Data: map[string]string{"10.0.0.1": EncodeKey(hostKey(t, 1))}}
+	if err := l.Client.Create(t.Context(), cm, client.FieldOwner("existing-operator")); err != nil {
+		t.Fatal(err)
+	}
+	created := cm.CreationTimestamp.Time
+	time.Sleep(time.Until(created.Add(2 * time.Second))) // times of the API server are in seconds
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"data":{"win.example.com":%q}}`, EncodeKey(hostKey(t, 2))))
+	if err := l.Client.Patch(t.Context(), cm, patch, client.FieldOwner("a-person")); err != nil {
+		t.Fatal(err)
+	}
+	written := map[string]time.Time{}
+	err := l.ForgetPins(t.Context(), func(p Pin) bool {
+		written[p.Address] = p.Written
+		return false
+	})
+	if err != nil || len(written) != 2 || written["10.0.0.1"].After(created) || written["10.0.0.1"].IsZero() || !written["win.example.com"].After(created) {
+		t.Errorf("%v, created %s, %v", written, created, err)
+	}
+	if w := writtenUntil(&corev1.ConfigMap{Data: cm.Data}, "10.0.0.1"); !w.IsZero() {
+		t.Errorf("of an object that does not say it: %s", w)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/plan"
 	"wmco/controller/configure"
@@ -78,6 +79,30 @@ func TestMachinesGetTheAddressesOfThoseThatGo(t *testing.T) {
 func (w *world) deleteMachine(name string) {
 	w.t.Helper()
 	must(w.t, w.Delete(w.t.Context(), &machinev1beta1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "openshift-machine-api", Name: name}}))
+}
+
+// TestAKeyThatAPersonPinsForAMachineIsKept: it was pinned after the Machine was made, so it is that of its host. Whoever answers in the place of
+// that host has another one, and is never taken for it.
+func TestAKeyThatAPersonPinsForAMachineIsKept(t *testing.T) {
+	w := newWorld(t)
+	impostor := w.machine("machine-a", "192.0.2.109")
+	w.machineObject("machine-a", "192.0.2.109")
+	right, _ := newKey(t)
+	pins := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: hosts.PinsConfigMap}, Data: map[string]string{"192.0.2.109": hosts.EncodeKey(right.PublicKey())}}
+	w.create(pins)
+	w.operate()
+	w.says("MachineSetupFailure", "machine-a", "HostKeyChanged", "fix: ", hosts.PinsConfigMap)
+	tries := w.at.dialed(t, "192.0.2.109")
+	eventually(t, "another attempt", func() bool { return w.at.dialed(t, "192.0.2.109") > tries })
+	r, _, err := w.login().Records.Get(t.Context(), w.machineID("machine-a"))
+	must(t, err)
+	must(t, w.Get(t.Context(), client.ObjectKeyFromObject(pins), pins))
+	if r.HostKey != "" || pins.Data["192.0.2.109"] == "" || len(impostor.Starts()) > 0 {
+		t.Errorf("another host was taken for the Machine's: record %+v, pins %v, services %v", r, pins.Data, impostor.Starts())
+	}
+	// The person was wrong.
+	must(t, w.Delete(t.Context(), pins))
+	w.allJoin([]string{"machine-a"})
 }
 
 // TestTwoMachinesWithOneAddress: none of them gets the host, and both say so, until one is deleted. Of two one of which is a node, the other

@@ -232,3 +232,42 @@ func TestSigningKeysAreRotated(t *testing.T) {
 		t.Errorf("services were started: %v, before %v", after, starts)
 	}
 }
+
+// TestALostSigningSecretStopsUpdatesAlone: the operator makes another key, which no host knows. Hosts run on with what they have and say why they
+// refuse what comes; a host that joins has the new key. With the old key beside the new one, all follow again.
+func TestALostSigningSecretStopsUpdatesAlone(t *testing.T) {
+	w := newWorld(t)
+	const old, later = "instance-a", "instance-b"
+	w.machine(old, "192.0.2.65")
+	w.instances("192.0.2.65")
+	stop := w.operate()
+	w.allJoin([]string{old})
+	m := w.machines[old]
+	eventually(t, "its bundle", func() bool { return w.reported(old).State == published.StateApplied })
+	starts, lost := m.Starts(), w.signingSecret()
+	stop()
+	must(t, w.Delete(t.Context(), w.signingSecret()))
+	w.operate()
+	w.machine(later, "192.0.2.66")
+	w.addEntry("192.0.2.66")
+	w.allJoin([]string{later})
+	eventually(t, "a refusal with its fix", func() bool {
+		r := w.reported(old)
+		return r.Refused != "" && strings.Contains(r.Message, published.ErrUntrusted.Error()) && strings.Contains(r.Message, "fix: ")
+	})
+	if r := w.reported(later); r.Refused != "" {
+		t.Errorf("a host that has joined since refuses %s", r.Message)
+	}
+	if !w.joined(old) || !maps.Equal(m.Starts(), starts) {
+		t.Errorf("the host was changed: services were started %v, before %v", m.Starts(), starts)
+	}
+	patch, err := json.Marshal(map[string]any{"data": lost.Data})
+	must(t, err)
+	must(t, w.Patch(t.Context(), w.signingSecret(), client.RawPatch(types.MergePatchType, patch)))
+	for _, name := range []string{old, later} {
+		eventually(t, "both keys on "+name, func() bool {
+			r := w.reported(name)
+			return r.State == published.StateApplied && r.Refused == "" && strings.Count(w.machines[name].Text(bundle.SigningKeysFile), "BEGIN PUBLIC KEY") == 2
+		})
+	}
+}
