@@ -27,12 +27,13 @@ func TestAForcedRemovalForgetsItsOwnHostAlone(t *testing.T) {
 	w.machine("instance-victim", "192.0.2.113")
 	renamed := w.machine("instance-renamed", "192.0.2.114")
 	w.machineObject("machine-victim", "192.0.2.112")
-	// Of a host that is off, a person has pinned the key.
+	// Of the host of another Machine, which is off, a person has pinned the key.
 	const off = "192.0.2.115"
 	key, _ := newKey(t)
 	pins := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: hosts.PinsConfigMap}, Data: map[string]string{off: hosts.EncodeKey(key.PublicKey())}}
 	w.create(pins)
-	w.instances("192.0.2.111", "192.0.2.113", "192.0.2.114", off)
+	w.machineObject("machine-off", off)
+	w.instances("192.0.2.111", "192.0.2.113", "192.0.2.114")
 	w.operate()
 	w.allJoin([]string{"aaa-attacker", "machine-victim", "instance-victim", "instance-renamed"})
 	ofMachine := w.untouched("machine-victim", w.machineID("machine-victim"))

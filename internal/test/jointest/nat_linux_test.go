@@ -4,7 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"wmco/controller/configure"
+	"wmco/controller/gather"
 	"wmco/controller/windowsnode/record"
 	"wmco/internal/hostsim/simulation"
 )
@@ -37,5 +41,8 @@ func TestHostsBehindTranslatedAddresses(t *testing.T) {
 	}
 	// As the fix says: the host has the address of its entry.
 	must(t, w.machines["instance-a"].Edit(t.Context(), func(s *simulation.State) { s.Facts.Addresses = []string{"192.0.2.121"} }))
+	var config corev1.ConfigMap
+	must(t, w.Get(t.Context(), client.ObjectKey{Namespace: gather.OperatorNamespace, Name: configure.InstancesName}, &config))
+	w.touch(&config)
 	w.allJoin([]string{"instance-a"})
 }

@@ -4,10 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/plan"
@@ -86,13 +88,14 @@ func (w *world) deleteMachine(name string) {
 func TestAKeyThatAPersonPinsForAMachineIsKept(t *testing.T) {
 	w := newWorld(t)
 	impostor := w.machine("machine-a", "192.0.2.109")
-	w.machineObject("machine-a", "192.0.2.109")
+	machine := w.machineObject("machine-a", "192.0.2.109")
 	right, _ := newKey(t)
 	pins := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: gather.OperatorNamespace, Name: hosts.PinsConfigMap}, Data: map[string]string{"192.0.2.109": hosts.EncodeKey(right.PublicKey())}}
 	w.create(pins)
 	w.operate()
 	w.says("MachineSetupFailure", "machine-a", "HostKeyChanged", "fix: ", hosts.PinsConfigMap)
 	tries := w.at.dialed(t, "192.0.2.109")
+	w.touch(machine)
 	eventually(t, "another attempt", func() bool { return w.at.dialed(t, "192.0.2.109") > tries })
 	r, _, err := w.login().Records.Get(t.Context(), w.machineID("machine-a"))
 	must(t, err)
@@ -102,7 +105,15 @@ func TestAKeyThatAPersonPinsForAMachineIsKept(t *testing.T) {
 	}
 	// The person was wrong.
 	must(t, w.Delete(t.Context(), pins))
+	w.touch(machine)
 	w.allJoin([]string{"machine-a"})
+}
+
+// touch changes an object, so that controllers look at it now.
+func (w *world) touch(o client.Object) {
+	w.t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"example.com/touched":%q}}}`, time.Now())
+	must(w.t, w.Patch(w.t.Context(), o, client.RawPatch(types.MergePatchType, patch)))
 }
 
 // TestTwoMachinesWithOneAddress: none of them gets the host, and both say so, until one is deleted. Of two one of which is a node, the other
