@@ -196,7 +196,7 @@ func writtenUntil(cm *corev1.ConfigMap, address string) time.Time {
 		var fields struct {
 			Data map[string]json.RawMessage `json:"f:data"`
 		}
-		if m.FieldsV1 == nil || m.Time == nil || json.Unmarshal(m.FieldsV1.Raw, &fields) != nil {
+		if m.FieldsV1 == nil || m.Time == nil || json.Unmarshal(m.FieldsV1.GetRawBytes(), &fields) != nil {
 			continue
 		}
 		if _, ok := fields.Data["f:"+address]; ok && m.Time.After(last) {
