@@ -102,7 +102,7 @@ func (h Host) identify(ctx context.Context, t remote.Target, facts bundle.Facts)
 // gets the address of the entry as --node-ip, finds no adapter with it, and never reports one (k8s.io/kubernetes pkg/kubelet/nodestatus,
 // NodeAddress): the host would wait for ever.
 func (h Host) checkOwnAddress(facts bundle.Facts) error {
-	if _, err := netip.ParseAddr(h.Address); err != nil || h.Backing != render.BackingInstance || facts.HasAddress(h.Address) {
+	if h.Backing != render.BackingInstance || !isIPAddress(h.Address) || facts.HasAddress(h.Address) {
 		return nil
 	}
 	has := bundle.JoinFirst(facts.Addresses, 5, ", ", func(left int) string { return fmt.Sprintf(" and %d more", left) })
@@ -110,6 +110,12 @@ func (h Host) checkOwnAddress(facts bundle.Facts) error {
 		ReasonTranslated, fmt.Sprintf("the host that answers at %s has no adapter with this address (it has %s); its kubelet could not announce it", h.Address, cmp.Or(has, "none")),
 		"write the address that the host has in the network of the cluster in the place of " + h.Address + "; the operator and the pods have to reach it there",
 	}
+}
+
+// isIPAddress reports whether an entry of windows-instances is an address, not a name.
+func isIPAddress(entry string) bool {
+	_, err := netip.ParseAddr(entry)
+	return err == nil
 }
 
 // errNoAddress ends an attempt while the kubelet has not written the addresses of its Node yet.
@@ -270,7 +276,7 @@ func (h Host) resolved() string {
 	if h.Backing != render.BackingInstance {
 		return ""
 	}
-	if _, err := netip.ParseAddr(h.Address); err == nil {
+	if isIPAddress(h.Address) {
 		return h.Address
 	}
 	return strings.Join(slices.Sorted(slices.Values(h.Addresses)), " ")
