@@ -30,6 +30,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/machine"
+	"wmco/controller/metrics"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/record"
 	"wmco/payload"
@@ -100,7 +101,8 @@ func (w *world) reconciler(fault func(remote.Target) error) *reconciler {
 	}
 	r.Machines = &machine.Machines{
 		Joiner: &configure.Joiner{
-			Reader: w.Client, Client: own, Inputs: func(ctx context.Context) (*desired.Hosts, error) {
+			Counters: metrics.NewCounters(metrics.Known{}),
+			Reader:   w.Client, Client: own, Inputs: func(ctx context.Context) (*desired.Hosts, error) {
 				all, _, err := records.Cached(ctx)
 				source.Gather.Records = &all
 				if err != nil {
