@@ -48,7 +48,7 @@ go build -o "$client" ./internal/test/simnode/cmd/cluster
 "$client" payload "${WMCO_IMAGE_PAYLOAD:-golden/payload}" bin/wmco-node "$version" "$made"
 
 ! image "$out/refused" 2>"$out/refusal" || fail 'an image without bills of materials is not refused'
-grep -q 'kubelet has no bill of materials' "$out/refusal" || fail "the refusal does not say what is missing: $(<"$out/refusal")"
+grep -q 'kubelet-1.36 has no bill of materials' "$out/refusal" || fail "the refusal does not say what is missing: $(<"$out/refusal")"
 first=$(image "$out/image" --allow-missing)
 second=$(image "$out/again" --allow-missing)
 [ "$first" = "$second" ] || fail "two images of the same files: $first and $second"
