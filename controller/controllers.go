@@ -13,8 +13,8 @@ import (
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"wmco/bundle"
-	"wmco/controller/apiservers"
 	"wmco/controller/base"
+	"wmco/controller/base/apiservers"
 	"wmco/controller/base/policies"
 	"wmco/controller/configure"
 	"wmco/controller/csr"
@@ -127,7 +127,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 		&node.Nodes{
 			Reader: cached, Client: cached, Joiner: joiner, Inputs: s.read, Hosts: joiner.Hosts, Drainer: drain.Drainer{Client: clients},
 			Namespace: o.Namespace, Version: o.Version, Payload: s.executables, Copying: node.CopyPlaces(),
-			Events: events, Log: log.WithName("nodes"), Elapsed: o.Elapsed, APITime: base.APITime(m),
+			Events: events, Log: log.WithName("nodes"), Elapsed: o.Elapsed, APITime: s.servers.Time,
 		},
 		&instance.Instances{Joiner: joiner, Namespace: o.Namespace, Events: events, Log: log.WithName("instances")},
 		&csr.Approver{

@@ -1,4 +1,4 @@
-// Package apiservers asks each API server of the cluster for its version. While a cluster is updated they differ, and an address that serves
+// Package apiservers asks each API server of the cluster for its version, and one for its time. While a cluster is updated they differ, and an address that serves
 // them all answers with any one of them.
 //
 //	EndpointSlice default/kubernetes --> address of each --> /version --> versions
@@ -145,23 +145,46 @@ func (s *Servers) addresses(ctx context.Context) ([]*url.URL, error) {
 	return all, nil
 }
 
+// Time returns the time of day of the API server that answers at the operator's own address. It stands in the header Date of each answer (RFC 9110,
+// section 6.6.1; package net/http, ResponseWriter).
+func (s *Servers) Time(ctx context.Context) (now time.Time, err error) {
+	_, header, err := get(ctx, s.usualClient, s.usual)
+	if err == nil {
+		now, err = http.ParseTime(header.Get("Date"))
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("asking an API server for its time: %w", err)
+	}
+	return now, nil
+}
+
 // ask returns the version of the API server at an address.
-func ask(ctx context.Context, client *http.Client, at *url.URL) (v string, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath("version").String(), http.NoBody)
+func ask(ctx context.Context, client *http.Client, at *url.URL) (string, error) {
+	body, _, err := get(ctx, client, at)
 	if err != nil {
 		return "", err
-	}
-	answer, err := client.Do(request)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, answer.Body.Close()) }()
-	if answer.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("the answer is %s", answer.Status)
 	}
 	var info version.Info
-	if err := json.NewDecoder(io.LimitReader(answer.Body, maxVersion)).Decode(&info); err != nil {
+	if err := json.Unmarshal(body, &info); err != nil {
 		return "", fmt.Errorf("reading the answer: %w", err)
 	}
 	return info.GitVersion, nil
+}
+
+// get asks an API server for its version, which each user may (kubernetes.io/docs/reference/access-authn-authz/rbac, Discovery Roles).
+func get(ctx context.Context, client *http.Client, at *url.URL) (body []byte, header http.Header, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.JoinPath("version").String(), http.NoBody)
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := client.Do(request)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, answer.Body.Close()) }()
+	if answer.StatusCode != http.StatusOK {
+		return nil, nil, fmt.Errorf("the answer is %s", answer.Status)
+	}
+	body, err = io.ReadAll(io.LimitReader(answer.Body, maxVersion)) // to its end: the connection is used again
+	return body, answer.Header, err
 }

@@ -110,6 +110,9 @@ func TestEachAPIServerIsAsked(t *testing.T) {
 	if want := []string{"v1.36.3", "v1.36.3", "v1.35.4"}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v, want %v", got, err, want)
 	}
+	if now, err := s.Time(t.Context()); err != nil || time.Since(now).Abs() > time.Minute {
+		t.Errorf("the time of the API server is %s, %v", now, err)
+	}
 	if old.tokens.Load() != 1 || stranger.tokens.Load() != 0 {
 		t.Errorf("the token was sent %d times to an API server, and %d times to another server", old.tokens.Load(), stranger.tokens.Load())
 	}
