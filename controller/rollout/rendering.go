@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -144,6 +145,9 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 // skew returns why that kubelet may not be published, empty if it may: no API server may be older.
 func (r *renderer) skew(ctx context.Context, kubelet string) (bundle.Findings, error) {
 	versions, err := r.servers(ctx)
+	if apierrors.IsForbidden(err) {
+		return bundle.Findings{checks.Unasked(err)}, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -72,6 +75,12 @@ func TestNothingIsPublishedForAnOlderAPIServer(t *testing.T) {
 	r := renderer{servers: func(context.Context) ([]string, error) { return nil, away }}
 	if _, err := r.skew(t.Context(), "v1.36.3"); !errors.Is(err, away) {
 		t.Errorf("without an answer: %v", err)
+	}
+	r = renderer{servers: func(context.Context) ([]string, error) {
+		return nil, fmt.Errorf("reading: %w", apierrors.NewForbidden(schema.GroupResource{Resource: "endpointslices"}, "kubernetes", errors.New("no rule")))
+	}}
+	if found, err := r.skew(t.Context(), "v1.36.3"); err != nil || len(found) != 1 || !strings.Contains(found[0].Fix, "deploy/rbac") {
+		t.Errorf("without the right to ask: %+v, %v", found, err)
 	}
 }
 

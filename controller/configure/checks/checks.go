@@ -212,6 +212,15 @@ func Skew(shipped string, answers []string) (bundle.Finding, bool) {
 	return f, true
 }
 
+// Unasked says that the operator may not ask where the API servers are, as one whose rights are older than its image.
+func Unasked(err error) bundle.Finding {
+	return bundle.Finding{
+		Severity: bundle.SeverityError, Reason: reason.APIServerVersionUnknown,
+		Message: "the operator may not ask each API server for its version, so nothing is published: " + err.Error(),
+		Fix:     "apply the ClusterRole of this release (deploy/rbac)",
+	}
+}
+
 func compare(a, b *version.Version) int {
 	switch {
 	case a.LessThan(b):
