@@ -75,7 +75,7 @@ func FailureReasons() []string {
 
 // Pauses between two calls.
 const (
-	// AgainSoon is for what another program does meanwhile: a kubelet registers, a machine boots.
+	// AgainSoon is for what another program does in that time: a kubelet registers, a machine boots.
 	AgainSoon = 15 * time.Second
 	// againRecorded is for the caches, which have to learn what was just written.
 	againRecorded = time.Second

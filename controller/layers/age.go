@@ -24,7 +24,7 @@ const (
 // Age is for how long a layer has been wanted no longer, as operators have observed it on their monotonic clocks. The time in which none ran
 // does not count: it keeps a layer longer, and removes none that a node may need.
 type Age struct {
-	// For is the age, Noted what of it stands on the Secret.
+	// For is the age, Noted what of it is written on the Secret.
 	For, Noted time.Duration
 }
 
@@ -43,7 +43,7 @@ func (a Age) mustBeNoted() bool {
 // seconds is the text of ReplacedForAnnotation.
 func (a Age) seconds() string { return strconv.FormatInt(int64(a.For/time.Second), 10) }
 
-// notedAge returns what stands on a Secret. What is damaged, or no age, counts as nothing.
+// notedAge returns what is written on a Secret. What is damaged, or no age, counts as nothing.
 func notedAge(text string) time.Duration {
 	seconds, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {

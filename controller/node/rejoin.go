@@ -172,7 +172,7 @@ func (n *Nodes) rejoin(ctx context.Context, h configure.Host, expired time.Time)
 	}
 	err = n.Client.Delete(ctx, &node, client.Preconditions{UID: &node.UID, ResourceVersion: &node.ResourceVersion})
 	if apierrors.IsConflict(err) {
-		return configure.Progress{State: configure.StateJoined, Again: configure.AgainSoon}, n.Joiner.Rejoining().ForgetNode(ctx, node.Name) // it has changed meanwhile
+		return configure.Progress{State: configure.StateJoined, Again: configure.AgainSoon}, n.Joiner.Rejoining().ForgetNode(ctx, node.Name) // it has changed since
 	}
 	if client.IgnoreNotFound(err) != nil {
 		return configure.Progress{}, fmt.Errorf("deleting Node %s: %w", node.Name, err)

@@ -58,7 +58,7 @@ func (n *Nodes) isRemoved(ctx context.Context, from client.Reader, node *corev1.
 		}
 	}
 	if len(entries) == 0 && node.Annotations[RemoveAnnotation] == "" {
-		return false, "ConfigMap " + configure.InstancesName + " is gone or has no entry; fix: restore it, or remove this node with oc annotate node " + node.Name + " " + RemoveAnnotation + "=true", nil
+		return false, "ConfigMap " + configure.InstancesName + " does not exist or has no entry; fix: restore it, or remove this node with oc annotate node " + node.Name + " " + RemoveAnnotation + "=true", nil
 	}
 	replaced, unknown, err := n.isReplaced(ctx, node, r, entries)
 	if unknown != "" && node.Annotations[RemoveAnnotation] == "" {
