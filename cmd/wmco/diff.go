@@ -37,9 +37,9 @@ func diffCommand(a app) *cobra.Command {
 		Long: `Compare the desired state of nodes by --from with an earlier one: by other objects (--against, as --from), by a folder that
 render --out wrote (also --against), or by a golden folder (--golden); or with the state of hosts (--host, over SSH). Every
 change is printed with its impact and the objects that caused it; a removal with those that caused the entry. Secrets are
-masked. All nodes are compared unless one is chosen. Findings that the
-change adds or resolves come first; --fail-on says which of those that it adds refuse it. Nothing is changed on hosts. One without the node agent is reported,
-unless --install copies it there.
+masked. All nodes are compared unless one is chosen. Findings that the change adds or resolves come first; --fail-on says
+which of those that it adds refuse it. Nothing is changed on hosts. One without the node agent is reported, unless --install
+copies it there.
 
 Against a live cluster, the rollout of the change is predicted: which nodes restart services, are drained and boot, in which
 order, and how long it takes by the turns that nodes have behind them. It is the way from what the nodes have, which is read from the
