@@ -27,7 +27,6 @@ type life struct {
 // mortal is how an operator reaches the API server. After a number of writes it is dead: the answer to the last one is lost, and nothing
 // that it still wants reaches the API server, as if its process had been killed.
 type mortal struct {
-	http.RoundTripper
 	// left is the number of writes until it dies; negative is never.
 	left atomic.Int64
 	dead atomic.Bool
@@ -40,13 +39,19 @@ type mortal struct {
 
 var errDead = errors.New("the operator was killed")
 
+// connection is one of the operator's transports: it has one for each kind of client.
+type connection struct {
+	*mortal
+	next http.RoundTripper
+}
+
 // RoundTrip implements http.RoundTripper. Leases and Events are no steps of the operator.
-func (m *mortal) RoundTrip(r *http.Request) (*http.Response, error) {
+func (m connection) RoundTrip(r *http.Request) (*http.Response, error) {
 	if m.dead.Load() {
 		return nil, errDead
 	}
 	counts := r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/events")
-	answer, err := m.RoundTripper.RoundTrip(r)
+	answer, err := m.next.RoundTrip(r)
 	switch {
 	case err != nil:
 		return nil, err
@@ -140,7 +145,7 @@ func (f *fleet) live(t *testing.T, writes int, lag time.Duration) *life {
 	if f.network != nil {
 		config.Wrap(f.network.Wrap)
 	}
-	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { l.RoundTripper = rt; return l.mortal })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return connection{l.mortal, next} })
 	o := controller.Options{Config: config, Version: version, HealthAddress: "0", MetricsAddress: "0", SkipNameValidation: true, Log: logr.FromSlogHandler(logs().Handler()).WithName("operator")}
 	if f.network != nil {
 		o.Now = f.network.Now
