@@ -30,6 +30,7 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/controller/layers"
 	"wmco/controller/status"
+	"wmco/controller/warnings"
 	simcluster "wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/testenv"
 	"wmco/internal/test/testenv/controlplane"
@@ -51,6 +52,8 @@ type running struct {
 	t *testing.T
 	// metrics is where the operator serves them, with the certificate in the folder.
 	metrics, certificates string
+	// warnings is where API servers ask about changes, with the same certificate.
+	warnings string
 }
 
 const (
@@ -71,7 +74,7 @@ func startWith(t *testing.T, change func(*Options)) *running {
 	t.Helper()
 	golden := filepath.Join("..", "golden")
 	cluster.Load(t, filepath.Join(golden, "clusters", "common"), filepath.Join(golden, "clusters", "none"), filepath.Join("..", "deploy", "rbac"), filepath.Join("..", "deploy", "admission"))
-	r := &running{Client: cluster.Client(t), t: t, metrics: freeAddress(t), certificates: t.TempDir()}
+	r := &running{Client: cluster.Client(t), t: t, metrics: freeAddress(t), certificates: t.TempDir(), warnings: freeAddress(t)}
 	r.certificate("first.example.com")
 	r.joined()
 	// Tests create other mirror sets and delete them: the last one is guarded.
@@ -87,7 +90,7 @@ func startWith(t *testing.T, change func(*Options)) *running {
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:serviceaccount:" + gather.OperatorNamespace + ":" + operatorName, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
 	log.SetLogger(testr.New(t))
 	go func() {
-		o := Options{Config: config, HealthAddress: "0", SkipNameValidation: true, MetricsAddress: r.metrics, MetricsCertificates: r.certificates, LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), settle: testSettle, Traffic: func() (int64, int64) { return 5, 6 }}
+		o := Options{Config: config, HealthAddress: "0", SkipNameValidation: true, MetricsAddress: r.metrics, MetricsCertificates: r.certificates, Warnings: warnings.Serving{Address: r.warnings, Certificates: r.certificates}, LeaderElection: true, Log: testr.NewWithOptions(t, testr.Options{}), settle: testSettle, Traffic: func() (int64, int64) { return 5, 6 }}
 		change(&o)
 		ended <- Run(ctx, o)
 	}()
@@ -283,6 +286,8 @@ func TestOperator(t *testing.T) {
 		{"refused inputs leave what is published", checkRefused},
 		{"a refused node leaves the others", checkRefusedNode},
 		{"inputs that are deleted as a whole", checkDeleted},
+		{"a change that would stop all pods", checkHeld},
+		{"oc apply warns", checkWarnings},
 		{"a CA reaches a paused node", checkUrgent},
 		{"a burst is one rendering", checkBurst},
 		{"what others change is restored without a rendering", checkRestored},
@@ -371,7 +376,7 @@ func checkRefusedNode(t *testing.T, r *running) {
 	}
 	// As wmco status reads it, and as somebody who may read Nodes alone does.
 	f, findings, err := fleet.Read(t.Context(), objects.Cluster(r), gather.OperatorNamespace, time.Now())
-	if err != nil || len(findings) > 0 || f.Nodes[0].State != fleet.StateRefused || f.Nodes[0].Fix == "" || len(f.Conditions) != 7 {
+	if err != nil || len(findings) > 0 || f.Nodes[0].State != fleet.StateRefused || f.Nodes[0].Fix == "" || len(f.Conditions) != 9+3 {
 		t.Errorf("%+v, %v, %v", f, findings, err)
 	}
 	reader := cluster.User(t, "reader-of-nodes", testenv.Rule{Namespace: "", PolicyRule: rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"list"}}})

@@ -10,9 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/base/apiservers"
 	"wmco/controller/base/policies"
@@ -23,6 +25,7 @@ import (
 	"wmco/controller/hostkeys"
 	"wmco/controller/hosts"
 	"wmco/controller/inputs"
+	"wmco/controller/inputs/deletions"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/instance"
 	"wmco/controller/keys/signing"
@@ -34,12 +37,15 @@ import (
 	"wmco/controller/rollout"
 	"wmco/controller/status"
 	"wmco/controller/userdata"
+	"wmco/controller/warnings"
+	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/drain"
 	"wmco/render"
 )
 
 // shared is what several controllers are given.
 type shared struct {
+	reader      *inputs.Reader
 	read        func(context.Context) (*desired.Hosts, error)
 	signs       *signing.Keys
 	records     *hosts.Records
@@ -71,8 +77,8 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 	}
 	backings := []string{string(render.BackingMachine), string(render.BackingInstance)}
 	return shared{
-		read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, executables: configure.NewExecutables(o.Payload), servers: servers, admission: admission,
-		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: configure.FailureReasons(), Traffic: o.Traffic}), unjoined: &configure.Unjoined{},
+		reader: reader, read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, executables: configure.NewExecutables(o.Payload), servers: servers, admission: admission,
+		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: configure.FailureReasons(), Traffic: o.Traffic}), unjoined: &configure.Unjoined{Elapsed: o.Elapsed},
 		deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
 		kubelets:   &status.Latest{},
 	}, nil
@@ -83,12 +89,13 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 func addControllers(ctx context.Context, m base.Manager, o Options, s shared) error {
 	publishes := &rollout.Controller{
 		Inputs: s.read, Wants: gather.Wants(o.Namespace), Keys: s.signs, Known: s.records.Known, Servers: s.servers.Versions, Kubelets: s.kubelets, Deployment: s.deployment, Counters: s.counters,
+		Unjoined: s.unjoined, Expected: expectedConditions(o),
 		Silence: o.Silence, Heartbeats: o.heartbeats, Settle: o.settle, Now: o.Now, Elapsed: o.Elapsed, Log: o.Log,
 	}
 	if o.Hosts != nil {
 		publishes.Executables = s.executables.Choose
 	}
-	if err := errors.Join(publishes.SetupWithManager(ctx, m), addMetrics(m, o, s)); err != nil {
+	if err := errors.Join(publishes.SetupWithManager(ctx, m), addMetrics(m, o, s), addWarnings(m, o, s)); err != nil {
 		return err
 	}
 	if name := o.Environment[olm.ConditionVariable]; name != "" {
@@ -114,7 +121,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	events, live, cached, log := m.GetEventRecorder(operatorName), m.GetAPIReader(), m.GetClient(), o.Log
 	login := &hosts.Login{Live: live, Client: cached, Namespace: o.Namespace, Records: s.records}
 	joiner := &configure.Joiner{
-		Checks: &configure.Checks{Live: live, Login: login, Versions: s.servers.Versions, Payload: o.Payload, Now: o.Now},
+		Checks: &configure.Checks{Live: live, Login: login, Versions: s.servers.Versions, Payload: o.Payload, Now: o.Now, Held: changeHeld(m, s.signs)},
 		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).GuardedBy(m.MayChangeHosts()), Login: login, Version: o.Version,
 		Log: log.WithName("join"), Now: o.Now, Elapsed: o.Elapsed, Silence: o.Silence, Random: rand.Read, Unjoined: s.unjoined, Counters: s.counters,
 	}
@@ -154,9 +161,45 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	return m.Kinds.WatchWhenServed(ctx, wanted, func() error { return errors.Join(machines.SetupWithManager(m), collectMachines()) })
 }
 
+// changeHeld returns what says why a change of the inputs waits for a confirmation.
+func changeHeld(m base.Manager, signs *signing.Keys) func(context.Context, *desired.Hosts) (string, error) {
+	told := windowsnode.VerifyWith(signs.Open)
+	return func(ctx context.Context, inputs *desired.Hosts) (string, error) {
+		nodes, err := m.Decoded.ListCached(ctx, m.GetClient())
+		if err != nil {
+			return "", err
+		}
+		return deletions.Find(inputs, nodes, func(n windowsnode.Node) []published.Input { return deletions.InputsOf(told, n) }).ExplainHeld(), nil
+	}
+}
+
+// expectedConditions returns the types of conditions that the operator always gives.
+func expectedConditions(o Options) []string {
+	expected := []string{status.InputsAccepted, status.Published, status.RolledOut}
+	if o.Hosts != nil {
+		expected = append(expected, configure.HostsJoined)
+	}
+	return expected
+}
+
+// addWarnings has API servers answered that ask what an object will change. It does nothing where no address is given.
+func addWarnings(m base.Manager, o Options, s shared) error {
+	log := o.Log.WithName("warnings")
+	read := func(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
+		source := s.reader.Source
+		source.Objects = objects.Cluster(from)
+		return s.reader.ReadSource(ctx, source, from)
+	}
+	server, err := o.Warnings.Server(warnings.New(warnings.Warner{Read: read, Cache: m.Kinds.Reader(m.GetClient()), Wants: gather.Wants(o.Namespace), Log: log}))
+	if server == nil || err != nil {
+		return err
+	}
+	return m.Add(warnings.Runnable{Server: server, Log: log})
+}
+
 // conditionsOf returns what writes all conditions of one field manager.
 func conditionsOf(m base.Manager, o Options, owner string) func(context.Context, []metav1.Condition) error {
-	w := status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: owner, Now: o.Now}
+	w := status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: o.Namespace, Owner: owner, Now: o.Now, Expected: expectedConditions(o)}
 	return w.WriteConditions
 }
 

@@ -20,6 +20,7 @@ import (
 	"wmco/controller/csr"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
+	"wmco/controller/warnings"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
 	"wmco/payload"
@@ -43,6 +44,8 @@ type Options struct {
 	HealthAddress, MetricsAddress string
 	// MetricsCertificates is the folder with the certificate of the metrics (metrics.Serving).
 	MetricsCertificates string
+	// Warnings is where API servers ask what an object will change on the nodes.
+	Warnings warnings.Serving
 	// SkipNameValidation lets one process run the operator again, as tests do: controller-runtime's metrics know a controller by its name.
 	SkipNameValidation bool
 	// Resolver looks up instances that are given by name; nil is that of this process.

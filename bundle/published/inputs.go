@@ -11,4 +11,7 @@ const (
 	InputMirrors Input = "mirrors"
 	// InputSettings is the ConfigMap windows-machine-config.
 	InputSettings Input = "settings"
+	// InputUnreachableImages is no input, but a finding about the inputs that were confirmed: an image that every node needs before any pod
+	// (render.Cluster.NodeImages) cannot be pulled from anywhere. Its value is the reason of the finding, in ConfirmFindingAnnotation too.
+	InputUnreachableImages Input = "NodeImageUnreachable"
 )

@@ -29,6 +29,9 @@ const (
 	// ConfirmAnnotation of a Node names the inputs, separated by commas, that were deleted on purpose: the node gets the bundle without
 	// them. The operator removes it when nothing waits for it any longer.
 	ConfirmAnnotation = domain + "confirm-deleted"
+	// ConfirmFindingAnnotation of a Node names the findings, by their reasons and separated by commas, that hold a change of the inputs: the node
+	// gets it nevertheless. The operator removes it when nothing waits for it any longer.
+	ConfirmFindingAnnotation = domain + "confirm-finding"
 	// PausedAnnotation keeps a node as it is: no rollout, no repair of drift. An administrator sets it, with any value.
 	PausedAnnotation = domain + "paused"
 )

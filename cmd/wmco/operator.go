@@ -63,6 +63,8 @@ Inputs that are refused change nothing. The cluster is that of the Pod's service
 	flags.StringVar(&f.options.HealthAddress, "health-address", ":8081", "where to serve /healthz and /readyz; 0 serves nothing")
 	flags.StringVar(&f.options.MetricsAddress, "metrics-address", "0", "where to serve metrics over TLS, such as :9182; 0 serves nothing")
 	flags.StringVar(&f.options.MetricsCertificates, "metrics-certificates", "", "folder with tls.crt and tls.key for metrics, read again when they change (self-signed while there are none)")
+	flags.StringVar(&f.options.Warnings.Address, "webhook-address", "0", "where to answer API servers that ask what an object will change, such as :9183 (deploy/warnings); 0 answers nothing")
+	flags.StringVar(&f.options.Warnings.Certificates, "webhook-certificates", "", "folder with tls.crt and tls.key for that, read again when they change (without them no answer)")
 	flags.BoolVar(&f.options.LeaderElection, "leader-election", true, "wait until no other process works for this cluster")
 	return cmd
 }

@@ -3,12 +3,15 @@ package configure
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/bundle"
 	"wmco/controller/configure/checks"
 	"wmco/controller/hosts"
+	"wmco/controller/inputs/deletions"
 	"wmco/controller/inputs/desired"
 	"wmco/payload"
 	"wmco/render"
@@ -23,6 +26,8 @@ type Checks struct {
 	// Payload are the executables that the operator has.
 	Payload payload.Set
 	Now     func() time.Time
+	// Held returns why a change of these inputs waits for a confirmation, empty if none does; nil is never asked. A new host would get it.
+	Held func(context.Context, *desired.Hosts) (string, error)
 }
 
 // Of judges the cluster, and returns what it was judged by of the trusted CAs.
@@ -41,9 +46,33 @@ func (c *Checks) Of(ctx context.Context, inputs *desired.Hosts) (checks.Result, 
 	if err != nil {
 		return checks.Result{}, trusted, fmt.Errorf("asking for the version of the API server: %w", err)
 	}
+	held, err := c.held(ctx, inputs)
+	if err != nil {
+		return checks.Result{}, trusted, err
+	}
 	return checks.Of(checks.Cluster{
-		Findings: append(found, inputs.Findings...), APIServers: versions, Kubelet: inputs.Cluster.KubeletVersion(), TrustedCA: trusted, Payload: c.Payload, Now: c.Now(),
+		Findings: slices.Concat(found, held, inputs.Findings), APIServers: versions, Kubelet: inputs.Cluster.KubeletVersion(), TrustedCA: trusted, Payload: c.Payload, Now: c.Now(),
 	}), trusted, nil
+}
+
+// held returns what keeps new hosts from joining while the nodes keep what they have.
+func (c *Checks) held(ctx context.Context, inputs *desired.Hosts) (bundle.Findings, error) {
+	var found bundle.Findings
+	for _, f := range deletions.Holding(inputs.Findings) {
+		if c.Held == nil {
+			continue
+		}
+		why, err := c.Held(ctx, inputs)
+		if err != nil {
+			return nil, err
+		}
+		if why != "" {
+			f.Severity, f.Message = bundle.SeverityError, "no host joins until this change is confirmed: "+f.Message
+			f.Fix += "; or confirm it as the condition InputsConfirmed says"
+			found = append(found, f)
+		}
+	}
+	return found, nil
 }
 
 // WaitingFor says for what a host waits that may not join now; ok is false if it may.

@@ -66,6 +66,9 @@ const (
 	ReasonOtherRun     = "OtherRun"
 	ReasonAPIError     = "APIServerError"
 	ReasonFailed       = "JoinFailed"
+	// Of a removal.
+	ReasonDrainBlocked = "DrainBlocked"
+	ReasonNotConfirmed = "RemovalNotConfirmed"
 )
 
 // FailureReasons returns those of a host that could not be brought further. Those of findings and of node agents are besides.

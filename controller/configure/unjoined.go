@@ -1,11 +1,13 @@
 package configure
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -13,6 +15,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/base/conditions"
 	"wmco/controller/inputs/desired"
+	"wmco/controller/status"
 	"wmco/render"
 )
 
@@ -28,19 +31,44 @@ const mostNames = 10
 // Unjoined is how far hosts were when they were last tried. It is for people alone: nothing is decided by it, and after a restart of the
 // operator it is complete when every host has been tried again. The zero value knows none.
 type Unjoined struct {
-	// Changed, if set, is called when the condition is another one.
-	Changed func()
+	// Elapsed is a monotonic clock. Without one, a host that does not answer has failed at once.
+	Elapsed func() time.Duration
 
 	mu sync.Mutex
-	// hosts are those that were kept from joining; settled those that have joined, or are not wanted any more.
-	hosts   map[string]Progress
-	settled map[string]bool
+	// calls are called when the condition is another one.
+	calls []func()
+	// hosts are those that were kept from joining; settled those that have joined, or are not wanted any more; joining those that are on their way.
+	hosts            map[string]Progress
+	settled, joining map[string]bool
+	// first is when a host did not answer for the first time, late are hosts that have not answered for bootLimit.
+	first map[string]time.Duration
+	late  map[string]bool
+	// removals are those of instances, by Node.
+	removals map[string]removal
+}
+
+// bootLimit is how long a host may not answer before it has failed: a new machine boots, and runs its user data.
+const bootLimit = 10 * time.Minute
+
+// removal is how far the removal of an instance is.
+type removal struct {
+	Progress
+	address string
 }
 
 // Note notes how far a host is. While its reason stays, the first message does: those of connections have other ports every time.
 func (u *Unjoined) Note(host string, p Progress) {
-	if u.put(host, p) && u.Changed != nil {
-		u.Changed()
+	if u.put(host, p) {
+		u.changed()
+	}
+}
+
+// OnChange has f called whenever the condition is another one. It is called before hosts are noted.
+func (u *Unjoined) OnChange(f func()) { u.calls = append(u.calls, f) }
+
+func (u *Unjoined) changed() {
+	for _, f := range u.calls {
+		f()
 	}
 }
 
@@ -49,15 +77,17 @@ func (u *Unjoined) put(host string, p Progress) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.hosts == nil {
-		u.hosts, u.settled = map[string]Progress{}, map[string]bool{}
+		u.hosts, u.settled, u.joining, u.first, u.late = map[string]Progress{}, map[string]bool{}, map[string]bool{}, map[string]time.Duration{}, map[string]bool{}
 	}
 	before, known := u.hosts[host]
 	settled := u.settled[host]
 	delete(u.settled, host)
+	delete(u.joining, host)
+	nowLate := u.isLate(host, p)
 	switch p.State {
 	case StateFailed, StateWaiting:
 		if known && before.Reason == p.Reason {
-			return false
+			return nowLate
 		}
 		u.hosts[host] = p
 		return true
@@ -65,48 +95,192 @@ func (u *Unjoined) put(host string, p Progress) bool {
 		u.settled[host] = true
 		delete(u.hosts, host)
 		return known || !settled
-	case StateJoining, StateGone:
+	case StateJoining:
+		u.joining[host] = true
+	case StateGone:
 	}
 	delete(u.hosts, host)
 	return known || settled
 }
 
-// ListedHosts returns the hosts of the inputs that become nodes, by the names under which they are noted, with entries that stand for no host.
-func ListedHosts(inputs *desired.Hosts) []string {
-	var names []string
-	for _, e := range inputs.Instances {
-		names = append(names, e.Address)
+// isLate notes for how long a host has not answered. It reports whether it has become late by this call.
+func (u *Unjoined) isLate(host string, p Progress) bool {
+	if !awaitsBoot(p) {
+		delete(u.first, host)
+		delete(u.late, host)
+		return false
 	}
-	for _, n := range inputs.All {
-		if n.Backing == render.BackingMachine {
-			names = append(names, n.MachineName)
-		}
+	if u.Elapsed == nil {
+		u.late[host] = true
+		return false
 	}
-	return names
+	now := u.Elapsed()
+	if _, ok := u.first[host]; !ok {
+		u.first[host] = now
+	}
+	was := u.late[host]
+	u.late[host] = now-u.first[host] >= bootLimit
+	return u.late[host] && !was
 }
 
-// Condition is true when every listed host has joined. It says which hosts cannot join, why the first one cannot, and what to do; and
+// awaitsBoot reports whether time may be all that a host needs.
+func awaitsBoot(p Progress) bool {
+	return p.State == StateFailed && (p.Reason == ReasonUnreachable || p.Reason == ReasonSilent)
+}
+
+// NoteRemoval notes how far the removal of an instance is, by its Node. A Progress without a message is none, or its end.
+func (u *Unjoined) NoteRemoval(node, address string, p Progress) {
+	u.mu.Lock()
+	before, known := u.removals[node]
+	if p.Message == "" || p.Finished {
+		delete(u.removals, node)
+	} else {
+		if u.removals == nil {
+			u.removals = map[string]removal{}
+		}
+		u.removals[node] = removal{p, address}
+	}
+	_, is := u.removals[node]
+	u.mu.Unlock()
+	if known != is || is && before.Reason != p.Reason {
+		u.changed()
+	}
+}
+
+// Listed is a host of the inputs that becomes a node, or an entry that stands for no host.
+type Listed struct {
+	// Name is that under which the host is noted: the Machine, or the entry of windows-instances.
+	Name, Address string
+	// Node is the name of its Node, once the operator knows which one that is.
+	Node string
+}
+
+// ListHosts returns the hosts of the inputs that become nodes.
+func ListHosts(inputs *desired.Hosts) []Listed {
+	var list []Listed
+	nodes := map[string]string{}
+	for _, n := range inputs.All {
+		node := n.Name
+		if n.Unconfirmed {
+			node = ""
+		}
+		switch n.Backing {
+		case render.BackingMachine:
+			list = append(list, Listed{n.MachineName, n.Address, node})
+		case render.BackingInstance:
+			nodes[n.Address] = node
+		case render.BackingNode:
+		}
+	}
+	for _, e := range inputs.Instances {
+		list = append(list, Listed{e.Address, e.Address, nodes[e.Address]})
+	}
+	return list
+}
+
+// mostTexts is how many hosts a message says the reasons of.
+const mostTexts = 3
+
+// Condition is true when every listed host has joined. It says which hosts cannot join, why the first ones cannot, and what to do; and
 // otherwise how many have not joined yet.
-func (u *Unjoined) Condition(listed []string) metav1.Condition {
+func (u *Unjoined) Condition(listed []Listed) metav1.Condition {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	c := conditions.AsExpected(HostsJoined)
-	// A host may be worked on for a while after it was removed from the inputs.
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(u.hosts)), func(name string) bool { return !slices.Contains(listed, name) && !isLostName(name) })
-	left := slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(listed), func(name string) bool { return u.settled[name] })))
+	names, left := u.failing(listed), u.left(listed)
 	switch {
 	case len(names) > 0:
-		p := u.hosts[names[0]]
-		text := names[0] + ": " + p.Text()
-		if len(names) > 1 {
-			text = fmt.Sprintf("%s cannot join: %s; %s", bundle.Count(len(names), "host"), strings.Join(names, ", "), text)
+		var texts []string
+		for _, name := range names[:min(len(names), mostTexts)] {
+			texts = append(texts, name+": "+u.hosts[name].Text())
 		}
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, p.Reason, published.Shorten(text)
+		text := strings.Join(texts, "; ")
+		if len(names) > 1 {
+			text = fmt.Sprintf("%s cannot join: %s; %s", bundle.Count(len(names), "host"), bundle.JoinFirst(names, mostNames, ", ", bundle.AndMore), text)
+		}
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, u.hosts[names[0]].Reason, published.Shorten(text)
 	case len(left) > 0:
-		text := fmt.Sprintf("%d of %s on the way to become nodes: %s", len(left), bundle.Count(len(listed), "host"), bundle.JoinFirst(left, mostNames, ", ", bundle.AndMore))
+		var names []string
+		for _, h := range left {
+			names = append(names, h.Name)
+		}
+		text := fmt.Sprintf("%d of %s on the way to become nodes: %s", len(left), bundle.Count(len(listed), "host"), bundle.JoinFirst(names, mostNames, ", ", bundle.AndMore))
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, reasonJoining, published.Shorten(text)
 	}
 	return c
+}
+
+// failing returns the names of hosts that were kept from joining. A host may be worked on for a while after it was removed from the inputs.
+func (u *Unjoined) failing(listed []Listed) []string {
+	is := map[string]bool{}
+	for _, h := range listed {
+		is[h.Name] = true
+	}
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(u.hosts)), func(name string) bool { return !is[name] && !isLostName(name) })
+}
+
+// left returns the hosts that have not joined, by name. One with a Node was a node before, as far as is known when the operator starts.
+func (u *Unjoined) left(listed []Listed) []Listed {
+	left := slices.DeleteFunc(slices.Clone(listed), func(h Listed) bool { return u.settled[h.Name] || h.Node != "" && !u.joining[h.Name] })
+	slices.SortFunc(left, func(a, b Listed) int { return strings.Compare(a.Name, b.Name) })
+	return left
+}
+
+// Of returns what returns the hosts of the inputs that have not joined, and those that are being removed.
+func (u *Unjoined) Of(inputs *desired.Hosts) func() []status.Host {
+	listed := ListHosts(inputs)
+	return func() []status.Host { return u.Hosts(listed) }
+}
+
+// Hosts returns the hosts that have not joined, and those that are being removed.
+func (u *Unjoined) Hosts(listed []Listed) []status.Host {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	byName := map[string]Listed{}
+	for _, h := range listed {
+		byName[h.Name] = h
+	}
+	var list []status.Host
+	names := u.failing(listed)
+	for _, name := range names {
+		p := u.hosts[name]
+		h := status.Host{Name: strings.TrimPrefix(name, lostPrefix), Address: byName[name].Address, Node: cmp.Or(p.Node, byName[name].Node), Reason: p.Reason, Message: published.Shorten(p.Message), Fix: published.Shorten(p.Fix)}
+		if isLostName(name) {
+			h.Node = h.Name
+		}
+		list = append(list, withState(h, p, u.late[name]))
+	}
+	for _, h := range u.left(listed) {
+		if slices.Contains(names, h.Name) {
+			continue
+		}
+		list = append(list, status.Host{Name: h.Name, Address: h.Address, Node: h.Node, State: status.HostJoining, Reason: reasonJoining, Message: "the host is on its way to become a node"})
+	}
+	for _, node := range slices.Sorted(maps.Keys(u.removals)) {
+		r := u.removals[node]
+		h := status.Host{Name: node, Address: r.address, Node: node, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix)}
+		if h.State = status.HostRemoving; r.State == StateFailed {
+			h.State = status.HostFailed
+		}
+		if r.Reason == ReasonNotConfirmed || r.Reason == ReasonDrainBlocked {
+			h.State = status.HostWaiting
+		}
+		list = append(list, h)
+	}
+	return list
+}
+
+// withState says what a Progress means to people.
+func withState(h status.Host, p Progress, late bool) status.Host {
+	switch {
+	case awaitsBoot(p) && !late:
+		h.State = status.HostJoining
+	case p.State == StateFailed:
+		h.State = status.HostFailed
+	default:
+		h.State = status.HostWaiting
+	}
+	return h
 }
 
 // ByReason returns the number of hosts, by reason. Those of failures are always among them.

@@ -3,15 +3,19 @@ package configure
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/controller/status"
 )
 
 func TestTheConditionSaysWhichHostsCannotJoin(t *testing.T) {
 	changes := 0
-	u := Unjoined{Changed: func() { changes++ }}
-	listed := []string{"win-1", "192.0.2.15", "192.0.2.14"}
+	var u Unjoined
+	u.OnChange(func() { changes++ })
+	listed := []Listed{{Name: "win-1"}, {Name: "192.0.2.15"}, {Name: "192.0.2.14"}}
 	joining := func(message string) metav1.Condition {
 		return metav1.Condition{Type: HostsJoined, Status: metav1.ConditionUnknown, Reason: "Joining", Message: message}
 	}
@@ -29,13 +33,13 @@ func TestTheConditionSaysWhichHostsCannotJoin(t *testing.T) {
 		{"one is on its way", "win-1", Progress{State: StateJoining}, joining("3 of 3 hosts on the way to become nodes: 192.0.2.14, 192.0.2.15, win-1"), 0},
 		{"one refuses the login", "192.0.2.15", refused, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "LoginRefused", Message: "192.0.2.15: the host refuses the login; fix: add the public key"}, 1},
 		{"again", "192.0.2.15", refused, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "LoginRefused", Message: "192.0.2.15: the host refuses the login; fix: add the public key"}, 1},
-		{"another one is silent", "192.0.2.14", silent("1"), metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "Unreachable", Message: "2 hosts cannot join: 192.0.2.14, 192.0.2.15; 192.0.2.14: no answer from port 1"}, 2},
-		{"still", "192.0.2.14", silent("2"), metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "Unreachable", Message: "2 hosts cannot join: 192.0.2.14, 192.0.2.15; 192.0.2.14: no answer from port 1"}, 2},
+		{"another one is silent", "192.0.2.14", silent("1"), metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "Unreachable", Message: "2 hosts cannot join: 192.0.2.14, 192.0.2.15; 192.0.2.14: no answer from port 1; 192.0.2.15: the host refuses the login; fix: add the public key"}, 2},
+		{"still", "192.0.2.14", silent("2"), metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "Unreachable", Message: "2 hosts cannot join: 192.0.2.14, 192.0.2.15; 192.0.2.14: no answer from port 1; 192.0.2.15: the host refuses the login; fix: add the public key"}, 2},
 		{"it answers", "192.0.2.14", Progress{State: StateJoining}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "LoginRefused", Message: "192.0.2.15: the host refuses the login; fix: add the public key"}, 3},
 		{"the other one waits", "192.0.2.15", Progress{State: StateWaiting, Reason: "VersionUnsupported", Message: "the version is not supported"}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "VersionUnsupported", Message: "192.0.2.15: the version is not supported"}, 4},
 		{"an entry that was removed", "192.0.2.99", silent("3"), metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "VersionUnsupported", Message: "192.0.2.15: the version is not supported"}, 5},
 		{"and its end", "192.0.2.99", Progress{State: StateGone}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "VersionUnsupported", Message: "192.0.2.15: the version is not supported"}, 6},
-		{"a lost node of a Machine", "node win-9", Progress{State: StateFailed, Reason: "CertificateExpired", Message: "expired"}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "VersionUnsupported", Message: "2 hosts cannot join: 192.0.2.15, node win-9; 192.0.2.15: the version is not supported"}, 7},
+		{"a lost node of a Machine", "node win-9", Progress{State: StateFailed, Reason: "CertificateExpired", Message: "expired"}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "VersionUnsupported", Message: "2 hosts cannot join: 192.0.2.15, node win-9; 192.0.2.15: the version is not supported; node win-9: expired"}, 7},
 		{"which is back", "node win-9", Progress{State: StateGone}, metav1.Condition{Type: HostsJoined, Status: metav1.ConditionFalse, Reason: "VersionUnsupported", Message: "192.0.2.15: the version is not supported"}, 8},
 		{"it is on its way", "192.0.2.15", Progress{State: StateJoining}, joining("3 of 3 hosts on the way to become nodes: 192.0.2.14, 192.0.2.15, win-1"), 9},
 		{"one has joined", "win-1", Progress{State: StateJoined}, joining("2 of 3 hosts on the way to become nodes: 192.0.2.14, 192.0.2.15"), 10},
@@ -54,9 +58,9 @@ func TestTheConditionSaysWhichHostsCannotJoin(t *testing.T) {
 // A host that was not tried since the operator started has not joined, as far as is known.
 func TestTheConditionCountsHostsThatWereNotTried(t *testing.T) {
 	var u Unjoined
-	var listed []string
+	var listed []Listed
 	for i := range 12 {
-		listed = append(listed, fmt.Sprintf("192.0.2.%d", 10+i))
+		listed = append(listed, Listed{Name: fmt.Sprintf("192.0.2.%d", 10+i)})
 	}
 	want := "12 of 12 hosts on the way to become nodes: 192.0.2.10, 192.0.2.11, 192.0.2.12, 192.0.2.13, 192.0.2.14, 192.0.2.15, 192.0.2.16, 192.0.2.17, 192.0.2.18, 192.0.2.19, and 2 more"
 	if c := u.Condition(listed); c.Status != metav1.ConditionUnknown || c.Message != want {
@@ -64,5 +68,71 @@ func TestTheConditionCountsHostsThatWereNotTried(t *testing.T) {
 	}
 	if c := u.Condition(nil); c.Status != metav1.ConditionTrue {
 		t.Errorf("without hosts: %s: %s", c.Status, c.Message)
+	}
+}
+
+// TestEveryHostHasItsReasonAndFix, also one that is removed, and one that is lost. The fix of the first one alone says nothing of the others.
+func TestEveryHostHasItsReasonAndFix(t *testing.T) {
+	var u Unjoined
+	listed := []Listed{{Name: "192.0.2.14", Address: "192.0.2.14"}, {Name: "win-1", Address: "192.0.2.15"}, {Name: "win-2", Address: "192.0.2.16"}, {Name: "win-3", Address: "192.0.2.17", Node: "win-3"}}
+	u.Note("192.0.2.14", Progress{State: StateFailed, Reason: ReasonLoginRefused, Message: "the host refuses the login", Fix: "add the public key"})
+	u.Note("win-1", Progress{State: StateWaiting, Reason: "VersionUnsupported", Message: "the version is not supported", Fix: "update the cluster"})
+	u.Note("node win-9", Progress{State: StateFailed, Reason: ReasonExpired, Message: "expired", Fix: "delete the Machine"})
+	u.NoteRemoval("win-8", "192.0.2.18", Progress{State: StateWaiting, Reason: "Draining", Message: "draining"})
+	u.NoteRemoval("win-7", "192.0.2.19", Progress{State: StateFailed, Reason: ReasonUnreachable, Message: "removing the instance: no answer", Fix: "force it"})
+	want := []status.Host{
+		{Name: "192.0.2.14", Address: "192.0.2.14", State: status.HostFailed, Reason: ReasonLoginRefused, Message: "the host refuses the login", Fix: "add the public key"},
+		{Name: "win-9", Node: "win-9", State: status.HostFailed, Reason: ReasonExpired, Message: "expired", Fix: "delete the Machine"},
+		{Name: "win-1", Address: "192.0.2.15", State: status.HostWaiting, Reason: "VersionUnsupported", Message: "the version is not supported", Fix: "update the cluster"},
+		{Name: "win-2", Address: "192.0.2.16", State: status.HostJoining, Reason: "Joining", Message: "the host is on its way to become a node"},
+		{Name: "win-7", Address: "192.0.2.19", Node: "win-7", State: status.HostFailed, Reason: ReasonUnreachable, Message: "removing the instance: no answer", Fix: "force it"},
+		{Name: "win-8", Address: "192.0.2.18", Node: "win-8", State: status.HostRemoving, Reason: "Draining", Message: "draining"},
+	}
+	if diff := cmp.Diff(want, u.Hosts(listed)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	u.NoteRemoval("win-8", "192.0.2.18", Progress{Finished: true, Message: "done"})
+	u.NoteRemoval("win-7", "", Progress{})
+	if got := u.Hosts(nil); len(got) != 1 || got[0].Name != "win-9" {
+		t.Errorf("of no listed host: %+v", got)
+	}
+}
+
+// TestANewMachineMayBoot: that it does not answer yet is no failure, until it has not for long enough.
+func TestANewMachineMayBoot(t *testing.T) {
+	var now time.Duration
+	changes := 0
+	u := Unjoined{Elapsed: func() time.Duration { return now }}
+	u.OnChange(func() { changes++ })
+	listed := []Listed{{Name: "win-1"}}
+	state := func(p Progress, want status.HostState, wantChanges int) {
+		t.Helper()
+		u.Note("win-1", p)
+		if got := u.Hosts(listed); len(got) != 1 || got[0].State != want || changes != wantChanges {
+			t.Errorf("after %s: %+v, %d changes; want %s, %d changes", now, got, changes, want, wantChanges)
+		}
+	}
+	silent := Progress{State: StateFailed, Reason: ReasonUnreachable, Message: "no answer"}
+	state(silent, status.HostJoining, 1)
+	now = bootLimit - time.Second
+	state(silent, status.HostJoining, 1)
+	now = bootLimit
+	state(silent, status.HostFailed, 2)
+	now += time.Hour
+	state(silent, status.HostFailed, 2)
+	state(Progress{State: StateFailed, Reason: ReasonLoginRefused, Message: "refused"}, status.HostFailed, 3)
+	state(silent, status.HostJoining, 4)
+}
+
+// TestANodeIsNotOnItsWayBecauseTheOperatorHasStarted: nothing waits for a host that was a node before.
+func TestANodeIsNotOnItsWayBecauseTheOperatorHasStarted(t *testing.T) {
+	var u Unjoined
+	listed := []Listed{{Name: "win-1", Node: "win-1"}}
+	if c := u.Condition(listed); c.Status != metav1.ConditionTrue {
+		t.Errorf("%+v", c)
+	}
+	u.Note("win-1", Progress{State: StateJoining})
+	if c := u.Condition(listed); c.Status != metav1.ConditionUnknown {
+		t.Errorf("%+v", c)
 	}
 }

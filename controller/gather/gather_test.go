@@ -181,7 +181,7 @@ func TestTextOfASecretReplacesItsData(t *testing.T) {
 	encode := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
 	r := gatherFrom(t, Options{},
 		object("", "Secret", namespaceMCO, bootstrapTokenName, `{"data":{"token":"`+encode("old")+`","ca.crt":"`+encode("CA")+`"},"stringData":{"token":"new"}}`),
-		object("", "Secret", namespaceConfig, pullSecretName, `{"stringData":{".dockerconfigjson":"{}"}}`))
+		object("", "Secret", PullSecretNamespace, PullSecretName, `{"stringData":{".dockerconfigjson":"{}"}}`))
 	if got := r.Cluster.Bootstrap.Token.Reveal(); got != "new" || r.Cluster.Bootstrap.CA != "CA" {
 		t.Errorf("token %q, CA %q", got, r.Cluster.Bootstrap.CA)
 	}
@@ -193,7 +193,7 @@ func TestTextOfASecretReplacesItsData(t *testing.T) {
 // TestPullSecretWithoutItsValue: nodes must not lose the credentials of their mirrors because an input lacks them.
 func TestPullSecretWithoutItsValue(t *testing.T) {
 	pullSecret := func(rest string) []objects.Object {
-		return []objects.Object{object("", "Secret", namespaceConfig, pullSecretName, "{"+rest+"}")}
+		return []objects.Object{object("", "Secret", PullSecretNamespace, PullSecretName, "{"+rest+"}")}
 	}
 	finding := `warning SecretStandIn data[".dockerconfigjson"]`
 	for _, tt := range []struct {

@@ -20,6 +20,12 @@ const (
 // InstancesName is the ConfigMap of the operator's namespace with the instances that are no Machines, by address.
 const InstancesName = record.InstancesName
 
+// PullSecretName is the Secret of PullSecretNamespace with the credentials of registries.
+const (
+	PullSecretName      = "pull-secret"
+	PullSecretNamespace = "openshift-config"
+)
+
 // Names of objects, labels, keys, files and units that are read.
 const (
 	clusterName            = "cluster"
@@ -30,9 +36,7 @@ const (
 	operatorName           = "windows-machine-config-operator"
 	exporterTLSName        = "windows-machine-config-operator-tls"
 	bootstrapTokenName     = "node-bootstrapper-token"
-	pullSecretName         = "pull-secret"
 	namespaceMCO           = "openshift-machine-config-operator"
-	namespaceConfig        = "openshift-config"
 	namespaceMachines      = "openshift-machine-api"
 	labelOS                = "kubernetes.io/os"
 	labelMachineOS         = "machine.openshift.io/os-id"
@@ -79,6 +83,6 @@ func wants(namespace string) []objects.Want {
 		{Group: groupApps, Version: "v1", Kind: "Deployment", Namespace: namespace, Names: []string{operatorName}},
 		secret(namespace, exporterTLSName),
 		secret(namespaceMCO, bootstrapTokenName),
-		secret(namespaceConfig, pullSecretName),
+		secret(PullSecretNamespace, PullSecretName),
 	}
 }

@@ -61,15 +61,19 @@ const (
 
 // Read returns the hosts that the cluster wants, with the findings about them.
 func (r *Reader) Read(ctx context.Context) (*desired.Hosts, error) {
+	return r.ReadSource(ctx, r.Source, r.Cache)
+}
+
+// ReadSource is Read for other objects than those of Source, such as proposed ones: s reads them, and so does from.
+func (r *Reader) ReadSource(ctx context.Context, s desired.Source, from client.Reader) (*desired.Hosts, error) {
 	records, damaged, err := r.Records(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names, err := r.namedInstances(ctx)
+	names, err := r.namedInstances(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	s := r.Source
 	s.Gather.Records = &records
 	if s.SigningKeys, err = r.Keys(ctx); err != nil {
 		return nil, err
@@ -89,9 +93,9 @@ func (r *Reader) Read(ctx context.Context) (*desired.Hosts, error) {
 }
 
 // namedInstances returns the instances that are not given by address.
-func (r *Reader) namedInstances(ctx context.Context) ([]string, error) {
+func (r *Reader) namedInstances(ctx context.Context, from client.Reader) ([]string, error) {
 	u := base.NewObject(base.ConfigMapKind())
-	if err := r.Cache.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: gather.InstancesName}, u); client.IgnoreNotFound(err) != nil {
+	if err := from.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: gather.InstancesName}, u); client.IgnoreNotFound(err) != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", gather.InstancesName, err)
 	}
 	entries, _, _ := unstructured.NestedStringMap(u.Object, "data")

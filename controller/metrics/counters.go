@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"wmco/bundle/published"
 	"wmco/controller/status"
 	"wmco/render"
 )
@@ -23,6 +24,7 @@ type Counters struct {
 	Published prometheus.Counter
 	// held are nodes that an urgent input cannot reach, expires when their CA does.
 	held, expires *prometheus.GaugeVec
+	warnings      *prometheus.GaugeVec
 	ssh           []prometheus.Collector
 	build         prometheus.Gauge
 }
@@ -59,11 +61,15 @@ func NewCounters(k Known) *Counters {
 		expires: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "wmco_urgent_input_expiry_timestamp_seconds", Help: "When the first CA of these nodes expires. 0 where no CA is held.",
 		}, []string{labelInput}),
+		warnings: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "wmco_input_warnings", Help: "Number of findings about the inputs that are warnings, by reason (docs/findings.md).",
+		}, []string{labelReason}),
 		build: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "wmco_build_info", Help: "1, with the version of the operator.", ConstLabels: prometheus.Labels{labelVersion: k.Version},
 		}),
 	}
 	c.build.Set(1)
+	c.Warnings(nil)
 	c.ssh = traffic(k.Traffic)
 	for _, backing := range k.Backings {
 		c.Joined.WithLabelValues(backing)
@@ -139,8 +145,20 @@ func (c *Counters) Urgent(held map[string]status.UrgentHeld) {
 	}
 }
 
+// Warnings notes the findings about the inputs that are warnings: their number, by reason. One that holds a change is always served.
+func (c *Counters) Warnings(found map[string]int) {
+	if c == nil {
+		return
+	}
+	c.warnings.Reset()
+	c.warnings.WithLabelValues(string(published.InputUnreachableImages))
+	for reason, n := range found {
+		c.warnings.WithLabelValues(reason).Set(float64(n))
+	}
+}
+
 func (c *Counters) collectors() []prometheus.Collector {
-	return append(c.ssh, c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.build)
+	return append(c.ssh, c.Joined, c.MachineJoined, c.JoinFailures, c.Published, c.held, c.expires, c.warnings, c.build)
 }
 
 // Registration has a registry serve the metrics of an operator while that runs. It is a Runnable of its manager.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -134,6 +135,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	}
 	if node == nil || err != nil {
 		n.Joiner.Unjoined.Note(configure.LostName(req.Name), configure.Progress{State: configure.StateGone})
+		n.Joiner.Unjoined.NoteRemoval(req.Name, "", configure.Progress{})
 		n.awaiting.Forget(req.Name)
 		n.lost.Forget(req.Name)
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -151,9 +153,14 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	case err != nil:
 		return reconcile.Result{}, err
 	case why != "":
-		n.tell(node, corev1.EventTypeWarning, reasonNotConfirmed, actionRemove, why)
+		n.tell(node, corev1.EventTypeWarning, configure.ReasonNotConfirmed, actionRemove, why)
+		message, fix, _ := strings.Cut(why, "; fix: ")
+		n.Joiner.Unjoined.NoteRemoval(node.Name, r.Address, configure.Progress{State: configure.StateWaiting, Reason: configure.ReasonNotConfirmed, Message: message, Fix: fix})
 	case removed:
 		p, err := n.remove(ctx, node, r)
+		if p.Message != "" || p.Finished {
+			n.Joiner.Unjoined.NoteRemoval(node.Name, r.Address, p)
+		}
 		switch {
 		case p.Finished:
 			n.tell(node, corev1.EventTypeNormal, eventTeardown, actionRemove, p.Text())
@@ -161,6 +168,8 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 			n.tell(node, corev1.EventTypeWarning, eventRemovalWaits, p.Reason, p.Text())
 		}
 		return reconcile.Result{RequeueAfter: p.Again}, err
+	default:
+		n.Joiner.Unjoined.NoteRemoval(node.Name, "", configure.Progress{})
 	}
 	n.awaiting.Forget(node.Name)
 	if err := n.forgetRemoval(ctx, node, r); err != nil {

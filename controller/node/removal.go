@@ -30,12 +30,10 @@ const removeForce = "force"
 
 // Reasons of events about a removal.
 const (
-	eventTeardown      = "InstanceTeardown"
-	eventRemovalWaits  = "InstanceRemovalWaiting"
-	reasonCordoned     = "Cordoned"
-	reasonDraining     = "Draining"
-	reasonBlocked      = "DrainBlocked"
-	reasonNotConfirmed = "RemovalNotConfirmed"
+	eventTeardown     = "InstanceTeardown"
+	eventRemovalWaits = "InstanceRemovalWaiting"
+	reasonCordoned    = "Cordoned"
+	reasonDraining    = "Draining"
 	// eventForgotten is for an annotation that would remove the instance the next time that its entry is gone.
 	eventForgotten = "RemovalForgotten"
 )
@@ -145,7 +143,7 @@ func (n *Nodes) remove(ctx context.Context, node *corev1.Node, r record.Record) 
 		if err != nil || !left.IsEmpty() {
 			p := configure.Progress{State: configure.StateWaiting, Reason: reasonDraining, Message: "draining the node, its entry was removed: " + left.String(), Again: configure.AgainDrain}
 			if len(left.Blocked) > 0 {
-				p.Reason = reasonBlocked
+				p.Reason = configure.ReasonDrainBlocked
 			}
 			return p, err
 		}

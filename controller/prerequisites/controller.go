@@ -55,7 +55,7 @@ const recheckCluster = time.Minute
 // SetupWithManager has the cluster judged at the start. A host that cannot join any longer, or can again, is said at once.
 func (c *Cluster) SetupWithManager(m base.Manager) error {
 	changed := base.NewSignal()
-	c.Unjoined.Changed = changed.Send
+	c.Unjoined.OnChange(changed.Send)
 	m.Kinds.OnChange(changed.Send)
 	added, err := m.NewController("cluster", c, base.ParallelHosts)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Cluster) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile
 		again = min(again, result.Again)
 	}
 	// Events about hosts are on their own objects.
-	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(list, c.Unjoined.Condition(configure.ListedHosts(inputs))))
+	return reconcile.Result{RequeueAfter: again}, c.Say(ctx, append(list, c.Unjoined.Condition(configure.ListHosts(inputs))))
 }
 
 func conditionsOfChecks(r checks.Result) []metav1.Condition {

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -27,6 +28,9 @@ import (
 
 // EventLayerReplaced is the reason of an Event about a Secret of a layer that others have written.
 const EventLayerReplaced = "LayerReplaced"
+
+// EventChangeHeld is the reason of an Event about a change that would stop all pods.
+const EventChangeHeld = "ChangeHeld"
 
 // maxNodeEvents is how many refused nodes get an Event from one rendering: a mistake may refuse every node.
 const maxNodeEvents = 20
@@ -56,6 +60,8 @@ type teller struct {
 	// is when.
 	said  *status.Status
 	wrote time.Time
+	// warned are the warnings of the last rendering: one is an Event when it is new, not at each rendering.
+	warned map[string]bool
 	// unserved is true after it was said that the cluster does not serve the kind.
 	unserved bool
 }
@@ -87,12 +93,16 @@ func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 	}
 	kubelets := kubeletsUpgradeable(o.version, nodes)
 	t.kubelets.Say(kubelets)
-	counts := t.count(nodes, len(o.refused))
-	s := status.Status{Conditions: append(conditions(o), inputsPresent(o.rendering), urgentReached(o), kubelets, clocksAgree(t.heartbeats.Skews())), Nodes: counts}
+	counts, hosts := t.count(nodes, o.rendering)
+	s := status.Status{
+		Conditions: append(conditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering), inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.heartbeats.Skews())),
+		Nodes:      counts, Hosts: status.SortHosts(hosts), HostsWaiting: new(len(hosts)),
+	}
 	for _, r := range o.refused {
-		s.Refused = append(s.Refused, status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix})
+		s.Refused = append(s.Refused, refusedOf(r))
 	}
 	t.counters.Urgent(urgentHeld(o))
+	t.counters.Warnings(warningReasons(o.warnings))
 	if t.unserved && t.now().Sub(t.wrote) < base.KindsPeriod {
 		return t.wrote.Add(base.KindsPeriod).Sub(t.now()), nil
 	}
@@ -151,11 +161,28 @@ func (t *teller) send(r rendering) {
 	if list := r.deleted.Inputs(); len(list) > 0 {
 		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, status.ReasonDeleted, "Publish", "%s", inputsPresent(r).Message)
 	}
+	if text := r.deleted.ExplainHeld(); text != "" {
+		t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, EventChangeHeld, "Publish", "%s", published.Shorten(text))
+	}
+	t.warn(r.warnings)
 	for _, n := range r.refused[:min(len(r.refused), maxNodeEvents)] {
 		// Kubelets and kubectl use the name of a Node as its UID in events.
 		node := &corev1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: n.name, UID: types.UID(n.name)}
 		t.events.Eventf(node, nil, corev1.EventTypeWarning, n.Reason, "Publish", "%s", published.Shorten("the bundle of this node is refused, what is published for it stays: "+sentence(n.Finding)))
 	}
+}
+
+// warn sends an Event for each warning that the last rendering did not have. Events with the same reason and action are one for client-go, which
+// keeps the first message.
+func (t *teller) warn(findings bundle.Findings) {
+	now := map[string]bool{}
+	for _, f := range findings {
+		text := sentence(f)
+		if now[text] = true; !t.warned[text] && len(now) <= maxNodeEvents {
+			t.events.Eventf(t.deployment, nil, corev1.EventTypeWarning, f.Reason, "Warn "+bundle.Of([]byte(text)).Short(), "%s", published.Shorten(text))
+		}
+	}
+	t.warned = now
 }
 
 // refusal is why nothing is published.
@@ -228,6 +255,15 @@ func clocksAgree(skews []heartbeat.Skew) metav1.Condition {
 	return c
 }
 
+// warningReasons counts the warnings by reason.
+func warningReasons(findings bundle.Findings) map[string]int {
+	all := map[string]int{}
+	for _, f := range findings {
+		all[f.Reason]++
+	}
+	return all
+}
+
 // urgentHeld counts the nodes that each urgent input cannot reach.
 func urgentHeld(o outcome) map[string]status.UrgentHeld {
 	all := map[string]status.UrgentHeld{}
@@ -267,14 +303,59 @@ func rolledOut(o outcome) metav1.Condition {
 	return c
 }
 
-// count counts the Windows nodes by their state.
-func (t *teller) count(nodes map[string]windowsnode.Node, refused int) *status.Nodes {
+// count counts the Windows nodes by their state, and returns the hosts that are not nodes with their bundle.
+func (t *teller) count(nodes map[string]windowsnode.Node, r rendering) (*status.Nodes, []status.Host) {
 	t.heartbeats.Keep(nodes)
-	n := &status.Nodes{Total: len(nodes), Refused: refused}
-	for _, node := range nodes {
-		*counter(n, fleet.Of(node, t.silence).State)++
+	var hosts []status.Host
+	listed := map[string]bool{}
+	if r.unjoined != nil {
+		hosts = r.unjoined()
 	}
-	return n
+	for _, h := range hosts {
+		listed[h.Node] = true
+	}
+	n := &status.Nodes{Total: len(nodes), Refused: len(r.refused)}
+	for _, node := range nodes {
+		row := fleet.Of(node, t.silence)
+		*counter(n, row.State)++
+		if i := slices.IndexFunc(r.refused, func(f refusedNode) bool { return f.name == node.Name }); i >= 0 {
+			row.Refuse(refusedOf(r.refused[i]))
+		}
+		if h, ok := hostOf(row); ok && !listed[node.Name] {
+			h.Address = r.addresses[node.Name]
+			hosts = append(hosts, h)
+		}
+	}
+	return n, hosts
+}
+
+func refusedOf(r refusedNode) status.Refused {
+	return status.Refused{Node: r.name, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: r.Fix}
+}
+
+// hostOf returns what a node needs; false for one that has its bundle, or gets it by itself.
+func hostOf(r fleet.Row) (status.Host, bool) {
+	h := status.Host{Name: r.Node, Node: r.Node, State: status.HostWaiting, Reason: r.Reason, Message: published.Shorten(r.Message), Fix: published.Shorten(r.Fix)}
+	switch r.State {
+	case fleet.StateFailed:
+		h.State = status.HostFailed
+	case fleet.StateSilent:
+		h.State = status.HostSilent
+	case fleet.StateRefused:
+		h.State = status.HostRefused
+	case fleet.StateWaiting:
+		if r.Reason == string(published.StateNeedsPermission) { // it is its turn next: condition RolledOut
+			return h, false
+		}
+	case fleet.StateUnpublished:
+		if r.Reason != fleet.ReasonWaitingForAdoption {
+			h.State = status.HostJoining
+		}
+	case fleet.StateCurrent, fleet.StateStale, fleet.StateApplying:
+		return h, false
+	}
+	h.Reason = cmp.Or(h.Reason, string(r.State))
+	return h, true
 }
 
 func counter(n *status.Nodes, s fleet.State) *int {

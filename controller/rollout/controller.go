@@ -31,6 +31,8 @@ type Counters interface {
 	AddPublished(bytes int)
 	// Urgent notes the urgent inputs that cannot reach nodes, by name.
 	Urgent(held map[string]status.UrgentHeld)
+	// Warnings notes the findings about the inputs that are warnings: their number, by reason.
+	Warnings(found map[string]int)
 }
 
 // Controller renders and publishes the bundles of all joined nodes, and gives nodes their turns.
@@ -50,6 +52,9 @@ type Controller struct {
 	Deployment *corev1.ObjectReference
 	// Kubelets is told which Windows nodes keep the cluster from its next minor update.
 	Kubelets *status.Latest
+	// Unjoined are the hosts that have not joined, and Expected the conditions that the operator always gives.
+	Unjoined Unjoined
+	Expected []string
 	// Counters serve what is published, urgent and held.
 	Counters Counters
 	// Silence says for how long node agents have been silent, Heartbeats knows whose clocks differ.
@@ -61,6 +66,14 @@ type Controller struct {
 	Now     func() time.Time
 	Elapsed func() time.Duration
 	Log     logr.Logger
+}
+
+// Unjoined knows which hosts have not joined. Nothing is decided by it.
+type Unjoined interface {
+	// Of returns what returns the hosts of the inputs that have not joined, and those that are being removed.
+	Of(*desired.Hosts) func() []status.Host
+	// OnChange has a function called when that is different.
+	OnChange(func())
 }
 
 // SetupWithManager watches every kind of input, what is published, and the keys that sign.
@@ -75,6 +88,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 		return err
 	}
 	again := base.NewSignal()
+	c.Unjoined.OnChange(again.Send)
 	executor, err := c.newExecutor(m, again)
 	if err != nil {
 		return err
@@ -143,12 +157,12 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, to *
 	}
 	log := c.Log.WithName("publish")
 	r := &renderer{
-		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.Open), executables: c.Executables, servers: c.Servers,
+		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.Open), unjoined: c.Unjoined, executables: c.Executables, servers: c.Servers,
 		keeper: &keeper{live: m.GetAPIReader(), namespace: to.Namespace, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
 		now:    time.Now, log: log, count: renders,
 	}
 	says := &teller{
-		writer:     &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace, Owner: c.Deployment.Name + "-publish", Now: c.Now},
+		writer:     &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace, Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected},
 		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log, now: time.Now,
 		counters: c.Counters, kubelets: c.Kubelets, silence: c.Silence, heartbeats: c.Heartbeats,
 	}

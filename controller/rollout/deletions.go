@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -13,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/inputs/deletions"
 	"wmco/controller/inputs/desired"
@@ -27,20 +30,15 @@ func (r *renderer) findDeleted(hosts *desired.Hosts, nodes []windowsnode.Node) d
 	for _, input := range found.Inputs() {
 		r.log.Info("input deleted; waiting for confirmation before rolling it out", "input", input, "nodes", len(found.Waiting[input]))
 	}
+	if text := found.ExplainHeld(); text != "" {
+		r.log.Info("a change of the inputs would stop all pods; waiting for confirmation before rolling it out", "message", text)
+	}
 	return found
 }
 
-// madeFrom returns the guarded inputs of the bundle that is published on a Node. What is not signed counts while the agent is of an older
-// operator: a deletion at that time is guarded too, and inputs only keep a node from getting another bundle.
+// madeFrom returns the guarded inputs of the bundle that is published on a Node.
 func (r *renderer) madeFrom(n windowsnode.Node) []published.Input {
-	d, err := r.told(n)
-	if err != nil && n.ReportError == nil && !n.Report.Has(published.FeatureSigned) {
-		d, err = n.Desired, n.DesiredError
-	}
-	if err != nil {
-		return nil
-	}
-	return d.Inputs
+	return deletions.InputsOf(r.told, n)
 }
 
 // asJoined returns the hosts as their bundles are rendered.
@@ -68,12 +66,52 @@ func inputsPresent(r rendering) metav1.Condition {
 	return c
 }
 
+// inputsConfirmed says which change of the inputs is held.
+func inputsConfirmed(r rendering) metav1.Condition {
+	c := metav1.Condition{Type: status.InputsConfirmed, Status: metav1.ConditionTrue, Reason: status.ReasonNothingHeld, Message: "no change waits for a confirmation"}
+	if len(r.blocking) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, status.ReasonInputsRefused, "invalid inputs: keeping the published bundles"
+		return c
+	}
+	if held := slices.Sorted(maps.Keys(r.deleted.Held)); len(held) > 0 {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, string(held[0]), published.Shorten(r.deleted.ExplainHeld())
+	}
+	return c
+}
+
+// inputsClean says which findings about the inputs are warnings. Nothing waits for that.
+func inputsClean(r rendering) metav1.Condition {
+	c := metav1.Condition{Type: status.InputsClean, Status: metav1.ConditionTrue, Reason: status.ReasonNoWarnings, Message: "no finding about the inputs is a warning"}
+	if len(r.warnings) == 0 {
+		return c
+	}
+	const most = 3
+	var texts []string
+	for _, f := range r.warnings {
+		texts = append(texts, sentence(f))
+	}
+	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonWarned
+	c.Message = published.Shorten(bundle.JoinFirst(texts, most, "; ", func(left int) string { return more(left, "warning") }))
+	return c
+}
+
+// warningsOf returns the findings that are warnings, each once.
+func warningsOf(findings bundle.Findings) bundle.Findings {
+	var list bundle.Findings
+	for _, f := range findings {
+		if f.Severity == bundle.SeverityWarning && !slices.Contains(list, f) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
 // forgetConfirmations returns what removes confirmations from Nodes, as they were read: one that is given meanwhile stays.
 func forgetConfirmations(c client.Client, log logr.Logger) func(context.Context, []windowsnode.Node) error {
 	return func(ctx context.Context, nodes []windowsnode.Node) error {
 		for _, n := range nodes {
 			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-				"resourceVersion": n.ResourceVersion, "annotations": map[string]any{published.ConfirmAnnotation: nil},
+				"resourceVersion": n.ResourceVersion, "annotations": map[string]any{published.ConfirmAnnotation: nil, published.ConfirmFindingAnnotation: nil},
 			}})
 			if err != nil {
 				return err
@@ -84,7 +122,7 @@ func forgetConfirmations(c client.Client, log logr.Logger) func(context.Context,
 			case client.IgnoreNotFound(err) != nil:
 				return fmt.Errorf("removing the confirmation from Node %s: %w", n.Name, err)
 			default:
-				log.Info("a confirmation that nothing waits for is removed", "node", n.Name, "annotation", published.ConfirmAnnotation)
+				log.Info("a confirmation that nothing waits for is removed", "node", n.Name, "annotations", []string{published.ConfirmAnnotation, published.ConfirmFindingAnnotation})
 			}
 		}
 		return nil

@@ -137,11 +137,15 @@ func (k keeping) read(ctx context.Context, l published.Layer) (bundle.Layer, err
 	return layer, err
 }
 
-// madeFrom returns the inputs that a kept bundle is made from: mirrors change without executables, settings stay as they are published.
+// madeFrom returns the inputs that a kept bundle is made from: mirrors, and the findings about them, change without executables; settings stay as
+// they are published.
 func madeFrom(now []published.Input, d published.Desired) []published.Input {
-	inputs := slices.DeleteFunc(slices.Clone(now), func(i published.Input) bool { return i != published.InputMirrors })
+	ofMirrors := func(i published.Input) bool {
+		return i == published.InputMirrors || i == published.InputUnreachableImages
+	}
+	inputs := slices.DeleteFunc(slices.Clone(now), func(i published.Input) bool { return !ofMirrors(i) })
 	for _, i := range d.Inputs {
-		if i != published.InputMirrors {
+		if !ofMirrors(i) {
 			inputs = append(inputs, i)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 	"wmco/controller/layers"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/rollout/steps"
+	"wmco/controller/status"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/nodelist"
 	"wmco/render/reason"
@@ -43,8 +44,13 @@ type rendering struct {
 	// refused are nodes whose bundle is refused, each with its most severe finding. What is wrong with one does not concern the
 	// others.
 	refused []refusedNode
+	// unjoined returns the hosts that have not joined; addresses are those of the hosts that have a Node, by its name.
+	unjoined  func() []status.Host
+	addresses map[string]string
 	// urgent finds what must not wait for nodes with a cluster layer.
 	urgent func(bundle.Layer) (steps.Urgent, error)
+	// warnings are the findings that keep nothing from anything.
+	warnings bundle.Findings
 	// deleted are the inputs that are gone, and the nodes that keep what they have until that is confirmed.
 	deleted deletions.Found
 }
@@ -61,6 +67,8 @@ type renderer struct {
 	decoded *nodelist.Cache
 	// told returns what this operator has told a Node.
 	told windowsnode.DesiredReader
+	// unjoined knows which hosts have not joined.
+	unjoined Unjoined
 	// executables chooses those of the operator for a version of Kubernetes, nil where nobody copies them. keeper is for nodes that do not have
 	// them yet.
 	executables func(kubernetes string) bundle.Digest
@@ -103,6 +111,10 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 		return rendering{}, fmt.Errorf("reading the inputs: %w", err)
 	}
 	result.platform, result.version, result.policy = hosts.Cluster.Platform, hosts.Cluster.Version, fleet.Policy(hosts.Cluster.Settings.Rollout)
+	result.unjoined, result.addresses = r.unjoined.Of(hosts), map[string]string{}
+	for _, n := range hosts.All {
+		result.addresses[n.Name] = n.Address
+	}
 	result.blocking = desired.Blocking(hosts.Findings)
 	if len(result.blocking) == 0 {
 		if result.blocking, err = r.skew(ctx, hosts.Cluster.KubeletVersion()); err != nil {
@@ -114,10 +126,11 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 		return result, nil
 	}
 	result.deleted = r.findDeleted(hosts, nodes)
-	list, _, err := hosts.Render(asJoined(result.deleted, hosts.Joined()))
+	list, findings, err := hosts.Render(asJoined(result.deleted, hosts.Joined()))
 	if err != nil {
 		return rendering{}, err
 	}
+	result.warnings = warningsOf(findings)
 	var executables bundle.Digest
 	if r.executables != nil {
 		executables = r.executables(hosts.Cluster.Kubernetes())
@@ -128,7 +141,7 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 		return rendering{}, err
 	}
 	result.holdMachines(hosts)
-	inputs, from := deletions.Inputs(hosts.Cluster), digestsOf(nodes)
+	inputs, from := deletions.Marks(hosts), digestsOf(nodes)
 	for i, w := range result.wanted {
 		w.Inputs, w.Payload, w.From = inputs, executables, from[w.Node]
 		if d, ok := kept[w.Node]; ok {

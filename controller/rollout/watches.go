@@ -114,6 +114,7 @@ func inputOfNode(n windowsnode.Node) map[string]any {
 	in["payload"] = n.Annotations[published.PayloadAnnotation]
 	// What an administrator confirms.
 	in["confirmed"], in["removed"] = n.Annotations[published.ConfirmAnnotation], n.Annotations[published.RemoveAnnotation]
+	in["accepted"] = n.Annotations[published.ConfirmFindingAnnotation]
 	return in
 }
 

@@ -30,6 +30,10 @@ const (
 	// KubeletsUpgradeable is false while OpenShift refuses the next minor update of the cluster because of kubelets of Windows nodes. It is
 	// called as the condition of ClusterOperator kube-apiserver, which counts all nodes. Nothing is decided by it.
 	KubeletsUpgradeable = "KubeletMinorVersionUpgradeable"
+	// InputsClean is false while the inputs have findings that are warnings. Nothing waits for that.
+	InputsClean = "InputsClean"
+	// InputsConfirmed is false while nodes keep what they have because a change of the inputs would stop their pods, until that is confirmed.
+	InputsConfirmed = "InputsConfirmed"
 	// ClocksAgree is false while the clock of a node differs much from the operator's. Nothing is decided by that.
 	ClocksAgree = "ClocksAgree"
 )
@@ -43,6 +47,9 @@ const (
 	ReasonPublishFailed = "PublishFailed"
 	ReasonPresent       = "Present"
 	ReasonDeleted       = "InputsDeleted"
+	ReasonNothingHeld   = "NothingHeld"
+	ReasonNoWarnings    = "NoWarnings"
+	ReasonWarned        = "InputsWarned"
 	ReasonReached       = "Reached"
 	ReasonUrgentHeld    = "UrgentInputsHeld"
 	ReasonClocksAgree   = "ClocksAgree"
@@ -62,6 +69,10 @@ type Status struct {
 	Nodes      *Nodes             `json:"nodes,omitempty"`
 	// Refused are nodes whose bundle is refused, by name; at most MaxRefused. Nodes has their number.
 	Refused []Refused `json:"refused,omitempty"`
+	// Hosts are those that are not nodes with their bundle, as SortHosts lists them. HostsWaiting is the number of all such hosts; one writer gives
+	// both.
+	Hosts        []Host `json:"hosts,omitempty"`
+	HostsWaiting *int   `json:"hostsWaiting,omitempty"`
 }
 
 // MaxRefused is how many refused nodes are listed.

@@ -26,7 +26,12 @@ type Writer struct {
 	// Owner is the field manager. Writers of different conditions have different ones.
 	Owner string
 	Now   func() time.Time
+	// Expected are the types of the conditions that the operator's writers always give. Until all are there, the object is not Ready.
+	Expected []string
 }
+
+// maxConflicts is how often a write is repeated because another writer was faster.
+const maxConflicts = 5
 
 // WriteConditions writes all conditions of this owner. It writes nothing and returns no error where the cluster does not serve the kind: then the
 // conditions are in events alone, which the controller of rollouts says.
@@ -38,21 +43,22 @@ func (w *Writer) WriteConditions(ctx context.Context, conditions []metav1.Condit
 	return err
 }
 
-// Write makes the object say this. It writes nothing that is there already. Where the cluster does not serve the kind, the error is
-// one that meta.IsNoMatchError knows. The times of conditions are set by Write: a condition keeps its time while its status stays.
+// Write makes the object say this, and sums up what all writers say (Ready, Progressing, Degraded). It writes nothing that is there already.
+// Where the cluster does not serve the kind, the error is one that meta.IsNoMatchError knows. The times of conditions are set by Write: a
+// condition keeps its time while its status stays.
 func (w *Writer) Write(ctx context.Context, s Status) error {
-	have := object(w.Namespace)
-	err := w.Live.Get(ctx, client.ObjectKeyFromObject(have), have)
-	switch {
-	case meta.IsNoMatchError(err):
-		return err
-	case client.IgnoreNotFound(err) != nil:
-		return fmt.Errorf("reading %s: %w", Kind, err)
-	case err != nil:
-		have = object(w.Namespace)
-		if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(have), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
-			return fmt.Errorf("creating %s: %w", Kind, err)
+	for range maxConflicts - 1 {
+		if err := w.write(ctx, s); !apierrors.IsConflict(err) {
+			return err
 		}
+	}
+	return w.write(ctx, s)
+}
+
+func (w *Writer) write(ctx context.Context, s Status) error {
+	have, err := w.current(ctx)
+	if err != nil {
+		return err
 	}
 	before, err := of(have)
 	if err != nil {
@@ -63,13 +69,34 @@ func (w *Writer) Write(ctx context.Context, s Status) error {
 		return nil
 	}
 	next := object(w.Namespace)
+	// Of the version that the summary is about: another writer may have said something else since.
+	next.SetResourceVersion(have.GetResourceVersion())
 	if next.Object["status"], err = runtime.DefaultUnstructuredConverter.ToUnstructured(&s); err != nil {
 		return err
 	}
 	if err := w.Client.Status().Apply(ctx, client.ApplyConfigurationFromUnstructured(next), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
-		return fmt.Errorf("writing the status of %s: %w", Kind, err)
+		return fmt.Errorf("writing the status of %s (fix: if its definition is of an earlier version, apply deploy/crd): %w", Kind, err)
 	}
 	return nil
+}
+
+// current returns the object, which is created if there is none.
+func (w *Writer) current(ctx context.Context) (*unstructured.Unstructured, error) {
+	have := object(w.Namespace)
+	err := w.Live.Get(ctx, client.ObjectKeyFromObject(have), have)
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, err
+	case client.IgnoreNotFound(err) != nil:
+		return nil, fmt.Errorf("reading %s: %w", Kind, err)
+	case err == nil:
+		return have, nil
+	}
+	have = object(w.Namespace)
+	if err := w.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(have), client.FieldOwner(w.Owner), client.ForceOwnership); err != nil {
+		return nil, fmt.Errorf("creating %s: %w", Kind, err)
+	}
+	return have, nil
 }
 
 // Read returns what all writers have said; nothing where there is no object yet. Where the cluster does not serve the kind, the error is
@@ -113,20 +140,44 @@ func Decode(text []byte) (Status, error) {
 	return o.Status, nil
 }
 
-// settled returns the status in the form in which it is written.
+// settled returns the status in the form in which it is written, with the summary of all conditions.
 func (w *Writer) settled(s, before Status, generation int64) Status {
-	var conditions []metav1.Condition
-	for _, c := range s.Conditions {
+	s.Refused = slices.Clone(s.Refused)
+	slices.SortFunc(s.Refused, func(a, b Refused) int { return strings.Compare(a.Node, b.Node) })
+	s.Refused = s.Refused[:min(len(s.Refused), MaxRefused)]
+	s.Hosts = SortHosts(s.Hosts)
+	conditions := append(slices.Clone(s.Conditions), summarize(merged(s.Conditions, before.Conditions), s.withCounts(before), w.Expected)...)
+	for i, c := range conditions {
 		c.ObservedGeneration, c.LastTransitionTime = generation, metav1.NewTime(w.Now().Truncate(time.Second))
 		if old := meta.FindStatusCondition(before.Conditions, c.Type); old != nil && old.Status == c.Status {
 			c.LastTransitionTime = old.LastTransitionTime
 		}
-		conditions = append(conditions, c)
+		conditions[i] = c
 	}
 	s.Conditions = conditions
-	s.Refused = slices.Clone(s.Refused)
-	slices.SortFunc(s.Refused, func(a, b Refused) int { return strings.Compare(a.Node, b.Node) })
-	s.Refused = s.Refused[:min(len(s.Refused), MaxRefused)]
+	return s
+}
+
+// merged returns the conditions of all writers, in an order that does not depend on who writes.
+func merged(own, before []metav1.Condition) []metav1.Condition {
+	all := slices.Clone(own)
+	for _, c := range before {
+		if meta.FindStatusCondition(own, c.Type) == nil {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b metav1.Condition) int { return strings.Compare(a.Type, b.Type) })
+	return all
+}
+
+// withCounts returns the numbers and hosts of the writer that gives them.
+func (s Status) withCounts(before Status) Status {
+	if s.Nodes == nil {
+		s.Nodes = before.Nodes
+	}
+	if s.HostsWaiting == nil {
+		s.Hosts, s.HostsWaiting = before.Hosts, before.HostsWaiting
+	}
 	return s
 }
 
@@ -137,5 +188,6 @@ func (s Status) isIn(before Status) bool {
 			return false
 		}
 	}
-	return s.Nodes == nil || apiequality.Semantic.DeepEqual(s.Nodes, before.Nodes) && apiequality.Semantic.DeepEqual(s.Refused, before.Refused)
+	same := s.Nodes == nil || apiequality.Semantic.DeepEqual(s.Nodes, before.Nodes) && apiequality.Semantic.DeepEqual(s.Refused, before.Refused)
+	return same && (s.HostsWaiting == nil || apiequality.Semantic.DeepEqual(s.HostsWaiting, before.HostsWaiting) && apiequality.Semantic.DeepEqual(s.Hosts, before.Hosts))
 }

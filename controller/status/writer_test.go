@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/internal/test/testenv"
@@ -44,7 +48,8 @@ func TestStatus(t *testing.T) {
 	}
 	for name, check := range map[string]func(*testing.T){
 		"it is written when it changes": checkChanges, "writers keep the conditions of others": checkOthers,
-		"many refused nodes are listed in part": checkMany, "the definition allows one object": checkName,
+		"many refused nodes are listed in part": checkMany, "the summary is of what all writers say": checkSummary,
+		"hosts are listed with their number": checkHosts, "columns and descriptions": checkColumns, "the definition allows one object": checkName,
 	} {
 		t.Run(name, check)
 	}
@@ -123,6 +128,7 @@ func checkChanges(t *testing.T) {
 		}
 		w.write(step.write)
 		now, got := w.get()
+		got.Conditions = slices.DeleteFunc(got.Conditions, func(c metav1.Condition) bool { return isSummary(c.Type) })
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
@@ -142,7 +148,7 @@ func checkOthers(t *testing.T) {
 	w.Owner = "a"
 	w.write(first)
 	_, got := w.get()
-	if len(got.Conditions) != 2 || got.Nodes == nil || got.Nodes.Total != 1 || meta.FindStatusCondition(got.Conditions, "Joined") == nil {
+	if len(got.Conditions) != 2+3 || got.Nodes == nil || got.Nodes.Total != 1 || meta.FindStatusCondition(got.Conditions, "Joined") == nil {
 		t.Errorf("%+v", got)
 	}
 }
@@ -157,6 +163,113 @@ func checkMany(t *testing.T) {
 	if _, got := w.get(); len(got.Refused) != MaxRefused || got.Nodes.Refused != 1000 {
 		t.Errorf("%d are listed, %+v", len(got.Refused), got.Nodes)
 	}
+}
+
+// checkSummary: a writer that has read the object before another one wrote does not sum up what is outdated.
+func checkSummary(t *testing.T) {
+	w := start(t)
+	w.Expected = []string{InputsAccepted, "Joined"}
+	state := func(wanted metav1.ConditionStatus) {
+		t.Helper()
+		_, got := w.get()
+		if c := meta.FindStatusCondition(got.Conditions, Ready); c == nil || c.Status != wanted || c.LastTransitionTime.IsZero() || c.ObservedGeneration != 1 {
+			t.Errorf("%+v, want %s", c, wanted)
+		}
+	}
+	first := Status{Conditions: []metav1.Condition{condition(InputsAccepted, metav1.ConditionTrue, "yes")}, Nodes: &Nodes{Total: 1, Current: 1}}
+	w.write(first)
+	state(metav1.ConditionUnknown)
+	joined := Status{Conditions: []metav1.Condition{condition("Joined", metav1.ConditionTrue, "yes")}}
+	w.Owner = "b"
+	w.write(joined)
+	state(metav1.ConditionTrue)
+	// The other writer is between reading and writing.
+	live := w.Live
+	w.Live = interrupted{live, func() {
+		w.Live, w.Owner = live, "a"
+		w.write(Status{Conditions: []metav1.Condition{condition(InputsAccepted, metav1.ConditionFalse, "no")}, Nodes: first.Nodes})
+		w.Owner = "b"
+	}}
+	joined.Conditions[0].Message = "still"
+	w.write(joined)
+	state(metav1.ConditionFalse)
+	w.Owner = "a"
+	w.write(first)
+	state(metav1.ConditionTrue)
+}
+
+// interrupted has something happen after a read.
+type interrupted struct {
+	client.Reader
+	then func()
+}
+
+func (i interrupted) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	err := i.Reader.Get(ctx, key, o, options...)
+	i.then()
+	return err
+}
+
+// checkHosts: one writer gives the hosts, and another one does not take them away.
+func checkHosts(t *testing.T) {
+	w := start(t)
+	s := Status{Nodes: &Nodes{}, HostsWaiting: new(1000)}
+	for i := range 1000 {
+		s.Hosts = append(s.Hosts, Host{Name: fmt.Sprintf("win-%03d", i), Address: "192.0.2.1", State: HostFailed, Reason: "R", Message: strings.Repeat("m", 1024), Fix: "f"})
+	}
+	w.write(s)
+	w.Owner = "b"
+	w.write(Status{Conditions: []metav1.Condition{condition("Joined", metav1.ConditionFalse, "no key")}})
+	_, got := w.get()
+	if len(got.Hosts) != MaxHosts || *got.HostsWaiting != 1000 || got.Hosts[0] != s.Hosts[0] {
+		t.Errorf("%d are listed, %+v", len(got.Hosts), got.HostsWaiting)
+	}
+	if c := meta.FindStatusCondition(got.Conditions, Degraded); c == nil || c.Status != metav1.ConditionTrue || !strings.HasSuffix(c.Message, "; and 998 more") {
+		t.Errorf("%+v", c)
+	}
+	w.Owner = "a"
+	w.write(Status{Nodes: &Nodes{}, HostsWaiting: new(0)})
+	if _, got := w.get(); len(got.Hosts) != 0 || *got.HostsWaiting != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// checkColumns: people look at a table, and ask oc explain what its columns mean.
+func checkColumns(t *testing.T) {
+	w := start(t)
+	w.write(Status{Conditions: []metav1.Condition{condition(InputsAccepted, metav1.ConditionTrue, "yes")}, Nodes: &Nodes{Total: 6, Current: 5, Failed: 1}, HostsWaiting: new(2), Hosts: []Host{{Name: "a", State: HostFailed, Reason: "R", Message: "m"}}})
+	table := &metav1.Table{}
+	c, err := rest.UnversionedRESTClientFor(withCodec(server.Config(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Get().AbsPath("apis", Group, Version, "namespaces", namespace, "windowsnodesstatuses").SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Do(t.Context()).Into(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, column := range table.ColumnDefinitions {
+		if column.Description == "" {
+			t.Errorf("column %s has no description", column.Name)
+		}
+		if column.Priority == 0 {
+			names = append(names, column.Name)
+		}
+	}
+	if want := []string{"Name", "Ready", "Progressing", "Degraded", "Nodes", "Current", "Failed", "Waiting", "Age"}; !cmp.Equal(want, names) {
+		t.Errorf("the columns are %q", names)
+	}
+	if diff := cmp.Diff([]any{Name, "False", "False", "True", int64(6), int64(5), int64(1), int64(2)}, table.Rows[0].Cells[:8]); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func withCodec(config *rest.Config) *rest.Config {
+	config = rest.CopyConfig(config)
+	scheme := runtime.NewScheme()
+	metav1.AddMetaToScheme(scheme) //nolint:errcheck // of a new scheme
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	return config
 }
 
 func checkName(t *testing.T) {

@@ -39,6 +39,7 @@ const (
 	kindRoleBinding        = "RoleBinding"
 	kindPolicy             = "ValidatingAdmissionPolicy"
 	kindPolicyBinding      = "ValidatingAdmissionPolicyBinding"
+	kindWebhook            = "ValidatingWebhookConfiguration"
 )
 
 // parts are the objects of a deployment, by what becomes of them.
@@ -137,6 +138,7 @@ func split(objects []*unstructured.Unstructured) (p parts, err error) {
 		case kind == kindDeployment:
 			p.deployment = o
 		case kind == kindServiceAccount && o.GetName() == Package: // OLM makes it
+		case isLeftOut(o):
 		case kind == kindPolicy || kind == kindPolicyBinding:
 			policies = append(policies, o)
 		case kind == kindRole && o.GetNamespace() != namespace:
@@ -163,6 +165,17 @@ func split(objects []*unstructured.Unstructured) (p parts, err error) {
 		p.rules = append(p.rules, role.Rules...)
 	}
 	return p, p.apply(policies)
+}
+
+// isLeftOut reports whether nothing depends on an object that a bundle cannot carry: administrators apply it by themselves (docs/operations.md).
+func isLeftOut(o *unstructured.Unstructured) bool {
+	switch o.GetKind() {
+	case kindWebhook:
+		return o.GetName() == Package+"-warnings"
+	case kindPolicy, kindPolicyBinding:
+		return o.GetName() == "windows-instances" || o.GetName() == "windows-machine-config"
+	}
+	return false
 }
 
 // apply lets the operator apply the policies that it looks for, where the manifests let it read them: an apply that creates an object is

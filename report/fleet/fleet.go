@@ -129,7 +129,7 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 	for i := range f.Nodes {
 		for _, refused := range all.said.Refused {
 			if refused.Node == f.Nodes[i].Node {
-				f.Nodes[i].refuse(refused)
+				f.Nodes[i].Refuse(refused)
 			}
 		}
 	}
@@ -216,8 +216,8 @@ func (f Fleet) Only(node string) (Fleet, bool) {
 	return f, true
 }
 
-// refuse adds that the newest bundle is refused. What is wrong with the published one is more urgent.
-func (r *Row) refuse(by status.Refused) {
+// Refuse adds that the newest bundle is refused. What is wrong with the published one is more urgent.
+func (r *Row) Refuse(by status.Refused) {
 	switch r.State {
 	case StateCurrent, StateStale, StateApplying, StateUnpublished:
 		r.State, r.Reason, r.Message, r.Fix = StateRefused, by.Reason, by.Message, by.Fix

@@ -4,7 +4,8 @@
 //	inputs, Nodes (desired-bundle, confirm-deleted) --Find--> which inputs are gone, and which nodes keep what is published for them
 //
 // What a bundle was made from stands on its Node, beside its digest. So an operator that has just started decides as one that saw the
-// inputs go. The package makes no requests.
+// inputs go. A change that would stop all pods is held in the same way: the bundle of a node that has confirmed it is marked with the finding.
+// The package makes no requests.
 package deletions
 
 import (
@@ -21,6 +22,19 @@ import (
 	"wmco/render"
 )
 
+// InputsOf returns the guarded inputs of the bundle that is published on a Node, for Find, as who has told the Node says. What is not signed counts while the agent is of an older operator: a deletion at
+// that time is guarded too, and inputs only keep a node from getting another bundle.
+func InputsOf(told windowsnode.DesiredReader, n windowsnode.Node) []published.Input {
+	d, err := told(n)
+	if err != nil && n.ReportError == nil && !n.Report.Has(published.FeatureSigned) {
+		d, err = n.Desired, n.DesiredError
+	}
+	if err != nil {
+		return nil
+	}
+	return d.Inputs
+}
+
 // Inputs returns the inputs that bundles are made from now, of those that are guarded, sorted. Mirror sets without an entry do not count:
 // they say the same as none. A settings object that is empty does: whoever leaves it there asks for the defaults.
 func Inputs(c render.Cluster) []published.Input {
@@ -34,11 +48,34 @@ func Inputs(c render.Cluster) []published.Input {
 	return list
 }
 
-// Found is what was deleted.
+// holding are the findings that hold a change, by their reasons: with it, no pod could start on any node.
+func holding() []published.Input { return []published.Input{published.InputUnreachableImages} }
+
+// Holding returns the findings that hold a change of the inputs, by their reasons.
+func Holding(findings bundle.Findings) map[published.Input]bundle.Finding {
+	all := map[published.Input]bundle.Finding{}
+	for _, f := range findings {
+		if r := published.Input(f.Reason); slices.Contains(holding(), r) {
+			all[r] = f
+		}
+	}
+	return all
+}
+
+// Marks returns what stands on the Node of a bundle that is made from these inputs now: the guarded inputs, and the findings that were
+// confirmed. Sorted.
+func Marks(hosts *desired.Hosts) []published.Input {
+	return slices.Sorted(slices.Values(slices.Concat(Inputs(hosts.Cluster), slices.Collect(maps.Keys(Holding(hosts.Findings))))))
+}
+
+// Found is what was deleted, or is held.
 type Found struct {
 	// Waiting are the nodes that keep what they have, by the input that is gone. For published.InputInstances they are the nodes of
 	// instances, none of which is removed; they get other changes.
 	Waiting map[published.Input][]string
+	// Held are the nodes that keep what they have because of a finding about the inputs that would stop all pods, and Findings what was found.
+	Held     map[published.Input][]string
+	Findings map[published.Input]bundle.Finding
 	// Used are the nodes with a confirmation that nothing waits for any longer, so that it counts for one deletion.
 	Used []windowsnode.Node
 }
@@ -46,12 +83,13 @@ type Found struct {
 // Find compares the inputs with those of the bundles that are published on the Windows nodes, which madeFrom returns. An annotation that cannot
 // be read, or that the operator did not write, says nothing: it is written again.
 func Find(hosts *desired.Hosts, nodes []windowsnode.Node, madeFrom func(windowsnode.Node) []published.Input) Found {
-	f := Found{Waiting: map[published.Input][]string{}}
+	f := Found{Waiting: map[published.Input][]string{}, Held: map[published.Input][]string{}, Findings: Holding(hosts.Findings)}
 	has, instances := Inputs(hosts.Cluster), removedInstances(hosts)
 	for _, n := range nodes {
 		confirmed, used := confirmations(n), true
-		for _, input := range madeFrom(n) {
-			if slices.Contains(has, input) {
+		from := madeFrom(n)
+		for _, input := range from {
+			if slices.Contains(has, input) || slices.Contains(holding(), input) {
 				continue
 			}
 			if slices.Contains(confirmed, string(input)) {
@@ -63,19 +101,53 @@ func Find(hosts *desired.Hosts, nodes []windowsnode.Node, madeFrom func(windowsn
 		if len(hosts.Instances) == 0 && instances[n.Name] && n.Annotations[published.RemoveAnnotation] == "" {
 			f.Waiting[published.InputInstances] = append(f.Waiting[published.InputInstances], n.Name)
 		}
-		if len(confirmed) > 0 && used {
+		if f.hold(n, from) {
+			used = false
+		}
+		if (len(confirmed) > 0 || n.Annotations[published.ConfirmFindingAnnotation] != "") && used {
 			f.Used = append(f.Used, n)
 		}
 	}
+	f.holdNew(nodes)
 	for _, list := range f.Waiting {
 		slices.Sort(list)
 	}
 	return f
 }
 
+// hold holds a node for which a bundle without the findings is published. It reports whether a confirmation of the node is needed.
+func (f Found) hold(n windowsnode.Node, from []published.Input) (needed bool) {
+	for _, input := range slices.Sorted(maps.Keys(f.Findings)) {
+		switch {
+		case slices.Contains(from, input) || n.Annotations[published.DesiredAnnotation] == "":
+		case slices.Contains(listed(n, published.ConfirmFindingAnnotation), string(input)):
+			needed = true
+		default:
+			f.Held[input] = append(f.Held[input], n.Name)
+		}
+	}
+	return needed
+}
+
+// holdNew holds nodes that have nothing yet, as long as others keep what they have.
+func (f Found) holdNew(nodes []windowsnode.Node) {
+	for input, list := range f.Held {
+		for _, n := range nodes {
+			if n.Annotations[published.DesiredAnnotation] == "" && !slices.Contains(listed(n, published.ConfirmFindingAnnotation), string(input)) {
+				list = append(list, n.Name)
+			}
+		}
+		slices.Sort(list)
+		f.Held[input] = list
+	}
+}
+
 // confirmations returns the inputs that may be gone for a node.
-func confirmations(n windowsnode.Node) []string {
-	return strings.FieldsFunc(n.Annotations[published.ConfirmAnnotation], func(r rune) bool { return r == ',' || r == ' ' })
+func confirmations(n windowsnode.Node) []string { return listed(n, published.ConfirmAnnotation) }
+
+// listed returns the values of an annotation.
+func listed(n windowsnode.Node, annotation string) []string {
+	return strings.FieldsFunc(n.Annotations[annotation], func(r rune) bool { return r == ',' || r == ' ' })
 }
 
 // removedInstances are the nodes that joined by an entry of windows-instances which is not there any longer.
@@ -91,7 +163,19 @@ func removedInstances(hosts *desired.Hosts) map[string]bool {
 
 // Keeps reports whether the node keeps what is published for it.
 func (f Found) Keeps(node string) bool {
-	return slices.Contains(f.Waiting[published.InputMirrors], node) || slices.Contains(f.Waiting[published.InputSettings], node)
+	return slices.Contains(f.Waiting[published.InputMirrors], node) || slices.Contains(f.Waiting[published.InputSettings], node) ||
+		slices.ContainsFunc(holding(), func(input published.Input) bool { return slices.Contains(f.Held[input], node) })
+}
+
+// ExplainHeld says what is held, why, and what to do, for people. It is empty if nothing is.
+func (f Found) ExplainHeld() string {
+	var texts []string
+	for _, input := range slices.Sorted(maps.Keys(f.Held)) {
+		x := f.Findings[input]
+		texts = append(texts, bundle.Count(len(f.Held[input]), "node")+" will get no other bundle, because "+x.Message+" (fix: "+x.Fix+", or roll it out nevertheless with: oc annotate nodes -l "+
+			selectWindows+" "+published.ConfirmFindingAnnotation+"="+string(input)+")")
+	}
+	return strings.Join(texts, "; ")
 }
 
 // Inputs returns the inputs that are gone and waited for, sorted.

@@ -15,6 +15,7 @@ import (
 	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/mirrors"
+	"wmco/render/reason"
 )
 
 // madeOf returns a Node with a bundle that was made from the inputs.
@@ -103,6 +104,61 @@ func TestDeletions(t *testing.T) {
 				if text := got.Explain(input); !strings.Contains(text, "1 node ") || !strings.Contains(text, "fix: ") || !strings.Contains(text, "oc annotate nodes") {
 					t.Errorf("%s: %q", input, text)
 				}
+			}
+		})
+	}
+}
+
+// TestAChangeThatWouldStopAllPods is held for nodes that have something else, and for new ones beside them.
+func TestAChangeThatWouldStopAllPods(t *testing.T) {
+	const input = published.InputUnreachableImages
+	if string(input) != reason.NodeImageUnreachable {
+		t.Fatalf("%s is not the reason of the finding", input)
+	}
+	unreachable := bundle.Findings{{Severity: bundle.SeverityWarning, Reason: reason.NodeImageUnreachable, Message: "no pod can start", Fix: "allow its registry"}}
+	confirmed := func(n *corev1.Node, value string) *corev1.Node {
+		return with(n, published.ConfirmFindingAnnotation, value)
+	}
+	none := func(name string) *corev1.Node {
+		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: map[string]string{}}}
+	}
+	for name, tt := range map[string]struct {
+		findings bundle.Findings
+		nodes    []*corev1.Node
+		held     []string
+		used     int
+	}{
+		"nothing was found":                     {nodes: []*corev1.Node{madeOf(t, "win-a")}},
+		"nodes that have another bundle":        {findings: unreachable, nodes: []*corev1.Node{madeOf(t, "win-b", published.InputMirrors), madeOf(t, "win-a")}, held: []string{"win-a", "win-b"}},
+		"a node that has it already":            {findings: unreachable, nodes: []*corev1.Node{madeOf(t, "win-a", input)}},
+		"a node that has confirmed":             {findings: unreachable, nodes: []*corev1.Node{confirmed(madeOf(t, "win-a"), "NodeImageUnreachable")}},
+		"one of two has confirmed":              {findings: unreachable, nodes: []*corev1.Node{confirmed(madeOf(t, "win-a"), "Other,NodeImageUnreachable"), madeOf(t, "win-b")}, held: []string{"win-b"}},
+		"a confirmation that is carried out":    {findings: unreachable, nodes: []*corev1.Node{confirmed(madeOf(t, "win-a", input), "NodeImageUnreachable")}, used: 1},
+		"a confirmation of what is gone":        {nodes: []*corev1.Node{confirmed(madeOf(t, "win-a"), "NodeImageUnreachable")}, used: 1},
+		"a confirmation of a deletion":          {findings: unreachable, nodes: []*corev1.Node{with(madeOf(t, "win-a"), published.ConfirmAnnotation, "NodeImageUnreachable")}, held: []string{"win-a"}, used: 1},
+		"a new node beside others":              {findings: unreachable, nodes: []*corev1.Node{madeOf(t, "win-b"), none("win-a")}, held: []string{"win-a", "win-b"}},
+		"a new node beside one that has it":     {findings: unreachable, nodes: []*corev1.Node{madeOf(t, "win-b", input), none("win-a")}},
+		"the first node of a cluster":           {findings: unreachable, nodes: []*corev1.Node{none("win-a")}},
+		"it is over: the mark is no lost input": {nodes: []*corev1.Node{madeOf(t, "win-a", input)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var nodes []windowsnode.Node
+			for _, n := range tt.nodes {
+				nodes = append(nodes, windowsnode.Decode(*n))
+			}
+			hosts := &desired.Hosts{Findings: tt.findings, Cluster: render.Cluster{Mirrors: mirrors.Inputs{Sets: []mirrors.Set{{Source: "a"}}}}}
+			got := Find(hosts, nodes, madeFrom)
+			if diff := cmp.Diff(tt.held, got.Held[input]); diff != "" || len(got.Used) != tt.used || len(got.Waiting) > 0 {
+				t.Errorf("%d confirmations used, %v waiting (-want +got):\n%s", len(got.Used), got.Waiting, diff)
+			}
+			for _, name := range tt.held {
+				if !got.Keeps(name) {
+					t.Errorf("%s does not keep what it has", name)
+				}
+			}
+			text := got.ExplainHeld()
+			if (text != "") != (len(tt.held) > 0) || text != "" && (!strings.Contains(text, "no pod can start (fix: allow its registry, or ") || !strings.Contains(text, "confirm-finding=NodeImageUnreachable)")) {
+				t.Errorf("%q", text)
 			}
 		})
 	}

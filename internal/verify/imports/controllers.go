@@ -40,7 +40,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/status",
-		imports: []string{},
+		imports: []string{"bundle", "bundle/published"},
 		never:   join(remote, []string{"applier/..."}),
 	},
 	{
@@ -118,8 +118,13 @@ var controllerRules = []rule{
 		never:   join(remote, rendering, []string{"controller/hosts"}, controllers("")),
 	},
 	{
+		pkg:     "controller/warnings",
+		imports: []string{"bundle", "controller/gather/objects", "controller/inputs/deletions", "controller/inputs/desired", "controller/windowsnode", "deploy/admission", "render/preview", "render/review"},
+		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("")...),
+	},
+	{
 		pkg:     "controller/configure",
-		imports: []string{"applier", "applier/remote", "bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/windowsnode", "controller/windowsnode/record", "layout", "payload", "render", "render/reason", "report/fleet"},
+		imports: []string{"applier", "applier/remote", "bundle", "bundle/published", "controller/base", "controller/base/conditions", "controller/base/named", "controller/configure/checks", "controller/gather", "controller/hosts", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys", "controller/keys/username", "controller/status", "controller/windowsnode", "controller/windowsnode/record", "layout", "payload", "render", "render/reason", "report/fleet"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("configure")...),
 	},
 	{
@@ -199,7 +204,7 @@ var controllerRules = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"bundle", "controller/base/apiservers", "controller/base", "controller/base/leader", "controller/base/named", "controller/base/policies", "controller/configure", "controller/csr", "controller/gather", "controller/gather/objects", "controller/hostkeys", "controller/hosts", "controller/inputs", "controller/inputs/desired", "controller/instance", "controller/keys/signing", "controller/machine", "controller/metrics", "controller/node", "controller/olm", "controller/prerequisites", "controller/rollout", "controller/status", "controller/userdata", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "payload", "render",
+			"bundle", "bundle/published", "controller/base/apiservers", "controller/base", "controller/base/leader", "controller/base/named", "controller/base/policies", "controller/configure", "controller/csr", "controller/gather", "controller/gather/objects", "controller/hostkeys", "controller/hosts", "controller/inputs", "controller/inputs/deletions", "controller/inputs/desired", "controller/instance", "controller/keys/signing", "controller/machine", "controller/metrics", "controller/node", "controller/olm", "controller/prerequisites", "controller/rollout", "controller/status", "controller/userdata", "controller/warnings", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "payload", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

@@ -1,0 +1,198 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// The three conditions that other programs wait for. They sum up all others, whoever wrote those, and mean what they mean in a ClusterOperator
+// (github.com/openshift/api, config/v1, ClusterStatusConditionType) and to kstatus (sigs.k8s.io/cli-utils, pkg/kstatus):
+//
+//	              | Ready | Progressing | Degraded
+//	all is done   | True  | False       | False
+//	under way     | False | True        | False
+//	paused, waits | False | False       | False      for what a person has decided: a pause, an adoption
+//	needs someone | False | any         | True
+//	just started  | Unknown                          until every expected condition was written
+const (
+	// Ready is true when every host of the inputs is a node with the newest bundle, and nothing waits for anyone.
+	Ready = "Ready"
+	// Progressing is true while hosts join or are removed, or nodes get another bundle.
+	Progressing = "Progressing"
+	// Degraded is true while something needs a person, whatever else is under way.
+	Degraded = "Degraded"
+)
+
+// Reasons of the three, beside those of what they sum up.
+const (
+	ReasonReady    = "AllNodesCurrent"
+	ReasonStarting = "Starting"
+	ReasonIdle     = "NothingChanges"
+	ReasonHealthy  = "NothingWrong"
+	ReasonWaiting  = "HostsWait"
+)
+
+// mostNamed is how many problems a message names; it says how many more there are.
+const mostNamed = 3
+
+// maxNamed is how much a message has of all problems that it names, in bytes: with their number it fits into 1 KiB (published.Shorten).
+const maxNamed = 990
+
+// class is what a condition that is not true means to the summary.
+type class int
+
+const (
+	// ignored is a hint, or follows from another condition.
+	ignored class = iota
+	// moving is under way, and ends by itself.
+	moving
+	// waiting waits for what a person has decided, such as a pause.
+	waiting
+	// degraded needs a person.
+	degraded
+)
+
+// Types of conditions of other writers, which are judged by their reason.
+const (
+	hostsJoined  = "HostsJoined"
+	nodesAdopted = "NodesAdopted"
+)
+
+// reasonTrustedCAPending is that of CAs that the network operator fills within seconds (checks.TrustedCALimit).
+const reasonTrustedCAPending = "TrustedCAPending"
+
+// classOf says what a condition means that is not true.
+func classOf(c metav1.Condition) class {
+	switch {
+	case c.Type == ClocksAgree || c.Type == InputsClean:
+		return ignored
+	case c.Reason == ReasonInputsRefused: // InputsAccepted says why
+		return ignored
+	case c.Reason == ReasonRollingOut, c.Reason == reasonTrustedCAPending, c.Type == hostsJoined: // hosts that cannot join are listed within seconds
+		return moving
+	case c.Reason == ReasonPaused, c.Type == nodesAdopted:
+		return waiting
+	}
+	return degraded
+}
+
+// facts are what is summed up: problems in words, by what they mean, each with its reason.
+type facts map[class][]problem
+
+type problem struct{ reason, text string }
+
+// collect sorts conditions and hosts by what they mean.
+func collect(conditions []metav1.Condition, hosts []Host) facts {
+	all := facts{}
+	for _, h := range hosts {
+		kind := waiting
+		switch {
+		case h.isDegraded():
+			kind = degraded
+		case h.isMoving():
+			kind = moving
+		}
+		text := h.Name + ": " + h.Message
+		if h.Fix != "" {
+			text += " (fix: " + h.Fix + ")"
+		}
+		all[kind] = append(all[kind], problem{h.Reason, text})
+	}
+	for _, c := range conditions {
+		if c.Status == metav1.ConditionTrue || isSummary(c.Type) {
+			continue
+		}
+		if len(hosts) > 0 && (c.Type == hostsJoined || c.Type == nodesAdopted) {
+			continue // the hosts say it
+		}
+		kind := classOf(c)
+		all[kind] = append(all[kind], problem{c.Reason, c.Type + ": " + c.Message})
+	}
+	return all
+}
+
+func isSummary(of string) bool { return of == Ready || of == Progressing || of == Degraded }
+
+// summarize returns the three conditions for all other ones. Unlisted is the number of hosts that are not among the hosts. Expected are the types
+// that the operator writes always: until they are there, nothing is known to be ready.
+func summarize(conditions []metav1.Condition, s Status, expected []string) []metav1.Condition {
+	all := collect(conditions, s.Hosts)
+	unlisted := 0
+	if s.HostsWaiting != nil {
+		unlisted = *s.HostsWaiting - len(s.Hosts)
+	}
+	bad := verdict(Degraded, all[degraded], unlisted, metav1.Condition{Reason: ReasonHealthy, Message: "nothing is known to be wrong"})
+	on := verdict(Progressing, all[moving], unlisted, metav1.Condition{Reason: ReasonIdle, Message: "no host joins or is removed, and no node gets another bundle"})
+	return []metav1.Condition{ready(conditions, s, expected, all, bad, on), on, bad}
+}
+
+// verdict is true if there are problems, which its message names.
+func verdict(of string, problems []problem, unlisted int, none metav1.Condition) metav1.Condition {
+	none.Type, none.Status = of, metav1.ConditionFalse
+	if len(problems) == 0 {
+		return none
+	}
+	var texts []string
+	for _, p := range problems {
+		texts = append(texts, shorten(p.text, maxNamed/min(len(problems), mostNamed)))
+	}
+	rest := func(left int) string { return fmt.Sprintf("; and %d more", left+max(unlisted, 0)) }
+	return metav1.Condition{
+		Type: of, Status: metav1.ConditionTrue, Reason: problems[0].reason,
+		Message: published.Shorten(bundle.JoinFirst(texts, mostNamed, "; ", rest)),
+	}
+}
+
+// ready says whether everything is done, and otherwise what is first to know.
+func ready(conditions []metav1.Condition, s Status, expected []string, all facts, bad, on metav1.Condition) metav1.Condition {
+	c := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse}
+	waits := verdict(Ready, all[waiting], 0, metav1.Condition{})
+	switch missing := lacking(conditions, expected); {
+	case bad.Status == metav1.ConditionTrue:
+		c.Reason, c.Message = bad.Reason, bad.Message
+	case len(missing) > 0:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, ReasonStarting, "the operator has just started; not known yet: "+strings.Join(missing, ", ")
+	case on.Status == metav1.ConditionTrue:
+		c.Reason, c.Message = on.Reason, on.Message
+	case len(all[waiting]) > 0:
+		c.Reason, c.Message = waits.Reason, waits.Message
+	case s.Nodes != nil && s.Nodes.Current < s.Nodes.Total:
+		c.Reason, c.Message = ReasonWaiting, fmt.Sprintf("%d of %s current", s.Nodes.Current, bundle.Count(s.Nodes.Total, "Windows node"))
+	default:
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonReady, done(s.Nodes)
+	}
+	return c
+}
+
+// done says that everything is as it should be.
+func done(n *Nodes) string {
+	if n == nil || n.Total == 0 {
+		return "there is no Windows node, and none is wanted"
+	}
+	return bundle.Count(n.Total, "Windows node") + " current"
+}
+
+// lacking returns the expected types that were not written yet.
+func lacking(conditions []metav1.Condition, expected []string) []string {
+	var missing []string
+	for _, of := range expected {
+		if meta.FindStatusCondition(conditions, of) == nil {
+			missing = append(missing, of)
+		}
+	}
+	return missing
+}
+
+// shorten cuts a text at a character.
+func shorten(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most-3], "") + "..."
+}

@@ -1,0 +1,117 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestSummary has the cases that other programs must tell apart. Each is a list of conditions that are not true, and hosts.
+func TestSummary(t *testing.T) {
+	expected := []string{InputsAccepted, Published, RolledOut, hostsJoined}
+	failing := func(name string) Host {
+		return Host{Name: name, State: HostFailed, Reason: "LoginRefused", Message: "the host refuses the login", Fix: "add the public key"}
+	}
+	no := func(of, reason string) metav1.Condition {
+		return metav1.Condition{Type: of, Status: metav1.ConditionFalse, Reason: reason, Message: "because"}
+	}
+	unknown := func(of, reason string) metav1.Condition {
+		return metav1.Condition{Type: of, Status: metav1.ConditionUnknown, Reason: reason, Message: "because"}
+	}
+	current := &Nodes{Total: 6, Current: 6}
+	for _, c := range []struct {
+		name       string
+		conditions []metav1.Condition
+		nodes      *Nodes
+		hosts      []Host
+		unlisted   int
+		// want are Ready, Progressing and Degraded: status, reason, message.
+		want [3]string
+	}{
+		{"all is done", nil, current, nil, 0, [3]string{
+			"True AllNodesCurrent 6 Windows nodes current",
+			"False NothingChanges no host joins or is removed, and no node gets another bundle", "False NothingWrong nothing is known to be wrong",
+		}},
+		{"no Windows node", nil, &Nodes{}, nil, 0, [3]string{"True AllNodesCurrent there is no Windows node, and none is wanted", idle, healthy}},
+		{"warnings and clocks are hints", []metav1.Condition{no(InputsClean, "Warned"), no(ClocksAgree, "ClockSkew")}, current, nil, 0, [3]string{"True AllNodesCurrent 6 Windows nodes current", idle, healthy}},
+		{"a rollout", []metav1.Condition{no(RolledOut, ReasonRollingOut)}, current, nil, 0, [3]string{"False RollingOut RolledOut: because", "True RollingOut RolledOut: because", healthy}},
+		{"a paused rollout", []metav1.Condition{no(RolledOut, ReasonPaused)}, current, nil, 0, [3]string{"False RolloutPaused RolledOut: because", idle, healthy}},
+		{"a rollout that has stopped", []metav1.Condition{no(RolledOut, ReasonStopped)}, current, nil, 0, [3]string{"False RolloutStopped RolledOut: because", idle, "True RolloutStopped RolledOut: because"}},
+		{"refused inputs are one problem", []metav1.Condition{no(InputsAccepted, "ProxyInvalid"), no(Published, ReasonInputsRefused), unknown(RolledOut, ReasonInputsRefused)}, current, nil, 0,
+			[3]string{"False ProxyInvalid InputsAccepted: because", idle, "True ProxyInvalid InputsAccepted: because"}},
+		{"a change that waits for confirmation", []metav1.Condition{no(InputsConfirmed, "NodeImageUnreachable")}, current, nil, 0,
+			[3]string{"False NodeImageUnreachable InputsConfirmed: because", idle, "True NodeImageUnreachable InputsConfirmed: because"}},
+		{"CAs that come within seconds", []metav1.Condition{no("TrustedCAReady", reasonTrustedCAPending)}, current, nil, 0,
+			[3]string{"False TrustedCAPending TrustedCAReady: because", "True TrustedCAPending TrustedCAReady: because", healthy}},
+		{"four hosts that cannot join", []metav1.Condition{no(hostsJoined, "LoginRefused")}, current, []Host{failing("a"), failing("b"), failing("c"), failing("d")}, 1, [3]string{
+			"False LoginRefused " + three + "; and 2 more", idle, "True LoginRefused " + three + "; and 2 more",
+		}},
+		{"a host that joins while another one cannot", []metav1.Condition{no(hostsJoined, "LoginRefused")}, current, []Host{failing("a"), {Name: "b", State: HostJoining, Reason: "Joining", Message: "on the way"}}, 0, [3]string{
+			"False LoginRefused a: the host refuses the login (fix: add the public key)", "True Joining b: on the way", "True LoginRefused a: the host refuses the login (fix: add the public key)",
+		}},
+		{"a removal", nil, current, []Host{{Name: "a", State: HostRemoving, Reason: "Draining", Message: "draining"}}, 0, [3]string{"False Draining a: draining", "True Draining a: draining", healthy}},
+		{"an adoption waits for a person", []metav1.Condition{no(nodesAdopted, "WaitingForAdoption")}, &Nodes{Total: 1}, []Host{{Name: "a", State: HostWaiting, Reason: "WaitingForAdoption", Message: "adopt it"}}, 0,
+			[3]string{"False WaitingForAdoption a: adopt it", idle, healthy}},
+		{"a node that has not followed", nil, &Nodes{Total: 6, Current: 5, Stale: 1}, nil, 0, [3]string{"False HostsWait 5 of 6 Windows nodes current", idle, healthy}},
+	} {
+		conditions := merged(c.conditions, given(expected))
+		waiting := len(c.hosts) + c.unlisted
+		var got [3]string
+		for i, x := range summarize(conditions, Status{Nodes: c.nodes, Hosts: c.hosts, HostsWaiting: &waiting}, expected) {
+			got[i] = fmt.Sprintf("%s %s %s", x.Status, x.Reason, x.Message)
+			if want := [3]string{Ready, Progressing, Degraded}[i]; x.Type != want {
+				t.Errorf("%s: condition %d is %s, want %s", c.name, i, x.Type, want)
+			}
+		}
+		if diff := cmp.Diff(c.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+const (
+	idle    = "False NothingChanges no host joins or is removed, and no node gets another bundle"
+	healthy = "False NothingWrong nothing is known to be wrong"
+	three   = "a: the host refuses the login (fix: add the public key); b: the host refuses the login (fix: add the public key); c: the host refuses the login (fix: add the public key)"
+)
+
+// given are conditions that are true.
+func given(types []string) []metav1.Condition {
+	var list []metav1.Condition
+	for _, of := range types {
+		list = append(list, metav1.Condition{Type: of, Status: metav1.ConditionTrue, Reason: "AsExpected"})
+	}
+	return list
+}
+
+// TestNothingIsReadyAtTheStart: a condition that was not written yet may be false.
+func TestNothingIsReadyAtTheStart(t *testing.T) {
+	expected := []string{InputsAccepted, hostsJoined}
+	got := summarize(given(expected[:1]), Status{}, expected)[0]
+	if got.Status != metav1.ConditionUnknown || got.Reason != ReasonStarting || !strings.HasSuffix(got.Message, "not known yet: HostsJoined") {
+		t.Errorf("%+v", got)
+	}
+	if got := summarize(given(expected), Status{}, expected)[0]; got.Status != metav1.ConditionTrue {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestHostsAreListedByHowSevereTheyAre(t *testing.T) {
+	var hosts []Host
+	for i, s := range HostStates() {
+		hosts = append([]Host{{Name: fmt.Sprint(i, "b"), State: s}, {Name: fmt.Sprint(i, "a"), State: s}}, hosts...)
+	}
+	var names []string
+	for _, h := range SortHosts(hosts) {
+		names = append(names, h.Name)
+	}
+	if want := []string{"0a", "0b", "1a", "1b", "2a", "2b", "3a", "3b", "4a", "4b", "5a", "5b"}; !cmp.Equal(want, names) {
+		t.Errorf("%q", names)
+	}
+	if got := len(SortHosts(make([]Host, MaxHosts+1))); got != MaxHosts {
+		t.Errorf("%d hosts are listed", got)
+	}
+}

@@ -1,0 +1,124 @@
+package warnings
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/windowsnode"
+)
+
+// change is one object as it will be.
+type change struct {
+	kind schema.GroupVersionKind
+	key  client.ObjectKey
+	// object is nil for one that is deleted.
+	object *unstructured.Unstructured
+}
+
+// is reports whether an object is the one that changes.
+func (c change) is(kind schema.GroupVersionKind, key client.ObjectKey) bool {
+	return c.kind.GroupKind() == kind.GroupKind() && c.key == key
+}
+
+// proposed reads a cluster in which one object is as it will be, and in which there are few Windows nodes.
+type proposed struct {
+	client.Client
+	change *change
+	sample sample
+}
+
+// sample is some of the Windows Nodes.
+type sample struct {
+	// total is how many Windows Nodes there are, names are those of the sample.
+	total int
+	names map[string]bool
+}
+
+// newSample chooses at most so many of the Windows Nodes, spread over their names: nodes of one MachineSet have names that begin with the same
+// text.
+func newSample(ctx context.Context, from client.Reader, most int) (sample, error) {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	// Only names are read: nothing is copied from the cache.
+	if err := from.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: windowsnode.Windows}, client.UnsafeDisableDeepCopy); err != nil {
+		return sample{}, err
+	}
+	var names []string
+	for _, n := range list.Items {
+		names = append(names, n.GetName())
+	}
+	slices.Sort(names)
+	s := sample{total: len(names), names: map[string]bool{}}
+	for i := range min(most, len(names)) {
+		s.names[names[i*len(names)/min(most, len(names))]] = true
+	}
+	return s, nil
+}
+
+// Get implements client.Reader.
+func (p *proposed) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok || p.change == nil || !p.change.is(u.GroupVersionKind(), key) {
+		return p.Client.Get(ctx, key, o, options...)
+	}
+	if p.change.object == nil {
+		return apierrors.NewNotFound(schema.GroupResource{Group: u.GroupVersionKind().Group, Resource: u.GetKind()}, key.Name)
+	}
+	u.Object = p.change.object.DeepCopy().Object
+	return nil
+}
+
+// List implements client.Reader.
+func (p *proposed) List(ctx context.Context, list client.ObjectList, options ...client.ListOption) error {
+	if err := p.Client.List(ctx, list, options...); err != nil {
+		return err
+	}
+	u, ok := list.(*unstructured.UnstructuredList)
+	if !ok {
+		return nil
+	}
+	kind := u.GroupVersionKind()
+	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+	o := (&client.ListOptions{}).ApplyOptions(options)
+	if p.change != nil && p.change.kind.GroupKind() == kind.GroupKind() && (o.Namespace == "" || o.Namespace == p.change.key.Namespace) {
+		u.Items = p.exchanged(u.Items, o.LabelSelector)
+	}
+	if p.sample.total > len(p.sample.names) {
+		u.Items = p.sample.of(kind.GroupKind(), u.Items)
+	}
+	return nil
+}
+
+// exchanged returns the list with the object as it will be.
+func (p *proposed) exchanged(items []unstructured.Unstructured, selector labels.Selector) []unstructured.Unstructured {
+	items = slices.DeleteFunc(slices.Clone(items), func(u unstructured.Unstructured) bool { return client.ObjectKeyFromObject(&u) == p.change.key })
+	if o := p.change.object; o != nil && (selector == nil || selector.Matches(labels.Set(o.GetLabels()))) {
+		items = append(items, *o.DeepCopy())
+	}
+	return items
+}
+
+// of returns the Nodes of the sample, the Machines behind them, and all objects of other kinds.
+func (s sample) of(kind schema.GroupKind, items []unstructured.Unstructured) []unstructured.Unstructured {
+	var path []string
+	switch kind {
+	case corev1.SchemeGroupVersion.WithKind("Node").GroupKind():
+		path = []string{"metadata", "name"}
+	case schema.GroupKind{Group: "machine.openshift.io", Kind: "Machine"}:
+		path = []string{"status", "nodeRef", "name"}
+	default:
+		return items
+	}
+	return slices.DeleteFunc(slices.Clone(items), func(u unstructured.Unstructured) bool {
+		name, _, _ := unstructured.NestedString(u.Object, path...)
+		return !s.names[name]
+	})
+}
