@@ -17,6 +17,7 @@ import (
 	"wmco/controller/configure"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
+	"wmco/controller/status"
 	"wmco/controller/windowsnode/record"
 	"wmco/internal/test/sshtest/sshd"
 )
@@ -70,6 +71,14 @@ func TestMachinesAndInstancesBecomeNodes(t *testing.T) {
 		c := w.condition(configure.HostsJoined)
 		return c.Status == metav1.ConditionFalse && c.Reason == configure.ReasonLoginRefused && strings.HasPrefix(c.Message, "192.0.2.13: ") && strings.Contains(c.Message, "fix: ")
 	})
+	eventually(t, "the host in the status, with what to do", func() bool {
+		h := w.host("192.0.2.13")
+		return h.State == status.HostFailed && h.Reason == configure.ReasonLoginRefused && h.Address == "192.0.2.13" && h.Fix != ""
+	})
+	eventually(t, "a sum that other programs read", func() bool {
+		bad, ready := w.condition(status.Degraded), w.condition(status.Ready)
+		return bad.Status == metav1.ConditionTrue && strings.HasPrefix(bad.Message, "192.0.2.13: ") && ready.Status == metav1.ConditionFalse
+	})
 	if r, _, err := w.login().Records.Get(t.Context(), w.machineID("machine-a")); err != nil || r.HostKey != known || r.Origin != record.OriginJoined || r.Account != remote.DefaultUser {
 		t.Errorf("the record of the Machine's host: %+v, %v", r, err)
 	}
@@ -89,4 +98,5 @@ func TestMachinesAndInstancesBecomeNodes(t *testing.T) {
 	delete(entries.Data, "192.0.2.13")
 	must(t, w.Update(t.Context(), entries))
 	eventually(t, "the condition without it", func() bool { return w.condition(configure.HostsJoined).Status == metav1.ConditionTrue })
+	eventually(t, "the status without it", func() bool { return w.host("192.0.2.13") == status.Host{} })
 }

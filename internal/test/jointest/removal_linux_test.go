@@ -26,6 +26,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/layers"
 	"wmco/controller/node"
+	"wmco/controller/status"
 	"wmco/controller/windowsnode/record"
 )
 
@@ -243,6 +244,10 @@ func TestTheRemovalOfAHostThatIsOffWaitsUntilItIsForced(t *testing.T) {
 	w.removeEntry("192.0.2.64")
 	note := w.says("InstanceRemovalWaiting", "instance-off", "192.0.2.63", "fix: ", "oc annotate")
 	w.says("InstanceRemovalWaiting", "instance-back", "192.0.2.64", "fix: ")
+	eventually(t, "the removal in the status, with what to do", func() bool {
+		h := w.host("instance-off")
+		return h.State == status.HostFailed && h.Address == "192.0.2.63" && strings.Contains(h.Fix, "oc annotate") && w.condition(status.Degraded).Status == metav1.ConditionTrue
+	})
 	// Another operator remembers it too.
 	stop()
 	w.operate()
@@ -258,6 +263,7 @@ func TestTheRemovalOfAHostThatIsOffWaitsUntilItIsForced(t *testing.T) {
 	if !w.joined("instance-stays") {
 		t.Error("the instance with an entry is gone")
 	}
+	eventually(t, "the status without it", func() bool { return w.host("instance-off") == status.Host{} })
 }
 
 // TestAnEmptyListRemovesNothing: it is more often a mistake. A person confirms it for each Node.

@@ -22,6 +22,7 @@ import (
 	"wmco/bundle/published"
 	"wmco/controller/gather"
 	"wmco/controller/prerequisites"
+	"wmco/controller/status"
 	"wmco/deploy/kustomize"
 	"wmco/internal/test/testenv/controlplane"
 	"wmco/internal/test/testenv/manifests"
@@ -174,6 +175,10 @@ func TestTakeover(t *testing.T) {
 	eventually(t, "the condition about nodes of the existing operator", func() bool {
 		c := w.condition(prerequisites.NodesAdopted)
 		return c.Status == metav1.ConditionFalse && c.Reason == fleet.ReasonWaitingForAdoption && strings.Contains(c.Message, "instance-old, machine-old; fix: ")
+	})
+	eventually(t, "such a node in the status", func() bool {
+		h := w.host("instance-old")
+		return h.State == status.HostWaiting && h.Reason == fleet.ReasonWaitingForAdoption && strings.Contains(h.Fix, "wmco apply --host")
 	})
 	w.machine("machine-new", "192.0.2.33")
 	w.machineObject("machine-new", "192.0.2.33")

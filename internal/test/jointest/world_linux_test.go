@@ -34,6 +34,7 @@ import (
 	"wmco/controller/gather/objects"
 	"wmco/controller/hosts"
 	"wmco/controller/keys"
+	"wmco/controller/status"
 	"wmco/internal/test/simnode"
 	"wmco/internal/test/simnode/cluster"
 	"wmco/internal/test/sshtest/sshd"
@@ -339,6 +340,19 @@ func (w *world) condition(kind string) metav1.Condition {
 		}
 	}
 	return metav1.Condition{}
+}
+
+// host returns what the status says about a host that is not a node with its bundle; nothing for one that is.
+func (w *world) host(name string) status.Host {
+	w.t.Helper()
+	s, err := status.Read(w.t.Context(), w, gather.OperatorNamespace)
+	must(w.t, err)
+	for _, h := range s.Hosts {
+		if h.Name == name {
+			return h
+		}
+	}
+	return status.Host{}
 }
 
 // events returns the notes of the events with a reason about an object.
