@@ -153,20 +153,10 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	case err != nil:
 		return reconcile.Result{}, err
 	case why != "":
-		n.tell(node, corev1.EventTypeWarning, configure.ReasonNotConfirmed, actionRemove, why)
-		message, fix, _ := strings.Cut(why, "; fix: ")
-		n.Joiner.Unjoined.NoteRemoval(node.Name, r.Address, configure.Progress{State: configure.StateWaiting, Reason: configure.ReasonNotConfirmed, Message: message, Fix: fix})
+		n.tellUnconfirmed(node, r, why)
 	case removed:
 		p, err := n.remove(ctx, node, r)
-		if p.Message != "" || p.Finished {
-			n.Joiner.Unjoined.NoteRemoval(node.Name, r.Address, p)
-		}
-		switch {
-		case p.Finished:
-			n.tell(node, corev1.EventTypeNormal, eventTeardown, actionRemove, p.Text())
-		case p.Message != "":
-			n.tell(node, corev1.EventTypeWarning, eventRemovalWaits, p.Reason, p.Text())
-		}
+		n.tellRemoval(node, r, p)
 		return reconcile.Result{RequeueAfter: p.Again}, err
 	default:
 		n.Joiner.Unjoined.NoteRemoval(node.Name, "", configure.Progress{})
@@ -191,6 +181,26 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		result.RequeueAfter = later.RequeueAfter
 	}
 	return result, nil
+}
+
+// tellUnconfirmed says that a removal waits for a person.
+func (n *Nodes) tellUnconfirmed(node *corev1.Node, r record.Record, why string) {
+	n.tell(node, corev1.EventTypeWarning, configure.ReasonNotConfirmed, actionRemove, why)
+	message, fix, _ := strings.Cut(why, "; fix: ")
+	n.Joiner.Unjoined.NoteRemoval(node.Name, r.Address, configure.Progress{State: configure.StateWaiting, Reason: configure.ReasonNotConfirmed, Message: message, Fix: fix})
+}
+
+// tellRemoval says how far a removal is.
+func (n *Nodes) tellRemoval(node *corev1.Node, r record.Record, p configure.Progress) {
+	switch {
+	case p.Finished:
+		n.tell(node, corev1.EventTypeNormal, eventTeardown, actionRemove, p.Text())
+	case p.Message != "":
+		n.tell(node, corev1.EventTypeWarning, eventRemovalWaits, p.Reason, p.Text())
+	default:
+		return
+	}
+	n.Joiner.Unjoined.NoteRemoval(node.Name, r.Address, p)
 }
 
 // relabeled returns a recorded Node that calls itself one of another operating system, nil if there is none: it would leave the operator's

@@ -129,7 +129,7 @@ func summarize(conditions []metav1.Condition, s Status, expected []string) []met
 	}
 	bad := verdict(Degraded, all[degraded], unlisted, metav1.Condition{Reason: ReasonHealthy, Message: "nothing is known to be wrong"})
 	on := verdict(Progressing, all[moving], unlisted, metav1.Condition{Reason: ReasonIdle, Message: "no host joins or is removed, and no node gets another bundle"})
-	return []metav1.Condition{ready(conditions, s, expected, all, bad, on), on, bad}
+	return []metav1.Condition{ready(lacking(conditions, expected), s.Nodes, all, bad, on), on, bad}
 }
 
 // verdict is true if there are problems, which its message names.
@@ -149,11 +149,11 @@ func verdict(of string, problems []problem, unlisted int, none metav1.Condition)
 	}
 }
 
-// ready says whether everything is done, and otherwise what is first to know.
-func ready(conditions []metav1.Condition, s Status, expected []string, all facts, bad, on metav1.Condition) metav1.Condition {
+// ready says whether everything is done, and otherwise what is first to know. Missing are the conditions that were not written yet.
+func ready(missing []string, nodes *Nodes, all facts, bad, on metav1.Condition) metav1.Condition {
 	c := metav1.Condition{Type: Ready, Status: metav1.ConditionFalse}
 	waits := verdict(Ready, all[waiting], 0, metav1.Condition{})
-	switch missing := lacking(conditions, expected); {
+	switch {
 	case bad.Status == metav1.ConditionTrue:
 		c.Reason, c.Message = bad.Reason, bad.Message
 	case len(missing) > 0:
@@ -162,10 +162,10 @@ func ready(conditions []metav1.Condition, s Status, expected []string, all facts
 		c.Reason, c.Message = on.Reason, on.Message
 	case len(all[waiting]) > 0:
 		c.Reason, c.Message = waits.Reason, waits.Message
-	case s.Nodes != nil && s.Nodes.Current < s.Nodes.Total:
-		c.Reason, c.Message = ReasonWaiting, fmt.Sprintf("%d of %s current", s.Nodes.Current, bundle.Count(s.Nodes.Total, "Windows node"))
+	case nodes != nil && nodes.Current < nodes.Total:
+		c.Reason, c.Message = ReasonWaiting, fmt.Sprintf("%d of %s current", nodes.Current, bundle.Count(nodes.Total, "Windows node"))
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonReady, done(s.Nodes)
+		c.Status, c.Reason, c.Message = metav1.ConditionTrue, ReasonReady, done(nodes)
 	}
 	return c
 }

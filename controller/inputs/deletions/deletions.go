@@ -207,6 +207,7 @@ func (f Found) Explain(input published.Input) string {
 		return "ConfigMap windows-machine-config is gone: " + nodes + " with its settings will get no other bundle (fix: restore it, create it empty for the defaults, or confirm with: " + confirm + ")"
 	case published.InputInstances:
 		return "ConfigMap windows-instances does not exist or has no entry: " + nodes + " will not be removed (fix: restore it, or remove them with: oc annotate nodes -l " + selectInstances + " " + published.RemoveAnnotation + "=true)"
+	case published.InputUnreachableImages: // ExplainHeld
 	}
 	return ""
 }

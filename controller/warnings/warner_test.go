@@ -1,0 +1,221 @@
+package warnings
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
+	"wmco/controller/inputs/desired"
+	"wmco/internal/test/testenv/manifests"
+)
+
+// cluster is the example cluster with so many Windows nodes, as a cache has it: lists are not copied.
+func cluster(t testing.TB, nodes int) client.Client {
+	t.Helper()
+	golden := filepath.Join("..", "..", "golden")
+	list, err := manifests.Read(filepath.Join(golden, "clusters", "common"), filepath.Join(golden, "clusters", "none"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	facts, err := gather.FactsFile(filepath.Join(golden, "facts", "none.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[schema.GroupVersionKind][]unstructured.Unstructured{}
+	for _, m := range list {
+		if m.GetKind() == "Node" && m.GetLabels()[corev1.LabelOSStable] == "windows" {
+			for i := range nodes {
+				all[m.GroupVersionKind()] = append(all[m.GroupVersionKind()], like(t, m.Unstructured, facts[0], i))
+			}
+			continue
+		}
+		all[m.GroupVersionKind()] = append(all[m.GroupVersionKind()], *m.Unstructured)
+	}
+	read := interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+			for _, u := range all[o.GetObjectKind().GroupVersionKind()] {
+				if client.ObjectKeyFromObject(&u) == key {
+					o.(*unstructured.Unstructured).Object = u.Object //nolint:forcetypeassert // all are
+					return nil
+				}
+			}
+			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+		},
+		List: func(_ context.Context, _ client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			u := list.(*unstructured.UnstructuredList) //nolint:forcetypeassert // all are
+			kind := u.GroupVersionKind()
+			kind.Kind = strings.TrimSuffix(kind.Kind, "List")
+			o := (&client.ListOptions{}).ApplyOptions(options)
+			u.Items = slices.DeleteFunc(slices.Clone(all[kind]), func(u unstructured.Unstructured) bool {
+				return o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(u.GetLabels()))
+			})
+			return nil
+		},
+	}
+	return scoped{interceptor.NewClient(fake.NewFakeClient(), read)}
+}
+
+// scoped knows which kinds have a namespace.
+type scoped struct{ client.Client }
+
+// IsObjectNamespaced implements client.Client.
+func (scoped) IsObjectNamespaced(o runtime.Object) (bool, error) {
+	kind := o.GetObjectKind().GroupVersionKind()
+	return kind.Group == "" && kind.Kind != "Node" || kind.Kind == "Machine" || kind.Kind == "Deployment", nil
+}
+
+func like(t testing.TB, of *unstructured.Unstructured, facts bundle.Facts, i int) unstructured.Unstructured {
+	t.Helper()
+	u := of.DeepCopy()
+	name, address := fmt.Sprintf("win-%04d", i), fmt.Sprintf("10.1.%d.%d", i/250, i%250+1)
+	u.SetName(name)
+	facts.HostName, facts.Addresses, facts.DefaultRoute.Address = strings.ToUpper(name), []string{address}, address
+	text, err := published.Report{State: published.StateApplied, Facts: &facts}.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	annotations := u.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[published.ReportAnnotation], annotations["k8s.ovn.org/hybrid-overlay-node-subnet"] = text, fmt.Sprintf("10.%d.%d.0/24", 128+i/250, i%250)
+	u.SetAnnotations(annotations)
+	err = unstructured.SetNestedSlice(u.Object, []any{map[string]any{"type": "InternalIP", "address": address}, map[string]any{"type": "Hostname", "address": name}}, "status", "addresses")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *u
+}
+
+func warner(c client.Client) *Warner {
+	return New(Warner{
+		Read: func(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
+			return desired.Read(ctx, desired.Source{Objects: objects.Cluster(from), Gather: gather.Options{Complete: true}, Key: bundle.Key("a key of 32 bytes for these tests!")})
+		},
+		Cache: c, Wants: gather.Wants(gather.OperatorNamespace), Log: logr.Discard(),
+	})
+}
+
+// request is what an API server asks about an object. Without one it is a deletion.
+func request(t testing.TB, kind metav1.GroupVersionKind, namespace, name string, object any) admission.Request {
+	t.Helper()
+	r := admissionv1.AdmissionRequest{Kind: kind, Namespace: namespace, Name: name, Operation: admissionv1.Delete}
+	if object != nil {
+		text, err := json.Marshal(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Operation, r.Object.Raw = admissionv1.Create, text
+	}
+	return admission.Request{AdmissionRequest: r}
+}
+
+func mirror(t testing.TB, source string) admission.Request {
+	t.Helper()
+	kind := metav1.GroupVersionKind{Group: "config.openshift.io", Version: "v1", Kind: "ImageDigestMirrorSet"}
+	return request(t, kind, "", "new", map[string]any{
+		"apiVersion": "config.openshift.io/v1", "kind": kind.Kind, "metadata": map[string]any{"name": "new"},
+		"spec": map[string]any{"imageDigestMirrors": []any{map[string]any{"source": source, "mirrors": []any{"mirror.example.com"}}}},
+	})
+}
+
+// TestAThousandNodes are counted from a sample, in time for the API server.
+func TestAThousandNodes(t *testing.T) {
+	for _, nodes := range []int{1, mostNodes, 1000} {
+		w := warner(cluster(t, nodes))
+		begun := time.Now()
+		got := w.Handle(t.Context(), mirror(t, "quay.io"))
+		t.Logf("%d nodes: %s", nodes, time.Since(begun).Round(time.Millisecond))
+		want := fmt.Sprintf("%d Windows nodes change: no restart", nodes)
+		if nodes == 1 {
+			want = "1 Windows node changes: no restart"
+		}
+		if diff := cmp.Diff([]string{want}, got.Warnings); !got.Allowed || diff != "" {
+			t.Errorf("%d nodes: allowed %t (-want +got):\n%s", nodes, got.Allowed, diff)
+		}
+	}
+}
+
+// TestNothingIsRefused, whatever goes wrong.
+func TestNothingIsRefused(t *testing.T) {
+	c := cluster(t, 1)
+	broken := warner(c)
+	broken.Read = func(context.Context, client.Reader) (*desired.Hosts, error) { return nil, errors.New("secret text") }
+	slow := warner(c)
+	slow.Read = func(ctx context.Context, _ client.Reader) (*desired.Hosts, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	busy := warner(c)
+	busy.busy <- struct{}{}
+	malformed := mirror(t, "quay.io")
+	malformed.Object.Raw = []byte("{")
+	for name, x := range map[string]struct {
+		w   *Warner
+		req admission.Request
+	}{
+		"the inputs cannot be read":     {broken, mirror(t, "quay.io")},
+		"they are not read in time":     {slow, mirror(t, "quay.io")},
+		"another request is worked on":  {busy, mirror(t, "quay.io")},
+		"an object that is no object":   {warner(c), malformed},
+		"a kind that is not wanted":     {broken, request(t, metav1.GroupVersionKind{Version: "v1", Kind: "Pod"}, "a", "b", nil)},
+		"a Secret that is not wanted":   {broken, request(t, metav1.GroupVersionKind{Version: "v1", Kind: "Secret"}, "openshift-config", "other", nil)},
+		"a ConfigMap of another folder": {broken, request(t, metav1.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, "default", "windows-instances", nil)},
+	} {
+		begun := time.Now()
+		if got := x.w.Handle(t.Context(), x.req); !got.Allowed || len(got.Warnings) > 0 {
+			t.Errorf("%s: allowed %t, %q", name, got.Allowed, got.Warnings)
+		}
+		if took := time.Since(begun); took > 2*time.Second {
+			t.Errorf("%s: it took %s", name, took)
+		}
+	}
+}
+
+// TestLines are few and short: an API server cuts others.
+func TestLines(t *testing.T) {
+	c := cluster(t, 1)
+	w := warner(c)
+	req := request(t, metav1.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, gather.OperatorNamespace, "windows-machine-config", map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"namespace": gather.OperatorNamespace, "name": "windows-machine-config"},
+		"data": map[string]any{"config.yaml": "a: 1\nb: 2\nc: 3\nd: 4\ne: 5\n" + strings.Repeat("x", 400) + ": 1\n"},
+	})
+	got := w.Handle(t.Context(), req).Warnings
+	if len(got) != mostLines || got[0] != "the inputs of Windows nodes would be refused: all nodes keep what they have" {
+		t.Errorf("%q", got)
+	}
+	for _, line := range got {
+		if len(line) > mostLength || strings.Contains(line, "\n") {
+			t.Errorf("a line of %d bytes: %q", len(line), line)
+		}
+	}
+	gone := request(t, metav1.GroupVersionKind{Group: "operator.openshift.io", Version: "v1", Kind: "Network"}, "", "cluster", nil)
+	if got := w.Handle(t.Context(), gone).Warnings; len(got) == 0 || !strings.HasPrefix(got[0], "the inputs of Windows nodes would be refused") {
+		t.Errorf("a deletion: %q", got)
+	}
+}
