@@ -101,7 +101,7 @@ func checkWarnings(t *testing.T, r *running) {
 	}{
 		{"a mirror set that changes no node", mirrorSet("same", "base.example.com"), nil},
 		{"a change that would stop all pods", never(), []string{
-			"1 Windows node changes: no restart; 1 new finding: no pod can start: the pause image", "no node gets this until it is confirmed", "warning: no pod can start: ",
+			"1 Windows node changes: no restart; 1 new finding: no pod can start: the pause image", "no node gets this until it is confirmed", "fix: allow or mirror its registry",
 		}},
 		{"settings that restart a service", settings("kubelet: {maxPods: 77}"), []string{"1 Windows node changes: restarts kubelet"}},
 		{"settings that are refused", settings("nonsense: 1"), []string{"the inputs of Windows nodes would be refused: all nodes keep what they have", "error: ConfigMap/"}},

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -130,6 +131,12 @@ func summarize(conditions []metav1.Condition, s Status, expected []string) []met
 	bad := verdict(Degraded, all[degraded], unlisted, metav1.Condition{Reason: ReasonHealthy, Message: "nothing is known to be wrong"})
 	on := verdict(Progressing, all[moving], unlisted, metav1.Condition{Reason: ReasonIdle, Message: "no host joins or is removed, and no node gets another bundle"})
 	return []metav1.Condition{ready(lacking(conditions, expected), s.Nodes, all, bad, on), on, bad}
+}
+
+// WithSummary returns the status with the three conditions, as a Writer writes it for all writers together.
+func (s Status) WithSummary(expected []string) Status {
+	s.Conditions = append(slices.Clone(s.Conditions), summarize(merged(s.Conditions, nil), s, expected)...)
+	return s
 }
 
 // verdict is true if there are problems, which its message names.

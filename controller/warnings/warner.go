@@ -177,20 +177,30 @@ func linesOf(r review.Review, some sample, blocking bundle.Findings) []string {
 		if len(deletions.Holding(bundle.Findings{f})) > 0 {
 			lines = append(lines, "no node gets this until it is confirmed: no pod could start with it (docs/operations.md, Changes that are held)")
 		}
-		text := string(f.Severity) + ": "
-		if where := f.Object.String(); where != "" {
-			text += where + ": "
-		}
-		text += f.Message
-		if f.Fix != "" {
-			text += " (fix: " + f.Fix + ")"
-		}
-		lines = append(lines, text)
+		lines = append(lines, lineOf(f, lines[0]))
 	}
 	for i, l := range lines {
 		lines[i] = shorten(strings.Join(strings.Fields(l), " "))
 	}
 	return lines[:min(len(lines), mostLines)]
+}
+
+// lineOf returns a finding, and of one that was said already what to do.
+func lineOf(f bundle.Finding, said string) string {
+	if f.Fix != "" && strings.Contains(said, f.Message) {
+		return "fix: " + f.Fix
+	}
+	text := f.Message
+	if where := f.Object.String(); where != "" {
+		text = where + ": " + text
+	}
+	if f.Severity == bundle.SeverityError {
+		text = "error: " + text
+	}
+	if f.Fix != "" {
+		text += " (fix: " + f.Fix + ")"
+	}
+	return text
 }
 
 // scaled returns the review of all nodes for that of a sample.

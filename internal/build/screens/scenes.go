@@ -38,6 +38,8 @@ type Scene struct {
 	Live bool
 	// Stage changes the fleet, whose nodes all have their bundle before.
 	Stage func(ctx context.Context, f *Fleet) error
+	// Show, if set, gives the command and what it prints in place of wmco.
+	Show func(ctx context.Context, f *Fleet) (command, output string, err error)
 }
 
 // Files that commands name.
@@ -59,6 +61,7 @@ func Scenes() []Scene {
 		{Name: "stopped", Command: []string{"status", "--from", collected}, Status: 1, Stage: canaryRolledBack},
 		{Name: "diff", Command: []string{"diff", "--from", "cluster", "--from", change, "--against", "cluster", "--payload", executables}, Status: 1, Live: true, Change: proxy,
 			Stage: func(context.Context, *Fleet) error { return nil }},
+		{Name: "apply", Stage: func(context.Context, *Fleet) error { return nil }, Show: warned},
 	}
 }
 
@@ -121,6 +124,9 @@ func (s Scene) Print(ctx context.Context, program, golden string) (command, outp
 	}
 	if err := s.Stage(ctx, f); err != nil {
 		return "", "", err
+	}
+	if s.Show != nil {
+		return s.Show(ctx, f)
 	}
 	if err := os.Mkdir(filepath.Join(folder, collected), 0o700); err != nil {
 		return "", "", err
