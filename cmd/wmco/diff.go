@@ -134,7 +134,7 @@ func (f *diffFlags) before(ctx context.Context, a app, after []desired.Rendered)
 		nodes, err := goldenNodes(f.golden)
 		return f.only(nodes, after), live{}, err
 	}
-	if len(f.against) == 1 {
+	if len(f.against) == 1 && !isLive(f.against[0]) {
 		nodes, err := golden.Previewed(f.against[0])
 		if errors.Is(err, preview.ErrNotPreview) {
 			return nil, live{}, fmt.Errorf("reading %q: %w", f.against[0], err)
@@ -150,12 +150,17 @@ func (f *diffFlags) before(ctx context.Context, a app, after []desired.Rendered)
 		return nil, live{}, err
 	}
 	for _, source := range slices.Backward(f.against) {
-		reader, isLive, err := gather.Sources([]string{source}, nil)
-		if err != nil || isLive {
+		if isLive(source) {
+			reader, _, err := gather.Sources([]string{source}, nil)
 			return golden.Reviewed(before), live{reader: reader, namespace: f.namespace, before: before}, err
 		}
 	}
 	return golden.Reviewed(before), live{}, nil
+}
+
+func isLive(source string) bool {
+	_, ok := gather.IsCluster(source)
+	return ok
 }
 
 // forecast predicts the rollout of the change.

@@ -35,7 +35,7 @@ func newRepository(t *testing.T) repository {
 		}
 	}
 	for _, part := range []string{"common", "none"} {
-		if err := os.CopyFS(filepath.Join(r.dir, "cluster", part), os.DirFS(filepath.Join(golden, part))); err != nil {
+		if err := os.CopyFS(filepath.Join(r.dir, "snapshot", part), os.DirFS(filepath.Join(golden, part))); err != nil {
 			t.Fatal(err)
 		}
 	}

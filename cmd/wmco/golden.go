@@ -23,7 +23,7 @@ func goldenCommand(a app) *cobra.Command {
 		Long: `A golden folder has golden.yaml and want/, which is the output of render --all --out:
 
     from:              # the --from list, relative to the folder; a later one wins
-    - ../cluster
+    - ../snapshot
     - ../changes
     facts: facts.json  # optional, the facts that hosts report
     payload: payload   # optional, a folder that make payload wrote: digests of executables

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"wmco/bundle"
 	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
 	"wmco/render"
@@ -39,7 +41,20 @@ func (f *inputFlags) add(cmd *cobra.Command) {
 
 // addFrom adds the one flag of commands that choose no host.
 func (f *inputFlags) addFrom(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.from, "from", nil, "where the objects are: a file or folder (also a must-gather), - for stdin, or cluster[:CONTEXT]; repeatable, a later one wins for an object of the same name")
+	cmd.Flags().StringArrayVar(&f.from, "from", nil, "where the objects are: a file or folder (also a must-gather), - for stdin, or cluster[:CONTEXT] for the live cluster (a folder of this name is ./cluster); repeatable, a later one wins for an object of the same name")
+}
+
+// sources returns what reads the sources, and says where a folder is not read because its name is that of the live cluster.
+func (a app) sources(from []string) (r objects.Reader, complete bool, err error) {
+	for _, source := range from {
+		if _, ok := gather.IsCluster(source); !ok {
+			continue
+		}
+		if _, err := os.Stat(source); err == nil {
+			cli.Printf(a.stderr, "%s: this is the live cluster; the file or folder of this name is ./%s\n", source, source)
+		}
+	}
+	return gather.Sources(from, a.stdin)
 }
 
 // needsObjects says that a command reads inputs.
@@ -59,7 +74,7 @@ func (f *inputFlags) read(ctx context.Context, a app, key bundle.Key) (*desired.
 	if err != nil {
 		return nil, err
 	}
-	reader, complete, err := gather.Sources(f.from, a.stdin)
+	reader, complete, err := a.sources(f.from)
 	if err != nil {
 		return nil, err
 	}

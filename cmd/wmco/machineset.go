@@ -94,7 +94,7 @@ func (f *machineSetFlags) run(ctx context.Context, a app) error {
 	var findings bundle.Findings
 	o := f.options
 	if len(f.from) > 0 {
-		reader, _, err := gather.Sources(f.from, a.stdin)
+		reader, _, err := a.sources(f.from)
 		if err != nil {
 			return err
 		}

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// resources are what docs/gitops/example/cluster/snapshot.sh asks oc for, by apiVersion and kind.
+// resources are what docs/gitops/example/snapshot/snapshot.sh asks oc for, by apiVersion and kind.
 var resources = map[string]string{
 	"config.openshift.io/v1 Infrastructure":                  "infrastructures.config.openshift.io",
 	"config.openshift.io/v1 Network":                         "networks.config.openshift.io",
@@ -143,8 +143,8 @@ func (r repository) snapshot(objects map[string]unstructured.Unstructured) (fold
 case "$*" in *jsonpath*) echo `+currentMachineConfig+`; exit;; esac
 exec cat "`+answers+`/$2.json"
 `)
-	r.run(0, "rm -f "+r.bin+"/jq; rm -r cluster/common cluster/none; echo old >cluster/proxy.yaml; cd cluster && sh ./snapshot.sh")
-	return filepath.Join(r.dir, "cluster"), raw
+	r.run(0, "rm -f "+r.bin+"/jq; rm -r snapshot/common snapshot/none; echo old >snapshot/proxy.yaml; cd snapshot && sh ./snapshot.sh")
+	return filepath.Join(r.dir, "snapshot"), raw
 }
 
 var (

@@ -85,7 +85,7 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 	if len(from) == 0 {
 		from = []string{"cluster"}
 	}
-	reader, _, err := gather.Sources(from, a.stdin)
+	reader, _, err := a.sources(from)
 	if err != nil {
 		return fleet.Fleet{}, err
 	}
@@ -109,6 +109,9 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 // at is when the Nodes were as they are read: now, or when a must-gather was collected.
 func (f *statusFlags) at(a app) time.Time {
 	for _, dir := range f.from {
+		if isLive(dir) {
+			continue
+		}
 		if at, ok := mustgather.Collected(dir); ok {
 			return at
 		}

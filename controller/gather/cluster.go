@@ -23,6 +23,7 @@ func (g *gatherer) infrastructure() configv1.Infrastructure {
 	if !g.read(render.FromInfrastructure, place{groupConfig, "Infrastructure", "", clusterName}, &infra) && !g.embeddedInfrastructure(&infra) {
 		return infra
 	}
+	g.infra = infra
 	g.cluster.InfrastructureName = infra.Status.InfrastructureName
 	g.cluster.APIServerInternalURL = infra.Status.APIServerInternalURL
 	if s := infra.Status.PlatformStatus; s != nil && s.Type != "" {
@@ -58,6 +59,7 @@ func (g *gatherer) networks() {
 	var network configv1.Network
 	if g.read(render.FromClusterNetwork, place{groupConfig, "Network", "", clusterName}, &network) {
 		g.cluster.Network.Type = cmp.Or(network.Status.NetworkType, network.Spec.NetworkType)
+		g.network = network
 		g.cluster.Network.ServiceNetworks = network.Spec.ServiceNetwork
 		if len(network.Spec.ServiceNetwork) == 0 {
 			g.cluster.Network.ServiceNetworks = network.Status.ServiceNetwork
@@ -141,73 +143,6 @@ func (g *gatherer) environment() map[string]string {
 		env[render.EnvArgs] = strings.Join(args, " ")
 	}
 	return env
-}
-
-// proxy reads the status of Proxy/cluster, even if it is empty. Without that object, it uses the environment from OLM.
-func (g *gatherer) proxy(env map[string]string) {
-	var proxy configv1.Proxy
-	if g.read(render.FromProxy, place{groupConfig, "Proxy", "", clusterName}, &proxy) {
-		s := proxy.Status
-		g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(s.HTTPProxy), HTTPS: bundle.NewSecret(s.HTTPSProxy), NoProxy: s.NoProxy}
-		g.maskedProxy("status.httpProxy", s.HTTPProxy, s.HTTPSProxy)
-		if g.cluster.Proxy.IsZero() && (proxy.Spec.HTTPProxy != "" || proxy.Spec.HTTPSProxy != "") {
-			g.add(bundle.SeverityWarning, reason.ProxyWithoutStatus, bundle.Finding{
-				Object: g.cluster.Origins[render.FromProxy], Field: "status", Message: "is empty, so nodes get no proxy, although spec names one",
-				Fix: "copy the object with its status, which the cluster's network operator sets; nodes get what it says there",
-			})
-		}
-		g.trustedCA(proxy.Spec.TrustedCA.Name)
-		return
-	}
-	g.cluster.Proxy = render.Proxy{HTTP: bundle.NewSecret(env["HTTP_PROXY"]), HTTPS: bundle.NewSecret(env["HTTPS_PROXY"]), NoProxy: env["NO_PROXY"]}
-	if ref, ok := g.cluster.Origins[render.FromOperator]; ok && !g.cluster.Proxy.IsZero() {
-		g.cluster.Origins[render.FromProxy] = ref
-		g.maskedProxy("spec.template.spec.containers", env["HTTP_PROXY"], env["HTTPS_PROXY"])
-	}
-	g.trustedCA("")
-}
-
-// maskedProxy reports passwords that a must-gather, or docs/gitops, masked.
-func (g *gatherer) maskedProxy(field string, urls ...string) {
-	if g.options.Complete || !slices.ContainsFunc(urls, func(u string) bool { return strings.Contains(u, ":****@") }) {
-		return
-	}
-	g.add(bundle.SeverityWarning, reason.SecretStandIn, bundle.Finding{
-		Object: g.cluster.Origins[render.FromProxy], Field: field, Message: "has a password that the must-gather or snapshot masked",
-		Fix: "add the object as another --from, or read the live cluster, to see the real bundle",
-	})
-}
-
-// trustedCA reads the CAs that the network operator injects into the operator's ConfigMap. Given is the ConfigMap that the
-// Proxy names: where it names one and nothing is injected yet, nodes must keep the CAs that they have. Without a proxy the
-// existing operator imports none, and neither do we.
-func (g *gatherer) trustedCA(given string) {
-	at := place{"", "ConfigMap", g.options.Namespace, render.TrustedCAConfigMap}
-	o, ok := g.find(at)
-	var cm corev1.ConfigMap
-	ok = ok && g.decode(o, &cm)
-	empty := strings.TrimSpace(cm.Data[render.TrustedCAKey]) == ""
-	switch {
-	case g.cluster.Proxy.IsZero():
-		if ok && !empty {
-			g.add(bundle.SeverityInfo, reason.TrustedCAIgnored, bundle.Finding{
-				Object: o.Ref, Message: "is ignored: the cluster has no proxy, so nodes get no CAs of a proxy", Fix: "nothing, or remove the ConfigMap",
-			})
-		}
-	case empty && given != "":
-		f := bundle.Finding{
-			Object: bundle.Ref{Kind: at.kind, Namespace: at.namespace, Name: at.name}, Message: "is not in the inputs, and Proxy/cluster names trusted CAs (" + given + "): nodes would lose them",
-			Fix: "create the ConfigMap with the label " + render.TrustedCALabel + "=true; the cluster's network operator fills it",
-		}
-		if ok {
-			f.Object, f.Field = o.Ref, `data["`+render.TrustedCAKey+`"]`
-			f.Message = "is empty, and Proxy/cluster names trusted CAs (" + given + "): nodes would lose them"
-			f.Fix = "check the label " + render.TrustedCALabel + "=true of the ConfigMap, and the cluster's network operator, which fills it"
-		}
-		g.add(bundle.SeverityError, reason.InputMissing, f)
-	case ok:
-		g.cluster.Origins[render.FromTrustedCA], g.cluster.TrustedCAs = o.Ref, cm.Data[render.TrustedCAKey]
-	}
 }
 
 func (g *gatherer) controllerConfig() {

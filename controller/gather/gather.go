@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"slices"
 
+	configv1 "github.com/openshift/api/config/v1"
+
 	"wmco/bundle"
 	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode/record"
@@ -54,7 +56,7 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	if o.Namespace == "" {
 		o.Namespace = OperatorNamespace
 	}
-	set, err := r.Read(ctx, wants(o.Namespace))
+	set, err := r.Read(ctx, o.wants())
 	if err != nil {
 		return Result{}, &UnreachableError{fmt.Errorf("reading cluster: %w", err)}
 	}
@@ -62,7 +64,7 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 		o := &set.Objects[i]
 		o.Ref.Group, o.Digest = o.Group, contentDigest(o.JSON)
 	}
-	g := &gatherer{options: o, objects: set.Objects, findings: set.Findings, cluster: render.Cluster{Origins: render.Origins{}, Copies: !o.Complete}}
+	g := &gatherer{options: o, objects: set.Objects, replaced: set.Replaced, findings: slices.DeleteFunc(set.Findings, isAboutInstallConfig), cluster: render.Cluster{Origins: render.Origins{}, Copies: !o.Complete}}
 	g.holdMachines()
 	g.unused(set.Unused)
 	g.absent()
@@ -80,11 +82,29 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	return Result{Cluster: g.cluster, Nodes: nodes, Instances: g.instances, Findings: g.findings.Sorted()}, nil
 }
 
+// wants returns what is read: for those who only look, the install config too.
+func (o Options) wants() []objects.Want {
+	if o.Records != nil {
+		return wants(o.Namespace)
+	}
+	return append(wants(o.Namespace), installConfigWant())
+}
+
+// isAboutInstallConfig reports whether a finding says that the install config cannot be read. Who needs it says that it is missing.
+func isAboutInstallConfig(f bundle.Finding) bool {
+	return f.Object.Kind == "ConfigMap" && f.Object.Namespace == installConfigPlace().namespace
+}
+
 // gatherer collects the inputs of one cluster.
 type gatherer struct {
-	options  Options
-	objects  []objects.Object
+	options Options
+	objects []objects.Object
+	// replaced are objects of an earlier source that a later one has too.
+	replaced []objects.Object
 	cluster  render.Cluster
+	// infra and network are what cluster is made from; the proxy of a preview needs more of them.
+	infra    configv1.Infrastructure
+	network  configv1.Network
 	findings bundle.Findings
 	// instances is filled by nodes.
 	instances []Instance

@@ -29,8 +29,14 @@ func (e *UnreachableError) Error() string { return e.Err.Error() }
 // Unwrap implements errors.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// Sources returns a reader of files and folders, stdin for "-", and live clusters for "cluster" or "cluster:CONTEXT" where
-// no such file exists. Where two of them hold the same object, the later one wins. They are complete if one of them is a
+// IsCluster reports whether a source is a live cluster, and the context that it names. It is one whether or not there is a file of the
+// name: a folder is ./cluster.
+func IsCluster(source string) (contextName string, ok bool) {
+	name, contextName, _ := strings.Cut(source, ":")
+	return contextName, name == clusterSource
+}
+
+// Sources returns a reader of files and folders, stdin for "-", and live clusters for "cluster" or "cluster:CONTEXT". Where two of them hold the same object, the later one wins. They are complete if one of them is a
 // cluster. Nothing is read yet.
 func Sources(from []string, stdin io.Reader) (r objects.Reader, complete bool, err error) {
 	return sources(from, stdin, requestLimit)
@@ -46,8 +52,8 @@ func sources(from []string, stdin io.Reader, limit time.Duration) (r objects.Rea
 		}
 	}
 	for _, source := range from {
-		name, contextName, _ := strings.Cut(source, ":")
-		if _, err := os.Stat(source); name != clusterSource || err == nil {
+		contextName, isCluster := IsCluster(source)
+		if !isCluster {
 			paths = append(paths, source)
 			continue
 		}

@@ -14,6 +14,7 @@ const (
 	KubeletFlagUnknown        = "KubeletFlagUnknown"
 	ProxyInvalid              = "ProxyInvalid"
 	ProxyWithoutStatus        = "ProxyWithoutStatus"
+	ProxyStatusPredicted      = "ProxyStatusPredicted"
 	SettingsInvalid           = "SettingsInvalid"
 	SettingAdjusted           = "SettingAdjusted"
 	KubeletTooNew             = "KubeletTooNew"
@@ -36,7 +37,8 @@ func cluster() []Entry {
 		{MachineConfigGuessed, isWarning, "The worker pool's current MachineConfig is not known, so the newest rendered one is used. Nodes may run another one.", "Add the pool: `oc get machineconfigpools.machineconfiguration.openshift.io worker -o yaml`."},
 		{KubeletFlagUnknown, isWarning, "The worker pool's kubelet.service sets a flag that this kubelet does not have. The flag is left out.", "Nothing, if Windows nodes do not need it. Otherwise set the field of the kubelet's configuration in windows-machine-config."},
 		{ProxyInvalid, isError, "The cluster's proxy has a URL or a list that cannot be used.", "Correct Proxy/cluster; percent-encode special characters of the password."},
-		{ProxyWithoutStatus, isWarning, "Proxy/cluster names a proxy in its spec and has none in its status, which nodes get.", "Copy the object with its status. In a cluster, check the network operator, which sets it."},
+		{ProxyWithoutStatus, errorOrWarning, "Proxy/cluster names a proxy in its spec and has none in its status, which nodes get. For an object of a file it is an error: what the network operator would write there cannot be computed from the inputs.", "Add the objects that the finding names, or copy the Proxy with its status. In a cluster, check the network operator, which sets it."},
+		{ProxyStatusPredicted, isInfo, "Proxy/cluster comes from a file without a status, as it is kept in git. The status is computed as the network operator does, from Infrastructure, Network, and the install config or the Proxy that the file replaces.", "Nothing."},
 		{SettingsInvalid, isError, "A setting in the ConfigMap windows-machine-config, or in the operator's environment, is not valid.", "Correct the setting; [operations.md](operations.md) lists all settings with their defaults."},
 		{KubeletTooNew, isError, "The kubelet that nodes of this cluster get is newer than one of its API servers, which Kubernetes does not support. Nothing is published and no host joins until the API servers are updated. Only the operator reports this.", "Finish the cluster's update first."},
 		{KubeletKept, isInfo, "The worker pool is paused, so Windows nodes keep the kubelet of its version while the cluster is newer. They skip the versions in between when the pool is resumed. An older kubelet can block the cluster's next update.", "Resume the MachineConfigPool worker, or set `kubernetes.pausedPool` to `Follow` in windows-machine-config."},

@@ -63,14 +63,14 @@ func compareNumbers(a, b string) int {
 	return cmp.Or(cmp.Compare(len(a), len(b)), strings.Compare(a, b))
 }
 
-// replace adds the objects of a later path. They replace those of earlier paths.
-func replace(found map[identity]Object, later []Object) bundle.Findings {
-	var findings bundle.Findings
+// replace adds the objects of a later path. They replace those of earlier paths, which it returns.
+func replace(found map[identity]Object, later []Object) (earlier []Object, findings bundle.Findings) {
 	for _, now := range later {
 		if before, ok := found[now.identity()]; ok && !bytes.Equal(before.JSON, now.JSON) {
+			earlier = append(earlier, before)
 			findings = append(findings, replaced(now, before))
 		}
 		found[now.identity()] = now
 	}
-	return findings
+	return earlier, findings
 }

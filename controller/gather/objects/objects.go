@@ -52,6 +52,8 @@ type Set struct {
 	Objects []Object
 	// Findings are sorted, the most severe first. An object with a finding of severity error may be missing.
 	Findings bundle.Findings
+	// Replaced are the objects of earlier paths or readers that differ from the one in Objects, in the order in which they were read.
+	Replaced []Object
 	// Unused are the paths that have neither a wanted object nor a finding, in the order in which they were given.
 	Unused []string
 }

@@ -27,9 +27,11 @@ func (o overlay) Read(ctx context.Context, wants []Want) (Set, error) {
 		}
 		all.Unused = append(all.Unused, set.Unused...)
 		all.Findings = append(all.Findings, set.Findings...)
-		all.Findings = append(all.Findings, replace(found, set.Objects)...)
+		earlier, replacements := replace(found, set.Objects)
+		all.Findings = append(all.Findings, replacements...)
+		all.Replaced = slices.Concat(all.Replaced, set.Replaced, earlier)
 	}
 	set := newSet(found, all.Findings)
-	set.Unused = all.Unused
+	set.Unused, set.Replaced = all.Unused, all.Replaced
 	return set, nil
 }

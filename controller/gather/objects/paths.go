@@ -52,6 +52,7 @@ func (p *pathsReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	found := make(map[identity]Object)
 	var findings bundle.Findings
 	var unused []string
+	var replacedObjects []Object
 	buffer := &buffer{}
 	for _, name := range p.paths {
 		visit := &visit{wants: wants, kinds: newKinds(wants), buffer: buffer, stdin: p.stdin, place: p.place}
@@ -63,10 +64,12 @@ func (p *pathsReader) Read(ctx context.Context, wants []Want) (Set, error) {
 		}
 		chosen, duplicates := chooseOne(visit.objects)
 		findings = append(append(findings, visit.findings...), duplicates...)
-		findings = append(findings, replace(found, chosen)...)
+		earlier, replacements := replace(found, chosen)
+		findings = append(findings, replacements...)
+		replacedObjects = append(replacedObjects, earlier...)
 	}
 	set := newSet(found, findings)
-	set.Unused = unused
+	set.Unused, set.Replaced = unused, replacedObjects
 	return set, nil
 }
 

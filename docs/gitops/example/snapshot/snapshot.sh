@@ -39,7 +39,7 @@ def fields:
   elif .kind == "Machine" or .kind == "Node" then {status: {addresses: .status.addresses}}
   elif .kind == "MachineConfig" then {spec: {config: (.spec.config | ignition)}}
   elif .kind == "MachineConfigPool" then {status: {configuration: {name: .status.configuration.name}}}
-  elif .kind == "Network" then {spec: (.spec | {networkType, serviceNetwork, defaultNetwork}), status: (.status | {networkType, serviceNetwork})}
+  elif .kind == "Network" then {spec: (.spec | {networkType, serviceNetwork, clusterNetwork, defaultNetwork}), status: (.status | {networkType, serviceNetwork, clusterNetwork})}
   elif .kind == "Proxy" then {spec: (.spec | proxy), status: (.status | proxy)}
   else {} end;
 def kept: {apiVersion, kind, metadata: (.metadata | meta)} + fields;
