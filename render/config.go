@@ -3,6 +3,7 @@ package render
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -128,12 +129,30 @@ func DecodeSettings(text string, ref bundle.Ref) (Settings, bundle.Findings) {
 	}
 	var findings bundle.Findings
 	for _, err := range strict {
-		findings = append(findings, settingsFinding(ref, strictField(err), "is not a setting"))
+		findings = append(findings, settingsFinding(ref, strictField(err), "is not a setting"+bundle.DidYouMean(strictField(err), SettingNames())))
 	}
 	if findings = append(findings, s.check(ref)...); findings.Refused() {
 		return DefaultSettings(), findings
 	}
 	return s, nil
+}
+
+// SettingNames returns every setting by its path, such as rollout.maxUnavailable.
+func SettingNames() []string {
+	return settingsOf(reflect.TypeFor[Settings](), "")
+}
+
+func settingsOf(t reflect.Type, prefix string) []string {
+	var all []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		all = append(all, prefix+name)
+		if f.Type.Kind() == reflect.Struct && f.Type != reflect.TypeFor[intstr.IntOrString]() {
+			all = append(all, settingsOf(f.Type, prefix+name+".")...)
+		}
+	}
+	return all
 }
 
 func settingsFinding(ref bundle.Ref, field, message string) bundle.Finding {

@@ -39,6 +39,7 @@ check renders the inputs and compares, byte for byte; update rewrites want/.`,
 func goldenCheckCommand(a app) *cobra.Command {
 	var f cli.Format
 	var limit failOn
+	var strict bool
 	cmd := &cobra.Command{
 		Use:   "check DIR",
 		Short: "Compare what is rendered with the want/ of a golden folder",
@@ -47,22 +48,26 @@ findings that the change adds or resolves first; -o markdown is a comment for a 
 by hand are named.` +
 			cli.ExitHelp("0  the same", "1  something differs, or there is no want/ yet: wmco golden update DIR", "2  usage, inputs with findings of severity error, a node that is not in the inputs, or a change that adds findings of --fail-on", "130  interrupted"),
 		Args: oneFolder().Check,
-		RunE: func(cmd *cobra.Command, args []string) error { return goldenCheck(cmd.Context(), a, f, limit, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return goldenCheck(cmd.Context(), a, f, limit, goldenFolder{args[0], strict})
+		},
 	}
+	addStrict(cmd, &strict, true)
 	limit.add(cmd, bundle.SeverityWarning)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON, cli.Markdown)
 	return cmd
 }
 
 func goldenUpdateCommand(a app) *cobra.Command {
-	return &cobra.Command{
+	var strict bool
+	cmd := &cobra.Command{
 		Use:   "update DIR",
 		Short: "Rewrite the want/ of a golden folder",
 		Long: "Render the golden folder's inputs, and make want/ exactly the result." +
 			cli.ExitHelp("0  done", "2  usage, inputs with findings of severity error, a node that is not in the inputs, or no node at all: nothing is written", "130  interrupted"),
 		Args: oneFolder().Check,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			nodes, files, err := goldenRender(cmd.Context(), a, args[0])
+			nodes, files, err := goldenRender(cmd.Context(), a, goldenFolder{args[0], strict})
 			if err != nil {
 				return err
 			}
@@ -74,15 +79,24 @@ func goldenUpdateCommand(a app) *cobra.Command {
 			return nil
 		},
 	}
+	addStrict(cmd, &strict, true)
+	return cmd
+}
+
+// goldenFolder is a golden folder, and how its inputs are judged.
+type goldenFolder struct {
+	dir    string
+	strict bool
 }
 
 // goldenRender renders a golden folder: its nodes, and its files. Refused inputs are printed and end with status 2.
-func goldenRender(ctx context.Context, a app, dir string) ([]review.Node, []preview.File, error) {
-	c, err := golden.Load(dir)
+func goldenRender(ctx context.Context, a app, folder goldenFolder) ([]review.Node, []preview.File, error) {
+	c, err := golden.Load(folder.dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	hosts, err := c.Read(ctx, dir, nil)
+	c.Strict = folder.strict
+	hosts, err := c.Read(ctx, folder.dir, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -98,8 +112,9 @@ func goldenRender(ctx context.Context, a app, dir string) ([]review.Node, []prev
 }
 
 // goldenCheck compares bundles, and then bytes: files beside the bundles (findings, provenance) may differ alone.
-func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, dir string) error {
-	after, files, err := goldenRender(ctx, a, dir)
+func goldenCheck(ctx context.Context, a app, f cli.Format, limit failOn, folder goldenFolder) error {
+	dir := folder.dir
+	after, files, err := goldenRender(ctx, a, folder)
 	if err != nil {
 		return err
 	}

@@ -26,17 +26,24 @@ type inputFlags struct {
 	node      string
 	instance  string
 	all       bool
+	strict    bool
 }
 
 func (f *inputFlags) add(cmd *cobra.Command) {
 	f.addFrom(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
+	addStrict(cmd, &f.strict, false)
 	flags.StringVar(&f.facts, "facts", "", "JSON of the facts that hosts report, as 'wmco-node facts' prints it (- for stdin)")
 	flags.StringVar(&f.payload, "payload", "", "folder that make payload wrote: adds digests and sizes of executables, after every byte of it is checked")
 	flags.StringVar(&f.node, "node", "", "the Windows node of this name")
 	flags.StringVar(&f.instance, "instance", "", "the Windows host at this address, whether it is a node or not")
 	flags.BoolVar(&f.all, "all", false, "every Windows host of the inputs (with --host: those that it names, which is the default)")
+}
+
+// addStrict adds --strict.
+func addStrict(cmd *cobra.Command, strict *bool, standard bool) {
+	cmd.Flags().BoolVar(strict, "strict", standard, "refuse documents and fields that have no effect, such as misspelt ones")
 }
 
 // addFrom adds the one flag of commands that choose no host.
@@ -79,7 +86,7 @@ func (f *inputFlags) read(ctx context.Context, a app, key bundle.Key) (*desired.
 		return nil, err
 	}
 	return desired.Read(ctx, desired.Source{
-		Objects: reader, Gather: gather.Options{Namespace: f.namespace, Complete: complete, Facts: facts}, Payload: f.payload, Key: key,
+		Objects: reader, Gather: gather.Options{Namespace: f.namespace, Complete: complete, Facts: facts}, Payload: f.payload, Key: key, Strict: f.strict,
 	})
 }
 

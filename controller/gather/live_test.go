@@ -55,6 +55,8 @@ type recorder struct {
 }
 
 func (r *recorder) Read(ctx context.Context, wants []objects.Want) (objects.Set, error) {
+	// The operator does not read the install config, which previews alone need.
+	wants = slices.DeleteFunc(slices.Clone(wants), func(w objects.Want) bool { return w.Namespace == "kube-system" })
 	var err error
 	r.set, err = r.Reader.Read(ctx, wants)
 	return r.set, err

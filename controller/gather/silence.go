@@ -3,6 +3,7 @@ package gather
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -59,9 +60,72 @@ func (g *gatherer) unknownFields(o objects.Object, decoded any, unknown []error)
 			continue
 		}
 		g.add(bundle.SeverityWarning, reason.FieldUnknown, bundle.Finding{
-			Object: o.Ref, Field: path, Message: o.Kind + " has no such field; it is ignored", Fix: "correct the field; `oc explain " + strings.ToLower(o.Kind) + "` shows the fields and their place",
+			Object: o.Ref, Field: path, Message: o.Kind + " has no such field; it is ignored" + bundle.DidYouMean(lastName(path), fieldsAt(decoded, path)), Fix: "correct the field; `oc explain " + strings.ToLower(o.Kind) + "` shows the fields and their place",
 		})
 	}
+}
+
+// lastName is the field at the end of a path.
+func lastName(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
+
+// fieldsAt returns the names of the fields that are known where a path ends.
+func fieldsAt(decoded any, path string) []string {
+	t := reflect.TypeOf(decoded)
+	names := strings.Split(path, ".")
+	for _, name := range names[:len(names)-1] {
+		name, _, _ = strings.Cut(name, "[")
+		field, ok := fieldNamed(element(t), name)
+		if !ok {
+			return nil
+		}
+		t = field
+	}
+	if t = element(t); t.Kind() != reflect.Struct {
+		return nil
+	}
+	var known []string
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		known = append(known, name)
+	}
+	return known
+}
+
+// element is the type behind pointers and lists.
+func element(t reflect.Type) reflect.Type {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return t
+}
+
+func fieldNamed(t reflect.Type, name string) (reflect.Type, bool) {
+	if t.Kind() != reflect.Struct {
+		return nil, false
+	}
+	for i := range t.NumField() {
+		if tag, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ","); tag == name {
+			return t.Field(i).Type, true
+		}
+	}
+	return nil, false
+}
+
+// isWithoutEffect reports whether a finding is about a document or a field that a person wrote and that has no effect.
+func isWithoutEffect(f bundle.Finding) bool {
+	_, isByHand := byHand[[2]string{f.Object.Group, f.Object.Kind}]
+	return f.Reason == reason.DocumentSkipped || f.Reason == reason.FieldUnknown && isByHand
+}
+
+// Strict makes errors of the findings about documents and fields without effect.
+func Strict(findings bundle.Findings) bundle.Findings {
+	out := slices.Clone(findings)
+	for i, f := range out {
+		if isWithoutEffect(f) {
+			out[i].Severity = bundle.SeverityError
+		}
+	}
+	return out
 }
 
 // absent names the optional objects that are not in the inputs, and what is assumed for each. A complete source lacks what

@@ -79,7 +79,7 @@ func wants(namespace string) []objects.Want {
 		{Group: groupMachineConfig, Version: "v1", Kind: "ControllerConfig", Names: []string{controllerConfigName}},
 		optional(objects.Want{Group: groupMachine, Version: "v1beta1", Kind: "Machine", Namespace: namespaceMachines, Labels: map[string]string{labelMachineOS: "Windows"}}),
 		{Version: "v1", Kind: "Node", Labels: map[string]string{labelOS: "windows"}},
-		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{InstancesName, settingsName, render.TrustedCAConfigMap}},
+		{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Names: []string{InstancesName, settingsName, render.TrustedCAConfigMap}, OnlyHere: []string{InstancesName, settingsName}},
 		{Group: groupApps, Version: "v1", Kind: "Deployment", Namespace: namespace, Names: []string{operatorName}},
 		secret(namespace, exporterTLSName),
 		secret(namespaceMCO, bootstrapTokenName),

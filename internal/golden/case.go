@@ -35,6 +35,8 @@ type Case struct {
 	Payload string `json:"payload,omitempty"`
 	// Nodes are names or addresses; empty means every Windows host of the inputs.
 	Nodes []string `json:"nodes,omitempty"`
+	// Strict refuses documents and fields that have no effect. It is not in the file.
+	Strict bool `json:"-"`
 }
 
 // WantDir returns the folder with the wanted output of a case.
@@ -70,7 +72,7 @@ func Load(dir string) (Case, error) {
 // Read reads the inputs of the case. Paths are relative to dir, and findings name them as the case does. Without a key,
 // the digests of secrets are masked.
 func (c Case) Read(ctx context.Context, dir string, key bundle.Key) (*desired.Hosts, error) {
-	s := desired.Source{Objects: objects.PathsIn(dir, c.From), Payload: c.PayloadDir(dir), Key: key}
+	s := desired.Source{Objects: objects.PathsIn(dir, c.From), Payload: c.PayloadDir(dir), Key: key, Strict: c.Strict}
 	var err error
 	if c.Facts != "" {
 		if s.Gather.Facts, err = gather.FactsFile(filepath.Join(dir, c.Facts)); err != nil {

@@ -38,11 +38,11 @@ func (r *reading) misfit(s segment, h head) batch {
 	}
 	kind, version := h.kind.text(), h.apiVersion.text()
 	if slices.ContainsFunc(r.wants, func(w Want) bool { return w.Kind == kind && w.Group == groupOf(version) }) {
-		return batch{}
+		return r.elsewhere(s, h)
 	}
 	i := slices.IndexFunc(r.wants, func(w Want) bool { return r.isMeant(w, h) })
 	if i < 0 {
-		return batch{}
+		return r.misspelt(s, h)
 	}
 	w := r.wants[i]
 	f := r.skipped(s, h, "kind", fmt.Sprintf("is skipped: its kind is written %q, not %q", kind, w.Kind))
@@ -51,6 +51,48 @@ func (r *reading) misfit(s segment, h head) batch {
 	}
 	f.Fix = fmt.Sprintf("write apiVersion: %s and kind: %s", apiVersion(w.Group, w.Version), w.Kind)
 	return batch{findings: bundle.Findings{f}}
+}
+
+// elsewhere returns a finding for an object in a namespace where it has no effect, if no other namespace has one of its name by accident.
+func (r *reading) elsewhere(s segment, h head) batch {
+	name, namespace := h.name.text(), h.namespace.text()
+	for _, w := range r.wants {
+		if w.Kind != h.kind.text() || w.Group != groupOf(h.apiVersion.text()) || !slices.Contains(w.OnlyHere, name) || w.admitsNamespace(namespace) {
+			continue
+		}
+		where := "is skipped: it is in namespace " + namespace
+		if namespace == "" {
+			where = "is skipped: it names no namespace"
+		}
+		f := r.skipped(s, h, "metadata.namespace", where+", and has no effect outside of "+w.Namespace)
+		f.Fix = "write namespace: " + w.Namespace + ", or name the operator's namespace with --namespace"
+		return batch{findings: bundle.Findings{f}}
+	}
+	return batch{}
+}
+
+// misspelt returns a finding for an object of a group whose kind is nearly a wanted one.
+func (r *reading) misspelt(s segment, h head) batch {
+	kind, version := h.kind.text(), h.apiVersion.text()
+	var known []string
+	for _, w := range r.wants {
+		name, namespace := h.name.text(), h.namespace.text()
+		if w.Group == groupOf(version) && (name == "" || w.admitsName(name)) && (namespace == "" || w.admitsNamespace(namespace)) {
+			known = append(known, w.Kind)
+		}
+	}
+	meant := bundle.Nearest(kind, known)
+	if meant == "" || slices.Contains(neighbours(), [2]string{kind, meant}) {
+		return batch{}
+	}
+	f := r.skipped(s, h, "kind", fmt.Sprintf("is skipped: %s has no kind %s; did you mean %s?", version, kind, meant))
+	f.Fix = "write kind: " + meant
+	return batch{findings: bundle.Findings{f}}
+}
+
+// neighbours are kinds that exist beside one of nearly the same name in its group.
+func neighbours() [][2]string {
+	return [][2]string{{"ImageDigestMirrorSet", "ImageTagMirrorSet"}, {"MachineSet", "Machine"}, {"MachineConfigNode", "MachineConfigPool"}}
 }
 
 // isMeant reports whether the want may be meant by an object whose kind or group is another.

@@ -38,6 +38,8 @@ type Want struct {
 	// empty.
 	Names      []string
 	NamePrefix string
+	// OnlyHere are those of Names that an object of another namespace has by mistake alone.
+	OnlyHere []string
 	// Labels are labels that the object must have, with these values.
 	Labels map[string]string
 	// Optional reports whether a cluster may lack the kind.

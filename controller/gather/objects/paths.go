@@ -3,6 +3,7 @@ package objects
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"io/fs"
@@ -217,11 +218,43 @@ func (v *visit) documents(ctx context.Context, r *reading, text []byte) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		all.add(r.document(s))
+		found := r.document(s)
+		if r.byHand && found.isSilent() {
+			found = r.unparsable(s)
+		}
+		all.add(found)
 	}
 	all.findings = oneMalformed(all.findings)
 	v.add(all)
 	return nil
+}
+
+// unparsable returns a finding for a document of a file that the user named, if no parser can read it.
+func (r *reading) unparsable(s segment) batch {
+	if s.text[s.start] == '%' { // a directive, which belongs to the next document
+		return batch{}
+	}
+	if s.text[s.start] == '{' && isJSONStream(s.text[s.start:]) || len(s.text)-s.start > maxObject {
+		return batch{}
+	}
+	if _, bad := decode(s); bad != nil {
+		return batch{findings: bundle.Findings{r.malformed(s, head{}, *bad)}}
+	}
+	return batch{}
+}
+
+// isJSONStream reports whether a text is JSON values one after the other.
+func isJSONStream(text []byte) bool {
+	d := json.NewDecoder(bytes.NewReader(text))
+	for {
+		var value json.RawMessage
+		switch err := d.Decode(&value); {
+		case errors.Is(err, io.EOF):
+			return true
+		case err != nil:
+			return false
+		}
+	}
 }
 
 func (v *visit) reject(f bundle.Finding) { v.findings = append(v.findings, f) }

@@ -218,7 +218,7 @@ func TestPathKinds(t *testing.T) {
 		{name: "a named file that is no manifest",
 			files: map[string]string{"a.tgz": "\x1f\x8b\x00\x00 kind: Node", "b.txt": "Hello world\n", "c.yaml": "", "d.yaml": "# nothing\n---\n", "e.yaml": "a: [\n"},
 			paths: []string{"a.tgz", "b.txt", "c.yaml", "d.yaml", "e.yaml"},
-			want:  []string{"error InputNotManifest at a.tgz:0", "error InputNotManifest at b.txt:0", "error InputNotManifest at c.yaml:0", "error InputNotManifest at d.yaml:0"}},
+			want:  []string{"error InputNotManifest at a.tgz:0", "error InputNotManifest at b.txt:0", "error InputNotManifest at c.yaml:0", "error InputNotManifest at d.yaml:0", "error ObjectMalformed at e.yaml:1"}},
 		{name: "the same files in a folder",
 			files: map[string]string{"d/a.yaml": "\x1f\x8b\x00\x00", "d/b.yaml": "Hello world\n", "d/c.yaml": "", "d/d.yaml": "# nothing\n---\n", "d/e.json": "{", "d/f.yaml": "{{ template }}\n"},
 			paths: []string{"d"}, want: []string{}},

@@ -23,6 +23,9 @@ type batch struct {
 
 func (b *batch) isEmpty() bool { return len(b.objects) == 0 && len(b.findings) == 0 && !b.isPartial }
 
+// isSilent reports whether nothing of the text is used, and nothing is said about it.
+func (b *batch) isSilent() bool { return len(b.objects) == 0 && len(b.findings) == 0 }
+
 func (b *batch) add(more batch) {
 	b.objects = append(b.objects, more.objects...)
 	b.findings = append(b.findings, more.findings...)

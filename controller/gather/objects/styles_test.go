@@ -62,7 +62,7 @@ type thing struct{ version, kind, namespace, name string }
 
 func (w *stylist) thing() thing {
 	w.count++
-	o := thing{"v1", w.one("Node", "Node", "Pod", "Secret", "NodeX"), "", fmt.Sprintf("n%d", w.count)}
+	o := thing{"v1", w.one("Node", "Node", "Pod", "Secret", "NodePool"), "", fmt.Sprintf("n%d", w.count)}
 	if o.kind == "Secret" {
 		o.namespace = w.one("openshift-config", "other")
 	}

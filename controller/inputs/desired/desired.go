@@ -27,6 +27,8 @@ type Source struct {
 	Objects objects.Reader
 	// Gather says what the objects do not.
 	Gather gather.Options
+	// Strict refuses documents and fields that have no effect.
+	Strict bool
 	// Payload is a folder that make payload wrote. Without one, executables are named and have no digest.
 	Payload string
 	// Set is a payload that was read already; Payload is empty then.
@@ -76,6 +78,9 @@ func Read(ctx context.Context, s Source) (*Hosts, error) {
 	fleet, found, err := render.NewFleet(gathered.Cluster, render.Options{Payload: set, Key: s.Key, SigningKeys: s.SigningKeys})
 	if err != nil {
 		return nil, err
+	}
+	if s.Strict {
+		gathered.Findings = gather.Strict(gathered.Findings)
 	}
 	var records record.Set
 	if s.Gather.Records != nil {
