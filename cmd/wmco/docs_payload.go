@@ -22,7 +22,7 @@ Go give the same bytes on any machine.
     make payload                                # bin/payload, bin/sbom; builds what is not there yet
     make payload PAYLOAD=kube-log-runner,cni    # a part, by names of executables or components
     make payload-check                          # once more, from empty caches: the same bytes? what is newer?
-    wmco render --payload bin/payload ...       # digests and sizes in what is rendered; validate and diff take it too
+    wmco render --from cluster --all --payload bin/payload    # digests and sizes in what is rendered; validate and diff take it too
 
 A component that cannot be built does not stop the others: a table at the end names each one, its version and the module
 version that could not be downloaded, and make fails. ` + "`make pins`" + ` prints which pins the module proxy serves, and the
