@@ -151,7 +151,7 @@ func (f *diffFlags) before(ctx context.Context, a app, after []desired.Rendered)
 	}
 	for _, source := range slices.Backward(f.against) {
 		if isLive(source) {
-			reader, _, err := gather.Sources([]string{source}, nil)
+			reader, _, err := gather.Sources([]string{source}, nil, f.kube)
 			return golden.Reviewed(before), live{reader: reader, namespace: f.namespace, before: before}, err
 		}
 	}

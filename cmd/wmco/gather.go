@@ -24,10 +24,11 @@ const logWait = 30 * time.Second
 
 // gatherFlags are those of `wmco gather`.
 type gatherFlags struct {
-	out, context, namespace string
-	since                   time.Duration
-	sinceTime               string
-	format                  cli.Format
+	clusterFlags
+	out       string
+	since     time.Duration
+	sinceTime string
+	format    cli.Format
 }
 
 // sinceFlag is a flag that says how far back logs go, and the variable that `oc adm must-gather` sets for its entry point
@@ -76,8 +77,7 @@ validate and diff. The cluster is that of KUBECONFIG, of ~/.kube/config, or of t
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.out, "out", mustgather.DefaultDir, "folder to write to")
-	flags.StringVar(&f.context, "context", "", "context of the kubeconfig")
-	flags.StringVar(&f.namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
+	f.add(cmd)
 	flags.DurationVar(&f.since, "since", 0, "of the logs of Pods, only lines that are newer, such as 2h (default: all)")
 	flags.StringVar(&f.sinceTime, "since-time", "", "of the logs of Pods, only lines after this time (RFC 3339)")
 	cmd.MarkFlagsMutuallyExclusive("since", "since-time")
@@ -90,7 +90,7 @@ func (f *gatherFlags) run(ctx context.Context, a app) error {
 	if err != nil {
 		return err
 	}
-	config, err := gather.Config(f.context)
+	config, err := f.kube.Config()
 	if err != nil {
 		return err
 	}

@@ -19,20 +19,20 @@ import (
 
 // inputFlags are shared by all commands that read inputs.
 type inputFlags struct {
-	from      []string
-	namespace string
-	facts     string
-	payload   string
-	node      string
-	instance  string
-	all       bool
-	strict    bool
+	clusterFlags
+	from     []string
+	facts    string
+	payload  string
+	node     string
+	instance string
+	all      bool
+	strict   bool
 }
 
 func (f *inputFlags) add(cmd *cobra.Command) {
 	f.addFrom(cmd)
+	f.clusterFlags.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
 	addStrict(cmd, &f.strict, false)
 	flags.StringVar(&f.facts, "facts", "", "JSON of the facts that hosts report, as 'wmco-node facts' prints it (- for stdin)")
 	flags.StringVar(&f.payload, "payload", "", "folder that make payload wrote: adds digests and sizes of executables, after every byte of it is checked")
@@ -52,7 +52,7 @@ func (f *inputFlags) addFrom(cmd *cobra.Command) {
 }
 
 // sources returns what reads the sources, and says where a folder is not read because its name is that of the live cluster.
-func (a app) sources(from []string) (r objects.Reader, complete bool, err error) {
+func (a app) sources(from []string, k gather.Kubeconfig) (r objects.Reader, complete bool, err error) {
 	for _, source := range from {
 		if _, ok := gather.IsCluster(source); !ok {
 			continue
@@ -61,7 +61,7 @@ func (a app) sources(from []string) (r objects.Reader, complete bool, err error)
 			cli.Printf(a.stderr, "%s: this is the live cluster; the file or folder of this name is ./%s\n", source, source)
 		}
 	}
-	return gather.Sources(from, a.stdin)
+	return gather.Sources(from, a.stdin, k)
 }
 
 // needsObjects says that a command reads inputs.
@@ -81,7 +81,7 @@ func (f *inputFlags) read(ctx context.Context, a app, key bundle.Key) (*desired.
 	if err != nil {
 		return nil, err
 	}
-	reader, complete, err := a.sources(f.from)
+	reader, complete, err := a.sources(f.from, f.kube)
 	if err != nil {
 		return nil, err
 	}

@@ -77,6 +77,7 @@ an image's name or UUID (nutanix). The default is the image of the model, if tha
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	f.addFrom(cmd)
+	f.addKubeconfig(cmd)
 	addPlatform(cmd, &f.platform, "where the Machines run (default that of the cluster)")
 	flags := cmd.Flags()
 	flags.StringVar(&f.options.Name, "name", "", "name of the MachineSet (at most 9 characters on azure, vsphere and nutanix)")
@@ -94,7 +95,7 @@ func (f *machineSetFlags) run(ctx context.Context, a app) error {
 	var findings bundle.Findings
 	o := f.options
 	if len(f.from) > 0 {
-		reader, _, err := a.sources(f.from)
+		reader, _, err := a.sources(f.from, f.kube)
 		if err != nil {
 			return err
 		}

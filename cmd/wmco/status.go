@@ -1,16 +1,16 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"wmco/bundle"
 	"wmco/controller/gather"
@@ -24,36 +24,42 @@ import (
 // statusFlags are those of `wmco status`.
 type statusFlags struct {
 	inputFlags
-	watch  bool
-	format cli.Format
+	watch    bool
+	selector string
+	states   []string
+	format   cli.Format
 }
-
-// statusHeading is the heading of the table.
-const statusHeading = "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tROLLOUT\tSINCE\tREASON\tWHAT TO DO"
 
 func statusCommand(a app) *cobra.Command {
 	var f statusFlags
 	cmd := &cobra.Command{
-		Use:   "status [NODE] [--from PATH|-|cluster[:CONTEXT]] [--watch]",
+		Use:   "status [NODE|ADDRESS] [--from PATH|-|cluster[:CONTEXT]] [--watch]",
 		Short: "Show which Windows nodes have the bundle that is published for them, and where the rollout is",
 		Long: `Show for each Windows node what is published for it, what it has, since when, and what to do about a node that does not move; for
-one node everything that its agent reports, and its last turns in rollouts. Inputs that the operator refuses come first, then the
+one node everything that its agent reports, and its last turns in rollouts. Hosts that are no nodes have rows of their own: what cannot
+join, what waits for adoption, a removal that is stuck; each has a reason and a fix. Inputs that the operator refuses come first, then the
 rollout: how many nodes have what is wanted, whose turn it is, what the others wait for, and how long it will take by the turns before.
 
 It is read from the cluster alone, from Nodes, WindowsNodesStatus and the settings: no host and no operator is asked. --watch prints
 each move of a node, and how long after the change it is current, until it is interrupted.` +
-			cli.ExitHelp("0  every node is current", "1  a node is not, the rollout is not done, or inputs are refused", "2  usage, or a node that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
+			cli.ExitHelp("0  every node is current", "1  a node is not, the rollout is not done, or inputs are refused", "2  usage, or a node or host that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
 		Example: `  wmco status
   wmco status --watch
+  wmco status --state Failed,Silent -o name
+  wmco status 10.0.0.7
   wmco status winworker-x7k2p -o json
   wmco status --from must-gather.local.123`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, args) },
 	}
 	f.addFrom(cmd)
-	cmd.Flags().StringVar(&f.namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
-	cmd.Flags().BoolVar(&f.watch, "watch", false, "print the nodes that change, until interrupted")
-	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
+	f.clusterFlags.add(cmd)
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "print the nodes that change, until interrupted")
+	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "only nodes with these labels, such as zone=a,!canary")
+	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only nodes in these states, such as Failed,Silent")
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
+	cmd.ValidArgsFunction = f.completeNames
+	cli.AddFormat(cmd, &f.format, cli.Text, cli.Wide, cli.JSON, cli.YAML, cli.Name)
 	return cmd
 }
 
@@ -69,7 +75,7 @@ func (f *statusFlags) run(ctx context.Context, a app, args []string) error {
 	if f.watch {
 		return f.follow(ctx, a, now, node)
 	}
-	if len(problems(now)) > 0 || slices.ContainsFunc(now.Nodes, func(r fleet.Row) bool { return r.State != fleet.StateCurrent }) ||
+	if len(problems(now)) > 0 || len(now.Hosts) > 0 || slices.ContainsFunc(now.Nodes, func(r fleet.Row) bool { return r.State != fleet.StateCurrent }) ||
 		slices.ContainsFunc(now.Rollout.Nodes, isLeft) {
 		return cli.Exit(cli.ExitDiffers)
 	}
@@ -85,7 +91,7 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 	if len(from) == 0 {
 		from = []string{"cluster"}
 	}
-	reader, _, err := a.sources(from)
+	reader, _, err := a.sources(from, f.kube)
 	if err != nil {
 		return fleet.Fleet{}, err
 	}
@@ -97,13 +103,56 @@ func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet
 		return fleet.Fleet{}, refused(a, "", findings)
 	}
 	if node == "" {
-		return all, nil
+		return f.selected(all)
 	}
 	one, ok := all.Only(node)
 	if !ok {
-		return fleet.Fleet{}, cli.UsageError("%s: no Windows node has this name", node)
+		return fleet.Fleet{}, cli.UsageError("%s: no Windows node has this name, and no host that waits has this address%s", node, bundle.DidYouMean(node, all.Names()))
 	}
 	return one, nil
+}
+
+// selected keeps what --selector and --state name.
+func (f *statusFlags) selected(all fleet.Fleet) (fleet.Fleet, error) {
+	selector, err := labels.Parse(f.selector)
+	if err != nil {
+		return fleet.Fleet{}, cli.UsageError("--selector: %w", err)
+	}
+	var states []fleet.State
+	for _, s := range f.states {
+		i := slices.IndexFunc(stateNames(), func(known string) bool { return strings.EqualFold(known, s) })
+		if i < 0 {
+			return fleet.Fleet{}, cli.UsageError("--state %s: must be one of %s%s", s, strings.Join(stateNames(), ", "), bundle.DidYouMean(s, stateNames()))
+		}
+		states = append(states, fleet.State(stateNames()[i]))
+	}
+	return all.Selected(selector, states), nil
+}
+
+// stateNames are the states of nodes, and those of hosts that nodes do not have.
+func stateNames() []string {
+	var names []string
+	for _, s := range fleet.States() {
+		names = append(names, string(s))
+	}
+	for _, s := range status.HostStates() {
+		if !slices.Contains(names, string(s)) {
+			names = append(names, string(s))
+		}
+	}
+	return names
+}
+
+// completeNames completes the name of a node or host.
+func (f *statusFlags) completeNames(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	all, err := f.read(cmd.Context(), app{stderr: io.Discard, stdin: strings.NewReader(""), now: time.Now}, "")
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return all.Names(), cobra.ShellCompDirectiveNoFileComp
 }
 
 // at is when the Nodes were as they are read: now, or when a must-gather was collected.
@@ -122,52 +171,39 @@ func (f *statusFlags) at(a app) time.Time {
 // problems are the conditions of the operator that are not as they should be, but that of the rollout, which has its own line.
 func problems(f fleet.Fleet) []metav1.Condition {
 	return slices.DeleteFunc(slices.Clone(f.Conditions), func(c metav1.Condition) bool {
-		return c.Status == metav1.ConditionTrue || c.Type == status.RolledOut
+		return c.Status == metav1.ConditionTrue || c.Type == status.RolledOut || status.IsSummary(c.Type)
 	})
 }
 
 func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
-	if f.format == cli.JSON {
-		if f.watch {
-			return cli.WriteJSONLine(a.stdout, now)
-		}
+	switch {
+	case f.format == cli.JSON && f.watch:
+		return cli.WriteJSONLine(a.stdout, now)
+	case f.format == cli.JSON:
 		return cli.WriteJSON(a.stdout, now)
-	}
-	for _, c := range problems(now) {
-		cli.Printf(a.stdout, "%s\n", problem(c))
-	}
-	printRollout(a, now.Rollout)
-	if node != "" && !f.watch {
-		f.printNode(a, now)
+	case f.format == cli.YAML:
+		return writeYAML(a.stdout, now)
+	case f.format == cli.Name:
+		printNames(a, now)
 		return nil
 	}
-	return f.printNodes(a, now)
+	for _, c := range problems(now) {
+		cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap(problem(c), "    ")))
+	}
+	printRollout(a, now.Rollout)
+	switch {
+	case node == "" || f.watch:
+		return f.printNodes(a, now)
+	case len(now.Nodes) > 0:
+		f.printNode(a, now)
+	}
+	f.printHosts(a, now)
+	return nil
 }
 
 // problem is a condition in one line.
 func problem(c metav1.Condition) string {
 	return fmt.Sprintf("%s is %s since %s (%s): %s", c.Type, c.Status, c.LastTransitionTime.UTC().Format(time.RFC3339), c.Reason, c.Message)
-}
-
-func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
-	w := tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
-	cli.Printf(w, "%s\n", cli.Ready(statusHeading))
-	turns, at := turnsOf(now.Rollout), f.at(a)
-	for _, r := range now.Nodes {
-		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
-			cmp.Or(turns[r.Node], "-"), since(at, r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Fix, "-"))
-	}
-	return w.Flush()
-}
-
-func short(d bundle.Digest) string { return cmp.Or(d.Short(), "-") }
-
-// since is how long ago something was.
-func since(now, t time.Time) string {
-	if t.IsZero() {
-		return "-"
-	}
-	return now.Sub(t).Round(time.Second).String()
 }
 
 // printNode prints everything about the one node.

@@ -1,9 +1,12 @@
 package gather
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,13 +39,21 @@ func IsCluster(source string) (contextName string, ok bool) {
 	return contextName, name == clusterSource
 }
 
-// Sources returns a reader of files and folders, stdin for "-", and live clusters for "cluster" or "cluster:CONTEXT". Where two of them hold the same object, the later one wins. They are complete if one of them is a
-// cluster. Nothing is read yet.
-func Sources(from []string, stdin io.Reader) (r objects.Reader, complete bool, err error) {
-	return sources(from, stdin, requestLimit)
+// Kubeconfig says which cluster is the live one.
+type Kubeconfig struct {
+	// Path is a file; empty for KUBECONFIG or ~/.kube/config.
+	Path string
+	// Context is one of it; empty for the current one.
+	Context string
 }
 
-func sources(from []string, stdin io.Reader, limit time.Duration) (r objects.Reader, complete bool, err error) {
+// Sources returns a reader of files and folders, stdin for "-", and live clusters for "cluster" or "cluster:CONTEXT". Where two of them hold the same object, the later one wins. They are complete if one of them is a
+// cluster. Nothing is read yet.
+func Sources(from []string, stdin io.Reader, k Kubeconfig) (r objects.Reader, complete bool, err error) {
+	return sources(from, stdin, k, requestLimit)
+}
+
+func sources(from []string, stdin io.Reader, k Kubeconfig, limit time.Duration) (r objects.Reader, complete bool, err error) {
 	var layers []objects.Reader
 	var paths []string
 	flush := func() {
@@ -58,7 +69,7 @@ func sources(from []string, stdin io.Reader, limit time.Duration) (r objects.Rea
 			continue
 		}
 		flush()
-		c, err := connect(contextName, limit)
+		c, err := connect(Kubeconfig{Path: k.Path, Context: cmp.Or(contextName, k.Context)}, limit)
 		if err != nil {
 			return nil, false, err
 		}
@@ -69,20 +80,34 @@ func sources(from []string, stdin io.Reader, limit time.Duration) (r objects.Rea
 	return objects.Overlay(layers...), complete, nil
 }
 
-// Config is the configuration that kubectl uses: KUBECONFIG or ~/.kube/config, and the context if one is named; in a Pod without one,
-// that of its service account.
-func Config(contextName string) (*rest.Config, error) {
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		clientcmd.NewDefaultClientConfigLoadingRules(), &clientcmd.ConfigOverrides{CurrentContext: contextName}).ClientConfig()
+// Config is the configuration that kubectl uses: the file that is named, KUBECONFIG or ~/.kube/config, and the context if one is named; in
+// a Pod without one, that of its service account.
+func (k Kubeconfig) Config() (*rest.Config, error) {
+	config, err := k.loader().ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	return config, nil
 }
 
+// Contexts are the names of the contexts that there are.
+func (k Kubeconfig) Contexts() []string {
+	raw, err := k.loader().RawConfig()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(raw.Contexts))
+}
+
+func (k Kubeconfig) loader() clientcmd.ClientConfig {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = k.Path
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: k.Context})
+}
+
 // connect connects as Config says. Limit is that of each request, from its connection to the last byte of the answer.
-func connect(contextName string, limit time.Duration) (client.Reader, error) {
-	config, err := Config(contextName)
+func connect(k Kubeconfig, limit time.Duration) (client.Reader, error) {
+	config, err := k.Config()
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ users: [{name: x, user: {}}], clusters: [{name: x, cluster: {server: "http://` +
 		t.Fatal(err)
 	}
 	t.Setenv("KUBECONFIG", kubeconfig)
-	reader, _, err := sources([]string{"cluster"}, nil, 200*time.Millisecond)
+	reader, _, err := sources([]string{"cluster"}, nil, Kubeconfig{}, 200*time.Millisecond)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,6 +39,11 @@ const (
 	ReasonWaiting  = "HostsWait"
 )
 
+// IsSummary reports whether a condition is one of the three that sum up all others.
+func IsSummary(conditionType string) bool {
+	return conditionType == Ready || conditionType == Progressing || conditionType == Degraded
+}
+
 // mostNamed is how many problems a message names; it says how many more there are.
 const mostNamed = 3
 

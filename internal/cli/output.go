@@ -20,6 +20,12 @@ const (
 	JSON Format = "json"
 	// Markdown is for comments of pull requests.
 	Markdown Format = "markdown"
+	// YAML is JSON, written as YAML.
+	YAML Format = "yaml"
+	// Wide is text with all columns.
+	Wide Format = "wide"
+	// Name is the names alone, one a line.
+	Name Format = "name"
 )
 
 // formatFlag is -o, with the formats that a command has.

@@ -8,6 +8,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -100,10 +102,15 @@ type Fleet struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	// Nodes are sorted by name.
 	Nodes []Row `json:"nodes"`
+	// Hosts are those that are not nodes with their bundle, as the operator lists them: what cannot join, waits, or is being removed.
+	// MoreHosts is how many it has left out.
+	Hosts     []status.Host `json:"hosts,omitempty"`
+	MoreHosts int           `json:"moreHosts,omitempty"`
 	// Rollout is where the last change of what is wanted is.
 	Rollout Rollout `json:"rollout,omitzero"`
-	// turns are those of all nodes, by name.
-	turns map[string][]plan.Turn
+	// turns and labels are those of all nodes, by name.
+	turns  map[string][]plan.Turn
+	labels map[string]labels.Set
 }
 
 // Read reads the Windows nodes and what the operator in the namespace says. Findings are about objects that cannot be read.
@@ -119,11 +126,15 @@ func Read(ctx context.Context, r objects.Reader, namespace string, now time.Time
 		}
 	}
 	slices.SortFunc(all.nodes, func(a, b windowsnode.Node) int { return strings.Compare(a.Name, b.Name) })
-	f := Fleet{Conditions: all.said.Conditions, Nodes: []Row{}, turns: map[string][]plan.Turn{}}
+	f := Fleet{Conditions: all.said.Conditions, Nodes: []Row{}, Hosts: all.said.Hosts, turns: map[string][]plan.Turn{}, labels: map[string]labels.Set{}}
+	if n := all.said.HostsWaiting; n != nil {
+		f.MoreHosts = max(0, *n-len(f.Hosts))
+	}
 	for _, node := range all.nodes {
 		row := Of(node, windowsnode.SilenceByKubelet)
 		row.Stage = stageOf(node)
 		f.Nodes = append(f.Nodes, row)
+		f.labels[node.Name] = node.Labels
 		f.turns[node.Name] = plan.TurnHistory(plan.Observe(node, windowsnode.ReadUnverified))
 	}
 	for i := range f.Nodes {
@@ -203,17 +214,59 @@ func (r *read) policy() (plan.Policy, string) {
 	return Policy(s.Rollout), ""
 }
 
-// Only returns the fleet with one node and its history; false if there is no such node.
-func (f Fleet) Only(node string) (Fleet, bool) {
+// Only returns the fleet with the one node, or the one host that is no node, of a name or address. It has the turns of the node.
+func (f Fleet) Only(name string) (Fleet, bool) {
+	node := name
+	hosts := slices.DeleteFunc(slices.Clone(f.Hosts), func(h status.Host) bool {
+		return name != h.Name && name != h.Address && name != h.Node
+	})
+	if len(hosts) > 0 {
+		node = cmp.Or(hosts[0].Node, name)
+	}
 	i := slices.IndexFunc(f.Nodes, func(r Row) bool { return r.Node == node })
-	if i < 0 {
+	if i < 0 && len(hosts) == 0 {
 		return Fleet{}, false
 	}
-	row := f.Nodes[i]
-	row.Turns = f.turns[node]
-	f.Nodes = []Row{row}
+	f.Hosts, f.MoreHosts = hosts, 0
+	rows := []Row{}
+	if i >= 0 {
+		row := f.Nodes[i]
+		row.Turns = f.turns[node]
+		rows = append(rows, row)
+	}
+	f.Nodes = rows
 	f.Rollout.Nodes = slices.DeleteFunc(slices.Clone(f.Rollout.Nodes), func(s plan.Status) bool { return s.Node != node })
 	return f, true
+}
+
+// Selected returns the fleet with the nodes that a selector of labels matches, and that are in one of the states; all where there is none.
+// Hosts that are no nodes have no labels.
+func (f Fleet) Selected(selector labels.Selector, states []State) Fleet {
+	f.Nodes = slices.DeleteFunc(slices.Clone(f.Nodes), func(r Row) bool {
+		return !selector.Matches(f.labels[r.Node]) || len(states) > 0 && !slices.Contains(states, r.State)
+	})
+	kept := func(node string) bool {
+		return slices.ContainsFunc(f.Nodes, func(r Row) bool { return r.Node == node })
+	}
+	f.Hosts = slices.DeleteFunc(slices.Clone(f.Hosts), func(h status.Host) bool {
+		isAll := selector.Empty() && (len(states) == 0 || slices.Contains(states, State(h.State)))
+		return !isAll && !kept(h.Node)
+	})
+	f.Rollout.Nodes = slices.DeleteFunc(slices.Clone(f.Rollout.Nodes), func(s plan.Status) bool { return !kept(s.Node) })
+	return f
+}
+
+// Names are those of all nodes, and the names and addresses of hosts that are no nodes.
+func (f Fleet) Names() []string {
+	var names []string
+	for _, r := range f.Nodes {
+		names = append(names, r.Node)
+	}
+	for _, h := range f.Hosts {
+		names = append(names, h.Name, h.Address)
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return n == "" })
 }
 
 // Refuse adds that the newest bundle is refused. What is wrong with the published one is more urgent.

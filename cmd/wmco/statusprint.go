@@ -1,0 +1,172 @@
+package main
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+	"sigs.k8s.io/yaml"
+
+	"wmco/bundle"
+	"wmco/controller/status"
+	"wmco/internal/cli"
+	"wmco/report/fleet"
+)
+
+// mostExplained is how many reasons are explained below a table.
+const mostExplained = 20
+
+// printNodes prints a row for each node and each host that is none, and below what is wrong with them and what to do.
+func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
+	if f.format == cli.Wide {
+		return f.printWide(a, now)
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	turns, at := turnsOf(now.Rollout), f.at(a)
+	cli.Printf(w, "NODE\tSTATE\tROLLOUT\tSINCE\tREASON\n")
+	for _, r := range now.Nodes {
+		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\n", r.Node, r.State, cmp.Or(turns[r.Node], "-"), since(at, r.Since), cmp.Or(r.Reason, "-"))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := printHostTable(a, now); err != nil {
+		return err
+	}
+	printAdvice(a, adviceOf(now))
+	return nil
+}
+
+// printWide prints every column of the nodes, and then the hosts.
+func (f *statusFlags) printWide(a app, now fleet.Fleet) error {
+	w := tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
+	turns, at := turnsOf(now.Rollout), f.at(a)
+	cli.Printf(w, "NODE\tDESIRED\tAPPLIED\tSTAGE\tSTATE\tROLLOUT\tSINCE\tREASON\tWHAT TO DO\n")
+	for _, r := range now.Nodes {
+		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Node, short(r.Desired), short(r.Applied), cmp.Or(string(r.Stage), "-"), r.State,
+			cmp.Or(turns[r.Node], "-"), since(at, r.Since), cmp.Or(r.Reason, "-"), cmp.Or(r.Fix, "-"))
+	}
+	if err := w.Flush(); err != nil || len(now.Hosts) == 0 {
+		return err
+	}
+	w = tabwriter.NewWriter(a.stdout, 12, 0, 2, ' ', 0)
+	cli.Printf(w, "\nHOST\tADDRESS\tNODE\tSTATE\tREASON\tWHAT TO DO\n")
+	for _, h := range now.Hosts {
+		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, cmp.Or(h.Address, "-"), cmp.Or(h.Node, "-"), h.State, h.Reason, cmp.Or(h.Fix, "-"))
+	}
+	return w.Flush()
+}
+
+// printHostTable prints the hosts that have no row as nodes.
+func printHostTable(a app, now fleet.Fleet) error {
+	hosts := others(now)
+	if len(hosts) == 0 {
+		return nil
+	}
+	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	cli.Printf(w, "\nHOST\tADDRESS\tSTATE\tREASON\n")
+	for _, h := range hosts {
+		cli.Printf(w, "%s\t%s\t%s\t%s\n", h.Name, cmp.Or(h.Address, "-"), h.State, h.Reason)
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if now.MoreHosts > 0 {
+		cli.Printf(a.stdout, "and %s\n", bundle.Count(now.MoreHosts, "more host"))
+	}
+	return nil
+}
+
+// others are the hosts that their node's row does not explain: those without a node, and those about which the operator says something else,
+// such as a removal that is stuck.
+func others(now fleet.Fleet) []status.Host {
+	return slices.DeleteFunc(slices.Clone(now.Hosts), func(h status.Host) bool {
+		return slices.ContainsFunc(now.Nodes, func(r fleet.Row) bool {
+			return r.Node == h.Node && (r.Reason == h.Reason || string(r.State) == string(h.State))
+		})
+	})
+}
+
+// advice is what is wrong with some nodes or hosts, and what to do.
+type advice struct {
+	names        []string
+	message, fix string
+}
+
+// adviceOf collects what is said about nodes and hosts, those of which the same is said together.
+func adviceOf(now fleet.Fleet) []advice {
+	var all []advice
+	add := func(name, message, fix string) {
+		i := slices.IndexFunc(all, func(x advice) bool { return x.message == message && x.fix == fix })
+		switch {
+		case fix == "":
+		case i >= 0:
+			all[i].names = append(all[i].names, name)
+		default:
+			all = append(all, advice{[]string{name}, message, fix})
+		}
+	}
+	for _, r := range now.Nodes {
+		add(r.Node, r.Message, r.Fix)
+	}
+	for _, h := range others(now) {
+		add(h.Name, h.Message, h.Fix)
+	}
+	return all
+}
+
+// printAdvice prints it, within 80 columns.
+func printAdvice(a app, all []advice) {
+	for _, x := range all[:min(mostExplained, len(all))] {
+		cli.Printf(a.stdout, "\n%s\n", cli.Ready(cli.Wrap(fewNames(x.names)+": "+cmp.Or(x.message, "needs attention"), "  ")))
+		cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap("  fix: "+x.fix, "       ")))
+	}
+	if n := len(all) - mostExplained; n > 0 {
+		cli.Printf(a.stdout, "\nand %s: -o wide shows all\n", bundle.Count(n, "more reason"))
+	}
+}
+
+// printHosts prints everything about hosts, for the one that was asked for.
+func (f *statusFlags) printHosts(a app, now fleet.Fleet) {
+	for _, h := range others(now) {
+		for _, line := range [][2]string{
+			{"host", h.Name}, {"address", h.Address}, {"node", h.Node}, {"state", string(h.State)}, {"reason", h.Reason}, {"message", h.Message}, {"fix", h.Fix},
+		} {
+			if line[1] != "" {
+				cli.Printf(a.stdout, "%-14s  %s\n", line[0], line[1])
+			}
+		}
+	}
+}
+
+// printNames prints what other commands take: node/NAME.
+func printNames(a app, now fleet.Fleet) {
+	for _, r := range now.Nodes {
+		cli.Printf(a.stdout, "node/%s\n", r.Node)
+	}
+}
+
+func short(d bundle.Digest) string { return cmp.Or(d.Short(), "-") }
+
+// since is how long ago something was, as kubectl writes ages.
+func since(now, t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return age(now.Sub(t))
+}
+
+// age is a duration as kubectl writes it: 45s, 5m, 2d1h.
+func age(d time.Duration) string { return duration.HumanDuration(max(d, 0)) }
+
+// writeYAML writes an answer as YAML, with the fields of its JSON.
+func writeYAML(w io.Writer, answer any) error {
+	text, err := yaml.Marshal(answer)
+	if err != nil {
+		return err
+	}
+	return cli.PrintText(w, string(text))
+}
