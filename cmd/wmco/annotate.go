@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+	"wmco/controller/gather"
+	"wmco/controller/windowsnode"
+	"wmco/internal/cli"
+)
+
+// verb is a command that sets or removes an annotation of Nodes, which the operator and the node agents act on.
+type verb struct {
+	name, short, long, example string
+	// set returns the annotation and its value for a node; an empty value removes it.
+	set func(node corev1.Node, now time.Time, inputs []published.Input) (key, value string)
+	// confirms says that the verb needs --input.
+	confirms bool
+}
+
+// verbs are those that the operator understands. It acts on no annotation that reboots or adopts a node.
+func verbs() []verb {
+	return []verb{
+		{
+			name: "pause", short: "Keep Windows nodes as they are",
+			long:    "Keep nodes as they are: no rollout, no repair of drift. What is urgent, such as a new CA of the API server, still reaches them.",
+			example: "  wmco pause winworker-x7k2p\n  wmco pause --all",
+			set: func(corev1.Node, time.Time, []published.Input) (string, string) {
+				return published.PausedAnnotation, "true"
+			},
+		},
+		{
+			name: "resume", short: "Let paused Windows nodes follow the rollout again",
+			long:    "Remove what wmco pause has set.",
+			example: "  wmco resume winworker-x7k2p",
+			set: func(corev1.Node, time.Time, []published.Input) (string, string) {
+				return published.PausedAnnotation, ""
+			},
+		},
+		{
+			name: "retry", short: "Try a bundle again that was rolled back",
+			long:    "Try the published bundle once more on nodes that have rolled it back or could not apply it. Correct the cause first: wmco status NODE names it.",
+			example: "  wmco retry winworker-x7k2p",
+			set: func(_ corev1.Node, now time.Time, _ []published.Input) (string, string) {
+				return published.RetryAnnotation, now.UTC().Format(time.RFC3339Nano)
+			},
+		},
+		{
+			name: "confirm", short: "Confirm a deletion or a finding that holds a change",
+			long: "Roll out a change that is held: inputs that were deleted as a whole (mirrors, settings), or a finding after which no pod\n" +
+				"can start (NodeImageUnreachable). wmco status says what is held. A confirmation is for the nodes that are named, so one can be\n" +
+				"tried first; the operator removes it when nothing waits for it. Deleted instances are confirmed by an annotation that removes\n" +
+				"their nodes: see docs/operations.md.",
+			example:  "  wmco confirm winworker-x7k2p --input mirrors\n  wmco confirm --all --input NodeImageUnreachable",
+			set:      confirmation,
+			confirms: true,
+		},
+	}
+}
+
+// confirmable are the inputs that --input names.
+func confirmable() []string {
+	return []string{string(published.InputMirrors), string(published.InputSettings), string(published.InputUnreachableImages)}
+}
+
+// confirmation adds inputs to those that a node has confirmed.
+func confirmation(node corev1.Node, _ time.Time, inputs []published.Input) (key, value string) {
+	key = published.ConfirmAnnotation
+	if inputs[0] == published.InputUnreachableImages {
+		key = published.ConfirmFindingAnnotation
+	}
+	all := strings.FieldsFunc(node.Annotations[key], func(r rune) bool { return r == ',' || r == ' ' })
+	for _, i := range inputs {
+		if !slices.Contains(all, string(i)) {
+			all = append(all, string(i))
+		}
+	}
+	return key, strings.Join(all, ",")
+}
+
+// verbFlags are those of a verb.
+type verbFlags struct {
+	clusterFlags
+	all      bool
+	selector string
+	dryRun   bool
+	inputs   []string
+	format   cli.Format
+}
+
+func verbCommand(a app, v verb) *cobra.Command {
+	var f verbFlags
+	statuses := []string{"0  done", "2  usage, or a node that does not exist: nothing is changed", "3  the cluster cannot be reached, or refuses the change", "4  some nodes are changed, and one is not", "130  interrupted"}
+	use := v.name + " NODE...|--all|-l SELECTOR"
+	if v.confirms {
+		use += " --input INPUT"
+	}
+	cmd := &cobra.Command{
+		Use: use, Short: v.short, Long: v.long + "\n\nThe annotation that is set is printed." + cli.ExitHelp(statuses...), Example: v.example,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), a, v, args) },
+	}
+	f.clusterFlags.add(cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "every Windows node")
+	cmd.Flags().StringVarP(&f.selector, "selector", "l", "", "the Windows nodes with these labels")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would be set, and change nothing")
+	if v.confirms {
+		cmd.Flags().StringSliceVar(&f.inputs, "input", nil, "what to confirm: "+strings.Join(confirmable(), ", "))
+		_ = cmd.RegisterFlagCompletionFunc("input", cobra.FixedCompletions(confirmable(), cobra.ShellCompDirectiveNoFileComp))
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		_, nodes, err := f.nodes(cmd.Context())
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return nodeNames(nodes), cobra.ShellCompDirectiveNoFileComp
+	}
+	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
+	return cmd
+}
+
+// annotated is one node in the answer of a verb. An empty value says that the annotation is removed.
+type annotated struct {
+	Node       string `json:"node"`
+	Annotation string `json:"annotation"`
+	Value      string `json:"value"`
+	DryRun     bool   `json:"dryRun,omitempty"`
+}
+
+func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) error {
+	inputs, err := f.confirmed(v)
+	if err != nil {
+		return err
+	}
+	if (len(names) > 0) == (f.all || f.selector != "") {
+		return cli.UsageError("name the nodes, or choose them with --all or --selector")
+	}
+	c, all, err := f.nodes(ctx)
+	if err != nil {
+		return err
+	}
+	nodes, err := f.chosen(all, names)
+	if err != nil {
+		return err
+	}
+	answer, changeErr := f.annotate(ctx, c, nodes, func(n corev1.Node) (string, string) { return v.set(n, a.now(), inputs) })
+	if err := f.print(a, answer); err != nil {
+		return err
+	}
+	switch {
+	case changeErr == nil:
+		return nil
+	case len(answer) > 0:
+		return &cli.ExitError{Status: cli.ExitPartial, Err: changeErr}
+	}
+	return &gather.UnreachableError{Err: changeErr}
+}
+
+// confirmed are the inputs of --input, of one annotation.
+func (f *verbFlags) confirmed(v verb) ([]published.Input, error) {
+	if !v.confirms {
+		return nil, nil
+	}
+	var inputs []published.Input
+	for _, name := range f.inputs {
+		if !slices.Contains(confirmable(), name) {
+			return nil, cli.UsageError("--input %s: must be one of %s%s", name, strings.Join(confirmable(), ", "), bundle.DidYouMean(name, confirmable()))
+		}
+		inputs = append(inputs, published.Input(name))
+	}
+	if len(inputs) == 0 {
+		return nil, cli.UsageError("say what to confirm with --input: one of %s", strings.Join(confirmable(), ", "))
+	}
+	if len(inputs) > 1 && slices.Contains(inputs, published.InputUnreachableImages) {
+		return nil, cli.UsageError("confirm %s by itself: it is a finding, and the others are inputs", published.InputUnreachableImages)
+	}
+	return inputs, nil
+}
+
+// nodes are the Windows nodes of the cluster.
+func (f *verbFlags) nodes(ctx context.Context) (client.Client, []corev1.Node, error) {
+	config, err := f.kube.Config()
+	if err != nil {
+		return nil, nil, err
+	}
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		return nil, nil, &gather.UnreachableError{Err: fmt.Errorf("connecting to the cluster: %w", err)}
+	}
+	var list corev1.NodeList
+	if err := c.List(ctx, &list, client.MatchingLabels{corev1.LabelOSStable: windowsnode.Windows}); err != nil {
+		return nil, nil, &gather.UnreachableError{Err: fmt.Errorf("listing Nodes: %w", err)}
+	}
+	return c, list.Items, nil
+}
+
+func nodeNames(nodes []corev1.Node) []string {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.Name)
+	}
+	return names
+}
+
+// chosen returns the nodes that are named, or that the flags choose. A name that no Windows node has is refused before anything is changed.
+func (f *verbFlags) chosen(all []corev1.Node, names []string) ([]corev1.Node, error) {
+	selector, err := labels.Parse(f.selector)
+	if err != nil {
+		return nil, cli.UsageError("--selector: %w", err)
+	}
+	known := nodeNames(all)
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return nil, cli.UsageError("%s: no Windows node has this name%s", name, bundle.DidYouMean(name, known))
+		}
+	}
+	nodes := slices.DeleteFunc(slices.Clone(all), func(n corev1.Node) bool {
+		return len(names) > 0 && !slices.Contains(names, n.Name) || !selector.Matches(labels.Set(n.Labels))
+	})
+	if len(nodes) == 0 {
+		return nil, cli.UsageError("the cluster has no such Windows node")
+	}
+	return nodes, nil
+}
+
+// annotate changes the nodes one after the other and returns those that are changed. One that cannot be changed does not stop the others.
+func (f *verbFlags) annotate(ctx context.Context, c client.Client, nodes []corev1.Node, of func(corev1.Node) (key, value string)) ([]annotated, error) {
+	defer cli.Orderly(ctx)()
+	done := []annotated{}
+	var errs []error
+	for _, n := range nodes {
+		key, value := of(n)
+		if !f.dryRun {
+			if err := patch(ctx, c, n, key, value); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+		}
+		done = append(done, annotated{Node: n.Name, Annotation: key, Value: value, DryRun: f.dryRun})
+	}
+	return done, errors.Join(errs...)
+}
+
+// patch sets one annotation; an empty value removes it. The value of a confirmation is made from the one before, so another change of the
+// Node is a conflict then.
+func patch(ctx context.Context, c client.Client, n corev1.Node, key, value string) error {
+	change := map[string]any{key: nil}
+	if value != "" {
+		change[key] = value
+	}
+	metadata := map[string]any{"annotations": change}
+	if n.Annotations[key] != "" {
+		metadata["resourceVersion"] = n.ResourceVersion
+	}
+	data, err := json.Marshal(map[string]any{"metadata": metadata})
+	if err != nil {
+		return err
+	}
+	node := corev1.Node{}
+	node.Name = n.Name
+	if err := c.Patch(ctx, &node, client.RawPatch(types.MergePatchType, data)); err != nil {
+		return fmt.Errorf("annotating node %s: %w", n.Name, err)
+	}
+	return nil
+}
+
+func (f *verbFlags) print(a app, answer []annotated) error {
+	if f.format == cli.JSON {
+		return cli.WriteJSON(a.stdout, map[string]any{"nodes": answer})
+	}
+	note := map[bool]string{true: " (dry run)"}[f.dryRun]
+	for _, n := range answer {
+		value := "-" // as kubectl annotate removes one
+		if n.Value != "" {
+			value = "=" + n.Value
+		}
+		cli.Printf(a.stdout, "node/%s annotated: %s%s%s\n", n.Node, n.Annotation, value, note)
+	}
+	return nil
+}
