@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -200,6 +202,54 @@ func TestSettingsAreDocumented(t *testing.T) {
 		if !strings.Contains(string(text), row) {
 			t.Errorf("docs/operations.md lacks the row %s", row)
 		}
+	}
+}
+
+// TestSettingsAreExplained: each setting has one meaning, and docs/operations.md says the same of it.
+func TestSettingsAreExplained(t *testing.T) {
+	text, err := os.ReadFile("../docs/operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs, err := SettingDocs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	explained := map[string]bool{}
+	for _, d := range docs {
+		explained[d.Name] = true
+		if !strings.Contains(string(text), "| `"+d.Name+"` | ") || !strings.Contains(string(text), "| "+d.Meaning+" |\n") {
+			t.Errorf("docs/operations.md says something else about %s than %q", d.Name, d.Meaning)
+		}
+	}
+	for _, name := range SettingNames() {
+		isGroup := slices.ContainsFunc(SettingNames(), func(n string) bool { return strings.HasPrefix(n, name+".") })
+		if !isGroup && !explained[name] {
+			t.Errorf("%s is not explained", name)
+		}
+	}
+}
+
+func TestTheSchemaOfSettings(t *testing.T) {
+	schema, err := SettingsSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(path ...string) map[string]any {
+		s := schema
+		for _, name := range path {
+			s = s["properties"].(map[string]any)[name].(map[string]any)
+		}
+		return s
+	}
+	if got := at("rollout", "maxUnavailable"); string(got["default"].(json.RawMessage)) != "1" || got["description"] == "" {
+		t.Errorf("rollout.maxUnavailable: %v", got)
+	}
+	if got := at("drift")["enum"]; !reflect.DeepEqual(got, []string{"Repair", "Report"}) {
+		t.Errorf("drift: %v", got)
+	}
+	if at("rollout")["additionalProperties"] != false || at("kubelet")["type"] != "object" {
+		t.Error("an editor would accept a misspelt setting, or refuse an override of the kubelet")
 	}
 }
 

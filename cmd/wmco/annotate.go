@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
@@ -139,6 +140,11 @@ type annotated struct {
 	DryRun     bool   `json:"dryRun,omitempty"`
 }
 
+// verbAnswer is the JSON of a verb.
+type verbAnswer struct {
+	Nodes []annotated `json:"nodes"`
+}
+
 func (f *verbFlags) run(ctx context.Context, a app, v verb, names []string) error {
 	inputs, err := f.confirmed(v)
 	if err != nil {
@@ -190,11 +196,15 @@ func (f *verbFlags) confirmed(v verb) ([]published.Input, error) {
 }
 
 // nodes are the Windows nodes of the cluster.
-func (f *verbFlags) nodes(ctx context.Context) (client.Client, []corev1.Node, error) {
+func (f *clusterFlags) nodes(ctx context.Context) (client.Client, []corev1.Node, error) {
 	config, err := f.kube.Config()
 	if err != nil {
 		return nil, nil, err
 	}
+	return windowsNodes(ctx, config)
+}
+
+func windowsNodes(ctx context.Context, config *rest.Config) (client.Client, []corev1.Node, error) {
 	c, err := client.New(config, client.Options{})
 	if err != nil {
 		return nil, nil, &gather.UnreachableError{Err: fmt.Errorf("connecting to the cluster: %w", err)}
@@ -278,7 +288,7 @@ func patch(ctx context.Context, c client.Client, n corev1.Node, key, value strin
 
 func (f *verbFlags) print(a app, answer []annotated) error {
 	if f.format == cli.JSON {
-		return cli.WriteJSON(a.stdout, map[string]any{"nodes": answer})
+		return cli.WriteJSON(a.stdout, verbAnswer{answer})
 	}
 	note := map[bool]string{true: " (dry run)"}[f.dryRun]
 	for _, n := range answer {

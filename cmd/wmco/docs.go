@@ -23,10 +23,18 @@ func docsCommand(root *cobra.Command) *cobra.Command {
 		Hidden: true,
 		Args:   cli.Usage{Args: []string{"DIR"}}.Check,
 		RunE: func(_ *cobra.Command, args []string) error {
-			if err := os.MkdirAll(args[0], 0o755); err != nil {
+			if err := os.MkdirAll(filepath.Join(args[0], "schemas"), 0o755); err != nil {
 				return fmt.Errorf("writing documentation: %w", err)
 			}
-			for name, text := range map[string]string{"cli.md": commandDocs(root), "node-layout.md": layoutDocs(), "payload.md": payloadDocs(), "findings.md": reason.Markdown()} {
+			files := map[string]string{"cli.md": commandDocs(root), "node-layout.md": layoutDocs(), "payload.md": payloadDocs(), "findings.md": reason.Markdown()}
+			schemas, err := schemaFiles()
+			if err != nil {
+				return err
+			}
+			for name, text := range schemas {
+				files[filepath.Join("schemas", name)] = text
+			}
+			for name, text := range files {
 				if err := os.WriteFile(filepath.Join(args[0], name), []byte(text), 0o644); err != nil {
 					return fmt.Errorf("writing documentation: %w", err)
 				}

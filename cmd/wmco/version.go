@@ -2,12 +2,18 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"runtime"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/client-go/discovery"
 
 	"wmco/bundle"
+	"wmco/bundle/published"
 	"wmco/internal/cli"
 	"wmco/payload"
 )
@@ -20,36 +26,116 @@ type versionAnswer struct {
 	Schema     int               `json:"bundleSchema"`
 	Clusters   []string          `json:"clusterVersions"`
 	Components map[string]string `json:"components"`
+	// Server is absent with --client, and where there is no cluster.
+	Server *serverVersion `json:"server,omitempty"`
 }
+
+// serverVersion is what runs in the cluster.
+type serverVersion struct {
+	// Kubernetes is the version of the API server.
+	Kubernetes string `json:"kubernetes,omitempty"`
+	// Operators are the versions of the operator that Windows nodes name, one but during an update.
+	Operators []string `json:"operators,omitempty"`
+	// Skew says what does not fit together; empty if all does.
+	Skew string `json:"skew,omitempty"`
+}
+
+// versionWait is how long `wmco version` waits for each answer of a cluster.
+const versionWait = 5 * time.Second
 
 func versionCommand(a app) *cobra.Command {
 	var f cli.Format
+	var flags clusterFlags
+	var clientOnly bool
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of wmco and of the programs that it ships",
-		Long:  "Print the version of wmco, of the bundle format, and of the programs that it installs on nodes." + cli.ExitHelp("0  done", "2  usage"),
-		Args:  cli.Usage{}.Check,
-		RunE: func(*cobra.Command, []string) error {
-			answer := versionAnswer{Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: bundle.Schema, Components: map[string]string{}}
-			for _, v := range payload.ClusterVersions() {
-				answer.Clusters = append(answer.Clusters, v.Cluster)
-			}
-			for _, e := range payload.Table() {
-				answer.Components[e.Name] = cmp.Or(e.Version, a.version)
+		Short: "Print the version of wmco, of the programs that it ships, and of the operator in the cluster",
+		Long: `Print the version of wmco, of the bundle format, and of the programs that it installs on nodes; where there is a cluster, that
+of its API server and of the operator, and whether this wmco is of another version. A cluster that does not answer is no error.` +
+			cli.ExitHelp("0  done", "2  usage"),
+		Args: cli.Usage{}.Check,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			answer := versionOf(a)
+			if !clientOnly {
+				answer.Server = flags.server(cmd.Context(), a)
 			}
 			if f == cli.JSON {
 				return cli.WriteJSON(a.stdout, answer)
 			}
-			cli.Printf(a.stdout, "%s\n", versionLine(a))
-			cli.Printf(a.stdout, "  %-28s %s\n", "clusters", clusterRange())
-			for _, e := range payload.Table() {
-				cli.Printf(a.stdout, "  %-28s %s\n", e.Name, answer.Components[e.Name])
-			}
+			printVersion(a, answer)
 			return nil
 		},
 	}
+	flags.addKubeconfig(cmd)
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "ask no cluster")
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
 	return cmd
+}
+
+// versionOf is what is known without a cluster.
+func versionOf(a app) versionAnswer {
+	answer := versionAnswer{Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: bundle.Schema, Components: map[string]string{}}
+	for _, v := range payload.ClusterVersions() {
+		answer.Clusters = append(answer.Clusters, v.Cluster)
+	}
+	for _, e := range payload.Table() {
+		answer.Components[e.Name] = cmp.Or(e.Version, a.version)
+	}
+	return answer
+}
+
+func printVersion(a app, answer versionAnswer) {
+	cli.Printf(a.stdout, "%s\n", versionLine(a))
+	if s := answer.Server; s != nil {
+		cli.Printf(a.stdout, "  %-28s %s\n", "operator in the cluster", cmp.Or(strings.Join(s.Operators, ", "), "none that a Windows node names"))
+		cli.Printf(a.stdout, "  %-28s %s\n", "Kubernetes in the cluster", cmp.Or(s.Kubernetes, "unknown"))
+	}
+	cli.Printf(a.stdout, "  %-28s %s\n", "clusters", clusterRange())
+	for _, e := range payload.Table() {
+		cli.Printf(a.stdout, "  %-28s %s\n", e.Name, answer.Components[e.Name])
+	}
+	if answer.Server != nil && answer.Server.Skew != "" {
+		cli.Printf(a.stderr, "%s\n", answer.Server.Skew)
+	}
+}
+
+// server asks the cluster; nil where there is none, or none that answers.
+func (f *clusterFlags) server(ctx context.Context, a app) *serverVersion {
+	config, err := f.kube.Config()
+	if err != nil {
+		return nil
+	}
+	config.Timeout = versionWait
+	_, nodes, err := windowsNodes(ctx, config)
+	if err != nil {
+		cli.Printf(a.stderr, "the cluster's versions are not known: %v\n", err)
+		return nil
+	}
+	s := &serverVersion{}
+	for _, n := range nodes {
+		if v := n.Annotations[published.DesiredVersionAnnotation]; v != "" && !slices.Contains(s.Operators, v) {
+			s.Operators = append(s.Operators, v)
+		}
+	}
+	slices.Sort(s.Operators)
+	if d, err := discovery.NewDiscoveryClientForConfig(config); err == nil {
+		if v, err := d.ServerVersion(); err == nil {
+			s.Kubernetes = v.GitVersion
+		}
+	}
+	s.Skew = skew(a.version, s.Operators)
+	return s
+}
+
+// skew says which versions differ: those of nodes among each other, or that of this program and that of the operator.
+func skew(own string, operators []string) string {
+	switch {
+	case len(operators) > 1:
+		return "skew: Windows nodes name several versions of the operator (" + strings.Join(operators, ", ") + "): an update is under way, or has stopped: wmco status says which"
+	case len(operators) == 1 && operators[0] != own:
+		return "skew: this wmco is " + own + ", and the operator " + operators[0] + ": what it previews can differ from what the operator does (fix: use the wmco of the operator's release)"
+	}
+	return ""
 }
 
 // clusterRange says which clusters this release serves.

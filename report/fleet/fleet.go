@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,6 +60,9 @@ func States() []State {
 
 // ReasonWaitingForAdoption is that of a node that another operator has joined. Nothing is published for it.
 const ReasonWaitingForAdoption = "WaitingForAdoption"
+
+// ReasonNewerOperator is that of a node whose desired bundle has a form that this program does not know, as a newer operator writes it.
+const ReasonNewerOperator = "NewerOperator"
 
 // ReasonDiskFull is that of a node whose agent waits for room on drive C:.
 const ReasonDiskFull = "DiskFull"
@@ -294,6 +298,9 @@ func Of(node windowsnode.Node, silence windowsnode.Silence) Row {
 		return r
 	case node.DesiredError != nil:
 		r.State, r.Message, r.Fix = StateFailed, fmt.Sprintf("the annotation %s cannot be read: %v", published.DesiredAnnotation, node.DesiredError), "remove the annotation; the operator writes it again"
+		if newer := (*bundle.SchemaError)(nil); errors.As(node.DesiredError, &newer) {
+			r.Reason, r.Fix = ReasonNewerOperator, "leave the annotation alone, and use the wmco of the operator's version "+node.Annotations[published.DesiredVersionAnnotation]
+		}
 		return r
 	}
 	r.Desired, r.MaxImpact = node.Desired.Bundle, node.Desired.MaxImpact

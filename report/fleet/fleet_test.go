@@ -111,6 +111,21 @@ func TestStates(t *testing.T) {
 }
 
 // TestWhatForbidsADrain is known from the Node alone, for people and for programs.
+// An older program does not tell anybody to remove what a newer operator has written.
+func TestTheFormOfANewerOperatorIsNotDamage(t *testing.T) {
+	n := node(t, nil, time.Time{})
+	n.Annotations[published.DesiredAnnotation] = `{"schema": 99}`
+	n.Annotations[published.DesiredVersionAnnotation] = "2.0.0"
+	row := Of(windowsnode.Decode(n), windowsnode.SilenceByKubelet)
+	if row.Reason != ReasonNewerOperator || row.Fix != "leave the annotation alone, and use the wmco of the operator's version 2.0.0" {
+		t.Errorf("reason %s, fix %s", row.Reason, row.Fix)
+	}
+	n.Annotations[published.DesiredAnnotation] = "{"
+	if row := Of(windowsnode.Decode(n), windowsnode.SilenceByKubelet); row.Reason != "" || row.Fix != "remove the annotation; the operator writes it again" {
+		t.Errorf("damaged: reason %s, fix %s", row.Reason, row.Fix)
+	}
+}
+
 func TestWhatForbidsADrain(t *testing.T) {
 	d := desired(t)
 	n := node(t, &published.Report{State: published.StateApplied, Desired: d.Bundle, Applied: d.Bundle}, now())

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"wmco/bundle"
+	"wmco/internal/cli"
+	"wmco/render"
+	"wmco/render/reason"
+)
+
+// explanation is the answer of `wmco explain -o json`. It is of a reason or of settings.
+type explanation struct {
+	Reason   string `json:"reason,omitempty"`
+	Severity string `json:"severity,omitempty"`
+	Meaning  string `json:"meaning,omitempty"`
+	Fix      string `json:"fix,omitempty"`
+	// Settings are the one that was asked for, or all of a group such as rollout.
+	Settings []render.SettingDoc `json:"settings,omitempty"`
+}
+
+func explainCommand(a app) *cobra.Command {
+	var f cli.Format
+	cmd := &cobra.Command{
+		Use:   "explain REASON|SETTING",
+		Short: "Explain the reason of a finding, or a setting",
+		Long: "Say what the reason of a finding means and what to do about it, or what a setting of windows-machine-config does and what its\n" +
+			"default is. A group such as rollout has all of its settings. No cluster is asked." + cli.ExitHelp("0  done", "2  usage, or neither a reason nor a setting"),
+		Example: "  wmco explain NodeImageUnreachable\n  wmco explain rollout.maxUnavailable\n  wmco explain logs",
+		Args:    cli.Usage{Args: []string{"REASON|SETTING"}}.Check,
+		RunE:    func(_ *cobra.Command, args []string) error { return explain(a, f, args[0]) },
+	}
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return explainable(), cobra.ShellCompDirectiveNoFileComp
+	}
+	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
+	return cmd
+}
+
+// explainable are all reasons and settings.
+func explainable() []string {
+	var names []string
+	for _, area := range reason.Areas() {
+		for _, e := range area.Entries {
+			names = append(names, e.Reason)
+		}
+	}
+	return append(names, render.SettingNames()...)
+}
+
+func explain(a app, f cli.Format, name string) error {
+	x, ok, err := explained(name)
+	switch {
+	case err != nil:
+		return err
+	case !ok:
+		return cli.UsageError("%s is neither the reason of a finding nor a setting%s", name, bundle.DidYouMean(name, explainable()))
+	case f == cli.JSON:
+		return cli.WriteJSON(a.stdout, x)
+	}
+	if x.Reason != "" {
+		cli.Printf(a.stdout, "%s (%s)\n", palette{a.color}.bold(x.Reason), x.Severity)
+		cli.Printf(a.stdout, "%s\n%s\n", cli.Ready(cli.Wrap("  "+x.Meaning, "  ")), cli.Ready(cli.Wrap("  fix: "+x.Fix, "       ")))
+	}
+	for i, s := range x.Settings {
+		if i > 0 {
+			cli.Printf(a.stdout, "\n")
+		}
+		cli.Printf(a.stdout, "%s (default %s)\n", palette{a.color}.bold(s.Name), s.Default)
+		cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap("  "+s.Meaning, "  ")))
+	}
+	return nil
+}
+
+// explained looks a reason or a setting up, whatever the case of its letters.
+func explained(name string) (x explanation, ok bool, err error) {
+	for _, area := range reason.Areas() {
+		i := slices.IndexFunc(area.Entries, func(e reason.Entry) bool { return strings.EqualFold(e.Reason, name) })
+		if i >= 0 {
+			e := area.Entries[i]
+			return explanation{Reason: e.Reason, Severity: e.Severity, Meaning: e.Meaning, Fix: e.Fix}, true, nil
+		}
+	}
+	docs, err := render.SettingDocs()
+	for _, d := range docs {
+		if strings.EqualFold(d.Name, name) || strings.HasPrefix(strings.ToLower(d.Name), strings.ToLower(name)+".") {
+			x.Settings = append(x.Settings, d)
+		}
+	}
+	return x, len(x.Settings) > 0, err
+}

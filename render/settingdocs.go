@@ -1,0 +1,122 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// SettingDoc explains one setting.
+type SettingDoc struct {
+	// Name is its path in config.yaml, such as rollout.maxUnavailable.
+	Name string `json:"name"`
+	// Default is what holds without it, as JSON; null for none.
+	Default json.RawMessage `json:"default"`
+	// Meaning is one clause, in markdown.
+	Meaning string `json:"meaning"`
+	// Values are all that it can have, if those are few.
+	Values []string `json:"values,omitempty"`
+}
+
+// meanings are the settings as docs/operations.md explains them, which a test compares.
+func meanings() []SettingDoc {
+	return []SettingDoc{
+		{Name: "rollout.maxUnavailable", Meaning: "nodes that may be unavailable at once, a number or a percentage up to 100%"},
+		{Name: "rollout.maxParallel", Meaning: "nodes that change at once when none has to be drained"},
+		{Name: "rollout.paused", Meaning: "no new node updates start"},
+		{Name: "rollout.canaries", Meaning: "nodes that change, and must be confirmed, before the others"},
+		{Name: "rollout.failureLimit", Meaning: "nodes that may fail before the rollout stops"},
+		{Name: "rollout.settle", Meaning: "how long a canary must work before the others follow, up to 24h; 0s does not wait"},
+		{Name: "rollout.nodeTimeout", Meaning: "how long a drain, and after it a change with its boot, may take on one node, from 5m to 24h"},
+		{Name: "logs.size", Meaning: "size at which a log is rotated, a whole number of bytes from 1Mi to 1Pi, such as `1.5Gi`; `\"0\"` turns rotation off"},
+		{Name: "logs.files", Meaning: "rotated files that stay, 1 to 1000"},
+		{Name: "logs.age", Meaning: "how long a rotated file stays, in days or as a duration of whole seconds, up to 99999d; `\"0\"` for ever"},
+		{Name: "logs.flushInterval", Meaning: "how often kube-log-runner writes out, up to 1h"},
+		{Name: "drift", Meaning: "`Repair` puts back what was changed by hand, `Report` tells", Values: []string{string(DriftRepair), string(DriftReport)}},
+		{Name: "mirrors.partialNever", Meaning: "a host of which only a part must never be contacted is `Closed` or left `Open`", Values: []string{"Closed", "Open"}},
+		{Name: "kubernetes.pausedPool", Meaning: "while the MachineConfigPool `worker` is paused, Windows nodes `Wait` at its version of Kubernetes, or `Follow` the API server", Values: []string{string(PausedPoolWait), string(PausedPoolFollow)}},
+		{Name: "kubelet", Meaning: "fields of KubeletConfiguration, laid over the rendered ones: each field given replaces ours as a whole"},
+		{Name: "containerd.logLevel", Meaning: "`trace`, `debug`, `info`, `warn`, `error`, `fatal`, `panic`", Values: []string{"trace", "debug", "info", "warn", "error", "fatal", "panic"}},
+		{Name: "containerd.maxConcurrentDownloads", Meaning: "layers of one image that are fetched at once, 1 to 100"},
+		{Name: "containerd.imagePullProgressTimeout", Meaning: "a pull without progress is given up after this time"},
+		{Name: "pauseImage", Meaning: "image of the pod sandbox, with a tag or digest"},
+		{Name: "debug", Meaning: "raises the verbosity of the services"},
+	}
+}
+
+// SettingDocs explain every setting, with its default.
+func SettingDocs() ([]SettingDoc, error) {
+	data, err := json.Marshal(DefaultSettings())
+	if err != nil {
+		return nil, fmt.Errorf("encoding the default settings: %w", err)
+	}
+	docs := meanings()
+	for i, d := range docs {
+		docs[i].Default = valueAt(data, strings.Split(d.Name, "."))
+	}
+	return docs, nil
+}
+
+// valueAt returns the JSON at a path; null where there is none.
+func valueAt(data json.RawMessage, path []string) json.RawMessage {
+	for _, name := range path {
+		var object map[string]json.RawMessage
+		if json.Unmarshal(data, &object) != nil || object[name] == nil {
+			return json.RawMessage("null")
+		}
+		data = object[name]
+	}
+	return data
+}
+
+// SettingsSchema is the JSON schema of config.yaml, for editors: closed, so that a misspelt setting is underlined.
+func SettingsSchema() (map[string]any, error) {
+	docs, err := SettingDocs()
+	if err != nil {
+		return nil, err
+	}
+	s := settingsSchema(reflect.TypeFor[Settings](), "", docs)
+	s["$schema"], s["$id"] = "https://json-schema.org/draft/2020-12/schema", "urn:wmco:windows-machine-config:v1"
+	s["title"] = SettingsKey + " of the ConfigMap " + SettingsConfigMap
+	return s, nil
+}
+
+func settingsSchema(t reflect.Type, prefix string, docs []SettingDoc) map[string]any {
+	properties := map[string]any{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		switch {
+		case f.Type == reflect.TypeFor[json.RawMessage]():
+			properties[name] = map[string]any{"type": "object"}
+		case f.Type == reflect.TypeFor[intstr.IntOrString]():
+			properties[name] = map[string]any{"type": []string{"integer", "string"}}
+		case f.Type.Kind() == reflect.Struct:
+			properties[name] = settingsSchema(f.Type, prefix+name+".", docs)
+		default:
+			properties[name] = map[string]any{"type": map[reflect.Kind]string{reflect.Int: "integer", reflect.Bool: "boolean", reflect.String: "string"}[f.Type.Kind()]}
+		}
+		describe(properties[name], prefix+name, docs)
+	}
+	return map[string]any{"type": "object", "properties": properties, "additionalProperties": false}
+}
+
+// describe adds what is said about a setting.
+func describe(property any, name string, docs []SettingDoc) {
+	s, ok := property.(map[string]any)
+	for _, d := range docs {
+		if !ok || d.Name != name {
+			continue
+		}
+		s["description"] = d.Meaning
+		if string(d.Default) != "null" {
+			s["default"] = d.Default
+		}
+		if len(d.Values) > 0 {
+			s["enum"] = d.Values
+		}
+	}
+}
