@@ -17,7 +17,13 @@ type clusterFlags struct {
 // add adds the flags to a command that reads the objects of the operator.
 func (f *clusterFlags) add(cmd *cobra.Command) {
 	f.addKubeconfig(cmd)
-	cmd.Flags().StringVarP(&f.namespace, "namespace", "n", gather.OperatorNamespace, "namespace of the operator")
+	addNamespace(cmd, &f.namespace)
+}
+
+// addNamespace adds the flag for the operator's namespace. Its default is too long a word for the column that pflag would write it in.
+func addNamespace(cmd *cobra.Command, namespace *string) {
+	cmd.Flags().StringVarP(namespace, "namespace", "n", gather.OperatorNamespace, "namespace of the operator (default "+gather.OperatorNamespace+")")
+	cmd.Flags().Lookup("namespace").DefValue = ""
 }
 
 // addKubeconfig adds those that say which cluster it is.

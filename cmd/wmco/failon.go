@@ -34,12 +34,12 @@ func (f *failOn) Set(s string) error {
 }
 
 // Type is what help calls the value.
-func (f *failOn) Type() string { return strings.Join(severityNames(), "|") }
+func (f *failOn) Type() string { return "SEVERITY" }
 
 // add adds the flag to a command.
 func (f *failOn) add(cmd *cobra.Command, standard bundle.Severity) {
 	*f = failOn(standard)
-	cmd.Flags().Var(f, "fail-on", "end with status 2 at findings of this severity or a higher one")
+	cmd.Flags().Var(f, "fail-on", "end with status 2 at findings of this severity or a higher one: "+strings.Join(severityNames(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("fail-on", cobra.FixedCompletions(severityNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -36,7 +36,7 @@ func (p *platformFlag) Set(s string) error {
 }
 
 // Type is what help calls the value.
-func (p *platformFlag) Type() string { return strings.Join(platformNames(), "|") }
+func (p *platformFlag) Type() string { return "PLATFORM" }
 
 func platformNames() []string {
 	var names []string
@@ -47,7 +47,7 @@ func platformNames() []string {
 }
 
 func addPlatform(cmd *cobra.Command, p *platformFlag, usage string) {
-	cmd.Flags().Var(p, "platform", usage)
+	cmd.Flags().Var(p, "platform", usage+": "+strings.Join(platformNames(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("platform", cobra.FixedCompletions(platformNames(), cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -79,6 +79,8 @@ The answer is on stdout, messages for people are on stderr; -o json prints the s
 	for _, v := range verbs() {
 		root.AddCommand(verbCommand(a, v))
 	}
+	cli.Group(root)
+	cli.Fit(root)
 	callIt(root, cmp.Or(a.name, programName))
 	return root
 }

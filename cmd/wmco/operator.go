@@ -19,7 +19,6 @@ import (
 	"wmco/applier/remote"
 	"wmco/applier/remote/ssh"
 	"wmco/controller"
-	"wmco/controller/gather"
 	controllerhosts "wmco/controller/hosts"
 	"wmco/internal/cli"
 	"wmco/payload/store"
@@ -56,7 +55,7 @@ Inputs that are refused change nothing. The cluster is that of the Pod's service
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.options.Namespace, "namespace", gather.OperatorNamespace, "namespace of the operator")
+	addNamespace(cmd, &f.options.Namespace)
 	flags.StringVar(&f.payload, "payload", "", "folder that make payload wrote: digests of the executables, after every byte of it is checked")
 	flags.StringVar(&f.program, "node-program", "", "the wmco-node.exe to copy to hosts (default that of --payload)")
 	flags.IntVar(&f.port, "ssh-port", sshPort, "TCP port of the hosts' SSH servers")

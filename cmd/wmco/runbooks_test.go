@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -49,6 +50,9 @@ func parses(args []string) error {
 	cmd, rest, err := root.Find(args)
 	if err != nil {
 		return err
+	}
+	if cmd == root {
+		return fmt.Errorf("%s: no such command", args[0])
 	}
 	if err := cmd.ParseFlags(rest); err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -51,7 +52,7 @@ The same platform and key give the same text. The key's comment is left out.` +
 	cmd.Flags().BoolVar(&f.secret, "secret", false, "write the Secret windows-user-data with the user data in it")
 	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON)
 	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{
-		{Flags: []string{"platform"}, Text: "say where the Machines run with --platform " + f.platform.Type()},
+		{Flags: []string{"platform"}, Text: "say where the Machines run with --platform " + strings.Join(platformNames(), "|")},
 		{Flags: []string{"public-key"}, Text: "give the operator's public key with --public-key FILE, or - for stdin"},
 	}})
 	return cmd

@@ -40,14 +40,14 @@ func (f formatFlag) String() string { return string(*f.value) }
 // Set implements pflag.Value.
 func (f formatFlag) Set(s string) error {
 	if !slices.Contains(f.known, Format(s)) {
-		return fmt.Errorf("must be one of %s", f.Type())
+		return fmt.Errorf("must be one of %s", strings.Join(f.names(), ", "))
 	}
 	*f.value = Format(s)
 	return nil
 }
 
 // Type is what help calls the value.
-func (f formatFlag) Type() string { return strings.Join(f.names(), "|") }
+func (f formatFlag) Type() string { return "FORMAT" }
 
 func (f formatFlag) names() []string {
 	var names []string
@@ -61,7 +61,7 @@ func (f formatFlag) names() []string {
 func AddFormat(cmd *cobra.Command, f *Format, standard Format, others ...Format) {
 	*f = standard
 	flag := formatFlag{value: f, known: append([]Format{standard}, others...)}
-	cmd.Flags().VarP(flag, "output", "o", "format of the answer")
+	cmd.Flags().VarP(flag, "output", "o", "format of the answer: "+strings.Join(flag.names(), ", "))
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(flag.names(), cobra.ShellCompDirectiveNoFileComp))
 }
 

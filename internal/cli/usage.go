@@ -92,11 +92,17 @@ func (u Usage) together(cmd *cobra.Command) []string {
 
 // Group makes a command that only holds others refuse any other word. Without one, it prints its help.
 func Group(cmd *cobra.Command) {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		return UsageError("unknown command %q: %s --help lists the commands", args[0], cmd.CommandPath())
+		meant := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			meant = ", did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return UsageError("unknown command %q%s: %s --help lists the commands", args[0], meant, cmd.CommandPath())
 	}
 }
 

@@ -52,7 +52,7 @@ func TestCommandLinesAreCheckedAsAWhole(t *testing.T) {
 		{[]string{"a", "b", "--user=u", "--ask=x", "--force"}, "give the key with --key; give only one of --user, --ask and --force"},
 		{[]string{"a", "b", "--key=k", "--ask=x", "--host=h", "--port=1", "--force"}, "give only one of --ask and --force; give only one of --host and --force"},
 		{[]string{"--nothing"}, "program copy has no flag --nothing: program copy --help lists its flags"},
-		{[]string{"-ox"}, "--output x: must be one of text|json"},
+		{[]string{"-ox"}, "--output x: must be one of text, json"},
 		{[]string{"-x"}, "program copy has no flag -x: program copy --help lists its flags"},
 		{[]string{"--=x"}, "--=x is not a flag: program copy --help lists its flags"},
 		{[]string{"--key"}, "--key needs a value"},
