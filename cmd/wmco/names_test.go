@@ -70,7 +70,7 @@ func TestUsageTextsFollowTheName(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	if status := run(t.Context(), app{name: "oc windows", stdout: &out, stderr: &out}, []string{"nodes"}); status != 2 || out.String() != "oc windows: unknown command \"nodes\" for \"oc windows\"\n" {
+	if status := run(t.Context(), app{name: "oc windows", stdout: &out, stderr: &out}, []string{"nodes"}); status != 2 || out.String() != "oc windows: unknown command \"nodes\": oc windows --help lists the commands\n" {
 		t.Errorf("%d: %s", status, out.String())
 	}
 }
