@@ -56,7 +56,9 @@ func docFolder(t *testing.T) string {
 		must(os.Symlink(from, filepath.Join(dir, to)))
 	}
 	must(os.WriteFile(filepath.Join(dir, "windows", "golden.yaml"), []byte("from: [../clusters/common, ../clusters/aws]\n"), 0o600))
-	must(os.WriteFile(filepath.Join(dir, "key.pub"), []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl admin\n"), 0o600))
+	for _, key := range []string{"key.pub", "windows-key.pub"} {
+		must(os.WriteFile(filepath.Join(dir, key), []byte("ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl admin\n"), 0o600))
+	}
 	server := httptest.NewServer(&readonly.API{Objects: docCluster(t)})
 	t.Cleanup(server.Close)
 	kubeconfig := filepath.Join(dir, "kubeconfig")
