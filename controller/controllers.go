@@ -10,11 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	registry "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"wmco/bundle"
-	"wmco/bundle/published"
 	"wmco/controller/base"
 	"wmco/controller/base/apiservers"
 	"wmco/controller/base/policies"
@@ -27,6 +25,7 @@ import (
 	"wmco/controller/inputs"
 	"wmco/controller/inputs/deletions"
 	"wmco/controller/inputs/desired"
+	"wmco/controller/inputs/warnings"
 	"wmco/controller/instance"
 	"wmco/controller/keys/signing"
 	"wmco/controller/machine"
@@ -37,7 +36,6 @@ import (
 	"wmco/controller/rollout"
 	"wmco/controller/status"
 	"wmco/controller/userdata"
-	"wmco/controller/warnings"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/drain"
 	"wmco/render"
@@ -119,9 +117,10 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 		return err
 	}
 	events, live, cached, log := m.GetEventRecorder(operatorName), m.GetAPIReader(), m.GetClient(), o.Log
+	nodes := func(ctx context.Context) ([]windowsnode.Node, error) { return m.Decoded.ListCached(ctx, cached) }
 	login := &hosts.Login{Live: live, Client: cached, Namespace: o.Namespace, Records: s.records}
 	joiner := &configure.Joiner{
-		Checks: &configure.Checks{Live: live, Login: login, Versions: s.servers.Versions, Payload: o.Payload, Now: o.Now, Held: changeHeld(m, s.signs)},
+		Checks: &configure.Checks{Live: live, Login: login, Versions: s.servers.Versions, Payload: o.Payload, Now: o.Now, Held: deletions.HeldBy(nodes, windowsnode.VerifyWith(s.signs.Open))},
 		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).GuardedBy(m.MayChangeHosts()), Login: login, Version: o.Version,
 		Log: log.WithName("join"), Now: o.Now, Elapsed: o.Elapsed, Silence: o.Silence, Random: rand.Read, Unjoined: s.unjoined, Counters: s.counters,
 	}
@@ -161,18 +160,6 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	return m.Kinds.WatchWhenServed(ctx, wanted, func() error { return errors.Join(machines.SetupWithManager(m), collectMachines()) })
 }
 
-// changeHeld returns what says why a change of the inputs waits for a confirmation.
-func changeHeld(m base.Manager, signs *signing.Keys) func(context.Context, *desired.Hosts) (string, error) {
-	told := windowsnode.VerifyWith(signs.Open)
-	return func(ctx context.Context, inputs *desired.Hosts) (string, error) {
-		nodes, err := m.Decoded.ListCached(ctx, m.GetClient())
-		if err != nil {
-			return "", err
-		}
-		return deletions.Find(inputs, nodes, func(n windowsnode.Node) []published.Input { return deletions.InputsOf(told, n) }).ExplainHeld(), nil
-	}
-}
-
 // expectedConditions returns the types of conditions that the operator always gives.
 func expectedConditions(o Options) []string {
 	expected := []string{status.InputsAccepted, status.Published, status.RolledOut}
@@ -182,19 +169,9 @@ func expectedConditions(o Options) []string {
 	return expected
 }
 
-// addWarnings has API servers answered that ask what an object will change. It does nothing where no address is given.
+// addWarnings has API servers answered that ask what an object will change.
 func addWarnings(m base.Manager, o Options, s shared) error {
-	log := o.Log.WithName("warnings")
-	read := func(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
-		source := s.reader.Source
-		source.Objects = objects.Cluster(from)
-		return s.reader.ReadSource(ctx, source, from)
-	}
-	server, err := o.Warnings.Server(warnings.New(warnings.Warner{Read: read, Cache: m.Kinds.Reader(m.GetClient()), Wants: gather.Wants(o.Namespace), Log: log}))
-	if server == nil || err != nil {
-		return err
-	}
-	return m.Add(warnings.Runnable{Server: server, Log: log})
+	return o.Warnings.AddTo(m, warnings.Warner{Read: s.reader.ReadFrom, Cache: m.Kinds.Reader(m.GetClient()), Wants: gather.Wants(o.Namespace), Log: o.Log.WithName("warnings")})
 }
 
 // conditionsOf returns what writes all conditions of one field manager.

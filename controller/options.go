@@ -20,7 +20,7 @@ import (
 	"wmco/controller/csr"
 	"wmco/controller/gather"
 	"wmco/controller/hosts"
-	"wmco/controller/warnings"
+	"wmco/controller/inputs/warnings"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
 	"wmco/payload"

@@ -16,6 +16,7 @@ import (
 	"wmco/bundle"
 	"wmco/controller/base"
 	"wmco/controller/gather"
+	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode/record"
 	"wmco/render/reason"
@@ -61,11 +62,17 @@ const (
 
 // Read returns the hosts that the cluster wants, with the findings about them.
 func (r *Reader) Read(ctx context.Context) (*desired.Hosts, error) {
-	return r.ReadSource(ctx, r.Source, r.Cache)
+	return r.read(ctx, r.Source, r.Cache)
 }
 
-// ReadSource is Read for other objects than those of Source, such as proposed ones: s reads them, and so does from.
-func (r *Reader) ReadSource(ctx context.Context, s desired.Source, from client.Reader) (*desired.Hosts, error) {
+// ReadFrom is Read for other objects than those of Source, such as proposed ones.
+func (r *Reader) ReadFrom(ctx context.Context, from client.Reader) (*desired.Hosts, error) {
+	s := r.Source
+	s.Objects = objects.Cluster(from)
+	return r.read(ctx, s, from)
+}
+
+func (r *Reader) read(ctx context.Context, s desired.Source, from client.Reader) (*desired.Hosts, error) {
 	records, damaged, err := r.Records(ctx)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@
 package deletions
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -165,6 +166,17 @@ func removedInstances(hosts *desired.Hosts) map[string]bool {
 func (f Found) Keeps(node string) bool {
 	return slices.Contains(f.Waiting[published.InputMirrors], node) || slices.Contains(f.Waiting[published.InputSettings], node) ||
 		slices.ContainsFunc(holding(), func(input published.Input) bool { return slices.Contains(f.Held[input], node) })
+}
+
+// HeldBy returns what says why a change of the inputs waits for a confirmation; empty when none does.
+func HeldBy(nodes func(context.Context) ([]windowsnode.Node, error), told windowsnode.DesiredReader) func(context.Context, *desired.Hosts) (string, error) {
+	return func(ctx context.Context, inputs *desired.Hosts) (string, error) {
+		list, err := nodes(ctx)
+		if err != nil {
+			return "", err
+		}
+		return Find(inputs, list, func(n windowsnode.Node) []published.Input { return InputsOf(told, n) }).ExplainHeld(), nil
+	}
 }
 
 // ExplainHeld says what is held, why, and what to do, for people. It is empty if nothing is.

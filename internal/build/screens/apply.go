@@ -26,8 +26,8 @@ import (
 	"wmco/controller/gather"
 	"wmco/controller/gather/objects"
 	"wmco/controller/inputs/desired"
+	"wmco/controller/inputs/warnings"
 	"wmco/controller/status"
-	"wmco/controller/warnings"
 	"wmco/internal/test/testenv/readonly"
 )
 

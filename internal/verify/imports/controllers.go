@@ -109,7 +109,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/inputs",
-		imports: []string{"bundle", "controller/base", "controller/gather", "controller/inputs/desired", "controller/windowsnode/record", "render/reason"},
+		imports: []string{"bundle", "controller/base", "controller/gather", "controller/gather/objects", "controller/inputs/desired", "controller/windowsnode/record", "render/reason"},
 		never:   append([]string{"github.com/pkg/sftp/..."}, controllers("")...),
 	},
 	{
@@ -118,7 +118,7 @@ var controllerRules = []rule{
 		never:   join(remote, rendering, []string{"controller/hosts"}, controllers("")),
 	},
 	{
-		pkg:     "controller/warnings",
+		pkg:     "controller/inputs/warnings",
 		imports: []string{"bundle", "controller/gather/objects", "controller/inputs/deletions", "controller/inputs/desired", "controller/windowsnode", "deploy/admission", "render/preview", "render/review"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("")...),
 	},
@@ -204,7 +204,7 @@ var controllerRules = []rule{
 	{
 		pkg: "controller",
 		imports: []string{
-			"bundle", "bundle/published", "controller/base/apiservers", "controller/base", "controller/base/leader", "controller/base/named", "controller/base/policies", "controller/configure", "controller/csr", "controller/gather", "controller/gather/objects", "controller/hostkeys", "controller/hosts", "controller/inputs", "controller/inputs/deletions", "controller/inputs/desired", "controller/instance", "controller/keys/signing", "controller/machine", "controller/metrics", "controller/node", "controller/olm", "controller/prerequisites", "controller/rollout", "controller/status", "controller/userdata", "controller/warnings", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "payload", "render",
+			"bundle", "controller/base/apiservers", "controller/base", "controller/base/leader", "controller/base/named", "controller/base/policies", "controller/configure", "controller/csr", "controller/gather", "controller/gather/objects", "controller/hostkeys", "controller/hosts", "controller/inputs", "controller/inputs/deletions", "controller/inputs/desired", "controller/instance", "controller/keys/signing", "controller/machine", "controller/metrics", "controller/node", "controller/olm", "controller/prerequisites", "controller/rollout", "controller/status", "controller/userdata", "controller/inputs/warnings", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "payload", "render",
 		},
 		// Transports are handed in by cmd.
 		never: []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},

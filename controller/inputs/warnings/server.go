@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/webhook"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -24,18 +25,18 @@ type Serving struct {
 	Certificates string
 }
 
-// Server returns the server; nil where nothing is served.
-func (s Serving) Server(w *Warner) (webhook.Server, error) {
+// AddTo adds the server to a manager; nothing where no address is given.
+func (s Serving) AddTo(m manager.Manager, w Warner) error {
 	if s.Address == "" || s.Address == "0" {
-		return nil, nil
+		return nil
 	}
 	host, service, err := net.SplitHostPort(s.Address)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	port, err := strconv.Atoi(service)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	server := webhook.NewServer(webhook.Options{Host: host, Port: port, TLSOpts: []func(*tls.Config){func(c *tls.Config) {
 		c.MinVersion = tls.VersionTLS12
@@ -44,18 +45,18 @@ func (s Serving) Server(w *Warner) (webhook.Server, error) {
 			return &pair, err
 		}
 	}}})
-	server.Register(policies.WarningsPath, &admission.Webhook{Handler: w})
-	return server, nil
+	server.Register(policies.WarningsPath, &admission.Webhook{Handler: New(w)})
+	return m.Add(runnable{Server: server, Log: w.Log})
 }
 
-// Runnable makes a server one that a manager runs whether it leads or not. The operator works without it.
-type Runnable struct {
+// runnable makes a server one that a manager runs whether it leads or not. The operator works without it.
+type runnable struct {
 	webhook.Server
 	Log logr.Logger
 }
 
 // Start implements manager.Runnable. A server that cannot listen is said, and is not the end of the operator.
-func (r Runnable) Start(ctx context.Context) error {
+func (r runnable) Start(ctx context.Context) error {
 	if err := r.Server.Start(ctx); err != nil {
 		r.Log.Info("oc apply gives no warnings about Windows nodes (fix: choose another --webhook-address)", "error", err.Error())
 	}
@@ -63,4 +64,4 @@ func (r Runnable) Start(ctx context.Context) error {
 }
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (Runnable) NeedLeaderElection() bool { return false }
+func (runnable) NeedLeaderElection() bool { return false }
