@@ -248,7 +248,7 @@ func TestTheSchemaOfSettings(t *testing.T) {
 	if got := at("drift")["enum"]; !reflect.DeepEqual(got, []string{"Repair", "Report"}) {
 		t.Errorf("drift: %v", got)
 	}
-	if at("rollout")["additionalProperties"] != false || at("kubelet")["type"] != "object" {
+	if others, ok := at("rollout")["additionalProperties"].(bool); !ok || others || at("kubelet")["type"] != "object" {
 		t.Error("an editor would accept a misspelt setting, or refuse an override of the kubelet")
 	}
 }

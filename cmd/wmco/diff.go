@@ -208,6 +208,7 @@ func printReview(a app, f cli.Format, r reviewed, limit failOn) error {
 		if text = r.Text(); r.Rollout != nil && !r.Rollout.IsEmpty() {
 			text += "\n" + r.Rollout.Text()
 		}
+	case cli.YAML, cli.Wide, cli.Name: // no formats of this command
 	}
 	if err == nil && f != cli.JSON {
 		err = cli.PrintText(a.stdout, text)

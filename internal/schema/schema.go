@@ -16,21 +16,15 @@ type Schema map[string]any
 // Draft names the version of JSON schema.
 const Draft = "https://json-schema.org/draft/2020-12/schema"
 
-var (
-	asText  = reflect.TypeFor[encoding.TextMarshaler]()
-	asJSON  = reflect.TypeFor[json.Marshaler]()
-	instant = reflect.TypeFor[time.Time]()
-)
-
 // Of returns the schema of a type. Objects may have more fields than it says: a later version adds some. Of a type that encodes itself it says
 // nothing. A type that holds itself is not supported.
 func Of(t reflect.Type) Schema {
 	switch {
-	case t == instant:
+	case t == reflect.TypeFor[time.Time]():
 		return Schema{"type": "string", "format": "date-time"}
-	case implements(t, asJSON):
+	case implements[json.Marshaler](t):
 		return Schema{}
-	case implements(t, asText):
+	case implements[encoding.TextMarshaler](t):
 		return Schema{"type": "string"}
 	}
 	switch t.Kind() {
@@ -58,7 +52,8 @@ func Of(t reflect.Type) Schema {
 	}
 }
 
-func implements(t, what reflect.Type) bool {
+func implements[I any](t reflect.Type) bool {
+	what := reflect.TypeFor[I]()
 	return t.Implements(what) || reflect.PointerTo(t).Implements(what)
 }
 

@@ -37,7 +37,7 @@ import (
 // cluster is the example cluster with so many Windows nodes, as a cache has it: lists are not copied.
 func cluster(t testing.TB, nodes int) client.Client {
 	t.Helper()
-	golden := filepath.Join("..", "..", "golden")
+	golden := filepath.Join("..", "..", "..", "golden")
 	list, err := manifests.Read(filepath.Join(golden, "clusters", "common"), filepath.Join(golden, "clusters", "none"))
 	if err != nil {
 		t.Fatal(err)
