@@ -102,6 +102,12 @@ generate: setup ## rewrite the generated files
 generate-check: setup ## the generated files are up to date
 	@$(STEP) "checking the generated files" hack/generate-check
 
+# Their pixels depend on the version of Chromium, so they are no part of generate.
+.PHONY: pictures
+pictures: setup ## docs/screens/page-*.png: the pages of wmco in headless Chromium (installs Debian's)
+	@hack/packages chromium fonts-dejavu-core
+	@WMCO_PICTURES=$(CURDIR)/docs/screens $(STEP) "drawing pages" go test ./report/page -run InABrowser -count=1
+
 .PHONY: cross
 cross: setup $(PLATFORMS:%=cross/%) ## everything builds for every platform; go vet for Windows
 	@$(STEP) "vetting for windows" env GOOS=windows GOARCH=amd64 go vet ./...

@@ -48,6 +48,7 @@ layers that the operator has published; without the right to list Secrets in its
 		Example: `  wmco diff --from cluster --from new-mirrors.yaml --against cluster
   wmco diff --from must-gather-today --against must-gather-yesterday -o markdown
   wmco diff --from manifests --golden windows-nodes
+  wmco diff --from cluster --from new-mirrors.yaml --against cluster -o html >page.html
   wmco diff --from cluster --host 10.0.0.5 --node-program wmco-node.exe`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), a) },
 	}
@@ -57,7 +58,7 @@ layers that the operator has published; without the right to list Secrets in its
 	cmd.Flags().StringArrayVar(&f.against, "against", nil, "what to compare with: objects as for --from, or a folder that render --out wrote; repeatable")
 	cmd.Flags().StringVar(&f.golden, "golden", "", "compare with the want/ of a golden folder")
 	f.failOn.add(cmd, bundle.SeverityError)
-	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON, cli.Markdown)
+	cli.AddFormat(cmd, &f.format, cli.Text, cli.JSON, cli.Markdown, cli.HTML)
 	sides := []string{"against", "golden", "host"}
 	program := needsProgram()
 	program.With = "host"
@@ -85,7 +86,8 @@ func (f *diffFlags) run(ctx context.Context, a app) error {
 	if err != nil {
 		return err
 	}
-	r := reviewed{Review: review.Compare(side, golden.Reviewed(after))}
+	nodes := golden.Reviewed(after)
+	r := reviewed{Review: review.Compare(side, nodes), nodes: nodes}
 	if expected.reader != nil {
 		if r.Rollout, err = expected.forecast(ctx, a, hosts, after); err != nil {
 			return err
@@ -96,8 +98,8 @@ func (f *diffFlags) run(ctx context.Context, a app) error {
 
 // observe compares with the state of hosts.
 func (f *diffFlags) observe(ctx context.Context, a app) error {
-	if f.format == cli.Markdown {
-		return cli.UsageError("-o markdown goes with --against and --golden; --host has text and json")
+	if f.format == cli.Markdown || f.format == cli.HTML {
+		return cli.UsageError("-o %s goes with --against and --golden; --host has text and json", f.format)
 	}
 	return f.compare(ctx, a, f.format, (*remote.Agent).Observe)
 }
@@ -191,6 +193,8 @@ func (f *diffFlags) only(nodes []review.Node, after []desired.Rendered) []review
 type reviewed struct {
 	review.Review
 	Rollout *forecast.Forecast `json:"rollout,omitempty"`
+	// nodes are those of the new side, for pictures.
+	nodes []review.Node
 }
 
 // printReview answers with a review. Findings that the change adds and --fail-on names are status 2, differences status 1.
@@ -208,9 +212,11 @@ func printReview(a app, f cli.Format, r reviewed, limit failOn) error {
 		if text = r.Text(); r.Rollout != nil && !r.Rollout.IsEmpty() {
 			text += "\n" + r.Rollout.Text()
 		}
+	case cli.HTML:
+		err = writePage(a.stdout, reviewPage(r, r.nodes))
 	case cli.YAML, cli.Wide, cli.Name: // no formats of this command
 	}
-	if err == nil && f != cli.JSON {
+	if err == nil && text != "" {
 		err = cli.PrintText(a.stdout, text)
 	}
 	if err == nil {

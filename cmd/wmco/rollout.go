@@ -16,13 +16,13 @@ func printRollout(a app, r fleet.Rollout) {
 	if r.Note != "" {
 		cli.Printf(a.stderr, "%s\n", r.Note)
 	}
-	groups := grouped(r.Nodes)
+	groups := r.Left()
 	if len(groups) == 0 {
 		return
 	}
 	cli.Printf(a.stdout, "%s\n", rolloutLine(r))
 	for _, g := range groups {
-		cli.Printf(a.stdout, "  %-7s  %s  %s\n", g.Phase, fewNames(g.nodes), g.Message)
+		cli.Printf(a.stdout, "  %-7s  %s  %s\n", g.Phase, fewNames(g.Names), g.Message)
 	}
 	cli.Printf(a.stdout, "\n")
 }
@@ -42,32 +42,6 @@ func estimate(d time.Duration, unmeasured []bundle.Impact) string {
 		return "at least " + d.String() + " (no turn with impact " + joinBy(unmeasured, func(i bundle.Impact) string { return string(i) }, " or ") + " is known)"
 	}
 	return "about " + d.String()
-}
-
-// sameTurn are nodes that are in the same place.
-type sameTurn struct {
-	plan.Status
-	nodes []string
-}
-
-// grouped returns the nodes that do not have what is wanted, those with the same message together. That nothing is published for a
-// node is in its row.
-func grouped(nodes []plan.Status) []sameTurn {
-	var list []sameTurn
-	at := map[string]int{}
-	for _, n := range nodes {
-		if !isLeft(n) || n.Reason == plan.ReasonUnknown {
-			continue
-		}
-		key := string(n.Phase) + " " + n.Message
-		if i, ok := at[key]; ok {
-			list[i].nodes = append(list[i].nodes, n.Node)
-			continue
-		}
-		at[key] = len(list)
-		list = append(list, sameTurn{Status: n, nodes: []string{n.Node}})
-	}
-	return list
 }
 
 // fewNames names the first nodes of a list.

@@ -14,7 +14,6 @@ import (
 
 	"wmco/bundle"
 	"wmco/controller/gather"
-	"wmco/controller/rollout/plan"
 	"wmco/controller/status"
 	"wmco/internal/cli"
 	"wmco/report/fleet"
@@ -41,7 +40,7 @@ join, what waits for adoption, a removal that is stuck; each has a reason and a 
 rollout: how many nodes have what is wanted, whose turn it is, what the others wait for, and how long it will take by the turns before.
 
 It is read from the cluster alone, from Nodes, WindowsNodesStatus and the settings: no host and no operator is asked. --watch prints
-each move of a node, and how long after the change it is current, until it is interrupted.` +
+each move of a node, and how long after the change it is current, until it is interrupted. -o html is a page for a browser.` +
 			cli.ExitHelp("0  every node is current", "1  a node is not, the rollout is not done, or inputs are refused", "2  usage, or a node or host that does not exist", "3  the cluster cannot be reached", "130  interrupted"),
 		Example: `  wmco status
   wmco status --watch
@@ -59,12 +58,15 @@ each move of a node, and how long after the change it is current, until it is in
 	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only nodes in these states, such as Failed,Silent")
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames(), cobra.ShellCompDirectiveNoFileComp))
 	cmd.ValidArgsFunction = f.completeNames
-	cli.AddFormat(cmd, &f.format, cli.Text, cli.Wide, cli.JSON, cli.YAML, cli.Name)
+	cli.AddFormat(cmd, &f.format, cli.Text, cli.Wide, cli.JSON, cli.YAML, cli.Name, cli.HTML)
 	return cmd
 }
 
 func (f *statusFlags) run(ctx context.Context, a app, args []string) error {
 	node := strings.Join(args, "")
+	if f.watch && f.format == cli.HTML {
+		return cli.UsageError("-o html is one page; it does not go with --watch")
+	}
 	now, err := f.read(ctx, a, node)
 	if err != nil {
 		return err
@@ -75,15 +77,11 @@ func (f *statusFlags) run(ctx context.Context, a app, args []string) error {
 	if f.watch {
 		return f.follow(ctx, a, now, node)
 	}
-	if len(problems(now)) > 0 || len(now.Hosts) > 0 || slices.ContainsFunc(now.Nodes, func(r fleet.Row) bool { return r.State != fleet.StateCurrent }) ||
-		slices.ContainsFunc(now.Rollout.Nodes, isLeft) {
+	if !now.IsDone() {
 		return cli.Exit(cli.ExitDiffers)
 	}
 	return nil
 }
-
-// isLeft reports whether a node does not have what is wanted, or is a canary that is still observed.
-func isLeft(s plan.Status) bool { return s.Phase != plan.PhaseDone }
 
 // read returns all nodes, or one.
 func (f *statusFlags) read(ctx context.Context, a app, node string) (fleet.Fleet, error) {
@@ -168,26 +166,21 @@ func (f *statusFlags) at(a app) time.Time {
 	return a.now()
 }
 
-// problems are the conditions of the operator that are not as they should be, but that of the rollout, which has its own line.
-func problems(f fleet.Fleet) []metav1.Condition {
-	return slices.DeleteFunc(slices.Clone(f.Conditions), func(c metav1.Condition) bool {
-		return c.Status == metav1.ConditionTrue || c.Type == status.RolledOut || status.IsSummary(c.Type)
-	})
-}
-
 func (f *statusFlags) print(a app, now fleet.Fleet, node string) error {
 	switch {
 	case f.format == cli.JSON && f.watch:
 		return cli.WriteJSONLine(a.stdout, now)
 	case f.format == cli.JSON:
 		return cli.WriteJSON(a.stdout, now)
+	case f.format == cli.HTML:
+		return writePage(a.stdout, f.page(a, now))
 	case f.format == cli.YAML:
 		return writeYAML(a.stdout, now)
 	case f.format == cli.Name:
 		printNames(a, now)
 		return nil
 	}
-	for _, c := range problems(now) {
+	for _, c := range now.Problems() {
 		cli.Printf(a.stdout, "%s\n", cli.Ready(cli.Wrap(problem(c), "    ")))
 	}
 	printRollout(a, now.Rollout)

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"wmco/bundle"
-	"wmco/controller/status"
 	"wmco/internal/cli"
 	"wmco/report/fleet"
 )
@@ -62,7 +61,7 @@ func (f *statusFlags) printWide(a app, now fleet.Fleet) error {
 
 // printHostTable prints the hosts that have no row as nodes.
 func printHostTable(a app, now fleet.Fleet) error {
-	hosts := others(now)
+	hosts := now.Others()
 	if len(hosts) == 0 {
 		return nil
 	}
@@ -78,16 +77,6 @@ func printHostTable(a app, now fleet.Fleet) error {
 		cli.Printf(a.stdout, "and %s\n", bundle.Count(now.MoreHosts, "more host"))
 	}
 	return nil
-}
-
-// others are the hosts that their node's row does not explain: those without a node, and those about which the operator says something else,
-// such as a removal that is stuck.
-func others(now fleet.Fleet) []status.Host {
-	return slices.DeleteFunc(slices.Clone(now.Hosts), func(h status.Host) bool {
-		return slices.ContainsFunc(now.Nodes, func(r fleet.Row) bool {
-			return r.Node == h.Node && (r.Reason == h.Reason || string(r.State) == string(h.State))
-		})
-	})
 }
 
 // advice is what is wrong with some nodes or hosts, and what to do.
@@ -112,7 +101,7 @@ func adviceOf(now fleet.Fleet) []advice {
 	for _, r := range now.Nodes {
 		add(r.Node, r.Message, r.Fix)
 	}
-	for _, h := range others(now) {
+	for _, h := range now.Others() {
 		add(h.Name, h.Message, h.Fix)
 	}
 	return all
@@ -131,7 +120,7 @@ func printAdvice(a app, all []advice) {
 
 // printHosts prints everything about hosts, for the one that was asked for.
 func (f *statusFlags) printHosts(a app, now fleet.Fleet) {
-	for _, h := range others(now) {
+	for _, h := range now.Others() {
 		for _, line := range [][2]string{
 			{"host", h.Name}, {"address", h.Address}, {"node", h.Node}, {"state", string(h.State)}, {"reason", h.Reason}, {"message", h.Message}, {"fix", h.Fix},
 		} {

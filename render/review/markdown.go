@@ -58,8 +58,8 @@ func (g Group) markdown() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "\n#### %s\n\n", few(g.Nodes))
 	for _, c := range g.Changes {
-		fmt.Fprintf(&out, "<details><summary>%s <code>%s</code>: %s%s</summary>\n\n", verb(c.Action), html(string(c.Entry)), cost(c.Impact, c.Restarts), html(because(c.Causes)))
-		if note := warning(c); note != "" {
+		fmt.Fprintf(&out, "<details><summary>%s <code>%s</code>: %s%s</summary>\n\n", verb(c.Action), html(string(c.Entry)), Cost(c.Impact, c.Restarts), html(because(c.Causes)))
+		if note := Warning(c); note != "" {
 			fmt.Fprintf(&out, "**Warning:** %s.\n\n", note)
 		}
 		fmt.Fprintf(&out, "%s\n</details>\n", fence(Unified(c)))

@@ -131,7 +131,7 @@ type groupJSON struct {
 func (g Group) MarshalJSON() ([]byte, error) {
 	out := groupJSON{Nodes: g.Nodes, Impact: g.Impact, Restarts: append([]string{}, g.Restarts...), Changes: []changeJSON{}}
 	for _, c := range g.Changes {
-		out.Changes = append(out.Changes, changeJSON{Change: c, Diff: Unified(c), Warning: warning(c)})
+		out.Changes = append(out.Changes, changeJSON{Change: c, Diff: Unified(c), Warning: Warning(c)})
 	}
 	data, err := json.Marshal(out)
 	if err != nil {

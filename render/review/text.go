@@ -37,8 +37,8 @@ func (r Review) Text() string {
 		}
 		fmt.Fprintf(&out, "%s\n%s: %s%s\n", strings.Join(g.Nodes, ", "), bundle.Count(len(g.Changes), "change"), g.cost(), r.Findings.count())
 		for _, c := range g.Changes {
-			fmt.Fprintf(&out, "\n  %s %s  [%s]%s\n", sign(c.Action), c.Entry, cost(c.Impact, c.Restarts), because(c.Causes))
-			if note := warning(c); note != "" {
+			fmt.Fprintf(&out, "\n  %s %s  [%s]%s\n", sign(c.Action), c.Entry, Cost(c.Impact, c.Restarts), because(c.Causes))
+			if note := Warning(c); note != "" {
 				fmt.Fprintf(&out, "      warning: %s\n", note)
 			}
 			out.WriteString(indent(Unified(c), "      "))
@@ -48,8 +48,8 @@ func (r Review) Text() string {
 	return out.String()
 }
 
-// warning returns what a reviewer should know about a removal.
-func warning(c bundle.Change) string {
+// Warning returns what a reviewer should know about a removal.
+func Warning(c bundle.Change) string {
 	if c.Action != bundle.ActionRemove {
 		return ""
 	}
@@ -74,10 +74,10 @@ func (r Review) rest(before string) string {
 	return before + out.String()
 }
 
-func (g Group) cost() string { return cost(g.Impact, g.Restarts) }
+func (g Group) cost() string { return Cost(g.Impact, g.Restarts) }
 
-// cost is an impact in words.
-func cost(i bundle.Impact, restarts []string) string {
+// Cost is an impact in words, with the services that restart.
+func Cost(i bundle.Impact, restarts []string) string {
 	services := strings.Join(restarts, ", ")
 	switch i {
 	case bundle.ImpactNone:

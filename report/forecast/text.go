@@ -13,21 +13,21 @@ import (
 // IsEmpty reports whether there is nothing to say: no node changes, and nothing is unknown.
 func (f Forecast) IsEmpty() bool { return f.Nodes+len(f.Left)+len(f.Notes) == 0 }
 
-// batch are nodes whose turns begin together.
-type batch struct {
+// Batch are nodes whose turns begin together. Node and Ends are those of the first one.
+type Batch struct {
 	plan.Change
-	nodes []string
+	Nodes []string
 }
 
-// batches returns the turns, those that begin together as one.
-func (f Forecast) batches() []batch {
-	var list []batch
+// Batches returns the turns, those that begin together as one.
+func (f Forecast) Batches() []Batch {
+	var list []Batch
 	for _, c := range f.Order {
 		if n := len(list); n > 0 && list[n-1].Begins == c.Begins && list[n-1].Impact == c.Impact && list[n-1].Canary == c.Canary {
-			list[n-1].nodes = append(list[n-1].nodes, c.Node)
+			list[n-1].Nodes = append(list[n-1].Nodes, c.Node)
 			continue
 		}
-		list = append(list, batch{Change: c, nodes: []string{c.Node}})
+		list = append(list, Batch{Change: c, Nodes: []string{c.Node}})
 	}
 	return list
 }
@@ -35,8 +35,8 @@ func (f Forecast) batches() []batch {
 // maxBatches is how many turns are shown to people.
 const maxBatches = 10
 
-// summary is the forecast in one line.
-func (f Forecast) summary() string {
+// Summary is the forecast in one line.
+func (f Forecast) Summary() string {
 	if f.Nodes == 0 {
 		return "no node changes"
 	}
@@ -82,10 +82,10 @@ func (f Forecast) left() (messages []string, nodes map[string][]string) {
 // Text is the forecast for a terminal.
 func (f Forecast) Text() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "rollout: %s\n", f.summary())
-	batches := f.batches()
+	fmt.Fprintf(&out, "rollout: %s\n", f.Summary())
+	batches := f.Batches()
 	for _, b := range batches[:min(len(batches), maxBatches)] {
-		fmt.Fprintf(&out, "  %-9s %-7s  %s\n", "+"+b.Begins.String(), b.Impact, some(b.nodes, plain)+b.role())
+		fmt.Fprintf(&out, "  %-9s %-7s  %s\n", "+"+b.Begins.String(), b.Impact, some(b.Nodes, plain)+b.role())
 	}
 	if more := len(batches) - maxBatches; more > 0 {
 		fmt.Fprintf(&out, "  and %s\n", bundle.Count(more, "more turn"))
@@ -100,9 +100,9 @@ func (f Forecast) Text() string {
 	return out.String()
 }
 
-func (b batch) role() string {
+func (b Batch) role() string {
 	if b.Canary {
-		return map[bool]string{true: " (canary)", false: " (canaries)"}[len(b.nodes) == 1]
+		return map[bool]string{true: " (canary)", false: " (canaries)"}[len(b.Nodes) == 1]
 	}
 	return ""
 }
@@ -110,13 +110,13 @@ func (b batch) role() string {
 // Markdown is the forecast as a part of a comment of a pull request.
 func (f Forecast) Markdown() string {
 	var out strings.Builder
-	fmt.Fprintf(&out, "\n### Rollout\n\n%s.\n", sentence(f.summary()))
-	batches := f.batches()
+	fmt.Fprintf(&out, "\n### Rollout\n\n%s.\n", sentence(f.Summary()))
+	batches := f.Batches()
 	if len(batches) > 0 {
 		out.WriteString("\n| begins after | nodes | impact |\n|---|---|---|\n")
 	}
 	for _, b := range batches[:min(len(batches), maxBatches)] {
-		fmt.Fprintf(&out, "| %s | %s%s | %s |\n", b.Begins, some(b.nodes, code), b.role(), b.Impact)
+		fmt.Fprintf(&out, "| %s | %s%s | %s |\n", b.Begins, some(b.Nodes, code), b.role(), b.Impact)
 	}
 	if more := len(batches) - maxBatches; more > 0 {
 		fmt.Fprintf(&out, "| | and %s | |\n", bundle.Count(more, "more turn"))

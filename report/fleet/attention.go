@@ -1,0 +1,65 @@
+package fleet
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/controller/rollout/plan"
+	"wmco/controller/status"
+)
+
+// IsDone reports whether every node has what is wanted, no host waits, and the operator says that nothing is wrong.
+func (f Fleet) IsDone() bool {
+	return len(f.Problems()) == 0 && len(f.Hosts) == 0 && !slices.ContainsFunc(f.Rollout.Nodes, isLeft) &&
+		!slices.ContainsFunc(f.Nodes, func(r Row) bool { return r.State != StateCurrent })
+}
+
+// Problems are the conditions of the operator that are not as they should be, but that of the rollout, which has its own line.
+func (f Fleet) Problems() []metav1.Condition {
+	return slices.DeleteFunc(slices.Clone(f.Conditions), func(c metav1.Condition) bool {
+		return c.Status == metav1.ConditionTrue || c.Type == status.RolledOut || status.IsSummary(c.Type)
+	})
+}
+
+// Others are the hosts that their node's row does not explain: those without a node, and those about which the operator says something
+// else, such as a removal that is stuck.
+func (f Fleet) Others() []status.Host {
+	return slices.DeleteFunc(slices.Clone(f.Hosts), func(h status.Host) bool {
+		return slices.ContainsFunc(f.Nodes, func(r Row) bool {
+			return r.Node == h.Node && (r.Reason == h.Reason || string(r.State) == string(h.State))
+		})
+	})
+}
+
+// Turns returns the turns of a node in rollouts, the latest first.
+func (f Fleet) Turns(node string) []plan.Turn { return f.turns[node] }
+
+// isLeft reports whether a node does not have what is wanted, or is a canary that is still observed.
+func isLeft(s plan.Status) bool { return s.Phase != plan.PhaseDone }
+
+// SamePlace are nodes that are in the same place of a rollout.
+type SamePlace struct {
+	plan.Status
+	Names []string
+}
+
+// Left returns the nodes that do not have what is wanted, those with the same message together. That nothing is published for a node is
+// in its row.
+func (r Rollout) Left() []SamePlace {
+	var list []SamePlace
+	at := map[string]int{}
+	for _, n := range r.Nodes {
+		if !isLeft(n) || n.Reason == plan.ReasonUnknown {
+			continue
+		}
+		key := string(n.Phase) + " " + n.Message
+		if i, ok := at[key]; ok {
+			list[i].Names = append(list[i].Names, n.Node)
+			continue
+		}
+		at[key] = len(list)
+		list = append(list, SamePlace{Status: n, Names: []string{n.Node}})
+	}
+	return list
+}
