@@ -1,10 +1,17 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,7 +19,7 @@ import (
 )
 
 // repository is a repository laid out as docs/gitops says, with what the pipelines call on the path: this wmco, and
-// stand-ins of the programs that post, which keep what they were given.
+// stand-ins of the programs that fetch the image of the release.
 type repository struct {
 	t    *testing.T
 	dir  string
@@ -22,7 +29,7 @@ type repository struct {
 
 func newRepository(t *testing.T) repository {
 	t.Helper()
-	for _, program := range []string{"git", "sh"} {
+	for _, program := range []string{"git", "sh", "curl", "jq", "tar"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skipf("%s is not installed", program)
 		}
@@ -47,11 +54,11 @@ func newRepository(t *testing.T) repository {
 	if err := os.Symlink(self, filepath.Join(r.bin, "wmco")); err != nil {
 		t.Fatal(err)
 	}
-	post := "#!/bin/sh\nprintf '%s\\n' \"$*\" >>" + r.bin + "/posted\n"
-	r.write(filepath.Join(r.bin, "gh"), post+"cat comment.md >>"+r.bin+"/posted\n")
-	r.write(filepath.Join(r.bin, "curl"), post+"cat >>"+r.bin+"/posted\n")
-	r.write(filepath.Join(r.bin, "jq"), "#!/bin/sh\ncat comment.md\n")
-	r.run(0, "git init --quiet --initial-branch=main . && echo comment.md >.gitignore && git config user.name x && git config user.email x@example.com")
+	// Each of these gives the job the image of the release, with this program in it.
+	release := "#!/bin/sh\nd=$(mktemp -d) && mkdir -p $d/usr/bin && printf '#!/bin/sh\\nexec " + filepath.Join(r.bin, "wmco") + " \"$@\"\\n' >$d/usr/bin/wmco && chmod +x $d/usr/bin/wmco\n"
+	r.write(filepath.Join(r.bin, "docker"), release+"exec tar -C $d/usr/bin -c wmco\n")
+	r.write(filepath.Join(r.bin, "crane"), release+"exec tar -C $d -c usr\n")
+	r.run(0, `git init --quiet --initial-branch=main . && printf 'comment.md\npage.html\nusr/\n' >.gitignore && git config user.name x && git config user.email x@example.com`)
 	r.run(0, "wmco golden update windows && git add -A && git commit --quiet -m base && git branch base")
 	return r
 }
@@ -77,42 +84,122 @@ func (r repository) run(status int, script string, env ...string) string {
 	return string(out)
 }
 
-func (r repository) posted() string {
-	r.t.Helper()
-	data, err := os.ReadFile(filepath.Join(r.bin, "posted"))
-	if err != nil {
-		r.t.Fatal(err)
+// comments are those of one pull request, as the API of GitHub or GitLab has them.
+type comments struct {
+	mu sync.Mutex
+	// isGitLab is true for notes, which have no URL of their own and are changed by PUT.
+	isGitLab bool
+	bodies   []string
+	login    string
+	requests []string
+}
+
+// ServeHTTP lists 100 comments a page, adds one by POST, and changes one by PATCH or PUT.
+func (c *comments) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests, c.login = append(c.requests, r.Method), r.Header.Get("Authorization")+r.Header.Get("Private-Token")
+	var sent struct{ Body string }
+	_ = json.NewDecoder(r.Body).Decode(&sent)
+	change := map[bool]string{true: http.MethodPut, false: http.MethodPatch}[c.isGitLab]
+	switch r.Method {
+	case http.MethodGet:
+		page, _ := strconv.Atoi(r.URL.Query().Get("page"))
+		list := []map[string]any{}
+		for i := (page - 1) * 100; i < min(page*100, len(c.bodies)); i++ {
+			one := map[string]any{"id": i, "body": c.bodies[i]}
+			if !c.isGitLab {
+				one["url"] = fmt.Sprintf("http://%s/comments/%d", r.Host, i)
+			}
+			list = append(list, one)
+		}
+		_ = json.NewEncoder(w).Encode(list)
+	case http.MethodPost:
+		c.bodies = append(c.bodies, sent.Body)
+	case change:
+		i, err := strconv.Atoi(path.Base(r.URL.Path))
+		if err != nil || i >= len(c.bodies) {
+			http.Error(w, "no such comment", http.StatusNotFound)
+			return
+		}
+		c.bodies[i] = sent.Body
+	default:
+		http.Error(w, "no such method", http.StatusMethodNotAllowed)
 	}
-	return string(data)
+}
+
+// last is the comment of the pipeline. It is one, behind those of people.
+func (c *comments) last(t *testing.T) string {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.bodies) != 151 {
+		t.Fatalf("the pull request has %d comments: the pipeline adds one and changes it", len(c.bodies))
+	}
+	return c.bodies[150]
+}
+
+// pipeline is the scripts of a file, as one, and what its system sets.
+type pipeline struct {
+	script   string
+	isGitLab bool
+	login    string
+}
+
+func pipelines(t *testing.T) map[string]pipeline {
+	t.Helper()
+	return map[string]pipeline{
+		"github-actions.yaml": {script: githubScript(t), login: "Authorization: Bearer x"},
+		"gitlab-ci.yaml":      {script: gitlabScript(t), isGitLab: true, login: "x"},
+		"tekton.yaml":         {script: tektonScript(t), login: "Bearer x"},
+	}
 }
 
 func TestPipelinesCommentOnWhatAPullRequestChanges(t *testing.T) {
-	steps := map[string]string{"github-actions.yaml": githubStep(t), "tekton.yaml": tektonStep(t)}
-	for name, step := range steps {
+	for name, p := range pipelines(t) {
 		t.Run(name, func(t *testing.T) {
 			r := newRepository(t)
-			env := []string{"BASE=base", "NUMBER=7", "TOKEN=x", "COMMENTS_URL=https://git.example.com/comments"}
-			step := strings.ReplaceAll(step, "origin/$BASE", "$BASE")
+			told := &comments{isGitLab: p.isGitLab}
+			for i := range 150 {
+				told.bodies = append(told.bodies, fmt.Sprintf("comment %d of a person", i))
+			}
+			server := httptest.NewServer(told)
+			t.Cleanup(server.Close)
+			list := server.URL + "/projects/1/merge_requests/7/notes"
+			env := []string{
+				"BASE=base", "TOKEN=x", "COMMENTS_URL=" + list, "COMMENTS=" + list, "AUTH=Authorization: Bearer x", "GITHUB_PATH=/dev/null", "WMCO_IMAGE=registry.example.com/wmco:0.1.0",
+				"COMMENT_TOKEN=x", "CI_API_V4_URL=" + server.URL, "CI_PROJECT_ID=1", "CI_MERGE_REQUEST_IID=7", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME=base",
+			}
+			r.run(0, "git remote add origin . && git fetch --quiet origin")
 			r.run(0, "sed -i s/50Mi/20Mi/ config/windows-machine-config.yaml && git commit --quiet -a -m change")
-			r.run(1, step, env...)
-			if got := r.posted(); !strings.Contains(got, "service kubelet") || !strings.Contains(got, "out of date") {
+			r.run(1, p.script, env...)
+			if got := told.last(t); !strings.Contains(got, "service kubelet") || !strings.Contains(got, "out of date") {
 				t.Errorf("a forgotten update gives the comment:\n%s", got)
 			}
-			r.run(0, "rm "+r.bin+"/posted; wmco golden update windows && git add -A && git commit --quiet -m update")
-			r.run(0, step, env...)
-			got := r.posted()
+			if told.login == "" || !strings.Contains(told.login, p.login) && !strings.Contains(p.login, told.login) {
+				t.Errorf("the login is %q", told.login)
+			}
+			if page, err := os.ReadFile(filepath.Join(r.dir, "page.html")); err != nil || !strings.Contains(string(page), "<title>Changes of Windows nodes</title>") || !strings.Contains(string(page), "kubelet") {
+				t.Errorf("the page is %.100q, %v", page, err)
+			}
+			r.run(0, "wmco golden update windows && git add -A && git commit --quiet -m update")
+			r.run(0, p.script, env...)
+			got := told.last(t)
 			if !strings.Contains(got, "service kubelet") || !strings.Contains(got, "windows-machine-config") || strings.Contains(got, "out of date") {
 				t.Errorf("an updated pull request gives the comment:\n%s", got)
 			}
-			never := "printf '%s\\n' 'apiVersion: config.openshift.io/v1' 'kind: ImageDigestMirrorSet' 'metadata: {name: never}' 'spec:' '  imageDigestMirrors:' '  - {source: mcr.microsoft.com, mirrors: [mirror.example.com], mirrorSourcePolicy: NeverContactSource}' >config/never.yaml"
-			r.run(0, "rm "+r.bin+"/posted; "+never+"; wmco golden update windows && git add -A && git commit --quiet -m never")
-			r.run(2, step, env...)
-			if got := r.posted(); !strings.Contains(got, "cannot be pulled from anywhere") {
+			never := "printf '%s\n' 'apiVersion: config.openshift.io/v1' 'kind: ImageDigestMirrorSet' 'metadata: {name: never}' 'spec:' '  imageDigestMirrors:' '  - {source: mcr.microsoft.com, mirrors: [mirror.example.com], mirrorSourcePolicy: NeverContactSource}' >config/never.yaml"
+			r.run(0, never+"; wmco golden update windows && git add -A && git commit --quiet -m never")
+			r.run(2, p.script, env...)
+			if got := told.last(t); !strings.Contains(got, "cannot be pulled from anywhere") {
 				t.Errorf("a mirror set that leaves no place to pull the pause image from gives the comment:\n%s", got)
 			}
-			r.run(0, step, append(env, "FAIL_ON=error")...)
-			r.run(0, "echo 'nonsense: true' >> config/windows-machine-config.yaml && sed -i 's/logs:/lugs:/' config/windows-machine-config.yaml && git commit --quiet -a -m bad")
-			r.run(2, step, env...)
+			r.run(0, p.script, append(env, "FAIL_ON=error")...)
+			r.run(0, "sed -i 's/logs:/lugs:/' config/windows-machine-config.yaml && git commit --quiet -a -m bad")
+			r.run(2, p.script, env...)
+			if got := told.last(t); !strings.Contains(got, "The inputs are refused") || !strings.Contains(got, "lugs") {
+				t.Errorf("refused inputs give the comment:\n%s", got)
+			}
 			if diff := cmp.Diff("", r.run(0, "git status --porcelain --untracked-files=no && git worktree list | sed 1d")); diff != "" {
 				t.Errorf("the pipeline leaves something behind:\n%s", diff)
 			}
@@ -120,31 +207,106 @@ func TestPipelinesCommentOnWhatAPullRequestChanges(t *testing.T) {
 	}
 }
 
-func githubStep(t *testing.T) string {
+// A comment that cannot be changed, because it is that of another account, is no reason to say nothing.
+func TestACommentOfAnotherAccountIsLeft(t *testing.T) {
+	r := newRepository(t)
+	told := &comments{isGitLab: true, bodies: []string{"<!-- wmco golden check windows -->\na copy"}}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.Method == http.MethodPut {
+			http.Error(w, "not yours", http.StatusForbidden)
+			return
+		}
+		told.ServeHTTP(w, q)
+	}))
+	t.Cleanup(server.Close)
+	r.run(0, "printf '<!-- wmco golden check windows -->\\nours\\n' >comment.md; ./comment.sh comment.md "+server.URL, "AUTH=PRIVATE-TOKEN: x")
+	if len(told.bodies) != 2 || !strings.Contains(told.bodies[1], "ours") || !strings.Contains(told.bodies[0], "a copy") {
+		t.Errorf("%q", told.bodies)
+	}
+}
+
+// A comment is shorter than GitHub takes, whatever changes, and says where the rest is.
+func TestALongCommentIsShortened(t *testing.T) {
+	r := newRepository(t)
+	r.run(0, "for i in $(seq 300); do printf '%s\n' --- 'apiVersion: config.openshift.io/v1' 'kind: ImageDigestMirrorSet' \"metadata: {name: m$i}\" 'spec:' '  imageDigestMirrors:' \"  - {source: r$i.example.com, mirrors: [mirror.example.com/r$i]}\"; done >config/many.yaml; wmco golden update windows && git add -A && git commit --quiet -m many")
+	r.run(2, "./check.sh windows gone comment.md")
+	r.run(0, "./check.sh windows base comment.md page.html", "FAIL_ON=error")
+	text, err := os.ReadFile(filepath.Join(r.dir, "comment.md"))
+	if err != nil || len(text) > 65000 || len(text) < 200 || !strings.Contains(string(text), "see the page of this job") || strings.Contains(string(text), "<details>") {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+}
+
+// script is the scripts of a job, one after the other. A step that always runs does so after a failure, which stays that of the job.
+func script(steps []pipelineStep) string {
+	all := "job=0\n"
+	for _, s := range steps {
+		switch {
+		case s.Run == "":
+		case s.Always:
+			all += "( " + s.Run + " ) </dev/null || job=$?\n"
+		default:
+			all += "[ \"$job\" -ne 0 ] || ( " + s.Run + " ) || job=$?\n"
+		}
+	}
+	return "export PATH=\"$HOME/bin:$PATH\"\n" + all + "exit \"$job\"\n"
+}
+
+// pipelineStep is one step of a job.
+type pipelineStep struct {
+	Run    string
+	Always bool
+}
+
+func githubScript(t *testing.T) string {
 	t.Helper()
 	var workflow struct {
 		Jobs map[string]struct {
 			Steps []struct {
 				Run string `json:"run"`
+				If  string `json:"if"`
 			} `json:"steps"`
 		} `json:"jobs"`
 	}
 	readYAML(t, "github-actions.yaml", &workflow)
-	steps := workflow.Jobs["check"].Steps
-	return steps[len(steps)-1].Run
+	var steps []pipelineStep
+	for _, s := range workflow.Jobs["check"].Steps {
+		steps = append(steps, pipelineStep{Run: strings.ReplaceAll(strings.TrimSpace(s.Run), "origin/$BASE", "$BASE"), Always: s.If == "always()"})
+	}
+	return script(steps)
 }
 
-func tektonStep(t *testing.T) string {
+func gitlabScript(t *testing.T) string {
+	t.Helper()
+	jobs := map[string]any{}
+	readYAML(t, "gitlab-ci.yaml", &jobs)
+	all := ""
+	for _, name := range []string{"wmco-of-the-release", "windows-nodes"} {
+		for _, line := range jobs[name].(map[string]any)["script"].([]any) {
+			all += line.(string) + "\n"
+		}
+	}
+	return all
+}
+
+func tektonScript(t *testing.T) string {
 	t.Helper()
 	var task struct {
 		Spec struct {
 			Steps []struct {
-				Script string `json:"script"`
+				Args   []string `json:"args"`
+				Script string   `json:"script"`
 			} `json:"steps"`
 		} `json:"spec"`
 	}
 	readYAML(t, "tekton.yaml", &task)
-	return task.Spec.Steps[0].Script
+	steps := task.Spec.Steps
+	// The first step is run by the shell and tar of the image: tools/shell has tests of both.
+	if want := "tar -C /usr/bin -c wmco >/release/wmco.tar"; len(steps) != 2 || steps[0].Args[0] != want {
+		t.Fatalf("the first step is %q", steps[0].Args)
+	}
+	release := "mkdir -p $HOME/release && docker >$HOME/release/wmco.tar\n"
+	return release + strings.ReplaceAll(steps[1].Script, "/release", "$HOME/release")
 }
 
 func readYAML(t *testing.T, name string, into any) {

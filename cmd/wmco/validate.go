@@ -9,7 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"wmco/bundle"
+	"wmco/controller/inputs/desired"
 	"wmco/internal/cli"
+	"wmco/internal/golden"
 	"wmco/render"
 )
 
@@ -25,30 +27,55 @@ func validateCommand(a app) *cobra.Command {
 	var inputs inputFlags
 	var f cli.Format
 	var limit failOn
+	var folder string
 	cmd := &cobra.Command{
-		Use:   "validate --from PATH|-|cluster[:CONTEXT] [--node NAME | --instance ADDRESS]",
+		Use:   "validate (--from PATH|-|cluster[:CONTEXT] | --golden DIR) [--node NAME | --instance ADDRESS]",
 		Short: "List every problem in the inputs",
 		Long: `Check the objects of a cluster and everything that would be rendered from them, for all Windows hosts unless one is
-chosen. Nothing is written. Unlike render, validate reads the clock: it finds certificates that have expired, or will within
+chosen. Nothing is written. --golden takes the sources that a golden folder names. Unlike render, validate reads the clock: it finds certificates that have expired, or will within
 30 days.` +
 			cli.ExitHelp("0  no finding of --fail-on (default: of severity error)", "2  usage, or findings of --fail-on", "3  the cluster cannot be reached", "130  interrupted"),
-		RunE: func(cmd *cobra.Command, _ []string) error { return validate(cmd.Context(), a, inputs, f, limit) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return validate(cmd.Context(), a, validation{inputs, folder, f, limit})
+		},
 	}
 	inputs.add(cmd)
+	cmd.Flags().StringVar(&folder, "golden", "", "the inputs of a golden folder")
 	limit.add(cmd, bundle.SeverityError)
 	cli.AddFormat(cmd, &f, cli.Text, cli.JSON)
-	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{needsObjects()}, Alone: [][]string{oneChoice()}})
+	cli.Expect(cmd, cli.Usage{Needs: []cli.Need{{Flags: []string{"from", "golden"}, Text: needsObjects().Text + ", or --golden DIR"}}, Alone: [][]string{oneChoice(), {"from", "golden"}, {"facts", "golden"}, {"payload", "golden"}}})
 	return cmd
 }
 
-func validate(ctx context.Context, a app, inputs inputFlags, f cli.Format, limit failOn) error {
-	hosts, err := inputs.read(ctx, a, nil)
+// validation is what is validated, and how.
+type validation struct {
+	inputFlags
+	golden string
+	format cli.Format
+	limit  failOn
+}
+
+// readInputs reads the inputs that the flags name, or those of the golden folder.
+func (v *validation) readInputs(ctx context.Context, a app) (*desired.Hosts, error) {
+	if v.golden == "" {
+		return v.read(ctx, a, nil)
+	}
+	c, err := golden.Load(v.golden)
+	if err != nil {
+		return nil, err
+	}
+	c.Strict = v.strict
+	return c.Read(ctx, v.golden, nil)
+}
+
+func validate(ctx context.Context, a app, v validation) error {
+	hosts, err := v.readInputs(ctx, a)
 	if err != nil {
 		return err
 	}
 	nodes := hosts.All
-	if inputs.chosen() {
-		if nodes, err = inputs.choose(hosts); err != nil {
+	if v.chosen() {
+		if nodes, err = v.choose(hosts); err != nil {
 			return err
 		}
 	}
@@ -61,13 +88,13 @@ func validate(ctx context.Context, a app, inputs inputFlags, f cli.Format, limit
 	for _, n := range nodes {
 		answer.Nodes = append(answer.Nodes, n.ID())
 	}
-	if err := printValidation(a, f, answer, findings); err != nil {
+	if err := printValidation(a, v.format, answer, findings); err != nil {
 		return err
 	}
 	if findings.Refused() {
 		return cli.Exit(cli.ExitUsage)
 	}
-	return limit.judge("", findings)
+	return v.limit.judge("", findings)
 }
 
 func printValidation(a app, f cli.Format, answer validateJSON, findings bundle.Findings) error {

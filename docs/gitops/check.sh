@@ -1,26 +1,50 @@
 #!/bin/sh
 # Checks a golden folder of this repository and writes the comment for a pull request.
 #
-#	check.sh DIR BASE COMMENT     e.g. check.sh windows origin/main comment.md
+#	check.sh DIR BASE COMMENT [PAGE]     e.g. check.sh windows origin/main comment.md page.html
 #
-# Status 0: want/ is up to date. 1: it is not. 2: the inputs are refused, the reason is on stderr; or the pull request adds a
-# warning, which the comment begins with. FAIL_ON=error in the environment lets warnings through.
+# Status 0: want/ is up to date. 1: it is not. 2: the inputs are refused, or the pull request adds a warning; the comment begins with
+# it. FAIL_ON=error in the environment lets warnings through. PAGE is the same as the comment for a browser, with pictures.
 set -eu
 
 dir=$1
-base=$2
+base=$(git rev-parse --verify --quiet "$2^{commit}") || { echo "check.sh: $2 is no commit here: fetch it" >&2; exit 2; } # FETCH_HEAD is one of each worktree
 comment=$3
+page=${4:-}
+
+# By this line comment.sh finds the comment of the last run.
+printf '<!-- wmco golden check %s -->\n' "$dir" >"$comment"
+
+# Every problem of the inputs. All are in the log; errors are the comment.
+report=$(mktemp)
+tree=$(mktemp -d)
+trap 'rm -f "$report"; git worktree remove --force "$tree" >/dev/null 2>&1 || rm -rf "$tree"' EXIT
+status=0
+wmco validate --golden "$dir" --strict >"$report" 2>&1 || status=$?
+cat "$report" >&2
+if [ "$status" -ne 0 ]; then
+	printf '### Windows nodes\n\n**The inputs are refused.** Nodes would keep what they have.\n\n' >>"$comment"
+	head -c 50000 "$report" | sed 's/^/    /' >>"$comment"
+	exit "$status"
+fi
 
 # What the pull request changes: its inputs against what the target branch wants.
-tree=$(mktemp -d)
-trap 'git worktree remove --force "$tree" >/dev/null 2>&1 || rm -rf "$tree"' EXIT
 git worktree add --quiet --detach "$tree" HEAD
-rm -rf "$tree/$dir/want"
+rm -rf "${tree:?}/$dir/want"
 if git cat-file -e "$base:$dir/want" 2>/dev/null; then
 	git -C "$tree" checkout --quiet "$base" -- "$dir/want"
 fi
-status=0
-wmco golden check "$tree/$dir" -o markdown --fail-on "${FAIL_ON:-warning}" >"$comment" || status=$?
+wmco golden check "$tree/$dir" -o markdown --fail-on "${FAIL_ON:-warning}" >"$report" || status=$?
+# Comments are limited to 65536 characters: what changes in each file is left out where there is more.
+if [ "$(wc -c <"$report")" -gt 60000 ]; then
+	sed '/^#### /,$d' "$report" | head -c 60000 >>"$comment"
+	printf '\nThe differences are too many for a comment: see the page of this job.\n' >>"$comment"
+else
+	cat "$report" >>"$comment"
+fi
+if [ -n "$page" ]; then
+	wmco golden check "$tree/$dir" -o html >"$page" 2>/dev/null || true # its status is that above
+fi
 if [ "$status" -gt 1 ]; then
 	exit "$status"
 fi
