@@ -139,6 +139,7 @@ func (f *applyFlags) apply(ctx context.Context, o *hosts, progress *progress) *r
 		defer ended()
 		request := h.request
 		request.Reset = f.reset
+		request.Source = progress.begin(h.target, h.rendered.Bundle.Services(), request.Source)
 		event, err := m.Apply(ctx, request, f.options, func(e applier.Event) {
 			progress.event(h.target, e)
 			impact = cmp.Or(e.Impact, impact)

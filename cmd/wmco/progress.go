@@ -13,6 +13,8 @@ import (
 
 	"wmco/applier"
 	"wmco/applier/remote"
+	"wmco/bundle"
+	"wmco/bundle/archive"
 	"wmco/internal/cli"
 )
 
@@ -35,6 +37,10 @@ type progress struct {
 	lines  io.Writer
 	bars   bars.Writer
 	byHost map[remote.Target]*bars.Tracker
+	// sends and waits are of hosts that are worked on.
+	sends map[remote.Target]*sending
+	waits map[remote.Target]*awaited
+	now   func() time.Time
 	// after are lines to print after the bars: a bar has no room for a reason.
 	after []string
 	ended chan struct{}
@@ -47,7 +53,8 @@ type hostEvent struct {
 }
 
 func newProgress(a app, f cli.Format, hosts []*host) *progress {
-	s := &progress{lines: a.stderr, byHost: map[remote.Target]*bars.Tracker{}, ended: make(chan struct{})}
+	s := &progress{lines: a.stderr, byHost: map[remote.Target]*bars.Tracker{}, ended: make(chan struct{}),
+		sends: map[remote.Target]*sending{}, waits: map[remote.Target]*awaited{}, now: a.now}
 	close(s.ended)
 	if f == cli.JSON {
 		s.json = a.stdout
@@ -63,7 +70,9 @@ func newProgress(a app, f cli.Format, hosts []*host) *progress {
 	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
 		s.bars.SetTerminalWidth(width) // the default asks stdout, which may be no terminal
 	}
-	s.bars.Style().Visibility.ETA, s.bars.Style().Visibility.Speed = false, false
+	style := s.bars.Style()
+	style.Visibility.ETA, style.Visibility.Speed = false, false
+	style.Options.TimeDonePrecision, style.Options.TimeInProgressPrecision, style.Options.TimeOverallPrecision = time.Second, time.Second, time.Second
 	for _, h := range hosts {
 		s.byHost[h.target] = &bars.Tracker{Message: cli.Plain(h.target.String() + "  connecting"), AutoStopDisabled: true}
 		s.bars.AppendTracker(s.byHost[h.target])
@@ -73,8 +82,48 @@ func newProgress(a app, f cli.Format, hosts []*host) *progress {
 		s.bars.Render()
 		close(s.ended)
 	}()
+	go s.tick()
 	return s
 }
+
+// tick shows once a second what is being sent and waited for.
+func (s *progress) tick() {
+	every := time.NewTicker(time.Second)
+	defer every.Stop()
+	for {
+		select {
+		case <-s.ended:
+			return
+		case <-every.C:
+			s.show()
+		}
+	}
+}
+
+func (s *progress) show() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for t, bar := range s.byHost {
+		if bar.IsDone() || s.sends[t] == nil {
+			continue
+		}
+		if text := cmp.Or(s.waits[t].text(s.now()), s.sends[t].text()); text != "" {
+			bar.UpdateMessage(cli.Plain(t.String() + "  " + text))
+		}
+	}
+}
+
+// begin is called before a host gets a bundle with these services, and returns the source of its contents.
+func (s *progress) begin(t remote.Target, services []bundle.Service, contents archive.Source) archive.Source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waits[t], s.sends[t] = newAwaited(services), &sending{Source: contents}
+	return s.sends[t]
+}
+
+// untilConfirmed is how many actions there are left when all are done: services have to become healthy, and the run to be confirmed. A bar is
+// full at its end.
+const untilConfirmed = 1
 
 // event shows one event of a host.
 func (s *progress) event(t remote.Target, e applier.Event) {
@@ -93,13 +142,19 @@ func (s *progress) event(t remote.Target, e applier.Event) {
 }
 
 func (s *progress) advance(bar *bars.Tracker, t remote.Target, e applier.Event) {
+	if w := s.waits[t]; w != nil {
+		w.see(e, s.now())
+	}
 	if e.Total > 0 {
-		bar.UpdateTotal(int64(e.Total))
+		bar.UpdateTotal(int64(e.Total) + untilConfirmed)
 		bar.SetValue(int64(e.Done))
 	}
 	text := eventText(e)
 	if e.Event == applier.EventResult {
 		text = string(e.Result)
+	}
+	if waits := s.waits[t].text(s.now()); waits != "" {
+		text = waits
 	}
 	if text != "" {
 		bar.UpdateMessage(cli.Plain(t.String() + "  " + text))
