@@ -57,7 +57,7 @@ func (w *awaited) see(e applier.Event, now time.Time) {
 	}
 }
 
-// text says what the host waits for, such as "waiting for kubelet: 1m20s of 2m0s"; empty while it waits for nothing.
+// text says what the host waits for, such as "waiting for kubelet: 1m20s of 2m"; empty while it waits for nothing.
 func (w *awaited) text(now time.Time) string {
 	if w == nil || len(w.services) == 0 || w.since.IsZero() {
 		return ""
@@ -66,9 +66,18 @@ func (w *awaited) text(now time.Time) string {
 	for _, s := range w.services {
 		longest = max(longest, w.deadlines[s])
 	}
-	text := fmt.Sprintf("waiting for %s: %s", fewNames(w.services), now.Sub(w.since).Truncate(time.Second))
+	text := fmt.Sprintf("waiting for %s: %s", fewNames(w.services), seconds(now.Sub(w.since)))
 	if longest > 0 {
-		text += " of " + longest.String()
+		text += " of " + seconds(longest)
+	}
+	return text
+}
+
+// seconds is a duration in whole seconds: 20s, 1m20s, 2m.
+func seconds(d time.Duration) string {
+	text := d.Truncate(time.Second).String()
+	if whole, ok := strings.CutSuffix(text, "m0s"); ok {
+		return whole + "m"
 	}
 	return text
 }

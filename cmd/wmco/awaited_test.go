@@ -27,11 +27,11 @@ func TestAHostSaysWhatItWaitsFor(t *testing.T) {
 		{applier.Event{Event: applier.EventPlan, Total: 3}, ""},
 		{applier.Event{Event: applier.EventAction, Action: &plan.Action{Verb: plan.VerbWrite, Entry: `file C:\k\kubelet.conf`}, Done: 1, Total: 3}, ""},
 		{start("containerd", 2), ""},
-		{start("kubelet", 3), "waiting for containerd, kubelet: 0s of 2m0s"},
-		{applier.Event{Event: applier.EventProbe, Service: "containerd", Message: "healthy"}, "waiting for kubelet: 10s of 2m0s"},
-		{applier.Event{Event: applier.EventNote}, "waiting for kubelet: 20s of 2m0s"},
+		{start("kubelet", 3), "waiting for containerd, kubelet: 0s of 2m"},
+		{applier.Event{Event: applier.EventProbe, Service: "containerd", Message: "healthy"}, "waiting for kubelet: 10s of 2m"},
+		{applier.Event{Event: applier.EventNote}, "waiting for kubelet: 20s of 2m"},
 		{applier.Event{Event: applier.EventRollback, Message: "kubelet"}, ""},
-		{start("kubelet", 3), "waiting for kubelet: 0s of 2m0s"},
+		{start("kubelet", 3), "waiting for kubelet: 0s of 2m"},
 		{applier.Event{Event: applier.EventProbe, Service: "kubelet", Message: "healthy"}, ""},
 	} {
 		w.see(step.event, now)

@@ -217,7 +217,7 @@ func printReview(a app, f cli.Format, r reviewed, limit failOn) error {
 	case cli.YAML, cli.Wide, cli.Name: // no formats of this command
 	}
 	if err == nil && text != "" {
-		err = cli.PrintText(a.stdout, text)
+		err = palette{a.color && f == cli.Text}.printDiff(a.stdout, text)
 	}
 	if err == nil {
 		err = limit.judgeChange(r.Review)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -23,13 +24,17 @@ func (f *statusFlags) printNodes(a app, now fleet.Fleet) error {
 	if f.format == cli.Wide {
 		return f.printWide(a, now)
 	}
-	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	turns, at := turnsOf(now.Rollout), f.at(a)
 	cli.Printf(w, "NODE\tSTATE\tROLLOUT\tSINCE\tREASON\n")
 	for _, r := range now.Nodes {
 		cli.Printf(w, "%s\t%s\t%s\t%s\t%s\n", r.Node, r.State, cmp.Or(turns[r.Node], "-"), since(at, r.Since), cmp.Or(r.Reason, "-"))
 	}
 	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := (palette{a.color}).printStates(a.stdout, table.String(), now); err != nil {
 		return err
 	}
 	if err := printHostTable(a, now); err != nil {

@@ -91,7 +91,7 @@ func TestWatchPrintsTheRollout(t *testing.T) {
 	}
 	looks := []fleet.Fleet{at("0 of 1 node done, 1 moving", 90), at("0 of 1 node done, 1 moving", 80), at("1 of 1 node done", 0)}
 	for format, want := range map[cli.Format]string{
-		cli.Text: "12:00:01  rollout: 0 of 1 node done, 1 moving; about 1m30s to go\n12:00:03  rollout: 1 of 1 node done\n",
+		cli.Text: "12:00:01  rollout: 0 of 1 node done, 1 moving; about 90s to go\n12:00:03  rollout: 1 of 1 node done\n",
 		cli.JSON: `"message":"0 of 1 node done, 1 moving"`,
 	} {
 		var out bytes.Buffer
