@@ -50,7 +50,7 @@ setup: $(MODULES)
 .PHONY: build
 build: setup ## bin/wmco and bin/wmco-node for this computer
 	@for program in wmco wmco-node; do \
-		$(STEP) "building bin/$$program $(VERSION)" go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/$$program ./cmd/$$program; \
+		$(STEP) "building bin/$$program $(VERSION)" hack/downloads go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/$$program ./cmd/$$program; \
 	done
 
 # For the tests of one package. Those that take longest, on two processors half of it, begin first.
@@ -142,11 +142,8 @@ figures: ## how many packages, imports, long names and dense functions there are
 .PHONY: demo
 # Only its last parts need packages, and install them themselves.
 demo: DEBIAN_PACKAGES :=
-demo: build testenv-if-possible ## render an example cluster, apply it to simulated hosts, and run the operator in a cluster
-	@$(STEP) "rendering the example cluster" hack/demo.sh
-	@$(STEP) "applying a bundle to a simulated host" hack/demo-machine.sh
-	@$(STEP) "applying bundles to three hosts over SSH" hack/demo-ssh.sh
-	@$(STEP) "running the operator in a cluster with five hosts" hack/demo-cluster.sh
+demo: build ## render an example cluster, apply it to simulated hosts, and run the operator in a cluster
+	@hack/demo-all $(MAKE)
 	@hack/skipped
 
 .PHONY: ci

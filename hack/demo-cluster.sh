@@ -23,7 +23,8 @@ joined() { [ "$("$client" nodes | awk '$2 == "Ready" && $5 != "" && $5 != "-"' |
 told() {
 	local status=0
 	bin/wmco status >"$out/status" || status=$?
-	[ $status -eq 1 ] && grep -q '^HostsJoined is False .*(LoginRefused): 192.0.2.15: .*; fix: ' "$out/status"
+	# It is wrapped for a terminal.
+	[ $status -eq 1 ] && tr -s ' \n' ' ' <"$out/status" | grep -q '^HostsJoined is False .*(LoginRefused): 192.0.2.15: .*; fix: '
 }
 
 # In the output of status --watch, after a change: all four have what is published.

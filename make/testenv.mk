@@ -13,7 +13,7 @@ testenv: setup $(ETCD) $(KUBERNETES) ## bin/testenv: etcd, API server, controlle
 
 $(ETCD): tools/etcd/go.mod tools/etcd/go.sum
 	@hack/need go
-	@$(STEP) "building etcd (half a minute the first time)" go -C tools/etcd build -trimpath -ldflags '-s -w' \
+	@$(STEP) "building etcd (half a minute the first time)" hack/downloads go -C tools/etcd build -trimpath -ldflags '-s -w' \
 		-o $(CURDIR)/$@ go.etcd.io/etcd/server/v3
 	@touch $@
 
@@ -23,7 +23,7 @@ KUBE_VERSION_PACKAGE := k8s.io/component-base/version
 $(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum
 	@hack/need go
 	@version=$(KUBE_VERSION); IFS=. read -r major minor _ <<<"$${version#v}"; \
-	$(STEP) "building Kubernetes $$version (seven minutes the first time)" go -C tools/kubernetes build -trimpath \
+	$(STEP) "building Kubernetes $$version (seven minutes the first time)" hack/downloads go -C tools/kubernetes build -trimpath \
 		-ldflags "-s -w -X $(KUBE_VERSION_PACKAGE).gitVersion=$$version -X $(KUBE_VERSION_PACKAGE).gitMajor=$$major -X $(KUBE_VERSION_PACKAGE).gitMinor=$$minor" \
 		-o $(CURDIR)/$(TESTENV)/ $(patsubst $(TESTENV)/%,k8s.io/kubernetes/cmd/%,$(KUBERNETES))
 	@touch $(KUBERNETES)
