@@ -22,6 +22,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	semver "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
 	discoveryclient "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	"k8s.io/client-go/rest"
@@ -168,7 +169,19 @@ func ask(ctx context.Context, client *http.Client, at *url.URL) (string, error) 
 	if err := json.Unmarshal(body, &info); err != nil {
 		return "", fmt.Errorf("reading the answer: %w", err)
 	}
-	return info.GitVersion, nil
+	return effective(info), nil
+}
+
+// effective returns the version that an API server behaves as: that of its program, or the older minor version that it emulates (kube-apiserver
+// --emulated-version; kubernetes.io/docs/concepts/cluster-administration/compatibility-version), such as "v1.35.0+emulated-by-v1.36.3". It serves
+// the APIs of that one, so a newer kubelet would ask for what it does not have.
+func effective(info version.Info) string {
+	program, err := semver.ParseSemantic(info.GitVersion)
+	emulated, unknown := semver.ParseGeneric(info.EmulationMajor + "." + info.EmulationMinor)
+	if err != nil || unknown != nil || !emulated.LessThan(semver.MajorMinor(program.Major(), program.Minor())) {
+		return info.GitVersion
+	}
+	return fmt.Sprintf("v%d.%d.0+emulated-by-v%d.%d.%d", emulated.Major(), emulated.Minor(), program.Major(), program.Minor(), program.Patch())
 }
 
 // get asks an API server for its version, which each user may (kubernetes.io/docs/reference/access-authn-authz/rbac, Discovery Roles).

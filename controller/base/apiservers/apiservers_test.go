@@ -16,6 +16,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,6 +24,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 )
 
@@ -60,7 +62,8 @@ func newAPIServer(t *testing.T, version, name string) apiServer {
 			http.NotFound(w, r)
 			return
 		}
-		_, _ = fmt.Fprintf(w, `{"gitVersion":%q}`, version)
+		git, emulated, _ := strings.Cut(version, " emulates 1.")
+		_, _ = fmt.Fprintf(w, `{"gitVersion":%q,"emulationMajor":"1","emulationMinor":%q}`, git, emulated)
 	}))
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS12}
 	s.StartTLS()
@@ -118,6 +121,23 @@ func TestEachAPIServerIsAsked(t *testing.T) {
 	}
 }
 
+// TestTheEmulatedVersionIsAnswered by an API server that behaves as an older one.
+func TestTheEmulatedVersionIsAnswered(t *testing.T) {
+	usual := newAPIServer(t, "v1.36.3 emulates 1.35", "127.0.0.1.example.com")
+	config := &rest.Config{Host: usual.URL, TLSClientConfig: rest.TLSClientConfig{CAData: usual.ca, ServerName: "127.0.0.1.example.com"}}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newServers(config, client, func(context.Context) (*discoveryv1.EndpointSlice, error) { return &discoveryv1.EndpointSlice{}, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.Versions(t.Context()); err != nil || !slices.Equal(got, []string{"v1.35.0+emulated-by-v1.36.3"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 // TestWhatIsNotKnownOfAPIServers: without an EndpointSlice, the one that answers counts; without an answer there is no version.
 func TestWhatIsNotKnownOfAPIServers(t *testing.T) {
 	usual := newAPIServer(t, "v1.36.3", "127.0.0.1.example.com")
@@ -148,5 +168,23 @@ func TestWhatIsNotKnownOfAPIServers(t *testing.T) {
 	}
 	if got, err := s.Versions(t.Context()); err == nil {
 		t.Errorf("a version without an answer: %v", got)
+	}
+}
+
+// TestTheVersionThatAnAPIServerEmulates counts: its kubelets may not be newer.
+func TestTheVersionThatAnAPIServerEmulates(t *testing.T) {
+	for _, tt := range []struct{ git, major, minor, want string }{
+		{"v1.31.14", "", "", "v1.31.14"}, // as before 1.33
+		{"v1.36.3", "1", "36", "v1.36.3"},
+		{"v1.36.3", "1", "35", "v1.35.0+emulated-by-v1.36.3"},
+		{"v1.36.3+1234567", "1", "33", "v1.33.0+emulated-by-v1.36.3"},
+		{"v1.36.3", "1", "37", "v1.36.3"},
+		{"v1.36.3", "1", "thirty", "v1.36.3"},
+		{"unknown", "1", "35", "unknown"}, // refused where it is read
+	} {
+		got := effective(version.Info{GitVersion: tt.git, EmulationMajor: tt.major, EmulationMinor: tt.minor})
+		if got != tt.want {
+			t.Errorf("%s that emulates %s.%s: %s, want %s", tt.git, tt.major, tt.minor, got, tt.want)
+		}
 	}
 }

@@ -75,6 +75,7 @@ func TestChecks(t *testing.T) {
 			c.Findings = bundle.Findings{finding(bundle.SeverityWarning, reason.ClusterVersionUnsupported)}
 		}, "VersionSupported ClusterVersionUnsupported", both},
 		{"a kubelet that is newer than one API server", func(c *Cluster) { c.APIServers = []string{"v1.36.3", "v1.35.12"} }, "VersionSupported KubeletTooNew", both},
+		{"an API server that emulates an older version", func(c *Cluster) { c.APIServers = []string{"v1.35.0+emulated-by-v1.36.3"} }, "VersionSupported KubeletTooNew", both},
 		{"a kubelet of a newer major version", func(c *Cluster) { c.Kubelet = "v2.0.0" }, "VersionSupported KubeletTooNew", both},
 		{"no API server's version", func(c *Cluster) { c.APIServers = nil }, "VersionSupported APIServerVersionUnknown", both},
 		{"an API server's version that is none", func(c *Cluster) { c.APIServers = []string{"v1.36.3", "?"} }, "VersionSupported APIServerVersionUnknown", both},
