@@ -25,9 +25,16 @@ type patchedAPI struct {
 	readonly.API
 	refused string
 	patches []string
+	// version is the answer of /version, as JSON.
+	version string
 }
 
 func (p *patchedAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/version" && p.version != "" {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, p.version)
+		return
+	}
 	if r.Method != http.MethodPatch {
 		p.API.ServeHTTP(w, r)
 		return

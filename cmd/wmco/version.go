@@ -9,11 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/discovery"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/base/apiservers"
 	"wmco/internal/cli"
 	"wmco/payload"
 )
@@ -25,15 +27,27 @@ type versionAnswer struct {
 	Platform   string            `json:"platform"`
 	Schema     int               `json:"bundleSchema"`
 	Clusters   []string          `json:"clusterVersions"`
+	Kubelets   []kubeletVersion  `json:"kubelets"`
 	Components map[string]string `json:"components"`
 	// Server is absent with --client, and where there is no cluster.
 	Server *serverVersion `json:"server,omitempty"`
 }
 
+// kubeletVersion is what nodes of one version of the cluster get.
+type kubeletVersion struct {
+	// Cluster is the minor version of OpenShift or OKD, Kubernetes that of its API server.
+	Cluster    string `json:"cluster"`
+	Kubernetes string `json:"kubernetes"`
+	// Version is that of kubelet and kube-proxy.
+	Version string `json:"version"`
+}
+
 // serverVersion is what runs in the cluster.
 type serverVersion struct {
-	// Kubernetes is the version of the API server.
+	// Kubernetes is the version of the API server, or the older one that it emulates.
 	Kubernetes string `json:"kubernetes,omitempty"`
+	// Kubelet is what nodes of a cluster with this API server get; empty if this release has none for it.
+	Kubelet string `json:"kubelet,omitempty"`
 	// Operators are the versions of the operator that Windows nodes name, one but during an update.
 	Operators []string `json:"operators,omitempty"`
 	// Skew says what does not fit together; empty if all does.
@@ -50,8 +64,9 @@ func versionCommand(a app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of wmco, of the programs that it ships, and of the operator in the cluster",
-		Long: `Print the version of wmco, of the bundle format, and of the programs that it installs on nodes; where there is a cluster, that
-of its API server and of the operator, and whether this wmco is of another version. A cluster that does not answer is no error.` +
+		Long: `Print the version of wmco, of the bundle format, and of the programs that it installs on nodes: kubelet and kube-proxy are those of
+the cluster's minor version. Where there is a cluster, print the version of its API server and of the operator too, and what does not
+fit together. A cluster that does not answer is no error.` +
 			cli.ExitHelp("0  done", "2  usage"),
 		Args: cli.Usage{}.Check,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -76,7 +91,9 @@ of its API server and of the operator, and whether this wmco is of another versi
 func versionOf(a app) versionAnswer {
 	answer := versionAnswer{Version: a.version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, Schema: bundle.Schema, Components: map[string]string{}}
 	for _, v := range payload.ClusterVersions() {
+		r, _ := payload.ReleaseOf(v.Kubernetes)
 		answer.Clusters = append(answer.Clusters, v.Cluster)
+		answer.Kubelets = append(answer.Kubelets, kubeletVersion{v.Cluster, v.Kubernetes, r.Version})
 	}
 	for _, e := range payload.Table() {
 		answer.Components[e.Name] = cmp.Or(e.Version, a.version)
@@ -85,14 +102,26 @@ func versionOf(a app) versionAnswer {
 }
 
 func printVersion(a app, answer versionAnswer) {
+	line := func(what, is string) { cli.Printf(a.stdout, "  %-28s %s\n", what, is) }
 	cli.Printf(a.stdout, "%s\n", versionLine(a))
+	var here string
 	if s := answer.Server; s != nil {
-		cli.Printf(a.stdout, "  %-28s %s\n", "operator in the cluster", cmp.Or(strings.Join(s.Operators, ", "), "none that a Windows node names"))
-		cli.Printf(a.stdout, "  %-28s %s\n", "Kubernetes in the cluster", cmp.Or(s.Kubernetes, "unknown"))
+		line("operator in the cluster", cmp.Or(strings.Join(s.Operators, ", "), "none that a Windows node names"))
+		line("Kubernetes in the cluster", cmp.Or(s.Kubernetes, "unknown"))
+		here = s.Kubelet
 	}
-	cli.Printf(a.stdout, "  %-28s %s\n", "clusters", clusterRange())
+	line("clusters", clusterRange())
+	for _, k := range answer.Kubelets {
+		mark := ""
+		if k.Version == here {
+			mark = " (this cluster)"
+		}
+		line("  "+k.Cluster, "kubelet and kube-proxy "+k.Version+mark)
+	}
 	for _, e := range payload.Table() {
-		cli.Printf(a.stdout, "  %-28s %s\n", e.Name, answer.Components[e.Name])
+		if e.Kubernetes == "" {
+			line(e.Name, answer.Components[e.Name])
+		}
 	}
 	if answer.Server != nil && answer.Server.Skew != "" {
 		cli.Printf(a.stderr, "%s\n", answer.Server.Skew)
@@ -120,11 +149,30 @@ func (f *clusterFlags) server(ctx context.Context, a app) *serverVersion {
 	slices.Sort(s.Operators)
 	if d, err := discovery.NewDiscoveryClientForConfig(config); err == nil {
 		if v, err := d.ServerVersion(); err == nil {
-			s.Kubernetes = v.GitVersion
+			s.Kubernetes = apiservers.Effective(*v)
+			s.Kubelet = kubeletFor(s.Kubernetes)
 		}
 	}
-	s.Skew = skew(a.version, s.Operators)
+	s.Skew = cmp.Or(unserved(s.Kubernetes, s.Kubelet), skew(a.version, s.Operators))
 	return s
+}
+
+// kubeletFor returns the version of the kubelet for nodes of an API server, empty if this release has none.
+func kubeletFor(server string) string {
+	v, err := semver.NewVersion(server)
+	if err != nil {
+		return ""
+	}
+	r, _ := payload.ReleaseOf(fmt.Sprintf("%d.%d", v.Major(), v.Minor()))
+	return r.Version
+}
+
+// unserved says that this release has no kubelet for the cluster.
+func unserved(server, kubelet string) string {
+	if server == "" || kubelet != "" {
+		return ""
+	}
+	return "skew: this release has no kubelet for Kubernetes " + server + " of the cluster: it serves " + clusterRange() + " (fix: use a release of wmco that serves it)"
 }
 
 // skew says which versions differ: those of nodes among each other, or that of this program and that of the operator.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"wmco/internal/cli"
+	"wmco/payload"
 )
 
 func TestVersionShowsTheOperatorOfTheCluster(t *testing.T) {
@@ -27,6 +28,26 @@ func TestVersionShowsTheOperatorOfTheCluster(t *testing.T) {
 	var out, said bytes.Buffer
 	if status := run(t.Context(), app{stdout: &out, stderr: &said, now: time.Now, version: "0.1.0"}, []string{"version"}); status != cli.ExitDone || said.Len() > 0 {
 		t.Errorf("status %d: %s", status, said.String())
+	}
+}
+
+// TestVersionShowsTheKubeletOfTheCluster: the clusters of this release, with the one that answers. One that no kubelet is for is said.
+func TestVersionShowsTheKubeletOfTheCluster(t *testing.T) {
+	for _, tt := range []struct{ answer, kubernetes, cluster, said string }{
+		{`{"gitVersion":"v1.32.9+abcdef0"}`, "v1.32.9+abcdef0", "4.19                       kubelet and kube-proxy v1.32.13 (this cluster)\n", ""},
+		{`{"gitVersion":"v1.36.3","emulationMajor":"1","emulationMinor":"35"}`, "v1.35.0+emulated-by-v1.36.3", "4.22                       kubelet and kube-proxy v1.35.4 (this cluster)\n", ""},
+		{`{"gitVersion":"v1.30.4"}`, "v1.30.4", "", "skew: this release has no kubelet for Kubernetes v1.30.4 of the cluster: it serves OpenShift and OKD 4.18 to 5.1"},
+	} {
+		api := newPatchedAPI(t)
+		api.version = tt.answer
+		var out, said bytes.Buffer
+		status := run(t.Context(), app{stdout: &out, stderr: &said, now: time.Now, version: "0.1.0"}, []string{"version"})
+		if status != cli.ExitDone || !strings.Contains(out.String(), "Kubernetes in the cluster    "+tt.kubernetes+"\n") || !strings.Contains(out.String(), tt.cluster) || !strings.HasPrefix(said.String(), tt.said) || (tt.said == "") != (said.Len() == 0) {
+			t.Errorf("%s: status %d\n%s%s", tt.answer, status, out.String(), said.String())
+		}
+		if n := strings.Count(out.String(), "(this cluster)"); (n == 1) != (tt.cluster != "") || strings.Count(out.String(), "kubelet and kube-proxy v1.") != len(payload.Releases()) {
+			t.Errorf("%s\n%s", tt.answer, out.String())
+		}
 	}
 }
 
