@@ -1,17 +1,20 @@
 package olm
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/base"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 )
@@ -133,5 +136,24 @@ func TestAnErrorComesWithoutAPause(t *testing.T) {
 	u := &Upgradeable{Nodes: c, Live: c, Client: c, Namespace: "n", Name: "name", Now: time.Now, Silence: windowsnode.SilenceByKubelet, Kubelets: func() string { return "" }}
 	if result, err := u.Reconcile(t.Context(), reconcile.Request{}); err == nil || result.RequeueAfter != 0 {
 		t.Errorf("%+v, %v", result, err)
+	}
+}
+
+// TestOldKubeletsAreToldToOLM, in the condition that administrators look at before an update.
+func TestOldKubeletsAreToldToOLM(t *testing.T) {
+	const old = "OpenShift refuses the next minor update of this cluster"
+	condition := base.NewObject(kindOperatorCondition())
+	condition.SetNamespace("n")
+	condition.SetName("name")
+	c := fake.NewClientBuilder().WithObjects(condition).Build()
+	u := &Upgradeable{Nodes: c, Live: c, Client: c, Namespace: "n", Name: "name", Now: time.Now, Silence: windowsnode.SilenceByKubelet, Kubelets: func() string { return old }}
+	if _, err := u.Reconcile(t.Context(), reconcile.Request{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(condition), condition); err != nil {
+		t.Fatal(err)
+	}
+	if text := fmt.Sprint(condition.Object["spec"]); !strings.Contains(text, old) || !strings.Contains(text, "status:True") {
+		t.Errorf("%s", text)
 	}
 }
