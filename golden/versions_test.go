@@ -1,0 +1,58 @@
+package golden
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"wmco/bundle"
+	"wmco/payload"
+	"wmco/render/reason"
+)
+
+// TestEachVersionHasACluster in the cases, without a finding about its version. A must-gather of 4.19 and a cluster of OKD are among them.
+func TestEachVersionHasACluster(t *testing.T) {
+	about := []string{reason.ClusterVersionUnknown, reason.ClusterVersionUnsupported, reason.KubeletKept, reason.KubeletTooNew, reason.APIServerVersionUnknown}
+	clean := map[string]bool{}
+	for _, dir := range caseDirs(t, "cases") {
+		version := read(t, dir, load(t, dir)).Cluster.Version
+		files, err := filepath.Glob(filepath.Join(dir, "want", "*", "findings.json"))
+		must(t, err)
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			must(t, err)
+			var found bundle.Findings
+			must(t, json.Unmarshal(text, &found))
+			if !slices.ContainsFunc(found, func(f bundle.Finding) bool { return slices.Contains(about, f.Reason) }) {
+				parts := strings.SplitN(version, ".", 3)
+				clean[parts[0]+"."+parts[1]] = true
+				clean[filepath.Base(dir)+" "+version] = true
+			}
+		}
+	}
+	for _, v := range payload.ClusterVersions() {
+		if !clean[v.Cluster] {
+			t.Errorf("no cluster of version %s is without a finding about versions", v.Cluster)
+		}
+	}
+	for _, want := range []string{"aws-must-gather-4.19 4.19.11", "none-okd-4.19 4.19.0-okd-scos.15"} {
+		if !clean[want] {
+			t.Errorf("%s has a finding about versions", want)
+		}
+	}
+}
+
+// TestTheReadmeNamesTheClusters that this release is for, OKD first.
+func TestTheReadmeNamesTheClusters(t *testing.T) {
+	text, err := os.ReadFile("../README.md")
+	must(t, err)
+	all := payload.ClusterVersions()
+	first, last := all[0], all[len(all)-1]
+	want := "**OKD and OpenShift " + first.Cluster + " to " + last.Cluster + "** (Kubernetes " + first.Kubernetes + " to " + last.Kubernetes + ")"
+	if !strings.Contains(string(text), want) {
+		t.Errorf("README.md does not say %q", want)
+	}
+}
