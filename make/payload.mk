@@ -4,8 +4,10 @@
 PAYLOAD_BUILDER := $(TOOLS)/builder
 # PAYLOAD= selects components or executables, such as PAYLOAD=kube-log-runner,cni.
 PAYLOAD ?=
-# The part that builds in two minutes without caches.
-SMALL_PAYLOAD := kube-log-runner,cni,wmco-node
+# The executables that are started under Wine by the tests: a part that builds in two minutes without caches. ci-full starts all, with a kubelet of
+# each minor version of Kubernetes.
+TESTED_PAYLOAD := kube-log-runner,cni,wmco-node
+ci-full: TESTED_PAYLOAD :=
 
 # Seen by every go test.
 export WMCO_PAYLOAD := $(CURDIR)/bin/payload
@@ -27,7 +29,7 @@ payload-check: payload ## build the payload again from empty caches, compare the
 # builder exits with 3 if executables are missing only because modules cannot be downloaded.
 .PHONY: payload-if-possible
 payload-if-possible: setup $(PAYLOAD_BUILDER)
-	@status=0; $(STEP) "building the small payload" $(PAYLOAD_BUILDER) build --version '$(VERSION)' --only '$(SMALL_PAYLOAD)' || status=$$?; \
+	@status=0; $(STEP) "building the payload of the tests" $(PAYLOAD_BUILDER) build --version '$(VERSION)' --only '$(TESTED_PAYLOAD)' || status=$$?; \
 	case $$status in 0) ;; 3) hack/skip "the tests of the executables that the table above lacks" "not all modules are served" ;; *) exit $$status ;; esac
 
 test: payload-if-possible
