@@ -3,6 +3,7 @@ package release
 import (
 	"debug/buildinfo"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/types"
 
+	"wmco/payload"
 	"wmco/payload/store"
 )
 
@@ -129,7 +131,7 @@ func names(name, version string) map[string]string {
 }
 
 func (i Image) index(opened *store.Store) (v1.ImageIndex, error) {
-	executables, err := layer(i.executables(opened), i.Labels.Created, compressed)
+	executables, err := i.executables(opened)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +163,7 @@ type plain struct{ v1.Image }
 func (plain) ArtifactType() (string, error) { return "", nil }
 
 // one makes the image of one platform. What changes least comes first.
-func (i Image) one(p Program, executables v1.Layer) (v1.Image, error) {
+func (i Image) one(p Program, executables []madeLayer) (v1.Image, error) {
 	base, err := layer(i.base(), i.Labels.Created, uncompressed)
 	if err != nil {
 		return nil, err
@@ -172,10 +174,7 @@ func (i Image) one(p Program, executables v1.Layer) (v1.Image, error) {
 	}
 	created := v1.Time{Time: i.Labels.Created.UTC()}
 	image := mutate.ConfigMediaType(mutate.MediaType(empty.Image, types.OCIManifestSchema1), types.OCIConfigJSON)
-	for _, a := range []struct {
-		layer v1.Layer
-		by    string
-	}{{base, "accounts, /tmp, license"}, {executables, "executables for Windows nodes"}, {programs, "operator, must-gather"}} {
+	for _, a := range slices.Concat([]madeLayer{{base, "accounts, /tmp, license"}}, executables, []madeLayer{{programs, "operator, must-gather"}}) {
 		if image, err = mutate.Append(image, mutate.Addendum{Layer: a.layer, MediaType: types.OCILayer, History: v1.History{Created: created, CreatedBy: a.by}}); err != nil {
 			return nil, err
 		}
@@ -208,16 +207,45 @@ func (i Image) base() []file {
 	}
 }
 
-func (i Image) executables(opened *store.Store) []file {
-	files := []file{{name: inImage(PayloadDir, store.ListFile), mode: modeFile, from: filepath.Join(i.Payload, store.ListFile)}}
+// madeLayer is a layer, and what it is for in the history of the image.
+type madeLayer struct {
+	layer v1.Layer
+	by    string
+}
+
+// executables returns a layer for each minor version of Kubernetes, one for what all nodes get, and one with the list of all. Their files are of no
+// time: an executable that has not changed is in the layer that a registry and a node of the cluster have from the release before.
+func (i Image) executables(opened *store.Store) ([]madeLayer, error) {
+	byKubernetes := map[string][]file{}
 	for _, e := range opened.Entries() {
-		files = append(files, file{name: inImage(PayloadDir, e.File()), mode: modeFile, from: filepath.Join(i.Payload, e.File())})
+		minor := payload.Find(e.Name).Kubernetes
+		byKubernetes[minor] = append(byKubernetes[minor], file{name: inImage(PayloadDir, e.File()), mode: modeFile, from: filepath.Join(i.Payload, e.File())})
 		if bill := filepath.Join(i.Bills, billOf(e.Name)); exists(bill) {
-			files = append(files, file{name: inImage(BillsDir, billOf(e.Name)), mode: modeFile, from: bill})
+			byKubernetes[minor] = append(byKubernetes[minor], file{name: inImage(BillsDir, billOf(e.Name)), mode: modeFile, from: bill})
 		}
 	}
-	return files
+	byKubernetes[listOnly] = []file{{name: inImage(PayloadDir, store.ListFile), mode: modeFile, from: filepath.Join(i.Payload, store.ListFile)}}
+	var all []madeLayer
+	for _, minor := range slices.Sorted(maps.Keys(byKubernetes)) {
+		made, err := layer(byKubernetes[minor], time.Unix(0, 0).UTC(), compressed)
+		if err != nil {
+			return nil, err
+		}
+		by := "executables for Windows nodes"
+		switch minor {
+		case "":
+		case listOnly:
+			by = "list of the executables"
+		default:
+			by += " with Kubernetes " + minor
+		}
+		all = append(all, madeLayer{made, by})
+	}
+	return all, nil
 }
+
+// listOnly stands for the list where minor versions do, and comes last.
+const listOnly = "list"
 
 // shellNames are the names of tools/shell.
 func shellNames() []string { return []string{"sh", "sleep", "sync", "tar"} }
