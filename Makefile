@@ -174,7 +174,12 @@ ci-full: export WMCO_FLEET = 30
 ci-full: export WMCO_ROLLOUT_KILLS = 0
 # Every bad day of an API server, during joins, removals and rollouts.
 ci-full: export WMCO_FAULTS = all
-# The image that is installed has the real executables, which payload-check has built.
+# Control planes of all old minor versions, and API servers that are exchanged under twenty nodes, from three minor versions ago.
+ci-full: OLD_KUBERNETES = $(ALL_OLD_KUBERNETES)
+ci-full: export WMCO_EXCHANGES = 3
+ci-full: export WMCO_EXCHANGE_NODES = 20
+ci-full: export WMCO_EXCHANGE_KILLS = 5
+# The image that is installed has the real executables, which are built for the tests under Wine.
 ci-full: export WMCO_IMAGE_PAYLOAD = bin/payload
 # Node agents of older commits are built, and move to this one.
 ci-full: export WMCO_OLDER = yes

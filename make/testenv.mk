@@ -28,9 +28,10 @@ $(KUBERNETES) &: tools/kubernetes/go.mod tools/kubernetes/go.sum
 		-o $(CURDIR)/$(TESTENV)/ $(patsubst $(TESTENV)/%,k8s.io/kubernetes/cmd/%,$(KUBERNETES))
 	@touch $(KUBERNETES)
 
-# The same programs of older minor versions, for what is tested on each: bin/testenv-<minor>, with the same etcd.
-OLD_KUBERNETES := 1.31
-OLD_PROGRAMS := $(foreach minor,$(OLD_KUBERNETES),$(TESTENV)-$(minor)/kube-apiserver)
+# The same programs of older minor versions, for what is tested on each: bin/testenv-<minor>, with the same etcd. ci tests the first one.
+ALL_OLD_KUBERNETES := $(sort $(patsubst tools/kubernetes-%,%,$(wildcard tools/kubernetes-1.*)))
+OLD_KUBERNETES := $(firstword $(ALL_OLD_KUBERNETES))
+OLD_PROGRAMS := $(foreach minor,$(ALL_OLD_KUBERNETES),$(TESTENV)-$(minor)/kube-apiserver)
 
 $(OLD_PROGRAMS): $(TESTENV)-%/kube-apiserver: tools/kubernetes-%/go.mod tools/kubernetes-%/go.sum
 	@hack/need go
@@ -40,14 +41,19 @@ $(OLD_PROGRAMS): $(TESTENV)-%/kube-apiserver: tools/kubernetes-%/go.mod tools/ku
 		-o $(CURDIR)/$(@D)/ $(patsubst $(TESTENV)/%,k8s.io/kubernetes/cmd/%,$(KUBERNETES))
 	@touch $@
 
+# Of two versions, the older API server is also exchanged for the newer one, under nodes and a running operator.
 .PHONY: test-old
 test-old: setup testenv-if-possible ## nodes join, change and leave in control planes of older minor versions
-	@for minor in $(OLD_KUBERNETES); do \
+	@before=; for minor in $(OLD_KUBERNETES); do \
 		$(call optional-program,$(TESTENV)-$$minor/kube-apiserver,the tests against Kubernetes $$minor,tools/kubernetes-$$minor); \
 		[ -x $(TESTENV)-$$minor/kube-apiserver ] && [ -x $(ETCD) ] || continue; \
 		ln -f $(ETCD) $(TESTENV)-$$minor/etcd; \
 		$(STEP) "testing with Kubernetes $$minor" env WMCO_TESTENV=$(CURDIR)/$(TESTENV)-$$minor \
 			go test -count=1 -timeout 20m -run '^TestNodesOfThisControlPlane$$' ./internal/test/jointest; \
+		[ -z "$$before" ] || $(STEP) "exchanging the API server of Kubernetes $$before for $$minor" \
+			env WMCO_TESTENV=$(CURDIR)/$(TESTENV)-$$before WMCO_TESTENV_NEXT=$(CURDIR)/$(TESTENV)-$$minor \
+			go test -count=1 -timeout 40m -run '^TestTheAPIServerIsExchangedForNewerMinorVersions$$' ./internal/test/jointest; \
+		before=$$minor; \
 	done
 
 .PHONY: testenv-if-possible

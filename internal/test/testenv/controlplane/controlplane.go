@@ -66,6 +66,7 @@ type ControlPlane struct {
 	CRDs []*apiextensionsv1.CustomResourceDefinition
 
 	server   *envtest.Environment
+	programs string
 	clients  *clientCA
 	folders  folders
 	logs     *os.File
@@ -144,7 +145,7 @@ func newControlPlane(o Options, programs, openshift string) (*ControlPlane, erro
 		api.Configure().Set("audit-policy-file", folders.auditPolicy).Set("audit-log-path", folders.audit).
 			Set("audit-log-maxsize", "4096") // in MB: one file has all requests; after 100 it would begin another one
 	}
-	return &ControlPlane{server: server, clients: clients, folders: folders, logs: logs}, nil
+	return &ControlPlane{server: server, programs: programs, clients: clients, folders: folders, logs: logs}, nil
 }
 
 func (c *ControlPlane) launch(o Options, programs string) (err error) {
@@ -197,6 +198,35 @@ func (c *ControlPlane) StartAPIServer() error {
 		c.lifeline, err = newLifeline(c.folders.root)
 	}
 	return err
+}
+
+// APIServerProgram is the path of the program that was started last.
+func (c *ControlPlane) APIServerProgram() string { return c.server.ControlPlane.GetAPIServer().Path }
+
+// Version is which API server runs.
+type Version struct {
+	// Programs is the folder of its program, empty for that of the control plane.
+	Programs string
+	// Emulated is the older minor version that it behaves as, such as "1.35"; empty for its own (kube-apiserver --emulated-version).
+	Emulated string
+}
+
+// ExchangeAPIServer stops the API server and starts one of another version, at the same address and with the same data. Etcd, the controllers and
+// the scheduler stay.
+func (c *ControlPlane) ExchangeAPIServer(v Version) error {
+	if err := c.StopAPIServer(); err != nil {
+		return err
+	}
+	api := c.server.ControlPlane.GetAPIServer()
+	api.Path = filepath.Join(cmp.Or(v.Programs, c.programs), APIServer)
+	api.Configure().Disable("emulated-version")
+	if v.Emulated != "" {
+		api.Configure().Set("emulated-version", v.Emulated)
+	}
+	if err := c.StartAPIServer(); err != nil {
+		return fmt.Errorf("starting another API server: %w; the end of its log:\n%s", err, lastLines(c.folders.log))
+	}
+	return nil
 }
 
 // Stop ends what was started, and removes its data.
