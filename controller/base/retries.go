@@ -46,6 +46,8 @@ type Retries struct {
 	failing time.Time
 	// waiting are the requests that have failed, with the queues that have them.
 	waiting map[waitingFor]Queue
+	// recovered are called at the end of an outage.
+	recovered []func()
 }
 
 // waitingFor is a request to a controller.
@@ -72,6 +74,13 @@ func (r *Retries) succeeded(key waitingFor) {
 	delete(r.waiting, key)
 }
 
+// onRecovery has a function called when the API server answers after an outage. It must not wait for anything.
+func (r *Retries) onRecovery(do func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.recovered = append(r.recovered, do)
+}
+
 // unanswered notes that the API server has not answered a request.
 func (r *Retries) unanswered() {
 	r.mu.Lock()
@@ -88,10 +97,14 @@ func (r *Retries) answered() {
 	since := r.failing
 	r.failing = time.Time{}
 	var all map[waitingFor]Queue
+	var recovered []func()
 	if !since.IsZero() && r.now().Sub(since) >= outage {
-		all, r.waiting = r.waiting, map[waitingFor]Queue{}
+		all, r.waiting, recovered = r.waiting, map[waitingFor]Queue{}, r.recovered
 	}
 	r.mu.Unlock()
+	for _, do := range recovered {
+		do()
+	}
 	for _, key := range slices.SortedFunc(maps.Keys(all), func(a, b waitingFor) int { return strings.Compare(a.Request.String(), b.Request.String()) }) {
 		all[key].Add(key.Request)
 	}
@@ -116,12 +129,19 @@ func (w watchedRequests) RoundTrip(req *http.Request) (*http.Response, error) {
 	case err == nil || req.Context().Err() == nil:
 		w.retries.unanswered()
 	}
-	if err == nil && asksForPause(resp) > longestPause {
+	longest := longestPause
+	if req.Context().Value(hasPauses{}) != nil {
+		longest = 0
+	}
+	if err == nil && asksForPause(resp) > longest {
 		err = errors.Join(pauseError(req, resp), resp.Body.Close())
 		return nil, err
 	}
 	return resp, err
 }
+
+// hasPauses is the key of a context whose requests wait for no pause that the API server asks for: the caller has pauses of its own (Pauses).
+type hasPauses struct{}
 
 // asksForPause returns for how long an API server that does nothing for a request asks to be left alone, zero if it does not (RFC 9110, section
 // 10.2.3; API servers write seconds).

@@ -38,12 +38,17 @@ type Publisher struct {
 	Known func(ctx context.Context, live bool) (func(name string, uid types.UID) bool, error)
 	// Namespace is that of the operator.
 	Namespace string
+	// Try does one thing, unless it has failed a moment ago (base.Pauses). What fails for one Secret keeps nothing else waiting. Nil tries at each
+	// call.
+	Try func(ctx context.Context, what string, do func(context.Context) error) error
 	// Now is the operator's clock, whose times are for people. Elapsed is a monotonic one, by which the ages of layers are counted; without it
 	// all of them are as they are noted.
 	Now     func() time.Time
 	Elapsed func() time.Duration
 
 	ages ages
+	// failed are the wanted Secrets that could not be written when they were tried last.
+	failed map[string]bool
 }
 
 // Publish makes the cluster have the layers that are wanted, so that each node may be told of its bundle. It returns what it did, also with
@@ -193,81 +198,33 @@ func users(b rbacv1.RoleBinding) []string {
 	return list
 }
 
-// UnwrittenError says that some Secrets of layers could not be written, and all others were. Nodes can use the bundles that lack none of them.
-type UnwrittenError struct {
-	// Lacking are the names of the Secrets.
-	Lacking map[string]bool
-	Err     error
-}
-
-func (e *UnwrittenError) Error() string { return e.Err.Error() }
-
-// Unwrap implements errors.
-func (e *UnwrittenError) Unwrap() error { return e.Err }
-
-// IsPublished reports whether nodes can read all layers of a bundle after a call of Publish that returned this error, or none.
-func IsPublished(w Wanted, err error) bool {
-	var some *UnwrittenError
-	if !errors.As(err, &some) {
-		return err == nil
-	}
-	return !slices.ContainsFunc(w.secrets(), func(s Secret) bool { return some.Lacking[s.Name] })
-}
-
-// maxLacking is how many Secrets may fail before the rest is not tried: then it is not about single ones.
-const maxLacking = 8
-
-// writeLayers creates and checks Secrets, and notes those that were damaged. One that fails does not keep the others from it.
-func (p *Publisher) writeLayers(ctx context.Context, c *Changes) error {
-	lacking := &UnwrittenError{Lacking: map[string]bool{}}
-	try := func(list []Secret, write func(context.Context, Secret) error) error {
-		for _, s := range list {
-			if err := write(ctx, s); err != nil {
-				lacking.Lacking[s.Name], lacking.Err = true, errors.Join(lacking.Err, err)
-			}
-			if len(lacking.Lacking) >= maxLacking || ctx.Err() != nil {
-				return lacking.Err // as it is: any layer may be lacking
-			}
-		}
-		return nil
-	}
-	if err := try(c.Create, p.create); err != nil {
-		return err
-	}
-	check := func(ctx context.Context, s Secret) error {
-		replaced, err := p.check(ctx, s)
-		if replaced {
-			c.Damaged = append(c.Damaged, s.Name)
-		}
-		return err
-	}
-	if err := try(c.Check, check); err != nil || lacking.Err == nil {
-		return err
-	}
-	return lacking
-}
-
 // write makes the changes in their order.
 func (p *Publisher) write(ctx context.Context, c *Changes, o Observed) error {
-	lacking := p.writeLayers(ctx, c)
-	some := &UnwrittenError{}
-	if lacking != nil && !errors.As(lacking, &some) {
-		return lacking
-	}
+	some := p.writeLayers(ctx, c)
 	// Nothing that others could create under such a name can be read.
 	c.Readable = slices.DeleteFunc(slices.Clone(c.Readable), func(name string) bool { return some.Lacking[name] && o.Secrets[name] == "" })
 	failed := p.noteAges(ctx, *c, o)
-	if err := p.grant(ctx, *c, o); err != nil {
-		return err
+	if _, err := p.try(ctx, "access to layers", func(ctx context.Context) error { return p.grant(ctx, *c, o) }); err != nil {
+		some.Unreadable = true
+		failed = append(failed, err)
+		c.Delete = nil // what nodes may read stays
 	}
 	for _, name := range c.Delete {
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
-		if err := p.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
-			failed = append(failed, fmt.Errorf("deleting Secret %s, which no node needs: %w", name, err))
+		if _, err := p.try(ctx, "Secret "+name, func(ctx context.Context) error { return p.delete(ctx, name) }); err != nil {
+			failed = append(failed, err)
 		}
 	}
 	if some.Err = errors.Join(append(failed, some.Err)...); some.Err != nil {
 		return some // no node needs what could not be deleted, or be noted
+	}
+	return nil
+}
+
+// delete deletes a part of a layer.
+func (p *Publisher) delete(ctx context.Context, name string) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: name}}
+	if err := p.Client.Delete(ctx, secret); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting Secret %s, which no node needs: %w", name, err)
 	}
 	return nil
 }
@@ -286,7 +243,7 @@ func (p *Publisher) noteAges(ctx context.Context, c Changes, o Observed) []error
 	var failed []error
 	note := func(names []string, annotations func(name string) map[string]any) {
 		for _, name := range names {
-			if err := p.annotate(ctx, name, annotations(name)); err != nil {
+			if _, err := p.try(ctx, "age of Secret "+name, func(ctx context.Context) error { return p.annotate(ctx, name, annotations(name)) }); err != nil {
 				failed = append(failed, fmt.Errorf("noting on Secret %s for how long its layer is wanted no longer: %w", name, err))
 			}
 		}

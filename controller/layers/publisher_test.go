@@ -383,12 +383,35 @@ func TestManyFailuresAreNotAboutSingleSecrets(t *testing.T) {
 		tried++
 		return errRefused
 	}})}
-	var all []Secret
-	for range 100 {
-		all = append(all, Secret{Part: published.Part{Name: "layer-" + string(rune('a'+len(all)))}})
-	}
+	all := secretsNamed("layer", 100)
 	err := p.writeLayers(t.Context(), &Changes{Create: all})
-	if tried != maxLacking || errors.As(err, new(*UnwrittenError)) || !errors.Is(err, errRefused) {
-		t.Errorf("%d tried: %v", tried, err)
+	if tried != maxFailures || len(err.Lacking) != len(all) || !errors.Is(err, errRefused) {
+		t.Errorf("%d tried, %d lacking: %v", tried, len(err.Lacking), err)
 	}
+}
+
+// TestFailingSecretsKeepNoOtherOneWaiting: as many as make a whole call end, in front of the others.
+func TestFailingSecretsKeepNoOtherOneWaiting(t *testing.T) {
+	written := map[string]bool{}
+	p := &Publisher{Namespace: namespace, Client: interceptor.NewClient(nil, interceptor.Funcs{Create: func(_ context.Context, _ client.WithWatch, o client.Object, _ ...client.CreateOption) error {
+		if strings.HasPrefix(o.GetName(), "bad") {
+			return errRefused
+		}
+		written[o.GetName()] = true
+		return nil
+	}})}
+	bad, good := secretsNamed("bad", 2*maxFailures), secretsNamed("good", 3)
+	for range 3 { // each call passes over what has failed before
+		_ = p.writeLayers(t.Context(), &Changes{Create: slices.Concat(bad, good)})
+	}
+	if len(written) != len(good) {
+		t.Errorf("%d of %d are written", len(written), len(good))
+	}
+}
+
+func secretsNamed(what string, n int) (list []Secret) {
+	for i := range n {
+		list = append(list, Secret{Part: published.Part{Name: what + "-" + string(rune('a'+i))}})
+	}
+	return list
 }

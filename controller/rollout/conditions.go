@@ -3,6 +3,7 @@ package rollout
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -48,6 +49,8 @@ type teller struct {
 	events events.EventRecorder
 	log    logr.Logger
 	now    func() time.Time
+	// try is Pauses.Try: a status that cannot be written keeps nothing else waiting.
+	try tryFunc
 	// silence is for how long node agents have been silent, heartbeats knows whose clocks differ.
 	silence    windowsnode.Silence
 	heartbeats *heartbeat.Watch
@@ -114,19 +117,29 @@ func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 			return wait, nil
 		}
 	}
-	switch err := t.writer.Write(ctx, s); {
-	case meta.IsNoMatchError(err):
-		t.sayUnserved()
-	case err != nil:
-		return 0, err
-	default:
-		t.unserved = false
+	t.said = nil // an answer may be lost
+	_ = t.try(ctx, "status", func(ctx context.Context) error { return t.write(ctx, s) })
+	if t.said == nil {
+		return 0, nil // it is tried again by itself
 	}
-	t.said, t.wrote = &s, t.now()
 	if t.unserved {
 		return base.KindsPeriod, nil
 	}
 	return 0, nil
+}
+
+// write writes the status, if the cluster serves the kind.
+func (t *teller) write(ctx context.Context, s status.Status) error {
+	switch err := t.writer.Write(ctx, s); {
+	case meta.IsNoMatchError(err):
+		t.sayUnserved()
+	case err != nil:
+		return err
+	default:
+		t.unserved = false
+	}
+	t.said, t.wrote = &s, t.now()
+	return nil
 }
 
 // sameReason reports whether two conditions say the same, but for details.
@@ -297,8 +310,8 @@ func rolledOut(o outcome) metav1.Condition {
 		c.Status, c.Reason = metav1.ConditionUnknown, status.ReasonInputsRefused
 		c.Message = "invalid inputs: the wanted bundles are not known"
 	}
-	if o.rollErr != nil {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonRolloutFailed, published.Shorten("it is tried again: "+o.rollErr.Error())
+	if err := errors.Join(o.rollErr, o.rollout.Failed); err != nil {
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, status.ReasonRolloutFailed, published.Shorten("it is tried again: "+err.Error())
 	}
 	return c
 }

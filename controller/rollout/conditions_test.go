@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func TestCountsAreWrittenWithPauses(t *testing.T) {
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	says := &teller{
-		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock,
+		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nodes, nil }, log: logr.Discard(), now: clock, try: base.NewPauses(logr.Discard()).Try,
 		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{},
 		silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
 	}
@@ -161,7 +162,7 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	says := &teller{
-		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock,
+		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock, try: base.NewPauses(logr.Discard()).Try,
 		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
 	}
 	for i, want := range []struct {
@@ -174,5 +175,38 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 			t.Errorf("call %d: asked %d times, again in %s: %v; want %+v", i, asked, again, err, want)
 		}
 		now = now.Add(base.KindsPeriod / 2)
+	}
+}
+
+// TestAStatusThatCannotBeWritten is written as soon as it can be, also if it says the same then as the one before: it may have been written all the
+// same.
+func TestAStatusThatCannotBeWritten(t *testing.T) {
+	failing, tried, written := true, 0, 0
+	cluster := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return nil },
+		SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
+			if tried++; failing {
+				return errors.New("refused")
+			}
+			written++
+			return nil
+		},
+	})
+	clock := func() time.Time { return time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC) }
+	try := func(ctx context.Context, _ string, do func(context.Context) error) error { return do(ctx) }
+	says := &teller{
+		writer: &status.Writer{Live: cluster, Client: cluster, Namespace: "windows", Owner: "test", Now: clock}, nodes: func(context.Context) (map[string]windowsnode.Node, error) { return nil, nil }, log: logr.Discard(), now: clock, try: try,
+		events: events.NewFakeRecorder(10), counters: metrics.NewCounters(metrics.Known{}), kubelets: &status.Latest{}, silence: windowsnode.SilenceByKubelet, heartbeats: heartbeat.NewWatch(clock, heartbeat.Monotonic()),
+	}
+	refused := outcome{rollErr: errors.New("no step is made")}
+	for i, step := range []struct {
+		failing        bool
+		say            outcome
+		tried, written int
+	}{{false, outcome{}, 1, 1}, {false, outcome{}, 1, 1}, {true, refused, 2, 1}, {true, outcome{}, 3, 1}, {false, outcome{}, 4, 2}, {false, outcome{}, 4, 2}} {
+		failing = step.failing
+		if _, err := says.tell(t.Context(), step.say); err != nil || tried != step.tried || written != step.written {
+			t.Errorf("call %d: tried %d times, written %d times: %v", i, tried, written, err)
+		}
 	}
 }

@@ -89,12 +89,13 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 	}
 	again := base.NewSignal()
 	c.Unjoined.OnChange(again.Send)
-	executor, err := c.newExecutor(m, again)
+	pauses := m.AddPauses(c.Log.WithName("publish"), again.Send)
+	executor, err := c.newExecutor(m, again, pauses.Try)
 	if err != nil {
 		return err
 	}
-	publishes, err := c.newPublisher(m, executor, &layers.Publisher{
-		Nodes: m.GetClient(), Decoded: m.Decoded, Layers: published.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: c.Known, Namespace: namespace, Now: c.Now, Elapsed: c.Elapsed,
+	publishes, err := c.newPublisher(m, executor, pauses, &layers.Publisher{
+		Nodes: m.GetClient(), Decoded: m.Decoded, Layers: published.GetClient(), Live: m.GetAPIReader(), Client: m.GetClient(), Known: c.Known, Namespace: namespace, Try: pauses.Try, Now: c.Now, Elapsed: c.Elapsed,
 	})
 	if err != nil {
 		return err
@@ -132,7 +133,7 @@ func (c *Controller) SetupWithManager(ctx context.Context, m base.Manager) error
 }
 
 // newExecutor returns what makes the steps of the rollout, with what drains nodes. Changed is signalled when a drain has got further.
-func (c *Controller) newExecutor(m base.Manager, changed base.Signal) (*steps.Executor, error) {
+func (c *Controller) newExecutor(m base.Manager, changed base.Signal, try tryFunc) (*steps.Executor, error) {
 	clients, err := kubernetes.NewForConfigAndClient(m.GetConfig(), m.GetHTTPClient())
 	if err != nil {
 		return nil, err
@@ -144,13 +145,13 @@ func (c *Controller) newExecutor(m base.Manager, changed base.Signal) (*steps.Ex
 	}
 	return &steps.Executor{
 		Nodes: m.Kinds.Reader(m.GetClient()), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Notary: c.Keys,
-		Namespace: c.Deployment.Namespace, Deployment: c.Deployment, Events: recorder,
+		Namespace: c.Deployment.Namespace, Deployment: c.Deployment, Events: recorder, Try: try,
 		Log: c.Log.WithName("rollout"), Now: c.Now, Elapsed: c.Elapsed, Heartbeats: c.Silence,
 	}, nil
 }
 
 // newPublisher returns the reconciler.
-func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, to *layers.Publisher) (*publisher, error) {
+func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, pauses *base.Pauses, to *layers.Publisher) (*publisher, error) {
 	renders, err := registerRenderCounter()
 	if err != nil {
 		return nil, err
@@ -163,17 +164,20 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, to *
 	}
 	says := &teller{
 		writer:     &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace, Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected},
-		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log, now: time.Now,
+		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log, now: time.Now, try: pauses.Try,
 		counters: c.Counters, kubelets: c.Kubelets, silence: c.Silence, heartbeats: c.Heartbeats,
 	}
 	return &publisher{
-		inputs: &debouncer{now: time.Now, settle: cmp.Or(c.Settle, settle)}, now: time.Now, log: log,
-		render: r.render, publish: counted(c.Counters, to.Publish), roll: executor.Run, forget: forgetConfirmations(m.GetClient(), log), tell: says.tell,
+		inputs: &debouncer{now: time.Now, settle: cmp.Or(c.Settle, settle)}, pauses: pauses, now: time.Now, log: log,
+		render: r.render, publish: counted(c.Counters, to.Publish), roll: executor.Run, forget: forgetConfirmations(m.GetClient(), pauses.Try, log), tell: says.tell,
 	}, nil
 }
 
-// retryStatus is how long after an error the status is written again.
-const retryStatus = 10 * time.Second
+// tryFunc is Pauses.Try.
+type tryFunc = func(ctx context.Context, what string, do func(context.Context) error) error
+
+// recount is how long after an error the Nodes are counted again for the status.
+const recount = 10 * time.Second
 
 // recheck is how long after a rendering everything is read and rendered again, although nothing was seen to change.
 const recheck = 10 * time.Minute
@@ -185,6 +189,8 @@ const recheckServers = time.Minute
 // nodes report and what others do to published objects is compared with it.
 type publisher struct {
 	inputs *debouncer
+	// pauses are those of each layer, each Node and the status: what fails for one keeps no other one waiting.
+	pauses *base.Pauses
 	now    func() time.Time
 	log    logr.Logger
 	// render reads the inputs and renders all nodes, publish makes the cluster have the layers, roll makes the next steps of the
@@ -193,10 +199,12 @@ type publisher struct {
 	publish func(context.Context, []layers.Wanted) (layers.Changes, error)
 	roll    func(context.Context, steps.Rendered) (steps.Result, error)
 	tell    func(context.Context, outcome) (time.Duration, error)
-	// forget removes from Nodes the confirmations that nothing waits for.
-	forget func(context.Context, []windowsnode.Node) error
+	// forget removes from Nodes the confirmations that nothing waits for. It returns those of which it could not.
+	forget func(context.Context, []windowsnode.Node) []windowsnode.Node
 
 	kept *rendering
+	// used are the Nodes whose confirmations nothing waits for.
+	used []windowsnode.Node
 	// urgent are the bundles of steps.Result.Urgent: their layers are wanted as those of the rendering are.
 	urgent []layers.Wanted
 }
@@ -207,18 +215,20 @@ type outcome struct {
 	fresh bool
 	// err is why not everything is published.
 	err error
-	// rollout is where the fleet is, rollErr why not every step was made.
+	// rollout is where the fleet is, rollErr why no step was made.
 	rollout steps.Result
 	rollErr error
 	// damaged are the names of Secrets of layers that were not what was published, and were replaced.
 	damaged []string
 }
 
-// Reconcile publishes what differs. Inputs that are refused leave everything as it is published.
+// Reconcile publishes what differs. Inputs that are refused leave everything as it is published. Its error is why nothing was done; what
+// fails for single layers or Nodes is in the status, and is tried again by itself.
 func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if wait := p.inputs.wait(); wait > 0 {
 		return reconcile.Result{RequeueAfter: wait}, nil
 	}
+	p.pauses.Begin()
 	fresh := p.inputs.take() || p.kept == nil || p.now().Sub(p.kept.at) >= p.kept.lasts()
 	if fresh {
 		p.kept = nil
@@ -226,39 +236,23 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 		if err != nil {
 			return reconcile.Result{}, err
 		}
-		p.kept = &r
-		if len(r.deleted.Used) > 0 {
-			if err := p.forget(ctx, r.deleted.Used); err != nil {
-				return reconcile.Result{}, err
-			}
-		}
+		p.kept, p.used = &r, r.deleted.Used
 	}
-	changes, err := p.publish(ctx, slices.Concat(p.kept.layers(), p.urgent))
-	result, rollErr := p.roll(ctx, p.kept.rolled(err, p.urgent))
-	if len(result.Unready) > 0 && isPublishedForSome(err) { // what is urgent is made for what nodes have, so its layers are known only now
-		urgent := slices.Concat(p.urgent, result.Unready)
-		more, failed := p.publish(ctx, slices.Concat(p.kept.layers(), urgent))
-		changes.Create, changes.Damaged, err = append(changes.Create, more.Create...), append(changes.Damaged, more.Damaged...), failed
-		if isPublishedForSome(err) {
-			result, rollErr = p.roll(ctx, p.kept.rolled(err, urgent))
-		}
+	if len(p.used) > 0 {
+		p.used = p.forget(ctx, p.used)
 	}
-	if rollErr == nil {
-		p.urgent = result.Urgent
-	}
-	if !changes.IsZero() || result.Published > 0 {
-		p.log.Info("published", "nodes", result.Published, "secrets", len(changes.Create), "deleted", len(changes.Delete), "checked", len(changes.Check))
-	}
-	rest, untold := p.tell(ctx, outcome{*p.kept, fresh, err, result, rollErr, changes.Damaged})
-	if err := errors.Join(err, rollErr); err != nil {
+	did := p.publishAndRoll(ctx)
+	did.rendering, did.fresh = *p.kept, fresh
+	rest, untold := p.tell(ctx, did)
+	if err := errors.Join(unlessSome(did.err), did.rollErr); err != nil {
 		return reconcile.Result{}, err
 	}
 	if untold != nil { // which keeps nothing else waiting
 		p.log.Error(untold, "saying how it goes")
-		rest = retryStatus
+		rest = recount
 	}
 	again := max(p.kept.lasts()-p.now().Sub(p.kept.at), 0)
-	for _, sooner := range []time.Duration{result.Again, rest} {
+	for _, sooner := range []time.Duration{did.rollout.Again, rest, p.pauses.Again()} {
 		if sooner > 0 {
 			again = min(again, sooner)
 		}
@@ -266,7 +260,31 @@ func (p *publisher) Reconcile(ctx context.Context, _ reconcile.Request) (reconci
 	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// isPublishedForSome reports whether nodes can read layers after a call of publish with this error, but for some.
-func isPublishedForSome(err error) bool {
-	return err == nil || errors.As(err, new(*layers.UnwrittenError))
+// publishAndRoll publishes the layers, and makes the next steps of the rollout.
+func (p *publisher) publishAndRoll(ctx context.Context) outcome {
+	changes, err := p.publish(ctx, slices.Concat(p.kept.layers(), p.urgent))
+	result, rollErr := p.roll(ctx, p.kept.rolled(err, p.urgent))
+	if len(result.Unready) > 0 && unlessSome(err) == nil { // what is urgent is made for what nodes have, so its layers are known only now
+		urgent := slices.Concat(p.urgent, result.Unready)
+		more, failed := p.publish(ctx, slices.Concat(p.kept.layers(), urgent))
+		changes.Create, changes.Damaged, err = append(changes.Create, more.Create...), append(changes.Damaged, more.Damaged...), failed
+		if unlessSome(err) == nil {
+			result, rollErr = p.roll(ctx, p.kept.rolled(err, urgent))
+		}
+	}
+	if rollErr == nil && result.Failed == nil {
+		p.urgent = result.Urgent
+	}
+	if !changes.IsZero() || result.Published > 0 {
+		p.log.Info("published", "nodes", result.Published, "secrets", len(changes.Create), "deleted", len(changes.Delete), "checked", len(changes.Check))
+	}
+	return outcome{err: err, rollout: result, rollErr: rollErr, damaged: changes.Damaged}
+}
+
+// unlessSome returns an error of publish that is about all layers; nil if it is about some, whose pauses are their own.
+func unlessSome(err error) error {
+	if errors.As(err, new(*layers.UnwrittenError)) {
+		return nil
+	}
+	return err
 }

@@ -33,7 +33,7 @@ func work(t *testing.T) *working {
 	begin := time.Now()
 	w := &working{inputs: &debouncer{now: time.Now, settle: settle}}
 	p := &publisher{
-		inputs: w.inputs, now: time.Now, log: logr.Discard(),
+		inputs: w.inputs, pauses: base.NewPauses(logr.Discard()), now: time.Now, log: logr.Discard(),
 		render: func(context.Context) (rendering, error) {
 			w.renders = append(w.renders, time.Since(begin))
 			if w.rendering != nil {

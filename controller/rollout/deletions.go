@@ -106,25 +106,33 @@ func warningsOf(findings bundle.Findings) bundle.Findings {
 	return list
 }
 
-// forgetConfirmations returns what removes confirmations from Nodes, as they were read: one that is given meanwhile stays.
-func forgetConfirmations(c client.Client, log logr.Logger) func(context.Context, []windowsnode.Node) error {
-	return func(ctx context.Context, nodes []windowsnode.Node) error {
+// forgetConfirmations returns what removes confirmations from Nodes, as they were read: one that is given meanwhile stays. It returns the Nodes
+// for which that is tried again.
+func forgetConfirmations(c client.Client, try tryFunc, log logr.Logger) func(context.Context, []windowsnode.Node) []windowsnode.Node {
+	return func(ctx context.Context, nodes []windowsnode.Node) (left []windowsnode.Node) {
 		for _, n := range nodes {
-			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-				"resourceVersion": n.ResourceVersion, "annotations": map[string]any{published.ConfirmAnnotation: nil, published.ConfirmFindingAnnotation: nil},
-			}})
-			if err != nil {
-				return err
-			}
-			err = c.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, client.RawPatch(types.MergePatchType, patch))
-			switch {
-			case apierrors.IsConflict(err): // the next rendering looks at it again
-			case client.IgnoreNotFound(err) != nil:
-				return fmt.Errorf("removing the confirmation from Node %s: %w", n.Name, err)
-			default:
-				log.Info("a confirmation that nothing waits for is removed", "node", n.Name, "annotations", []string{published.ConfirmAnnotation, published.ConfirmFindingAnnotation})
+			if err := try(ctx, "confirmation of Node "+n.Name, func(ctx context.Context) error { return forgetConfirmation(ctx, c, n, log) }); err != nil {
+				left = append(left, n)
 			}
 		}
-		return nil
+		return left
 	}
+}
+
+func forgetConfirmation(ctx context.Context, c client.Client, n windowsnode.Node, log logr.Logger) error {
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": n.ResourceVersion, "annotations": map[string]any{published.ConfirmAnnotation: nil, published.ConfirmFindingAnnotation: nil},
+	}})
+	if err != nil {
+		return err
+	}
+	err = c.Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.Name}}, client.RawPatch(types.MergePatchType, patch))
+	switch {
+	case apierrors.IsConflict(err): // the next rendering looks at it again
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("removing the confirmation from Node %s: %w", n.Name, err)
+	default:
+		log.Info("a confirmation that nothing waits for is removed", "node", n.Name, "annotations", []string{published.ConfirmAnnotation, published.ConfirmFindingAnnotation})
+	}
+	return nil
 }

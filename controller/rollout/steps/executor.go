@@ -72,6 +72,9 @@ type Executor struct {
 	// Now is the time of day, which is written on Nodes. Elapsed is a monotonic clock, which turns are decided by.
 	Now     func() time.Time
 	Elapsed func() time.Duration
+	// Try does one thing, unless it has failed a moment ago (base.Pauses). What fails for one Node keeps no other one waiting. Nil tries at each
+	// call.
+	Try func(ctx context.Context, what string, do func(context.Context) error) error
 	// Heartbeats says for how long the agent of a node has been silent.
 	Heartbeats windowsnode.Silence
 
@@ -102,6 +105,8 @@ type Result struct {
 	Urgent []layers.Wanted
 	// Again is when to call again although nothing was seen to change; zero is never.
 	Again time.Duration
+	// Failed is why single steps were not made. Each is tried again by itself.
+	Failed error
 	// pending is true while a node does not have what is wanted for it.
 	pending bool
 }
@@ -113,7 +118,7 @@ const (
 	againUnsettled = 10 * time.Second
 )
 
-// Run makes the next steps. It returns where the fleet is also with an error; calling it again continues.
+// Run makes the next steps. The error is why none was made; calling it again continues.
 func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 	if e.written == nil {
 		e.written, e.costs = map[string]windowsnode.Node{}, costs{read: e.Live, namespace: e.Namespace}
@@ -169,12 +174,21 @@ func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 		case did.written && s.Action == plan.ActionPublish:
 			result.Published++
 		case did.written && s.Action == plan.ActionReserve && needsBoot(next, s.Node):
-			failed = append(failed, e.warn(ctx, view, nodes[s.Node]))
+			failed = append(failed, e.try(ctx, "warning about health checks of "+s.Node, func(ctx context.Context) error { return e.warn(ctx, view, nodes[s.Node]) }))
 		}
 	}
 	result.Urgent = e.toldUrgent(view)
 	e.say(result, r)
-	return result, errors.Join(failed...)
+	result.Failed = errors.Join(failed...)
+	return result, nil
+}
+
+// try does one thing, unless its pause has not passed.
+func (e *Executor) try(ctx context.Context, what string, do func(context.Context) error) error {
+	if e.Try == nil {
+		return do(ctx)
+	}
+	return e.Try(ctx, what, do)
 }
 
 // soon makes the next call happen after this pause at the latest.

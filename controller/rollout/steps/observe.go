@@ -105,7 +105,11 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]windowsnode.Nod
 		if w, ok := r.Wanted[name]; ok {
 			n.Wanted, n.Target = w.Bundle, w.Target
 			n.PayloadPending, n.PayloadKept = node.IsPayloadPending(w.Payload), w.PayloadKept
-			u, err := e.compare(ctx, &n, node, destination{w, r.Urgent})
+			var u layers.Wanted
+			err := e.try(ctx, "what is urgent for Node "+name, func(ctx context.Context) (err error) {
+				u, err = e.compare(ctx, &n, node, destination{w, r.Urgent})
+				return err
+			})
 			if err != nil {
 				v.failed = append(v.failed, fmt.Errorf("preparing what is urgent for node %s: %w", name, err))
 			}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle/published"
@@ -47,7 +48,7 @@ func (e *Executor) makeSteps(ctx context.Context, steps []plan.Step, nodes map[s
 	places := make(chan struct{}, parallelSteps)
 	var publishing sync.WaitGroup
 	for i, s := range steps {
-		do := func() { all[i].written, all[i].err = e.step(ctx, s, nodes[s.Node], to(s)) }
+		do := func() { all[i] = e.tryStep(ctx, s, nodes[s.Node], to(s)) }
 		if s.Action != plan.ActionPublish || isDrastic(s) {
 			do()
 			continue
@@ -60,6 +61,24 @@ func (e *Executor) makeSteps(ctx context.Context, steps []plan.Step, nodes map[s
 	}
 	publishing.Wait()
 	return all
+}
+
+// tryStep makes a step, unless one of this Node has failed and its pause has not passed. A step that is decided again, because of what has
+// changed since the snapshot, is no failure.
+func (e *Executor) tryStep(ctx context.Context, s plan.Step, node windowsnode.Node, to target) (did outcome) {
+	var changed error
+	did.err = e.try(ctx, "Node "+s.Node, func(ctx context.Context) error {
+		written, err := e.step(ctx, s, node, to)
+		did.written = written
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) || errors.Is(err, errPodsCame) {
+			changed, err = err, nil
+		}
+		return err
+	})
+	if changed != nil {
+		did.err = changed
+	}
+	return did
 }
 
 // step makes one step. It reports whether the Node was written.

@@ -1,0 +1,151 @@
+package base
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/workqueue"
+
+	"wmco/controller/base/leader"
+)
+
+// forgetFailure is how long after the end of its pause a failure counts that was not tried again: nothing wanted it any longer.
+const forgetFailure = 10 * LastRetry
+
+// Pauses are those of a controller that does many things in one go, such as writing a thousand Nodes. What has failed is tried again after
+// pauses of its own, and nothing else waits for it. After an outage of the API server all of it is tried again at once.
+//
+//	Begin --> Try "Node win-1"  done
+//	          Try "Node win-2"  failed: tried again after 5 ms, 10 ms, ... 30 s, or when the API server says
+//	          Try "Node win-3"  its pause has not passed: why it failed, without a request
+//	Again --> when the next of them is due
+//
+// Its methods may be called by several goroutines.
+type Pauses struct {
+	now     func() time.Time
+	log     logr.Logger
+	limiter workqueue.TypedRateLimiter[string]
+
+	mu     sync.Mutex
+	failed map[string]failedTry
+	// next is when the first of what was not done since Begin is due; zero if all was.
+	next time.Time
+}
+
+// failedTry is why something failed, and when it is tried again.
+type failedTry struct {
+	err error
+	due time.Time
+}
+
+// NewPauses returns those of a controller of which nothing has failed yet.
+func NewPauses(log logr.Logger) *Pauses {
+	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, LastRetry)
+	return &Pauses{now: time.Now, log: log, limiter: limiter, failed: map[string]failedTry{}}
+}
+
+// AddPauses returns the pauses of one controller. Wake is called after an outage of the API server, if anything waits.
+func (m Manager) AddPauses(log logr.Logger, wake func()) *Pauses {
+	p := NewPauses(log)
+	m.retries.onRecovery(func() {
+		if p.release() {
+			wake()
+		}
+	})
+	return p
+}
+
+// Begin begins to do all things once.
+func (p *Pauses) Begin() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.next = time.Time{}
+	for what, f := range p.failed {
+		if p.now().Sub(f.due) >= forgetFailure {
+			delete(p.failed, what)
+			p.limiter.Forget(what)
+		}
+	}
+}
+
+// Try does something, unless it has failed and its pause has not passed. It returns why it was not done. Requests that are made with the
+// context do not wait where the API server asks for a pause: that is the next pause of this thing alone.
+func (p *Pauses) Try(ctx context.Context, what string, do func(context.Context) error) error {
+	if err := p.waiting(what); err != nil {
+		return err
+	}
+	err := do(context.WithValue(ctx, hasPauses{}, true))
+	if ctx.Err() == nil && !errors.As(err, new(*leader.LostError)) { // the process ends otherwise, and says why
+		p.note(what, err)
+	}
+	return err
+}
+
+// Again returns how long it takes until something is due that was not done since Begin; zero if all was.
+func (p *Pauses) Again() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.next.IsZero() {
+		return 0
+	}
+	return max(p.next.Sub(p.now()), firstRetry)
+}
+
+// waiting returns why something failed whose pause has not passed.
+func (p *Pauses) waiting(what string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f, ok := p.failed[what]
+	if !ok || !p.now().Before(f.due) {
+		return nil
+	}
+	p.expect(f.due)
+	return f.err
+}
+
+// note notes what became of a try.
+func (p *Pauses) note(what string, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		delete(p.failed, what)
+		p.limiter.Forget(what)
+		return
+	}
+	pause := p.pauseAfter(what, err)
+	p.failed[what] = failedTry{err, p.now().Add(pause)}
+	p.expect(p.failed[what].due)
+	p.log.Info("not done; it is tried again", "what", what, "in", pause.String(), "error", err)
+}
+
+// pauseAfter returns the pause after an error. What the API server asks for, and an object that has changed since it was read, make no pause longer.
+func (p *Pauses) pauseAfter(what string, err error) time.Duration {
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok && seconds > 0 {
+		return min(time.Duration(seconds)*time.Second, longestAway)
+	}
+	if apierrors.IsConflict(err) {
+		return retryConflict
+	}
+	return p.limiter.When(what)
+}
+
+func (p *Pauses) expect(due time.Time) {
+	if p.next.IsZero() || due.Before(p.next) {
+		p.next = due
+	}
+}
+
+// release makes everything due. It reports whether there is anything.
+func (p *Pauses) release() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for what, f := range p.failed {
+		p.failed[what] = failedTry{err: f.err, due: p.now()}
+		p.limiter.Forget(what)
+	}
+	return len(p.failed) > 0
+}

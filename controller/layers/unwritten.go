@@ -1,0 +1,121 @@
+package layers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+)
+
+// UnwrittenError says that not all could be written, and all else was. Nodes can use the bundles that lack nothing.
+type UnwrittenError struct {
+	// Lacking are the names of Secrets that could not be written. Unreadable is true if the access of nodes could not be: then they may be able
+	// to read nothing new.
+	Lacking    map[string]bool
+	Unreadable bool
+	Err        error
+}
+
+func (e *UnwrittenError) Error() string { return e.Err.Error() }
+
+// Unwrap implements errors.
+func (e *UnwrittenError) Unwrap() error { return e.Err }
+
+// IsPublished reports whether nodes can read all layers of a bundle after a call of Publish that returned this error, or none.
+func IsPublished(w Wanted, err error) bool {
+	var some *UnwrittenError
+	if !errors.As(err, &some) {
+		return err == nil
+	}
+	return !some.Unreadable && !slices.ContainsFunc(w.secrets(), func(s Secret) bool { return some.Lacking[s.Name] })
+}
+
+// maxFailures is how many Secrets may fail one after the other before the rest is not tried: then it is not about single ones.
+const maxFailures = 8
+
+// try does one thing, unless it has failed a moment ago. It reports whether it was tried now.
+func (p *Publisher) try(ctx context.Context, what string, do func(context.Context) error) (tried bool, err error) {
+	once := func(ctx context.Context) error { tried = true; return do(ctx) }
+	if p.Try == nil {
+		err = once(ctx)
+	} else {
+		err = p.Try(ctx, what, once)
+	}
+	return tried, err
+}
+
+// writeLayers creates and checks Secrets, and notes those that were damaged. One that fails keeps no other one waiting: those that have failed
+// come last.
+func (p *Publisher) writeLayers(ctx context.Context, c *Changes) *UnwrittenError {
+	w := layerWriter{Publisher: p, unwritten: UnwrittenError{Lacking: map[string]bool{}}, failed: map[string]bool{}}
+	_, err := p.try(ctx, "layers", func(ctx context.Context) error {
+		w.writeAll(ctx, c.Create, p.create)
+		w.writeAll(ctx, c.Check, func(ctx context.Context, s Secret) error {
+			replaced, err := p.check(ctx, s)
+			if replaced {
+				c.Damaged = append(c.Damaged, s.Name)
+			}
+			return err
+		})
+		if w.inRow >= maxFailures {
+			return w.unwritten.Err
+		}
+		return ctx.Err()
+	})
+	if w.unwritten.Err == nil && err != nil { // nothing was tried
+		w.unwritten.Err = err
+		for _, s := range slices.Concat(c.Create, c.Check) {
+			w.leave(s)
+		}
+	}
+	p.failed = w.failed
+	return &w.unwritten
+}
+
+// layerWriter writes Secrets once.
+type layerWriter struct {
+	*Publisher
+	unwritten UnwrittenError
+	failed    map[string]bool
+	// inRow is how many have failed since one was written.
+	inRow int
+}
+
+// writeAll writes Secrets, first those that have not failed before.
+func (w *layerWriter) writeAll(ctx context.Context, list []Secret, do func(context.Context, Secret) error) {
+	list = slices.Clone(list)
+	slices.SortStableFunc(list, func(a, b Secret) int { return cmp.Compare(w.order(a), w.order(b)) })
+	for _, s := range list {
+		if w.inRow >= maxFailures || ctx.Err() != nil {
+			w.leave(s)
+			continue
+		}
+		tried, err := w.try(ctx, "Secret "+s.Name, func(ctx context.Context) error { return do(ctx, s) })
+		switch {
+		case err == nil:
+			w.inRow = 0
+		case tried:
+			w.inRow++
+			fallthrough
+		default:
+			w.unwritten.Lacking[s.Name], w.failed[s.Name] = true, true
+			w.unwritten.Err = errors.Join(w.unwritten.Err, err)
+		}
+	}
+}
+
+// leave leaves a Secret for the next time.
+func (w *layerWriter) leave(s Secret) {
+	w.unwritten.Lacking[s.Name] = true
+	if w.Publisher.failed[s.Name] {
+		w.failed[s.Name] = true
+	}
+}
+
+// order is when a Secret is written: 1, after the others, if it could not be written when it was tried last.
+func (w *layerWriter) order(s Secret) int {
+	if w.Publisher.failed[s.Name] {
+		return 1
+	}
+	return 0
+}
