@@ -55,6 +55,8 @@ type shared struct {
 	counters   *metrics.Counters
 	unjoined   *configure.Unjoined
 	deployment *corev1.ObjectReference
+	// clocks are those of hosts that were changed over SSH.
+	clocks *hosts.Clocks
 	// kubelets is what is said of nodes that keep the cluster from its next minor update.
 	kubelets *status.Latest
 }
@@ -78,7 +80,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 		reader: reader, read: (&inputs.Coalesced{Source: reader.Read}).Read, signs: signs, records: records, executables: configure.NewExecutables(o.Payload), servers: servers, admission: admission,
 		counters: metrics.NewCounters(metrics.Known{Version: o.Version, Backings: backings, Reasons: configure.FailureReasons(), Traffic: o.Traffic}), unjoined: &configure.Unjoined{Elapsed: o.Elapsed},
 		deployment: &corev1.ObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Namespace: o.Namespace, Name: operatorName},
-		kubelets:   &status.Latest{},
+		clocks:     hosts.NewClocks(o.Now), kubelets: &status.Latest{},
 	}, nil
 }
 
@@ -91,7 +93,7 @@ func addControllers(ctx context.Context, m base.Manager, o Options, s shared) er
 		Silence: o.Silence, Heartbeats: o.heartbeats, Settle: o.settle, Now: o.Now, Elapsed: o.Elapsed, Log: o.Log,
 	}
 	if o.Hosts != nil {
-		publishes.Executables = s.executables.Choose
+		publishes.Executables, publishes.HostClocks = s.executables.Choose, s.clocks.Skews
 	}
 	if err := errors.Join(publishes.SetupWithManager(ctx, m), addMetrics(m, o, s), addWarnings(m, o, s)); err != nil {
 		return err
@@ -121,7 +123,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	login := &hosts.Login{Live: live, Client: cached, Namespace: o.Namespace, Records: s.records}
 	joiner := &configure.Joiner{
 		Checks: &configure.Checks{Live: live, Login: login, Versions: s.servers.Versions, Payload: o.Payload, Now: o.Now, Held: deletions.HeldBy(nodes, windowsnode.VerifyWith(s.signs.Open))},
-		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).GuardedBy(m.MayChangeHosts()), Login: login, Version: o.Version,
+		Reader: cached, Client: cached, Inputs: s.read, Hosts: o.Hosts(login).GuardedBy(m.MayChangeHosts()).NotingClocks(s.clocks), Login: login, Version: o.Version,
 		Log: log.WithName("join"), Now: o.Now, Elapsed: o.Elapsed, Silence: o.Silence, Random: rand.Read, Unjoined: s.unjoined, Counters: s.counters,
 	}
 	collector := &hostkeys.Collector{Live: live, Login: login, Namespace: o.Namespace, Log: log.WithName("collector")}

@@ -15,6 +15,7 @@ import (
 	"wmco/applier/remote"
 	"wmco/bundle"
 	"wmco/controller/inputs/desired"
+	"wmco/controller/windowsnode/heartbeat"
 	"wmco/internal/cli"
 	"wmco/render/reason"
 )
@@ -95,7 +96,7 @@ func (f *applyFlags) run(ctx context.Context, a app) error {
 	}
 	defer cli.Orderly(ctx)()
 	progress := newProgress(a, f.format, o.all)
-	results := f.apply(ctx, o, progress)
+	results := f.apply(ctx, a, o, progress)
 	progress.end()
 	if err := o.client.Close(); err != nil {
 		return err
@@ -128,12 +129,13 @@ func (f *applyFlags) checkInputs(a app, findings bundle.Findings) error {
 }
 
 // apply works on all hosts.
-func (f *applyFlags) apply(ctx context.Context, o *hosts, progress *progress) *results {
+func (f *applyFlags) apply(ctx context.Context, a app, o *hosts, progress *progress) *results {
 	all := &results{events: map[remote.Target]applier.Event{}}
 	defer o.confirms.Close() //nolint:errcheck // it keeps no connections
 	o.each(ctx, func(ctx context.Context, m *remote.Agent, h *host) error {
 		var impact bundle.Impact
 		var confirming sync.WaitGroup
+		var clock sync.Once
 		defer confirming.Wait()
 		applying, ended := context.WithCancel(ctx)
 		defer ended()
@@ -142,6 +144,7 @@ func (f *applyFlags) apply(ctx context.Context, o *hosts, progress *progress) *r
 		request.Source = progress.begin(h.target, h.rendered.Bundle.Services(), request.Source)
 		event, err := m.Apply(ctx, request, f.options, func(e applier.Event) {
 			progress.event(h.target, e)
+			clock.Do(func() { noteClock(progress, h.target, e.Time, a.now()) })
 			impact = cmp.Or(e.Impact, impact)
 			if e.Event == applier.EventConfirm {
 				confirming.Go(func() {
@@ -160,6 +163,13 @@ func (f *applyFlags) apply(ctx context.Context, o *hosts, progress *progress) *r
 		}
 	}
 	return all
+}
+
+// noteClock says that the clock of a host differs. It is a hint: nothing is decided by it.
+func noteClock(progress *progress, t remote.Target, on, here time.Time) {
+	if by := on.Sub(here); !on.IsZero() && by.Abs() > heartbeat.Tolerance {
+		progress.note(t, "ClockSkew: the clock is "+heartbeat.Text(by)+"; fix: "+heartbeat.Fix)
+	}
 }
 
 func confirmNote(err error) string {

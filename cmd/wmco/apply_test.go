@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"time"
 
 	"wmco/applier"
 	"wmco/applier/plan"
@@ -80,5 +81,25 @@ func TestAnInterruptedRunIsShown(t *testing.T) {
 	printObservation(app{stdout: &stdout}, palette{}, h, applier.Observation{Interrupted: digest})
 	if want := "\n  a run for bundle " + digest.Short() + " was interrupted or is in progress: apply again\n"; !strings.Contains(stdout.String(), want) {
 		t.Errorf("want %q, got %q", want, &stdout)
+	}
+}
+
+// TestAClockThatDiffersIsShown: events have the time of the host's clock.
+func TestAClockThatDiffersIsShown(t *testing.T) {
+	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	for name, tt := range map[string]struct {
+		on   time.Time
+		want string
+	}{
+		"behind":  {now.Add(-time.Hour), "u@h: ClockSkew: the clock is 1h0m behind; fix: check the time service of the host, such as with w32tm /query /status\n"},
+		"ahead":   {now.Add(90 * time.Minute), "u@h: ClockSkew: the clock is 1h30m ahead; fix: check the time service of the host, such as with w32tm /query /status\n"},
+		"agrees":  {now.Add(time.Minute), ""},
+		"no time": {time.Time{}, ""},
+	} {
+		var stderr bytes.Buffer
+		noteClock(&progress{lines: &stderr}, remote.Target{User: "u", Address: "h:22"}, tt.on, now)
+		if got := stderr.String(); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
 	}
 }

@@ -37,6 +37,7 @@ type Hosts struct {
 	client, confirms *remote.Client
 	executables      []archive.Source
 	port             string
+	clocks           *Clocks
 
 	mu   sync.Mutex
 	busy map[string]bool
@@ -47,7 +48,7 @@ type Hosts struct {
 // New connects to nothing.
 func New(o Options) *Hosts {
 	client := remote.NewClient(o.Transports.Kept, o.Program, remote.DefaultLimits())
-	h := &Hosts{client: client, confirms: client.Over(o.Transports.Fresh), port: o.Port, busy: map[string]bool{}, seen: map[string]bundle.Facts{}}
+	h := &Hosts{client: client, confirms: client.Over(o.Transports.Fresh), port: o.Port, clocks: NewClocks(time.Now), busy: map[string]bool{}, seen: map[string]bundle.Facts{}}
 	if o.Executables != nil {
 		h.executables = []archive.Source{o.Executables}
 	}
@@ -58,6 +59,12 @@ func New(o Options) *Hosts {
 // they are used.
 func (h *Hosts) GuardedBy(mayChange func(context.Context) error) *Hosts {
 	h.client, h.confirms = h.client.GuardedBy(mayChange), h.confirms.GuardedBy(mayChange)
+	return h
+}
+
+// NotingClocks has these hosts note the clocks of hosts. It is called before they are used.
+func (h *Hosts) NotingClocks(c *Clocks) *Hosts {
+	h.clocks = c
 	return h
 }
 
@@ -270,6 +277,7 @@ func (h *Hosts) LastFacts(address string) bundle.Facts {
 
 // Forget drops what is noted of an address that is no host of the cluster any longer.
 func (h *Hosts) Forget(address string) {
+	h.clocks.forget(address)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(h.seen, address)
@@ -311,6 +319,7 @@ func (h *Hosts) apply(ctx context.Context, agent *remote.Agent, r remote.Request
 	defer ended()
 	var impact bundle.Impact
 	event, err := agent.Apply(ctx, r, o, func(e applier.Event) {
+		h.clocks.note(agent.Target().Host(), e)
 		if e.Impact != "" {
 			impact = e.Impact
 		}

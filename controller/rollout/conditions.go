@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -51,9 +50,10 @@ type teller struct {
 	now    func() time.Time
 	// try is Pauses.Try: a status that cannot be written keeps nothing else waiting.
 	try tryFunc
-	// silence is for how long node agents have been silent, heartbeats knows whose clocks differ.
+	// silence is for how long node agents have been silent, heartbeats knows whose clocks differ, and hostClocks those of hosts; nil knows none.
 	silence    windowsnode.Silence
 	heartbeats *heartbeat.Watch
+	hostClocks func() []heartbeat.Skew
 	// kubelets is what is said of kubelets, for OLM too.
 	kubelets *status.Latest
 	// counters serve what is urgent and held.
@@ -98,7 +98,7 @@ func (t *teller) tell(ctx context.Context, o outcome) (time.Duration, error) {
 	t.kubelets.Say(kubelets)
 	counts, hosts := t.count(nodes, o.rendering)
 	s := status.Status{
-		Conditions: append(conditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering), inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.heartbeats.Skews())),
+		Conditions: append(conditions(o), inputsPresent(o.rendering), inputsConfirmed(o.rendering), inputsClean(o.rendering), urgentReached(o), kubelets, clocksAgree(t.skews(nodes, o.rendering))),
 		Nodes:      counts, Hosts: status.SortHosts(hosts), HostsWaiting: new(len(hosts)),
 	}
 	for _, r := range o.refused {
@@ -249,22 +249,6 @@ func urgentReached(o outcome) metav1.Condition {
 		c.Status, c.Reason = metav1.ConditionFalse, status.ReasonUrgentHeld
 		c.Message = published.Shorten(bundle.JoinFirst(texts, 3, "; ", moreNodes) + " (fix: let the rollout of these nodes go on before a CA expires)")
 	}
-	return c
-}
-
-// clocksAgree says whose clocks differ from the operator's. It is a hint: nothing is decided by it.
-func clocksAgree(skews []heartbeat.Skew) metav1.Condition {
-	c := metav1.Condition{Type: status.ClocksAgree, Status: metav1.ConditionTrue, Reason: status.ReasonClocksAgree, Message: "no clock of a node is known to differ from the operator's by more than " + strings.TrimSuffix(heartbeat.Tolerance.String(), "0s")}
-	if len(skews) == 0 {
-		return c
-	}
-	var texts []string
-	for _, s := range skews {
-		texts = append(texts, s.String())
-	}
-	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonClockSkew
-	c.Message = "the clocks of nodes differ from the operator's: " + bundle.JoinFirst(texts, 3, ", ", moreNodes) +
-		" (fix: check the time service of these hosts, such as with w32tm /query /status; if it is all of them, that of the node on which the operator runs)"
 	return c
 }
 

@@ -183,7 +183,9 @@ func TestTheStatusIsWrittenWhenItsKindAppears(t *testing.T) {
 func TestAStatusThatCannotBeWritten(t *testing.T) {
 	failing, tried, written := true, 0, 0
 	cluster := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{
-		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error { return nil },
+		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return nil
+		},
 		SubResourceApply: func(context.Context, client.Client, string, runtime.ApplyConfiguration, ...client.SubResourceApplyOption) error {
 			if tried++; failing {
 				return errors.New("refused")
@@ -208,5 +210,21 @@ func TestAStatusThatCannotBeWritten(t *testing.T) {
 		if _, err := says.tell(t.Context(), step.say); err != nil || tried != step.tried || written != step.written {
 			t.Errorf("call %d: tried %d times, written %d times: %v", i, tried, written, err)
 		}
+	}
+}
+
+// TestClocksOfHostsThatHaveNoNodeYet are said too: a kubelet whose clock is behind gets no certificate, and its agent reports nothing.
+func TestClocksOfHostsThatHaveNoNodeYet(t *testing.T) {
+	says := &teller{heartbeats: heartbeat.NewWatch(time.Now, heartbeat.Monotonic())}
+	nodes := map[string]windowsnode.Node{"win-1": {}}
+	r := rendering{addresses: map[string]string{"win-1": "192.0.2.1", "": "192.0.2.2"}}
+	if got := says.skews(nodes, r); len(got) > 0 {
+		t.Errorf("%v", got)
+	}
+	says.hostClocks = func() []heartbeat.Skew {
+		return []heartbeat.Skew{{Node: "192.0.2.1", By: time.Hour}, {Node: "192.0.2.2", By: -time.Hour}}
+	}
+	if c := clocksAgree(says.skews(nodes, r)); c.Reason != "ClockSkew" || !strings.Contains(c.Message, "operator's: 192.0.2.2 (1h0m behind) (fix: ") {
+		t.Errorf("%s: %s", c.Reason, c.Message)
 	}
 }

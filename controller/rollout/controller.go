@@ -60,6 +60,8 @@ type Controller struct {
 	// Silence says for how long node agents have been silent, Heartbeats knows whose clocks differ.
 	Silence    windowsnode.Silence
 	Heartbeats *heartbeat.Watch
+	// HostClocks returns the hosts whose clocks differ, by address; nil where the operator reaches none.
+	HostClocks func() []heartbeat.Skew
 	// Settle is how long inputs must stay the same before they are rendered; zero is a second.
 	Settle time.Duration
 	// Now is the time of day, Elapsed a monotonic clock.
@@ -165,7 +167,7 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	says := &teller{
 		writer:     &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace, Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected},
 		deployment: c.Deployment, nodes: executor.CachedNodes, events: m.GetEventRecorder(c.Deployment.Name), log: log, now: time.Now, try: pauses.Try,
-		counters: c.Counters, kubelets: c.Kubelets, silence: c.Silence, heartbeats: c.Heartbeats,
+		counters: c.Counters, kubelets: c.Kubelets, silence: c.Silence, heartbeats: c.Heartbeats, hostClocks: c.HostClocks,
 	}
 	return &publisher{
 		inputs: &debouncer{now: time.Now, settle: cmp.Or(c.Settle, settle)}, pauses: pauses, now: time.Now, log: log,

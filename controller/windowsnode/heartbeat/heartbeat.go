@@ -103,21 +103,28 @@ func (w *Watch) Keep(nodes map[string]windowsnode.Node) {
 	maps.DeleteFunc(w.nodes, func(name string, _ *sign) bool { _, ok := nodes[name]; return !ok })
 }
 
-// Skew is a node whose clock differs from ours by more than Tolerance.
+// Skew is a node, or a host that has none yet, whose clock differs from ours by more than Tolerance.
 type Skew struct {
+	// Node is the name of the Node, or the address of a host.
 	Node string
 	// By is positive for a clock that is ahead.
 	By time.Duration
 }
 
 // String is the difference for people: "win-1 (1h0m behind)".
-func (s Skew) String() string {
-	by := strings.TrimSuffix(s.By.Abs().Round(time.Minute).String(), "0s")
-	if s.By < 0 {
-		return s.Node + " (" + by + " behind)"
+func (s Skew) String() string { return s.Node + " (" + Text(s.By) + ")" }
+
+// Text is a difference for people: "1h0m behind".
+func Text(by time.Duration) string {
+	text := strings.TrimSuffix(by.Abs().Round(time.Minute).String(), "0s")
+	if by < 0 {
+		return text + " behind"
 	}
-	return s.Node + " (" + by + " ahead)"
+	return text + " ahead"
 }
+
+// Fix is what to do about a clock that differs.
+const Fix = "check the time service of the host, such as with w32tm /query /status"
 
 // Skews returns the nodes whose clocks differ, by name.
 func (w *Watch) Skews() []Skew {

@@ -100,7 +100,7 @@ var controllerRules = []rule{
 	{
 		// It parses keys, and dials nothing.
 		pkg:     "controller/hosts",
-		imports: []string{"controller/inputs/desired", "controller/keys", "controller/base/leader", "controller/base/named", "controller/windowsnode/record", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
+		imports: []string{"controller/inputs/desired", "controller/keys", "controller/base/leader", "controller/base/named", "controller/windowsnode/heartbeat", "controller/windowsnode/record", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{

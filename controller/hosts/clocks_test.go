@@ -1,0 +1,28 @@
+package hosts
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"wmco/applier"
+)
+
+// TestClocksOfHosts: the time of the last event of a run says by how much a clock differs, for people.
+func TestClocksOfHosts(t *testing.T) {
+	now := time.Date(2026, time.January, 1, 12, 0, 0, 0, time.UTC)
+	c := NewClocks(func() time.Time { return now })
+	h := New(Options{}).NotingClocks(c)
+	for address, by := range map[string]time.Duration{"192.0.2.1": -time.Hour, "192.0.2.2": 4 * time.Minute, "192.0.2.3": 90 * time.Minute} {
+		c.note(address, applier.Event{Time: now.Add(-5 * time.Hour)})
+		c.note(address, applier.Event{Time: now.Add(by)})
+		c.note(address, applier.Event{}) // of this process, without a request
+	}
+	if got := fmt.Sprint(c.Skews()); got != "[192.0.2.1 (1h0m behind) 192.0.2.3 (1h30m ahead)]" {
+		t.Error(got)
+	}
+	h.Forget("192.0.2.3")
+	if got := fmt.Sprint(c.Skews()); got != "[192.0.2.1 (1h0m behind)]" {
+		t.Error(got)
+	}
+}

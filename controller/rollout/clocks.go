@@ -1,0 +1,46 @@
+package rollout
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"wmco/bundle"
+	"wmco/controller/status"
+	"wmco/controller/windowsnode"
+	"wmco/controller/windowsnode/heartbeat"
+)
+
+// skews returns the nodes whose clocks differ, and then the hosts that have no Node yet: of those that have one, the node agent knows better.
+func (t *teller) skews(nodes map[string]windowsnode.Node, r rendering) []heartbeat.Skew {
+	list := t.heartbeats.Skews()
+	if t.hostClocks == nil {
+		return list
+	}
+	of := map[string]bool{}
+	for name := range nodes {
+		of[r.addresses[name]] = true
+	}
+	for _, s := range t.hostClocks() {
+		if !of[s.Node] {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// clocksAgree says whose clocks differ from the operator's. It is a hint: nothing is decided by it.
+func clocksAgree(skews []heartbeat.Skew) metav1.Condition {
+	c := metav1.Condition{Type: status.ClocksAgree, Status: metav1.ConditionTrue, Reason: status.ReasonClocksAgree, Message: "no clock of a node is known to differ from the operator's by more than " + strings.TrimSuffix(heartbeat.Tolerance.String(), "0s")}
+	if len(skews) == 0 {
+		return c
+	}
+	var texts []string
+	for _, s := range skews {
+		texts = append(texts, s.String())
+	}
+	c.Status, c.Reason = metav1.ConditionFalse, status.ReasonClockSkew
+	c.Message = "the clocks of nodes differ from the operator's: " + bundle.JoinFirst(texts, 3, ", ", moreNodes) +
+		" (fix: " + heartbeat.Fix + "; if it is all of them, that of the node on which the operator runs)"
+	return c
+}
