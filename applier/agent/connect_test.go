@@ -88,6 +88,7 @@ func TestTheClusterIsConnectedToWhenTheKubeletHasItsCertificate(t *testing.T) {
 	host := &windows{files: map[string]string{}}
 	steps := []func(){
 		func() {}, // nothing is there yet
+		func() { host.write(hostKubeconfig, toNowhere()[:60]) },
 		func() { host.write(hostKubeconfig, toNowhere()) },
 		func() { host.write(hostCertificate, certificate(t, "somebody")) },
 		func() { host.write(hostCertificate, certificate(t, "system:node:win-a")) },
@@ -138,8 +139,13 @@ func TestARenewedCertificateIsUsed(t *testing.T) {
 		{"it stays", time.Minute, "", false},
 		{"half a file", time.Minute, "-----BEGIN", false},
 		{"whole again", time.Minute, certificate(t, "system:node:win-a"), true},
+		{"a damaged kubeconfig", time.Minute, toNowhere()[:60], false},
+		{"a whole one", time.Minute, toNowhere(), false},
 	} {
-		if step.text != "" {
+		switch {
+		case strings.HasPrefix(step.text, "apiVersion"):
+			host.write(hostKubeconfig, step.text)
+		case step.text != "":
 			host.write(hostCertificate, step.text)
 		}
 		clock.boot += step.pass

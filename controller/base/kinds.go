@@ -19,7 +19,9 @@ import (
 	"wmco/controller/gather/objects"
 )
 
-// KindsPeriod is how often the cluster is asked for kinds that it did not serve, or refused.
+// KindsPeriod is how often the cluster is asked for kinds that it did not serve, or refused. CustomResourceDefinitions are not watched instead: an
+// operator that OLM installs has no right to them (deploy/olm, "the operator does not create definitions"), and they say nothing of kinds that are
+// refused, or that another API server serves. What is removed is noticed without this: the API server deletes the objects, and ends the watch.
 const KindsPeriod = 30 * time.Second
 
 // Kinds are those that cannot be watched now: the cluster does not serve them, or refuses to list them. What needs one begins when it can be

@@ -15,8 +15,17 @@ import (
 	"wmco/render"
 )
 
-func machineAt(name, uid, address string) objects.Object {
-	return object(groupMachine, "Machine", namespaceMachines, name, fmt.Sprintf(`{"metadata":{"name":%q,"uid":%q},"status":{"addresses":[{"type":"InternalIP","address":%q}]}}`, name, uid, address))
+func machineAt(name, uid string, addresses ...string) objects.Object {
+	return object(groupMachine, "Machine", namespaceMachines, name, fmt.Sprintf(`{"metadata":{"name":%q,"uid":%q},"status":{"addresses":[%s]}}`, name, uid, internal(addresses)))
+}
+
+// internal are addresses in a status.
+func internal(addresses []string) string {
+	var list []string
+	for _, a := range addresses {
+		list = append(list, fmt.Sprintf(`{"type":"InternalIP","address":%q}`, a))
+	}
+	return strings.Join(list, ",")
 }
 
 // machineEnding is a Machine that is being deleted, or has failed.
@@ -35,12 +44,8 @@ func nodeSaying(t *testing.T, name, uid string, addresses ...string) objects.Obj
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []string
-	for _, a := range addresses {
-		list = append(list, fmt.Sprintf(`{"type":"InternalIP","address":%q}`, a))
-	}
 	return object("", "Node", "", name, fmt.Sprintf(`{"metadata":{"name":%q,"uid":%q,"labels":{"windowsmachineconfig.openshift.io/byoh":"true"},"annotations":{%q:"192.0.2.9",%q:%q}},"status":{"addresses":[%s]}}`,
-		name, uid, annotationInstance, published.ReportAnnotation, report, strings.Join(list, ",")))
+		name, uid, annotationInstance, published.ReportAnnotation, report, internal(addresses)))
 }
 
 // TestRecordsSayWhichHostANodeIs: what a Node says about itself does not.
@@ -88,6 +93,11 @@ func TestRecordsSayWhichHostANodeIs(t *testing.T) {
 		"a Machine with the address of one that has failed and may be a Node": {
 			[]objects.Object{machineEnding("m-a", "m1", "192.0.2.1", "Failed"), machineAt("m-b", "m2", "192.0.2.1"), nodeSaying(t, "win-a", "uid-1", "192.0.2.1")}, nil,
 			[]string{"win-a Node 192.0.2.1 unconfirmed", "192.0.2.1 Machine 192.0.2.1 claimed by win-a ending", "192.0.2.1 Machine 192.0.2.1"},
+		},
+		"a Machine with the addresses of two Nodes": {
+			[]objects.Object{machineAt("m-a", "m1", "192.0.2.1"), machineAt("m-b", "m2", "192.0.2.2"), machineAt("m-c", "m3", "192.0.2.1", "192.0.2.2"), nodeSaying(t, "win-a", "uid-1", "192.0.2.1"), nodeSaying(t, "win-b", "uid-2", "192.0.2.2")},
+			[]record.Record{of("machine_m1", "win-a", "1"), of("machine_m2", "win-b", "2")},
+			[]string{"win-a Machine 192.0.2.1 facts", "win-b Machine 192.0.2.2 facts", "192.0.2.1 Machine 192.0.2.1", "finding win-a: Machine m-c", "finding win-b: Machine m-c"},
 		},
 		"an entry that was removed": {
 			[]objects.Object{entries, nodeSaying(t, "win-a", "uid-1", "192.0.2.7")},
