@@ -90,3 +90,78 @@ func TestAKindThatIsRefusedIsSaid(t *testing.T) {
 	r.condition(status.InputsAccepted, metav1.ConditionTrue)
 	r.desired("")
 }
+
+// TestTheKindsOfMirrorsAreDeletedWhileTheOperatorRuns: with their definitions all mirror sets go, which is a deletion that waits for a confirmation.
+// What is published stays, and is wanted again when they are back.
+func TestTheKindsOfMirrorsAreDeletedWhileTheOperatorRuns(t *testing.T) {
+	cluster.Load(t, filepath.Join("..", "deploy", "crd"))
+	r := start(t)
+	before := r.desired("")
+	r.condition(status.InputsPresent, metav1.ConditionTrue)
+	sets := r.mirrorSets()
+	t.Run("without the kinds", func(hidden *testing.T) {
+		cluster.Without(hidden, "imagedigestmirrorsets.config.openshift.io", tagMirrors+".config.openshift.io", "imagecontentsourcepolicies.operator.openshift.io")
+		if said := r.condition(status.InputsPresent, metav1.ConditionFalse); said.Reason != status.ReasonDeleted {
+			t.Errorf("%s: %s", said.Reason, said.Message)
+		}
+		if now := r.desired(""); now.Bundle != before.Bundle {
+			t.Errorf("bundle %s is published, %s before", now.Bundle.Short(), before.Bundle.Short())
+		}
+	})
+	for i := range sets {
+		if err := testenv.Eventually(t.Context(), "the kind", func() bool { return client.IgnoreAlreadyExists(r.Create(t.Context(), sets[i].DeepCopy())) == nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.condition(status.InputsPresent, metav1.ConditionTrue)
+	if now := r.desired(""); now.Bundle != before.Bundle {
+		t.Errorf("bundle %s is published, %s before", now.Bundle.Short(), before.Bundle.Short())
+	}
+	if got := r.registries(r.desired("")); !slices.Contains(got, "base.example.com") {
+		t.Errorf("the registries are %q", got)
+	}
+}
+
+// TestARightToWriteThatIsTakenAway while the operator runs is said, keeps nothing else waiting, and is used as soon as it is given back.
+func TestARightToWriteThatIsTakenAway(t *testing.T) {
+	cluster.Load(t, filepath.Join("..", "deploy", "crd"))
+	r := start(t)
+	before := r.desired("")
+	set := func(rules []rbacv1.PolicyRule) {
+		t.Helper()
+		var role rbacv1.ClusterRole
+		if err := r.Get(t.Context(), client.ObjectKey{Name: operatorName}, &role); err != nil {
+			t.Fatal(err)
+		}
+		role.Rules = rules
+		if err := r.Update(t.Context(), &role); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var role rbacv1.ClusterRole
+	if err := r.Get(t.Context(), client.ObjectKey{Name: operatorName}, &role); err != nil {
+		t.Fatal(err)
+	}
+	set(slices.DeleteFunc(slices.Clone(role.DeepCopy().Rules), func(rule rbacv1.PolicyRule) bool {
+		return slices.Contains(rule.Resources, "nodes") && slices.Contains(rule.Verbs, "patch")
+	}))
+	t.Cleanup(func() { _ = r.Delete(context.Background(), mirrorSet("rights", "rights.example.com")) })
+	if err := r.Create(t.Context(), mirrorSet("rights", "rights.example.com")); err != nil {
+		t.Fatal(err)
+	}
+	said := ""
+	if err := testenv.Eventually(t.Context(), "the refusal in the status", func() bool {
+		c := r.condition(status.RolledOut, metav1.ConditionFalse)
+		said = c.Reason + ": " + c.Message
+		return c.Reason == status.ReasonRolloutFailed && strings.Contains(c.Message, "writing Node "+nodeName) && strings.Contains(c.Message, "forbidden")
+	}); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	if c := r.condition(status.Published, metav1.ConditionTrue); c.Reason != status.ReasonPublished {
+		t.Errorf("%s: %s", c.Reason, c.Message)
+	}
+	set(role.Rules)
+	if got := r.registries(r.desired(before.Bundle)); !slices.Contains(got, "rights.example.com") {
+		t.Errorf("the registries are %q", got)
+	}
+}
