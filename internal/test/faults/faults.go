@@ -5,6 +5,19 @@
 //	client --Now--> Network: the wall clock, as the Fault says
 //
 // Requests for Leases and Events pass: they are no work of the operator, and a lost Lease is a case of its own.
+//
+// What no network can do, and what has always held:
+//
+//	a leader is frozen                          TestALeaderThatWasFrozenChangesNothing: a join, a removal and a rollout wait for it
+//	two operators lead                          TestStorm (two operators believe that they lead)
+//	etcd is restored                            TestJoinsAndRemovalsWhenEtcdIsRestored, TestRolloutsWhenEtcdIsRestored
+//	addresses are used again                    TestMachinesGetTheAddressesOfThoseThatGo
+//	clocks of nodes are wrong                   TestSilenceIsWhatThisProcessHasSeen, TestRandomFleets
+//	rights are taken away and given back        TestARightToWriteThatIsTakenAway, TestMachinesThatAreRefusedWhileTheOperatorWorks
+//	the kinds of mirror sets are deleted        TestTheKindsOfMirrorsAreDeletedWhileTheOperatorRuns
+//	a thousand changes of what a node is told   TestChangesOfOneMomentEndWithTheLast
+//	a damaged kubeconfig, renewed certificates  TestTheClusterIsConnectedToWhenTheKubeletHasItsCertificate, TestARenewedCertificateIsUsed
+//	a Machine has the addresses of two Nodes    TestRecordsSayWhichHostANodeIs
 package faults
 
 import (

@@ -68,19 +68,22 @@ func (o *operator) ends() int {
 	return o.ProcessState.ExitCode()
 }
 
-// TestALeaderThatWasFrozenChangesNothing: it goes on when another one leads, with events that have waited for it.
+// TestALeaderThatWasFrozenChangesNothing: it goes on when another one leads, with events that have waited for it, of a join, a removal and a rollout.
 func TestALeaderThatWasFrozenChangesNothing(t *testing.T) {
 	w := newWorld(t)
 	for i, name := range []string{"machine-a", "machine-b", "machine-c"} {
 		w.machine(name, fmt.Sprintf("192.0.2.%d", 41+i))
 	}
+	leaves := w.machine("instance-d", "192.0.2.44")
+	w.machine("instance-e", "192.0.2.45")
 	w.machineObject("machine-a", "192.0.2.41")
+	w.instances("192.0.2.44", "192.0.2.45")
 	byFrozen := func(r controlplane.Request) bool { return strings.HasPrefix(r.Agent, "frozen") }
 	acts := actsFile(filepath.Join(t.TempDir(), "acts"))
 	s := w.settings()
 	s.Leader, s.Agent, s.Acts = true, "frozen", acts
 	frozen := w.process(s)
-	w.allJoin([]string{"machine-a"})
+	w.allJoin([]string{"machine-a", "instance-d", "instance-e"})
 	first := w.holder()
 	must(t, frozen.Process.Signal(syscall.SIGSTOP))
 	before := len(acts.changes(t))
@@ -98,14 +101,20 @@ func TestALeaderThatWasFrozenChangesNothing(t *testing.T) {
 	must(t, err)
 	w.asked = len(requests)
 
-	// The new host is one that both may see first.
+	// The new host is one that both may see first, and so are the entry that goes and the change.
+	has := w.desiredOf("machine-a").Bundle
 	w.machineObject("machine-c", "192.0.2.43")
-	w.instances("192.0.2.49")
+	w.removeEntry("192.0.2.44")
+	w.create(mirrorSet("frozen"))
 	must(t, frozen.Process.Signal(syscall.SIGCONT))
 	if status := frozen.ends(); status == 0 {
 		t.Error("it ends as if it had been asked to")
 	}
 	w.allJoin([]string{"machine-c"})
+	eventually(t, "the removal, and the rollout", func() bool {
+		return w.node("instance-d") == nil && !w.pinned("192.0.2.44") && w.desiredOf("machine-a").Bundle != has && w.joined("machine-a")
+	})
+	leaves.isEmpty(t)
 	if list := w.writes(byFrozen); len(list) > 0 {
 		t.Errorf("written by an operator that does not lead: %q", list)
 	}
