@@ -108,15 +108,15 @@ var writeClauses = []clause{
 	}},
 }
 
-// readAcross reads one byte of a file, calls meanwhile, and reads the rest.
-func (t *trial) readAcross(name string, meanwhile func()) string {
+// readAcross reads one byte of a file, calls between, and reads the rest.
+func (t *trial) readAcross(name string, between func()) string {
 	t.Helper()
 	f, err := t.host.Open(t.Context(), t.path(name))
 	t.ok(err)
 	first := make([]byte, 1)
 	_, err = io.ReadFull(f, first)
 	t.ok(err)
-	meanwhile()
+	between()
 	rest, err := io.ReadAll(f)
 	t.ok(err)
 	t.ok(f.Close())
