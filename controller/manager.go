@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	configv1 "github.com/openshift/api/config/v1"
 	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -39,7 +40,7 @@ type Lease struct{ Duration, Renew, Retry time.Duration }
 // newManager returns the manager with its caches, its metrics and, if asked, its Lease.
 func newManager(o Options) (base.Manager, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, certificatesv1.AddToScheme, machinev1beta1.Install} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, rbacv1.AddToScheme, certificatesv1.AddToScheme, machinev1beta1.Install, configv1.Install} {
 		if err := add(scheme); err != nil {
 			return base.Manager{}, err
 		}
@@ -80,7 +81,7 @@ func newManager(o Options) (base.Manager, error) {
 	if lock != nil {
 		lock.LockConfig.EventRecorder = m.GetEventRecorderFor(lock.Identity()) //nolint:staticcheck // leader election has no other kind yet
 	}
-	serving.Cluster = m.GetClient()
+	serving.Cluster = base.TypedClient(m.GetClient(), gather.Wants(o.Namespace))
 	if err := m.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return base.Manager{}, err
 	}
@@ -88,7 +89,7 @@ func newManager(o Options) (base.Manager, error) {
 		return base.Manager{}, err
 	}
 	missing := base.NewKinds(m.GetRESTMapper(), m.GetAPIReader(), refused, o.Log.WithName("kinds"))
-	return base.NewManager(m, lock, again, missing)
+	return base.NewManager(m, lock, again, missing, gather.Wants(o.Namespace))
 }
 
 // createLease creates the Lease of leader election, without a holder, where there is none: by its name, which the library does not do.

@@ -41,9 +41,7 @@ func KindOf(w objects.Want) schema.GroupVersionKind {
 
 // ObjectOf returns an empty object of what is wanted.
 func ObjectOf(w objects.Want) *unstructured.Unstructured {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(KindOf(w))
-	return u
+	return NewObject(KindOf(w))
 }
 
 // CacheOptions keep in memory what is read and no more: no Secret and no ConfigMap but those that are named, and of Nodes not what
@@ -68,9 +66,7 @@ func CacheOptions(wants []objects.Want) cache.Options {
 	}
 	all := map[client.Object]cache.ByObject{}
 	for kind, of := range byKind {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(kind)
-		all[u] = of
+		all[NewObject(kind)] = of
 	}
 	return cache.Options{ByObject: all, DefaultTransform: cache.TransformStripManagedFields()}
 }

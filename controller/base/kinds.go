@@ -11,7 +11,6 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -161,9 +160,7 @@ func (k *Kinds) listOne(ctx context.Context, w objects.Want) error {
 	if _, err := k.mapper.RESTMapping(kind.GroupKind(), kind.Version); err != nil {
 		return err
 	}
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(w.Kind + "List"))
-	return k.live.List(ctx, list, &client.ListOptions{Namespace: w.Namespace, FieldSelector: byName(w), LabelSelector: labeled(w), Limit: 1})
+	return k.live.List(ctx, MetadataList(kind), &client.ListOptions{Namespace: w.Namespace, FieldSelector: byName(w), LabelSelector: labeled(w), Limit: 1})
 }
 
 // Start implements manager.Runnable.

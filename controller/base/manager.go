@@ -10,9 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"wmco/controller/base/leader"
+	"wmco/controller/gather/objects"
 	"wmco/controller/windowsnode/nodelist"
 )
 
@@ -72,12 +74,17 @@ type Manager struct {
 	Kinds *Kinds
 	// Decoded are the Windows Nodes of the cache, for all who list them.
 	Decoded *nodelist.Cache
+	typed   client.Client
 }
 
-// NewManager returns a manager with what its parts share. Lock is nil without leader election.
-func NewManager(m manager.Manager, lock *leader.Lock, again *Retries, kinds *Kinds) (Manager, error) {
-	return Manager{m, lock, again, kinds, &nodelist.Cache{}}, m.Add(kinds)
+// NewManager returns a manager with what its parts share. Lock is nil without leader election; cached is what the
+// cache has unstructured.
+func NewManager(m manager.Manager, lock *leader.Lock, again *Retries, kinds *Kinds, cached []objects.Want) (Manager, error) {
+	return Manager{m, lock, again, kinds, &nodelist.Cache{}, TypedClient(m.GetClient(), cached)}, m.Add(kinds)
 }
+
+// GetClient implements manager.Manager: it reads objects with a Go type from the cache too.
+func (m Manager) GetClient() client.Client { return m.typed }
 
 // MayChangeHosts is for hosts.Hosts.GuardedBy.
 func (m Manager) MayChangeHosts() func(context.Context) error {

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"wmco/bundle/published"
+	"wmco/controller/gather/objects"
 )
 
 type (
@@ -43,17 +44,16 @@ func MachineKind() schema.GroupVersionKind { return machinev1beta1.GroupVersion.
 // ConfigMapKind is the kind ConfigMap.
 func ConfigMapKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("ConfigMap") }
 
+// SecretKind is the kind Secret.
+func SecretKind() schema.GroupVersionKind { return corev1.SchemeGroupVersion.WithKind("Secret") }
+
 // CSRKind is the kind CertificateSigningRequest.
 func CSRKind() schema.GroupVersionKind {
 	return certificatesv1.SchemeGroupVersion.WithKind("CertificateSigningRequest")
 }
 
 // NewObject returns an empty object of a kind.
-func NewObject(kind schema.GroupVersionKind) Object {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(kind)
-	return u
-}
+func NewObject(kind schema.GroupVersionKind) Object { return objects.NewObject(kind) }
 
 // RequestsFor requests what has these names.
 func RequestsFor(names []string) []reconcile.Request {

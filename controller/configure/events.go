@@ -4,7 +4,6 @@ import (
 	"context"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -28,10 +27,9 @@ const InstancesName = gather.InstancesName
 // InstanceReference names an entry of windows-instances in an event. With its UID, `oc describe configmap` shows the event; an object that
 // cannot be read is named without.
 func InstanceReference(ctx context.Context, r client.Reader, namespace, entry string) *corev1.ObjectReference {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	_ = r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: InstancesName}, u) // see above
-	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: InstancesName, UID: u.GetUID(), FieldPath: "data[" + entry + "]"}
+	var instances corev1.ConfigMap
+	_ = r.Get(ctx, client.ObjectKey{Namespace: namespace, Name: InstancesName}, &instances) // see above
+	return &corev1.ObjectReference{APIVersion: "v1", Kind: "ConfigMap", Namespace: namespace, Name: InstancesName, UID: instances.UID, FieldPath: "data[" + entry + "]"}
 }
 
 // RecordProgress says on an object that a host has joined, or why it has not. Events that differ in their note alone are one for client-go, which

@@ -107,7 +107,7 @@ func (j *Joiner) join(ctx context.Context, ref Ref) (Progress, error) {
 		return h.bring(ctx), nil
 	}
 	h.unregistered.Forget(h.recordID())
-	node, err := ReadCachedNode(ctx, j.Reader, h.Name)
+	node, err := ReadNode(ctx, j.Reader, h.Name)
 	if err != nil {
 		return Progress{}, client.IgnoreNotFound(err)
 	}

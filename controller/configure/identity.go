@@ -264,7 +264,7 @@ func (h Host) waitsForAdoption(ctx context.Context) (bool, error) {
 	if h.Name != "" || h.ClaimedBy == "" {
 		return false, nil
 	}
-	node, err := ReadCachedNode(ctx, h.Reader, h.ClaimedBy)
+	node, err := ReadNode(ctx, h.Reader, h.ClaimedBy)
 	if err != nil {
 		return false, client.IgnoreNotFound(err)
 	}

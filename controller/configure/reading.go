@@ -2,11 +2,8 @@ package configure
 
 import (
 	"context"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/remote"
@@ -30,25 +27,11 @@ func Account(n render.Node, p bundle.Platform) string {
 	return ""
 }
 
-// ReadLiveNode reads a Node from the API server.
-func ReadLiveNode(ctx context.Context, r client.Reader, name string) (*corev1.Node, error) {
+// ReadNode reads a Node from a cache or from the API server.
+func ReadNode(ctx context.Context, r client.Reader, name string) (*corev1.Node, error) {
 	var node corev1.Node
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, &node); err != nil {
 		return nil, err
-	}
-	return &node, nil
-}
-
-// ReadCachedNode reads a Node from the cache, which has them unstructured.
-func ReadCachedNode(ctx context.Context, r client.Reader, name string) (*corev1.Node, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Node"))
-	if err := r.Get(ctx, client.ObjectKey{Name: name}, u); err != nil {
-		return nil, err
-	}
-	var node corev1.Node
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &node); err != nil {
-		return nil, fmt.Errorf("reading Node %s: %w", name, err)
 	}
 	return &node, nil
 }

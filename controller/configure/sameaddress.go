@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	machinev1beta1 "github.com/openshift/api/machine/v1beta1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier/remote"
@@ -98,8 +96,7 @@ func (h Host) forgetsPin(ctx context.Context) (forgotten bool, err error) {
 // machineCreated returns when the API server created the Machine of the host, zero if it exists no longer. The operator may list Machines, not
 // get one.
 func (h Host) machineCreated(ctx context.Context) (time.Time, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
+	list := base.MetadataList(base.MachineKind())
 	if err := h.Login.Live.List(ctx, list, client.InNamespace(base.MachinesNamespace), client.MatchingFields{"metadata.name": h.MachineName}); err != nil {
 		return time.Time{}, fmt.Errorf("reading when Machine %s was created: %w", h.MachineName, err)
 	}

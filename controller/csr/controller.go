@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -71,9 +70,7 @@ func (a *Approver) SetupWithManager(m base.Manager) error {
 	if err != nil {
 		return fmt.Errorf("approving certificates: %w", err)
 	}
-	csr := &metav1.PartialObjectMetadata{}
-	csr.SetGroupVersionKind(base.CSRKind())
-	return c.Watch(source.Kind(m.GetCache(), csr, &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
+	return c.Watch(source.Kind(m.GetCache(), base.Metadata(base.CSRKind()), &handler.TypedEnqueueRequestForObject[*metav1.PartialObjectMetadata]{}))
 }
 
 // Reconcile judges one request.
@@ -240,9 +237,7 @@ var _ Resolver = (*net.Resolver)(nil)
 func (a *Approver) bound(ctx context.Context) error {
 	policy, binding := admission.CloudNodeManager()
 	for _, o := range []client.Object{policy, binding} {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(o.GetObjectKind().GroupVersionKind())
-		if err := a.Live.Get(ctx, client.ObjectKeyFromObject(o), u); err != nil {
+		if err := a.Live.Get(ctx, client.ObjectKeyFromObject(o), base.Metadata(o.GetObjectKind().GroupVersionKind())); err != nil {
 			return fmt.Errorf("no certificate for cloud-node-manager before it is bound to its own Node: %w", err)
 		}
 	}

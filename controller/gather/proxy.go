@@ -138,23 +138,42 @@ func (g *gatherer) podNetworks() []string {
 
 // platformNoProxy is what machines of a cloud reach without a proxy.
 func platformNoProxy(p *configv1.PlatformStatus) []string {
-	switch {
-	case p == nil:
+	if p == nil {
 		return nil
-	case p.Type == configv1.AWSPlatformType && p.AWS != nil && p.AWS.Region == "us-east-1":
-		return []string{metadataService, ".ec2.internal"}
-	case p.Type == configv1.AWSPlatformType && p.AWS != nil:
-		return []string{metadataService, "." + p.AWS.Region + ".compute.internal"}
-	case p.Type == configv1.AzurePlatformType && p.Azure != nil && p.Azure.CloudName == configv1.AzureStackCloud:
-		return []string{metadataService, wireServer, p.Azure.ARMEndpoint}
-	case p.Type == configv1.AzurePlatformType && p.Azure != nil && p.Azure.CloudName != configv1.AzurePublicCloud:
-		return []string{metadataService, wireServer}
-	case p.Type == configv1.GCPPlatformType:
+	}
+	switch p.Type {
+	case configv1.AWSPlatformType:
+		return append([]string{metadataService}, awsNames(p.AWS)...)
+	case configv1.AzurePlatformType:
+		return append([]string{metadataService}, azureNames(p.Azure)...)
+	case configv1.GCPPlatformType:
 		return []string{metadataService, "metadata", "metadata.google.internal", "metadata.google.internal."}
-	case slices.Contains([]configv1.PlatformType{configv1.AWSPlatformType, configv1.AzurePlatformType, configv1.OpenStackPlatformType}, p.Type):
+	case configv1.OpenStackPlatformType:
 		return []string{metadataService}
 	}
 	return nil
+}
+
+// awsNames are those of the region's machines.
+func awsNames(aws *configv1.AWSPlatformStatus) []string {
+	switch {
+	case aws == nil:
+		return nil
+	case aws.Region == "us-east-1":
+		return []string{".ec2.internal"}
+	}
+	return []string{"." + aws.Region + ".compute.internal"}
+}
+
+// azureNames are those that clouds other than the public one have.
+func azureNames(azure *configv1.AzurePlatformStatus) []string {
+	switch {
+	case azure == nil || azure.CloudName == configv1.AzurePublicCloud:
+		return nil
+	case azure.CloudName == configv1.AzureStackCloud:
+		return []string{wireServer, azure.ARMEndpoint}
+	}
+	return []string{wireServer}
 }
 
 // machineNetworks returns the networks of machines and where they are known from; nowhere is empty.

@@ -107,15 +107,20 @@ func (g *gatherer) judgeClaims(list []render.Node) {
 	for _, n := range list {
 		for _, a := range n.Reported {
 			i, ok := hosts[a]
-			if !ok || n.Name == "" || HostID(list[i]) == HostID(n) {
-				continue
-			}
-			if !n.Unconfirmed && !n.Ending && !list[i].Ending {
-				g.addressClaimed(n, list[i])
-			} else if n.Unconfirmed && list[i].Name == "" && list[i].ClaimedBy == "" {
-				list[i].ClaimedBy = n.Name
+			if ok && n.Name != "" && HostID(list[i]) != HostID(n) {
+				g.judgeClaim(n, &list[i])
 			}
 		}
+	}
+}
+
+// judgeClaim judges the address of another host that a Node reports.
+func (g *gatherer) judgeClaim(n render.Node, other *render.Node) {
+	switch {
+	case !n.Unconfirmed && !n.Ending && !other.Ending:
+		g.addressClaimed(n, *other)
+	case n.Unconfirmed && other.Name == "" && other.ClaimedBy == "":
+		other.ClaimedBy = n.Name
 	}
 }
 

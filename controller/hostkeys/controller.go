@@ -12,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -115,8 +114,7 @@ func (c *Collector) observe(ctx context.Context) (existing, error) {
 			is.addresses[strings.ToLower(a.Address)] = true
 		}
 	}
-	nodes := &metav1.PartialObjectMetadataList{}
-	nodes.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	nodes := base.MetadataList(base.NodeKind())
 	if err := c.Live.List(ctx, nodes); err != nil {
 		return existing{}, fmt.Errorf("listing Nodes: %w", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/controller/base"
 	"wmco/controller/base/named"
 	"wmco/controller/windowsnode/record"
 )
@@ -130,8 +131,7 @@ func (r *Records) Current(ctx context.Context) (all record.Set, damaged, err err
 // Cached returns all records as the cache has them. Those that cannot be read are left out, and said in damaged: their hosts are known to be
 // no Nodes.
 func (r *Records) Cached(ctx context.Context) (all record.Set, damaged, err error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	list := base.NewList(base.ConfigMapKind())
 	if err := r.Cache.List(ctx, list, client.InNamespace(r.Namespace), client.HasLabels{RecordsLabel}, client.UnsafeDisableDeepCopy); err != nil {
 		return record.Set{}, nil, fmt.Errorf("listing the records of hosts: %w", err)
 	}

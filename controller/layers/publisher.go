@@ -176,9 +176,7 @@ func nodeOf(object windowsnode.Node) Node {
 }
 
 func metadataOf(kind string) *metav1.PartialObjectMetadataList {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
-	return list
+	return &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: kind}}
 }
 
 // names returns what a Role of ours lists; empty for another one.

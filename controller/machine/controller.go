@@ -17,8 +17,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -93,8 +91,7 @@ func (m *Machines) SetupWithManager(mgr base.Manager) error {
 
 // machinesOfNode returns the Machine of the Node, and those with an address that it reports: one of them may be its own, and has to be asked.
 func (m *Machines) machinesOfNode(ctx context.Context, node base.Object) []reconcile.Request {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
+	list := base.NewList(base.MachineKind())
 	if err := m.Reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil { // they are only read
 		return nil
 	}
@@ -156,7 +153,7 @@ func (m *Machines) join(ctx context.Context, machine *machinev1beta1.Machine) (c
 		return configure.Progress{}, err
 	}
 	if r, ok := records.Get(record.OfMachine(machine.UID)); ok && r.Node != "" && r.Address == firstIPv4(machine) {
-		node, err := configure.ReadCachedNode(ctx, m.Joiner.Reader, r.Node)
+		node, err := configure.ReadNode(ctx, m.Joiner.Reader, r.Node)
 		if err == nil && r.IsNode(node.Name, node.UID) && windowsnode.IsJoined(node.Annotations) {
 			return configure.Progress{State: configure.StateJoined, Reason: configure.ReasonJoined, Node: node.Name}, nil
 		}
@@ -182,14 +179,9 @@ func firstIPv4(machine *machinev1beta1.Machine) string {
 }
 
 func (m *Machines) read(ctx context.Context, name string) (*machinev1beta1.Machine, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("Machine"))
-	if err := m.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: name}, u); err != nil {
-		return nil, err
-	}
 	var machine machinev1beta1.Machine
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &machine); err != nil {
-		return nil, fmt.Errorf("reading Machine %s: %w", name, err)
+	if err := m.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: name}, &machine); err != nil {
+		return nil, err
 	}
 	return &machine, nil
 }
@@ -259,15 +251,14 @@ func (m *Machines) mayReplace(ctx context.Context, machine *machinev1beta1.Machi
 		return "", "no MachineSet owns it, so nothing would create another one", nil
 	}
 	owner := machine.OwnerReferences[i]
-	u := &unstructured.UnstructuredList{}
-	u.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
-	if err := m.Live.List(ctx, u, client.InNamespace(base.MachinesNamespace), client.MatchingLabels{labelMachineOS: valueWindows}); err != nil {
+	var list machinev1beta1.MachineList
+	if err := m.Live.List(ctx, &list, client.InNamespace(base.MachinesNamespace), client.MatchingLabels{labelMachineOS: valueWindows}); err != nil {
 		return "", "", err
 	}
-	for _, other := range u.Items {
-		mine := slices.ContainsFunc(other.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
-		if mine && other.GetName() != machine.Name && other.GetDeletionTimestamp() != nil {
-			return "", "Machine " + other.GetName() + " of the same MachineSet is being deleted, and one at a time is replaced", nil
+	for _, other := range list.Items {
+		mine := slices.ContainsFunc(other.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == owner.UID })
+		if mine && other.Name != machine.Name && other.DeletionTimestamp != nil {
+			return "", "Machine " + other.Name + " of the same MachineSet is being deleted, and one at a time is replaced", nil
 		}
 	}
 	count, err := m.Replacements.count(ctx, owner.Name)

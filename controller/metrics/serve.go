@@ -13,8 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -89,16 +87,8 @@ func (s *Serving) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, e
 // well, which a condition says), has OpenShift's default.
 func (s *Serving) profile(ctx context.Context) (render.TLSProfile, error) {
 	var own configv1.APIServer
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(configv1.GroupVersion.WithKind("APIServer"))
-	err := s.Cluster.Get(ctx, client.ObjectKey{Name: "cluster"}, u)
-	switch {
-	case err == nil:
-		err = runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &own)
-	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
-		err = nil
-	}
-	if err != nil {
+	err := s.Cluster.Get(ctx, client.ObjectKey{Name: "cluster"}, &own)
+	if err != nil && !apierrors.IsNotFound(err) && !meta.IsNoMatchError(err) {
 		return render.TLSProfile{}, err
 	}
 	profile, problem := s.Profile(own)

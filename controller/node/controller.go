@@ -129,7 +129,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	node, err := configure.ReadCachedNode(ctx, n.Reader, req.Name)
+	node, err := configure.ReadNode(ctx, n.Reader, req.Name)
 	if apierrors.IsNotFound(err) {
 		node, err = n.relabeled(ctx, req.Name, records)
 	}
@@ -218,7 +218,7 @@ func (n *Nodes) relabeled(ctx context.Context, name string, records record.Set) 
 		return nil, err
 	}
 	n.tell(&node, corev1.EventTypeWarning, eventRelabeled, actionRepair, "the Node had another label "+corev1.LabelOSStable+" than windows, which its kubelet, or whoever has the kubelet's certificate, has written; it was written back; fix: look at the host")
-	return configure.ReadLiveNode(ctx, n.Joiner.Login.Live, name)
+	return configure.ReadNode(ctx, n.Joiner.Login.Live, name)
 }
 
 // sayClaims says that a Node reports the address of another host.

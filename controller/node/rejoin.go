@@ -9,7 +9,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -115,16 +114,15 @@ func (n *Nodes) hostOf(ctx context.Context, node *corev1.Node) (h configure.Host
 
 // machineOf returns the Machine of a host. One that is being deleted is machine-api's.
 func (n *Nodes) machineOf(ctx context.Context, h configure.Host) (configure.Host, runtime.Object, error) {
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("Machine"))
-	err := n.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: h.MachineName}, u)
-	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && (u.GetDeletionTimestamp() != nil || u.GetLabels()[configure.LabelIgnore] == configure.ValueTrue) {
+	var m machinev1beta1.Machine
+	err := n.Reader.Get(ctx, client.ObjectKey{Namespace: base.MachinesNamespace, Name: h.MachineName}, &m)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) || err == nil && (m.DeletionTimestamp != nil || m.Labels[configure.LabelIgnore] == configure.ValueTrue) {
 		return configure.Host{}, nil, nil
 	}
 	if err != nil {
 		return configure.Host{}, nil, fmt.Errorf("reading Machine %s: %w", h.MachineName, err)
 	}
-	return h, &corev1.ObjectReference{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), UID: u.GetUID()}, nil
+	return h, &corev1.ObjectReference{APIVersion: machinev1beta1.GroupVersion.String(), Kind: base.MachineKind().Kind, Namespace: m.Namespace, Name: m.Name, UID: m.UID}, nil
 }
 
 // expiry asks a host over SSH, with its pinned host key, when the certificate of its kubelet expires; zero if it has none.

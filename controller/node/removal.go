@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/applier"
@@ -44,12 +43,11 @@ func (n *Nodes) isRemoved(ctx context.Context, from client.Reader, node *corev1.
 	if r.Entry == "" {
 		return false, "", nil
 	}
-	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-	if err := from.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: configure.InstancesName}, u); client.IgnoreNotFound(err) != nil {
+	var instances corev1.ConfigMap
+	if err := from.Get(ctx, client.ObjectKey{Namespace: n.Namespace, Name: configure.InstancesName}, &instances); client.IgnoreNotFound(err) != nil {
 		return false, "", fmt.Errorf("reading ConfigMap %s: %w", configure.InstancesName, err)
 	}
-	entries, _, _ := unstructured.NestedStringMap(u.Object, "data")
+	entries := instances.Data
 	for entry := range entries {
 		if isEntryOf(r, entry) {
 			return false, "", nil

@@ -68,7 +68,7 @@ func (n *Nodes) upgrade(ctx context.Context, node windowsnode.Node) (reconcile.R
 		n.tell(&node.Node, corev1.EventTypeNormal, EventPayloadCopied, actionUpgrade, "the executables of operator "+n.Version+" are on the host")
 	}
 	// Copying takes minutes: the Node has changed meanwhile.
-	now, err := configure.ReadCachedNode(ctx, n.Reader, node.Name)
+	now, err := configure.ReadNode(ctx, n.Reader, node.Name)
 	if err != nil {
 		return reconcile.Result{}, true, client.IgnoreNotFound(err)
 	}

@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -167,13 +166,14 @@ func (u *UserData) grant(s corev1.Secret) string {
 }
 
 func (u *UserData) platform(ctx context.Context) (bundle.Platform, error) {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(configv1.GroupVersion.WithKind("Infrastructure"))
-	if err := u.Reader.Get(ctx, client.ObjectKey{Name: "cluster"}, o); err != nil {
+	var infrastructure configv1.Infrastructure
+	if err := u.Reader.Get(ctx, client.ObjectKey{Name: "cluster"}, &infrastructure); err != nil {
 		return "", fmt.Errorf("reading Infrastructure cluster: %w", err)
 	}
-	text, _, _ := unstructured.NestedString(o.Object, "status", "platformStatus", "type")
-	return bundle.Platform(text), nil
+	if infrastructure.Status.PlatformStatus == nil {
+		return "", nil
+	}
+	return bundle.Platform(infrastructure.Status.PlatformStatus.Type), nil
 }
 
 // namespaces are those of machine-api and, where it exists, of the Cluster API.

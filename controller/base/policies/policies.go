@@ -10,12 +10,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/controller/base/named"
+	"wmco/controller/gather/objects"
 	"wmco/deploy/admission"
 )
 
@@ -58,8 +58,7 @@ func (p Policies) ensurePolicy(ctx context.Context, pair func() (*admissionv1.Va
 // applyPolicy writes the object, if the cluster has another one or none. A right to write is needed only then.
 func (p Policies) applyPolicy(ctx context.Context, want client.Object) error {
 	kind := want.GetObjectKind().GroupVersionKind()
-	have := &unstructured.Unstructured{}
-	have.SetGroupVersionKind(kind)
+	have := objects.NewObject(kind)
 	err := p.Live.Get(ctx, client.ObjectKeyFromObject(want), have)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -117,7 +117,7 @@ func (c *clusterReader) canGet(w Want) (bool, error) {
 	if !ok || w.Namespace != "" {
 		return true, nil
 	}
-	namespaced, err := scopes.IsObjectNamespaced(newObject(w))
+	namespaced, err := scopes.IsObjectNamespaced(NewObject(w.groupVersionKind()))
 	return !namespaced, err
 }
 
@@ -126,7 +126,7 @@ func (c *clusterReader) get(ctx context.Context, w Want) ([]unstructured.Unstruc
 	var items []unstructured.Unstructured
 	var forbidden error
 	for _, name := range w.Names {
-		object := newObject(w)
+		object := NewObject(w.groupVersionKind())
 		err := c.client.Get(ctx, client.ObjectKey{Namespace: w.Namespace, Name: name}, object)
 		switch {
 		case err == nil:
@@ -151,8 +151,7 @@ func kindIsGone(err error) bool {
 
 // list requests all objects of the kind, in the namespace and with the labels of the want.
 func (c *clusterReader) list(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(w.groupVersionKind().GroupVersion().WithKind(w.Kind + "List"))
+	list := NewList(w.groupVersionKind())
 	err := c.client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels(w.Labels))
 	switch {
 	case err == nil:
@@ -174,10 +173,18 @@ func (e *WatchError) Unwrap() error { return e.Err }
 // errNotServed is the error for a kind that the cluster does not serve.
 var errNotServed = errors.New("the kind is not served")
 
-func newObject(w Want) *unstructured.Unstructured {
+// NewObject returns an empty object of a kind.
+func NewObject(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	object := &unstructured.Unstructured{}
-	object.SetGroupVersionKind(w.groupVersionKind())
+	object.SetGroupVersionKind(kind)
 	return object
+}
+
+// NewList returns an empty list of objects of a kind.
+func NewList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return list
 }
 
 func (w Want) groupVersionKind() schema.GroupVersionKind {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"wmco/controller/base"
 	"wmco/controller/windowsnode"
 )
 
@@ -45,8 +46,7 @@ type sample struct {
 // newSample chooses at most so many of the Windows Nodes, spread over their names: nodes of one MachineSet have names that begin with the same
 // text.
 func newSample(ctx context.Context, from client.Reader, most int) (sample, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	list := base.NewList(base.NodeKind())
 	// Only names are read: nothing is copied from the cache.
 	if err := from.List(ctx, list, client.MatchingLabels{corev1.LabelOSStable: windowsnode.Windows}, client.UnsafeDisableDeepCopy); err != nil {
 		return sample{}, err

@@ -18,6 +18,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/base"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 )
@@ -85,8 +86,7 @@ func (e *Executor) machineOf(ctx context.Context, node windowsnode.Node) (machin
 
 // machines returns the Windows Machines of the cache. A cluster without the Machine API has none.
 func (e *Executor) machines(ctx context.Context) ([]unstructured.Unstructured, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(machinev1beta1.GroupVersion.WithKind("MachineList"))
+	list := base.NewList(base.MachineKind())
 	err := e.Nodes.List(ctx, list, client.UnsafeDisableDeepCopy)
 	if err != nil && !meta.IsNoMatchError(err) && !apierrors.IsForbidden(err) { // their nodes get nothing new then
 		return nil, fmt.Errorf("listing Machines: %w", err)

@@ -79,8 +79,7 @@ func ListLive(ctx context.Context, r client.Reader) ([]windowsnode.Node, error) 
 
 // ListLiveMetadata is ListLive for who needs annotations alone: the Nodes have neither spec nor status.
 func ListLiveMetadata(ctx context.Context, r client.Reader) ([]windowsnode.Node, error) {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NodeList"))
+	list := &metav1.PartialObjectMetadataList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}}
 	if err := r.List(ctx, list, windowsNodes()); err != nil {
 		return nil, fmt.Errorf("listing Windows nodes: %w", err)
 	}

@@ -100,7 +100,7 @@ var controllerRules = []rule{
 	{
 		// It parses keys, and dials nothing.
 		pkg:     "controller/hosts",
-		imports: []string{"controller/inputs/desired", "controller/keys", "controller/base/leader", "controller/base/named", "controller/windowsnode/heartbeat", "controller/windowsnode/record", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
+		imports: []string{"controller/inputs/desired", "controller/keys", "controller/base", "controller/base/leader", "controller/base/named", "controller/windowsnode/heartbeat", "controller/windowsnode/record", "render", "bundle", "bundle/archive", "applier", "applier/remote"},
 		never:   []string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."},
 	},
 	{
@@ -124,7 +124,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/inputs/warnings",
-		imports: []string{"bundle", "controller/gather/objects", "controller/inputs/deletions", "controller/inputs/desired", "controller/windowsnode", "deploy/admission", "render/preview", "render/review"},
+		imports: []string{"bundle", "controller/base", "controller/gather/objects", "controller/inputs/deletions", "controller/inputs/desired", "controller/windowsnode", "deploy/admission", "render/preview", "render/review"},
 		never:   append([]string{"cmd/...", "applier/remote/ssh", "github.com/pkg/sftp/..."}, controllers("")...),
 	},
 	{
@@ -169,7 +169,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/base/policies",
-		imports: []string{"controller/base/named", "deploy/admission"},
+		imports: []string{"controller/base/named", "controller/gather/objects", "deploy/admission"},
 		never:   []string{"applier/..."},
 	},
 	{

@@ -1,0 +1,72 @@
+package base
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"wmco/controller/gather/objects"
+)
+
+// NewList returns an empty list of objects of a kind.
+func NewList(kind schema.GroupVersionKind) *unstructured.UnstructuredList { return objects.NewList(kind) }
+
+// Metadata returns an empty object of a kind of which only the metadata is read.
+func Metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	return &metav1.PartialObjectMetadata{TypeMeta: typeMeta(kind)}
+}
+
+// MetadataList is Metadata for all objects of the kind.
+func MetadataList(kind schema.GroupVersionKind) *metav1.PartialObjectMetadataList {
+	kind.Kind += "List"
+	return &metav1.PartialObjectMetadataList{TypeMeta: typeMeta(kind)}
+}
+
+func typeMeta(kind schema.GroupVersionKind) metav1.TypeMeta {
+	version, name := kind.ToAPIVersionAndKind()
+	return metav1.TypeMeta{APIVersion: version, Kind: name}
+}
+
+// TypedClient returns a client that reads objects with a Go type from a cache that has them unstructured. Without it, controller-runtime would
+// begin a second watch for the type, and keep all objects of the kind once more. Lists are as the cache has them: each object would be converted
+// each time.
+func TypedClient(c client.Client, cached []objects.Want) client.Client {
+	t := typedClient{c, map[schema.GroupVersionKind]bool{}}
+	for _, w := range cached {
+		t.cached[KindOf(w)] = true
+	}
+	return t
+}
+
+type typedClient struct {
+	client.Client
+	cached map[schema.GroupVersionKind]bool
+}
+
+// Get implements client.Reader.
+func (t typedClient) Get(ctx context.Context, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+	switch o.(type) {
+	case runtime.Unstructured, *metav1.PartialObjectMetadata:
+		return t.Client.Get(ctx, key, o, options...)
+	}
+	kind, err := t.GroupVersionKindFor(o)
+	if err != nil {
+		return err
+	}
+	if !t.cached[kind] {
+		return t.Client.Get(ctx, key, o, options...)
+	}
+	u := NewObject(kind)
+	if err := t.Client.Get(ctx, key, u, append(options, client.UnsafeDisableDeepCopy)...); err != nil { // the conversion copies
+		return err
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, o); err != nil {
+		return fmt.Errorf("reading %s %s: %w", kind.Kind, key.Name, err)
+	}
+	return nil
+}
