@@ -25,7 +25,6 @@ import (
 	"wmco/controller/base"
 	"wmco/controller/configure"
 	"wmco/controller/csr/certificates"
-	"wmco/controller/gather"
 	"wmco/controller/hosts"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/windowsnode/record"
@@ -144,7 +143,7 @@ func (a *Approver) hosts(inputs *desired.Hosts) []certificates.Host {
 	var list []certificates.Host
 	for _, n := range inputs.All {
 		// A name that a host has had stays its own while its Node is away.
-		r, _ := inputs.Records.Get(gather.HostID(n))
+		id, r := inputs.RecordOf(n)
 		h := certificates.Host{Name: cmp.Or(n.Name, r.Node)}
 		switch n.Backing {
 		case render.BackingInstance:
@@ -154,7 +153,7 @@ func (a *Approver) hosts(inputs *desired.Hosts) []certificates.Host {
 				h.Name = cmp.Or(n.KubernetesName(inputs.Cluster.Platform), n.ClaimedBy)
 			}
 			// A host that takes the name of another one keeps that one from nothing.
-			if r.Node == "" && len(inputs.Records.Others(h.Name, gather.HostID(n))) > 0 {
+			if r.Node == "" && len(inputs.Records.Others(h.Name, id)) > 0 {
 				h.Name = ""
 			}
 		case render.BackingMachine:
@@ -201,7 +200,8 @@ func (a *Approver) ask(ctx context.Context, inputs *desired.Hosts, h certificate
 		return fmt.Errorf("%s is not in the inputs", h.ID())
 	}
 	node := inputs.All[i]
-	target, err := a.Hosts.Target(gather.HostID(node), configure.Account(node, inputs.Cluster.Platform), node.Address)
+	id, _ := inputs.RecordOf(node)
+	target, err := a.Hosts.Target(id, configure.Account(node, inputs.Cluster.Platform), node.Address)
 	if err != nil {
 		return err
 	}

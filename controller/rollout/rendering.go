@@ -16,7 +16,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/archive"
-	"wmco/controller/configure/checks"
+	"wmco/controller/base/skew"
 	"wmco/controller/inputs/deletions"
 	"wmco/controller/inputs/desired"
 	"wmco/controller/layers"
@@ -159,12 +159,12 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 func (r *renderer) skew(ctx context.Context, kubelet string) (bundle.Findings, error) {
 	versions, err := r.servers(ctx)
 	if apierrors.IsForbidden(err) {
-		return bundle.Findings{checks.Unasked(err)}, nil
+		return bundle.Findings{skew.Unasked(err)}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if f, ok := checks.Skew(kubelet, versions); !ok {
+	if f, ok := skew.Check(kubelet, versions); !ok {
 		return bundle.Findings{f}, nil
 	}
 	return nil, nil

@@ -117,6 +117,13 @@ func (h *Hosts) Urgent(has bundle.Layer) (render.Urgent, error) {
 	return h.fleet.Urgent(has)
 }
 
+// RecordOf returns the id of the record of a host, and the record; an empty one where there is none.
+func (h *Hosts) RecordOf(n render.Node) (record.ID, record.Record) {
+	id := gather.HostID(n)
+	r, _ := h.Records.Get(id)
+	return id, r
+}
+
 // Render renders the bundles of these hosts, and returns all findings: the cluster's, then those of each. With a finding
 // of severity error, a bundle may be empty. Where the cluster is refused there is none.
 func (h *Hosts) Render(nodes []render.Node) ([]Rendered, bundle.Findings, error) {

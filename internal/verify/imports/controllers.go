@@ -55,7 +55,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/rollout",
-		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/configure/checks", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "payload", "render", "render/reason", "report/fleet"},
+		imports: []string{"bundle", "bundle/archive", "bundle/published", "controller/base", "controller/base/skew", "controller/inputs/deletions", "controller/inputs/desired", "controller/keys/signing", "controller/layers", "controller/rollout/plan", "controller/rollout/steps", "controller/status", "controller/windowsnode", "controller/windowsnode/drain", "controller/windowsnode/heartbeat", "controller/windowsnode/nodelist", "payload", "render", "render/reason", "report/fleet"},
 		never:   join(remote, controllers("rollout")),
 	},
 	{
@@ -173,6 +173,11 @@ var controllerRules = []rule{
 		never:   []string{"applier/..."},
 	},
 	{
+		pkg:     "controller/base/skew",
+		imports: []string{"bundle", "render/reason"},
+		never:   join(cluster, remote, windows, []string{"applier/..."}),
+	},
+	{
 		pkg:   "controller/base/conditions",
 		never: join(cluster, rendering, remote, windows, []string{"applier/...", "bundle/..."}),
 	},
@@ -191,7 +196,7 @@ var controllerRules = []rule{
 	},
 	{
 		pkg:     "controller/configure/checks",
-		imports: []string{"bundle", "controller/base/conditions", "payload", "render", "render/reason"},
+		imports: []string{"bundle", "controller/base/conditions", "controller/base/skew", "payload", "render", "render/reason"},
 		never:   join(cluster, remote, []string{"applier/..."}),
 	},
 	{
