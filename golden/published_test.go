@@ -50,12 +50,11 @@ func publication(t *testing.T, h *desired.Hosts) (c layers.Changes, told map[str
 	if err != nil || findings.Refused() {
 		t.Fatalf("%v %+v", err, findings)
 	}
-	var packer layers.Packer
 	var wanted []layers.Wanted
 	var o layers.Observed
 	told = map[string]string{}
 	for _, r := range list {
-		w, err := packer.Wanted(r.Node.Name, r.Bundle.Bundle, r.Bundle.ClusterDigest)
+		w, err := layers.PackBundle(r.Node.Name, r.Bundle.Bundle)
 		must(t, err)
 		wanted = append(wanted, w)
 		told[r.Node.Name], err = w.Desired(gather.OperatorNamespace, bundle.ImpactNone).Encode()

@@ -14,7 +14,9 @@ import (
 )
 
 // NewList returns an empty list of objects of a kind.
-func NewList(kind schema.GroupVersionKind) *unstructured.UnstructuredList { return objects.NewList(kind) }
+func NewList(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
+	return objects.NewList(kind)
+}
 
 // Metadata returns an empty object of a kind of which only the metadata is read.
 func Metadata(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {

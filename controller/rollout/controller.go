@@ -148,7 +148,8 @@ func (c *Controller) newExecutor(m base.Manager, changed base.Signal, try tryFun
 	return &steps.Executor{
 		Nodes: m.Kinds.Reader(m.GetClient()), Decoded: m.Decoded, Live: m.GetAPIReader(), Client: m.GetClient(), Pods: clients, Drains: drains, Notary: c.Keys,
 		Namespace: c.Deployment.Namespace, Deployment: c.Deployment, Events: recorder, Try: try,
-		Log: c.Log.WithName("rollout"), Now: c.Now, Elapsed: c.Elapsed, Heartbeats: c.Silence,
+		Layers: &layers.Cache{Live: m.GetAPIReader(), Namespace: c.Deployment.Namespace},
+		Log:    c.Log.WithName("rollout"), Now: c.Now, Elapsed: c.Elapsed, Heartbeats: c.Silence,
 	}, nil
 }
 
@@ -161,8 +162,8 @@ func (c *Controller) newPublisher(m base.Manager, executor *steps.Executor, paus
 	log := c.Log.WithName("publish")
 	r := &renderer{
 		read: c.Inputs, nodes: m.GetClient(), decoded: m.Decoded, told: windowsnode.VerifyWith(c.Keys.Open), unjoined: c.Unjoined, executables: c.Executables, servers: c.Servers,
-		keeper: &keeper{live: m.GetAPIReader(), namespace: to.Namespace, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
-		now:    time.Now, log: log, count: renders,
+		keeper: &keeper{cache: executor.Layers, told: windowsnode.VerifyWith(c.Keys.OpenNewest), log: log},
+		layers: executor.Layers, now: time.Now, log: log, count: renders,
 	}
 	says := &teller{
 		writer:     &status.Writer{Live: m.GetAPIReader(), Client: m.GetClient(), Namespace: to.Namespace, Owner: c.Deployment.Name + "-publish", Now: c.Now, Expected: c.Expected},

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"wmco/bundle"
 	"wmco/bundle/published"
@@ -19,21 +18,15 @@ import (
 // keeper finds what nodes get that wait for the executables of this operator: what is published for them, with what changes without
 // executables (render.Keep). So a mirror change reaches a host that nobody can copy executables to.
 type keeper struct {
-	// live reads the Secrets of layers.
-	live      client.Reader
-	namespace string
+	cache *layers.Cache
 	// told returns what this operator has told a Node. What others have written there is ignored.
 	told windowsnode.DesiredReader
 	log  logr.Logger
-	// layers are those that were read last, by digest: a layer never changes.
-	layers map[bundle.Digest]bundle.Layer
 }
 
 // keeping is one rendering's part of a keeper.
 type keeping struct {
-	*keeper
-	// used are the layers that this rendering needs.
-	used map[bundle.Digest]bundle.Layer
+	*layers.Round
 	// made are the cluster layers that were made, by what is published and what is wanted.
 	made map[[2]bundle.Digest]madeLayer
 }
@@ -56,7 +49,8 @@ func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []wind
 			}
 		}
 	}
-	all := keeping{keeper: k, used: map[bundle.Digest]bundle.Layer{}, made: map[[2]bundle.Digest]madeLayer{}}
+	all := keeping{k.cache.BeginRound("kept"), map[[2]bundle.Digest]madeLayer{}}
+	defer all.End()
 	kept := map[string]published.Desired{}
 	for i, n := range list {
 		d, ok := waiting[n.Node.Name]
@@ -70,13 +64,12 @@ func (k *keeper) keep(ctx context.Context, list []desired.Rendered, nodes []wind
 		}
 		list[i].Bundle, kept[n.Node.Name] = b, d
 	}
-	k.layers = all.used
 	return kept
 }
 
 // bundle returns what is published, with what of the wanted bundle needs no other executables.
 func (k keeping) bundle(ctx context.Context, d published.Desired, want render.Bundle) (render.Bundle, error) {
-	own, err := k.read(ctx, d.Node)
+	own, err := k.Read(ctx, d.Node)
 	if err != nil {
 		return render.Bundle{}, err
 	}
@@ -97,7 +90,7 @@ func (k keeping) bundle(ctx context.Context, d published.Desired, want render.Bu
 }
 
 func (k keeping) make(ctx context.Context, l published.Layer, want render.Bundle) madeLayer {
-	has, err := k.read(ctx, l)
+	has, err := k.Read(ctx, l)
 	if err != nil {
 		return madeLayer{err: err}
 	}
@@ -115,26 +108,6 @@ func (k keeping) make(ctx context.Context, l published.Layer, want render.Bundle
 	}
 	m.digest, m.err = m.layer.Digest()
 	return m
-}
-
-// read returns a published layer.
-func (k keeping) read(ctx context.Context, l published.Layer) (bundle.Layer, error) {
-	layer, ok := k.layers[l.Digest]
-	if !ok {
-		layer, ok = k.used[l.Digest]
-	}
-	var err error
-	switch {
-	case ok:
-	case len(l.Inline) > 0:
-		layer, err = l.Open(nil)
-	default:
-		layer, err = layers.ReadLayer(ctx, k.live, k.namespace, l.Digest)
-	}
-	if err == nil {
-		k.used[l.Digest] = layer
-	}
-	return layer, err
 }
 
 // madeFrom returns the inputs that a kept bundle is made from: mirrors, and the findings about them, change without executables; settings stay as

@@ -26,12 +26,11 @@ func TestAKeptBundleIsOneThatTheOperatorHasSigned(t *testing.T) {
 		return bundle.Layer{Schema: bundle.Schema, Kind: kind, Stage: bundle.StageJoined}
 	}
 	b := bundle.Bundle{Cluster: layer(bundle.LayerCluster), Node: layer(bundle.LayerNode)}
-	var packer layers.Packer
 	packed, err := published.Pack(b.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := packer.Wanted("win-a", b, packed.Digest)
+	w, err := layers.PackBundle("win-a", b)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +54,7 @@ func TestAKeptBundleIsOneThatTheOperatorHasSigned(t *testing.T) {
 		text string
 		want bool
 	}{"signed": {signed, true}, "not signed": {unsigned, false}} {
-		k := &keeper{live: c, namespace: "operator", told: windowsnode.VerifyWith(keys.Open), log: logr.Discard()}
+		k := &keeper{cache: &layers.Cache{Live: c, Namespace: "operator"}, told: windowsnode.VerifyWith(keys.Open), log: logr.Discard()}
 		node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "win-a", Annotations: map[string]string{published.DesiredAnnotation: tt.text, published.VersionAnnotation: "1"}}}
 		list := []desired.Rendered{{Node: render.Node{Name: "win-a"}, Bundle: render.Bundle{Bundle: b}}}
 		if kept := k.keep(t.Context(), list, []windowsnode.Node{windowsnode.Decode(node)}, bundle.Of([]byte("newer executables"))); (len(kept) == 1) != tt.want {

@@ -73,6 +73,8 @@ type renderer struct {
 	// them yet.
 	executables func(kubernetes string) bundle.Digest
 	keeper      *keeper
+	// layers are those that nodes have and get.
+	layers *layers.Cache
 	// servers returns the version of each API server.
 	servers func(context.Context) ([]string, error)
 	now     func() time.Time
@@ -137,9 +139,11 @@ func (r *renderer) render(ctx context.Context) (rendering, error) {
 	}
 	kept := r.keeper.keep(ctx, list, nodes, executables)
 	result.urgent = func(has bundle.Layer) (steps.Urgent, error) { return urgentFor(hosts, has) }
-	if err := result.pack(list); err != nil {
+	round := r.layers.BeginRound("rendered")
+	if err := result.pack(round, list); err != nil {
 		return rendering{}, err
 	}
+	round.End()
 	result.holdMachines(hosts)
 	inputs, from := deletions.Marks(hosts), digestsOf(nodes)
 	for i, w := range result.wanted {
@@ -194,8 +198,7 @@ func digestOfNode(n windowsnode.Node) bundle.Digest {
 }
 
 // pack packs the bundles of nodes. A bundle that is refused, or that is too large to be published, is left out and named.
-func (r *rendering) pack(list []desired.Rendered) error {
-	var packer layers.Packer
+func (r *rendering) pack(round *layers.Round, list []desired.Rendered) error {
 	for _, n := range list {
 		name := n.Node.Name
 		if n.Own.Refused() {
@@ -205,7 +208,7 @@ func (r *rendering) pack(list []desired.Rendered) error {
 		if r.deleted.Keeps(name) {
 			continue
 		}
-		switch w, err := packer.Wanted(name, n.Bundle.Bundle, n.Bundle.ClusterDigest); {
+		switch w, err := round.Wanted(name, n.Bundle.Bundle, n.Bundle.ClusterDigest, n.Bundle.NodeDigest); {
 		case errors.Is(err, archive.ErrTooLarge):
 			r.refused = append(r.refused, refusedNode{name, tooLarge(name, err)})
 		case err != nil:

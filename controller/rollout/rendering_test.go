@@ -18,6 +18,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/inputs/desired"
+	"wmco/controller/layers"
 	"wmco/controller/windowsnode"
 	"wmco/render"
 	"wmco/render/reason"
@@ -32,10 +33,10 @@ func TestABundleThatIsTooLargeConcernsOneNode(t *testing.T) {
 				Path: `C:\k\` + name, Digest: bundle.Of(data), Size: int64(size), Access: bundle.AccessUsers, Impact: bundle.ImpactNone, Content: bundle.Content{Data: data},
 			}}}
 		}
-		return desired.Rendered{Node: render.Node{Name: name}, Bundle: render.Bundle{Bundle: bundle.Bundle{Cluster: layer(bundle.LayerCluster, 1), Node: layer(bundle.LayerNode, size)}}}
+		return desired.Rendered{Node: render.Node{Name: name}, Bundle: render.Bundle{Bundle: bundle.Bundle{Cluster: layer(bundle.LayerCluster, 1), Node: layer(bundle.LayerNode, size)}, ClusterDigest: bundle.Of([]byte("cluster")), NodeDigest: bundle.Of([]byte(name))}}
 	}
 	var r rendering
-	if err := r.pack([]desired.Rendered{node("win-a", 1), node("win-b", 64<<20), node("win-c", 2)}); err != nil {
+	if err := r.pack(new(layers.Cache).BeginRound("test"), []desired.Rendered{node("win-a", 1), node("win-b", 64<<20), node("win-c", 2)}); err != nil {
 		t.Fatal(err)
 	}
 	if len(r.wanted) != 2 || r.wanted[0].Node != "win-a" || r.wanted[1].Node != "win-c" {

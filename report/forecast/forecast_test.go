@@ -115,12 +115,11 @@ func (s *scene) rendered(key bundle.Key, payload string, more ...string) (*desir
 func (s *scene) publish(key, payload string) {
 	s.t.Helper()
 	_, list := s.rendered(bundle.Key(key), payload)
-	var packer layers.Packer
 	var wanted []layers.Wanted
 	var o layers.Observed
 	annotations := map[string]string{}
 	for _, r := range list {
-		w, err := packer.Wanted(r.Node.Name, r.Bundle.Bundle, r.Bundle.ClusterDigest)
+		w, err := layers.PackBundle(r.Node.Name, r.Bundle.Bundle)
 		must(s.t, err)
 		wanted, o.Nodes = append(wanted, w), append(o.Nodes, layers.Node{Name: r.Node.Name, Known: true})
 		annotations[r.Node.Name], err = w.Desired(gather.OperatorNamespace, bundle.ImpactRestart).Encode()

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-
 	"wmco/bundle"
 	"wmco/controller/base/conditions"
 	"wmco/controller/base/skew"

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/layers"
@@ -16,11 +14,9 @@ import (
 // costs knows what changes cost: the impact of the difference between the bundle that a node has and the one that it gets. Layers and
 // differences never change, so they are kept while a node needs them.
 type costs struct {
-	// read returns the Secrets with a label.
-	read      client.Reader
-	namespace string
-
-	layers, kept map[bundle.Digest]bundle.Layer
+	layers *layers.Cache
+	// round has the layers of this snapshot.
+	round        *layers.Round
 	known, still map[step]bundle.Impact
 }
 
@@ -29,13 +25,17 @@ type step struct{ from, to [2]bundle.Digest }
 
 // begin begins a snapshot: what is not used until its end is forgotten.
 func (c *costs) begin(r Rendered) {
-	c.kept, c.still = map[bundle.Digest]bundle.Layer{}, map[step]bundle.Impact{}
+	c.round, c.still = c.layers.BeginRound("compared"), map[step]bundle.Impact{}
 	for _, w := range r.Wanted {
-		c.kept[w.Cluster.Digest], c.kept[w.Own.Digest] = w.Content.Cluster, w.Content.Node
+		c.round.Add(w.Cluster.Digest, w.Content.Cluster)
+		c.round.Add(w.Own.Digest, w.Content.Node)
 	}
 }
 
-func (c *costs) end() { c.layers, c.known = c.kept, c.still }
+func (c *costs) end() {
+	c.round.End()
+	c.known = c.still
+}
 
 // of returns the impact for a node that has a bundle of these layers.
 func (c *costs) of(has bundle.Bundle, layers []bundle.Digest, w Wanted) bundle.Impact {
@@ -70,25 +70,12 @@ func (c *costs) applied(ctx context.Context, has published.Report, node windowsn
 // layer returns a layer by its digest: one that is known, that stands on the Node, or that Secrets hold. A node chooses the digest by what it
 // reports, so what is returned is compared with what is wanted, and never published: see told.
 func (c *costs) layer(ctx context.Context, d bundle.Digest, node windowsnode.Node) (bundle.Layer, bool) {
-	for _, have := range []map[bundle.Digest]bundle.Layer{c.kept, c.layers} {
-		if l, ok := have[d]; ok {
-			c.kept[d] = l
-			return l, true
-		}
+	from := published.Layer{Digest: d}
+	if on := node.Desired.Node; on.Digest == d { // unverified: the layer is checked by its digest
+		from = on
 	}
-	on := node.Desired // unverified: the layer is checked by its digest
-	var l bundle.Layer
-	var err error
-	if on.Node.Digest == d && len(on.Node.Inline) > 0 {
-		l, err = on.Node.Open(nil)
-	} else {
-		l, err = layers.ReadLayer(ctx, c.read, c.namespace, d)
-	}
-	if err != nil {
-		return bundle.Layer{}, false // the node agent is asked what the change costs
-	}
-	c.kept[d] = l
-	return l, true
+	l, err := c.round.Read(ctx, from)
+	return l, err == nil // if not, the node agent is asked what the change costs
 }
 
 // blame names what the bundle of failed nodes changes, and which objects caused that. A full disk, a damaged layer and a locked file are no
@@ -99,8 +86,8 @@ func (e *Executor) blame(v view, r Rendered) string {
 		if !ok || n.Published != n.Wanted || n.Report.Desired != n.Wanted || !n.Report.BlamesInput() || len(n.Report.Layers) != 2 {
 			continue
 		}
-		from, known := e.costs.layers[n.Report.Layers[0]]
-		own, both := e.costs.layers[n.Report.Layers[1]]
+		from, known := e.costs.layers.Lookup(n.Report.Layers[0])
+		own, both := e.costs.layers.Lookup(n.Report.Layers[1])
 		if !known || !both {
 			continue
 		}

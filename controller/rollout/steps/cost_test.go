@@ -29,16 +29,21 @@ func rendered(t *testing.T, text string, impact bundle.Impact) Wanted {
 		Path: `C:\k\kubelet.conf`, Digest: bundle.Of([]byte(text)), Size: int64(len(text)), Access: bundle.AccessUsers, Impact: impact,
 		Content: bundle.Content{Data: []byte(text)},
 	}), Node: layer(bundle.LayerNode)}
-	packed, err := published.Pack(content.Cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var packer layers.Packer
-	w, err := packer.Wanted("win-1", content, packed.Digest)
+	w, err := layers.PackBundle("win-1", content)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return Wanted{Wanted: w, Content: content}
+}
+
+// cacheOf returns a cache that has the layers of a bundle.
+func cacheOf(w Wanted) *layers.Cache {
+	cache := &layers.Cache{}
+	round := cache.BeginRound("test")
+	round.Add(w.Cluster.Digest, w.Content.Cluster)
+	round.Add(w.Own.Digest, w.Content.Node)
+	round.End()
+	return cache
 }
 
 func reportOf(w Wanted) published.Report {
@@ -62,12 +67,12 @@ func TestTheCostOfAChange(t *testing.T) {
 		build.WithObjects(layers.Secret{Part: p, Label: has.Cluster.Label()}.Object(namespace))
 	}
 	reads := 0
-	c := costs{namespace: namespace, read: interceptor.NewClient(build.Build(), interceptor.Funcs{
+	c := costs{layers: &layers.Cache{Namespace: namespace, Live: interceptor.NewClient(build.Build(), interceptor.Funcs{
 		List: func(ctx context.Context, w client.WithWatch, l client.ObjectList, o ...client.ListOption) error {
 			reads++
 			return w.List(ctx, l, o...)
 		},
-	})}
+	})}}
 	cost := func(r published.Report) bundle.Impact {
 		c.begin(Rendered{Wanted: map[string]Wanted{"win-1": next}})
 		defer c.end()
@@ -145,7 +150,7 @@ func TestUrgentThatANodeWasToldOf(t *testing.T) {
 // TestWhatIsBlamed: an object is named where the host did what the bundle says and does not work with it, and for nothing else.
 func TestWhatIsBlamed(t *testing.T) {
 	has, next := rendered(t, "old", bundle.ImpactRestart), rendered(t, "new", bundle.ImpactRestart)
-	e := &Executor{costs: costs{layers: map[bundle.Digest]bundle.Layer{has.Cluster.Digest: has.Content.Cluster, has.Own.Digest: has.Content.Node}}}
+	e := &Executor{costs: costs{layers: cacheOf(has)}}
 	for _, tt := range []struct {
 		state published.State
 		fault published.Fault

@@ -1,6 +1,7 @@
 package steps
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,6 +61,8 @@ type Executor struct {
 	// Decoded are the Nodes of the cache; nil decodes them at each call.
 	Decoded *nodelist.Cache
 	Client  client.Client
+	// Layers are those that nodes have and get; nil is a cache of its own.
+	Layers *layers.Cache
 	// Pods lists the pods of nodes.
 	Pods      kubernetes.Interface
 	Drains    *Drains
@@ -121,7 +124,7 @@ const (
 // Run makes the next steps. The error is why none was made; calling it again continues.
 func (e *Executor) Run(ctx context.Context, r Rendered) (Result, error) {
 	if e.written == nil {
-		e.written, e.costs = map[string]windowsnode.Node{}, costs{read: e.Live, namespace: e.Namespace}
+		e.written, e.costs = map[string]windowsnode.Node{}, costs{layers: cmp.Or(e.Layers, &layers.Cache{Live: e.Live, Namespace: e.Namespace})}
 		e.told, e.observations = newTold(), observations{}
 	}
 	if err := e.begin(ctx); err != nil {

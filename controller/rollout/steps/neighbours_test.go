@@ -15,6 +15,7 @@ import (
 
 	"wmco/bundle"
 	"wmco/bundle/published"
+	"wmco/controller/layers"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
@@ -32,7 +33,7 @@ func beside(t *testing.T, objects ...client.Object) (*Executor, *events.FakeReco
 	return &Executor{Notary: notary(t), told: newTold(),
 		Nodes: c, Live: c, Drains: &Drains{}, Namespace: namespace, Events: recorder, Now: func() time.Time { return time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC) },
 		Elapsed: heartbeat.Monotonic(), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{},
-		costs: costs{read: c, namespace: namespace},
+		costs: costs{layers: &layers.Cache{Live: c, Namespace: namespace}},
 	}, recorder
 }
 

@@ -90,7 +90,7 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]windowsnode.Nod
 		return view{}, err
 	}
 	e.costs.begin(r)
-	e.urgents.begin()
+	e.urgents.begin(e.costs.round)
 	for _, name := range names(nodes) {
 		node := nodes[name]
 		n := plan.Observe(node, windowsnode.VerifyWith(e.Notary.Open))
@@ -127,8 +127,8 @@ func (e *Executor) observe(ctx context.Context, nodes map[string]windowsnode.Nod
 		v.unsettled = v.unsettled || n.Unsettled != ""
 		v.Nodes = append(v.Nodes, n)
 	}
-	e.costs.end()
 	e.urgents.end()
+	e.costs.end()
 	e.told.keep(nodes)
 	e.observations.keep(nodes)
 	maps.DeleteFunc(e.ready, func(name string, _ readyBefore) bool { _, ok := nodes[name]; return !ok })

@@ -14,6 +14,7 @@ import (
 	"wmco/bundle"
 	"wmco/bundle/published"
 	"wmco/controller/keys/signing"
+	"wmco/controller/layers"
 	"wmco/controller/rollout/plan"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/heartbeat"
@@ -34,7 +35,7 @@ func notary(t *testing.T) *signing.Keys {
 func executorOf(t *testing.T) (*Executor, Wanted, corev1.Node) {
 	t.Helper()
 	has := rendered(t, "has", bundle.ImpactRestart)
-	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.Monotonic(), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{}, Drains: &Drains{}, costs: costs{read: fake.NewClientBuilder().Build(), namespace: namespace}}
+	e := &Executor{Notary: notary(t), Namespace: namespace, Now: time.Now, Elapsed: heartbeat.Monotonic(), Heartbeats: windowsnode.SilenceByKubelet, observations: observations{}, Drains: &Drains{}, costs: costs{layers: &layers.Cache{Live: fake.NewClientBuilder().Build(), Namespace: namespace}}}
 	e.told = newTold()
 	return e, has, signedNode(t, e, has, reportOf(has))
 }
@@ -164,7 +165,7 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 		l.Files[0].Impact = bundle.ImpactNone
 		return Urgent{Layer: l, Inputs: []plan.UrgentInput{{Name: "a CA"}}}, nil
 	}
-	e.costs.layers = map[bundle.Digest]bundle.Layer{has.Cluster.Digest: has.Content.Cluster, has.Own.Digest: has.Content.Node}
+	e.costs.layers = cacheOf(has)
 	n, v := e.seen(t, node, next, find)
 	if n.Urgent.Bundle == "" || v.urgent["win-1"].Own.Digest != has.Own.Digest {
 		t.Fatalf("nothing is urgent: %+v", n.Urgent)
@@ -181,7 +182,7 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range []Wanted{evil} {
-		e.costs.layers = map[bundle.Digest]bundle.Layer{x.Cluster.Digest: x.Content.Cluster}
+		e.costs.layers = cacheOf(x)
 		text, err := x.Desired(namespace, bundle.ImpactRestart).Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -195,7 +196,7 @@ func TestNothingUrgentIsMadeOfWhatANodeSays(t *testing.T) {
 		}
 	}
 	// What the node had is known still, while its report says so.
-	e.costs.layers = map[bundle.Digest]bundle.Layer{has.Cluster.Digest: has.Content.Cluster, has.Own.Digest: has.Content.Node}
+	e.costs.layers = cacheOf(has)
 	e.seen(t, node, next, find)
 	if n, _ := e.seen(t, nodeThatSays(t, "", reportOf(has)), next, find); n.Urgent.Bundle == "" {
 		t.Error("whoever removes the annotation keeps the node from what is urgent")

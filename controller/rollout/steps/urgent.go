@@ -20,12 +20,10 @@ type Urgent struct {
 	Mixed string
 }
 
-// urgents makes the bundles of nodes that must not wait. Layers are packed once, and kept while nodes need them.
+// urgents makes the bundles of nodes that must not wait.
 type urgents struct {
-	packer published.Packer
-
+	round              *layers.Round
 	shared, sharedKept map[[2]bundle.Digest]*urgentLayer
-	own, ownKept       map[bundle.Digest]published.Packed
 }
 
 // urgentLayer is what is urgent for the nodes that have one cluster layer, and for which another one is rendered.
@@ -36,11 +34,12 @@ type urgentLayer struct {
 	cost   bundle.Impact
 }
 
-func (u *urgents) begin() {
-	u.sharedKept, u.ownKept = map[[2]bundle.Digest]*urgentLayer{}, map[bundle.Digest]published.Packed{}
+// begin begins a snapshot, with its layers: what is not used until its end is forgotten.
+func (u *urgents) begin(round *layers.Round) {
+	u.round, u.sharedKept = round, map[[2]bundle.Digest]*urgentLayer{}
 }
 
-func (u *urgents) end() { u.shared, u.own = u.sharedKept, u.ownKept }
+func (u *urgents) end() { u.shared = u.sharedKept }
 
 // of returns what is urgent for a node that has a bundle of which it was told, and how it is published.
 func (u *urgents) of(has bundle.Bundle, told published.Desired, node windowsnode.Node, to destination) (plan.Urgent, layers.Wanted, error) {
@@ -56,12 +55,12 @@ func (u *urgents) of(has bundle.Bundle, told published.Desired, node windowsnode
 	if l.packed == nil {
 		return found, layers.Wanted{}, nil
 	}
-	own, err := u.node(has.Node, on[1])
+	own, err := u.round.Pack(on[1], has.Node)
 	if err != nil {
 		return plan.Urgent{}, layers.Wanted{}, err
 	}
 	// Executables and inputs are those that the node has been told of with this bundle: no others belong to what it has.
-	w := layers.Wanted{Node: node.Name, Cluster: l.packed, Own: own, Inputs: told.Inputs, Payload: told.Payload}
+	w := layers.Wanted{Node: node.Name, Cluster: l.packed, Own: *own, Inputs: told.Inputs, Payload: told.Payload}
 	if w.Bundle, err = bundle.DigestLayers(w.Cluster.Digest, own.Digest); err != nil {
 		return plan.Urgent{}, layers.Wanted{}, err
 	}
@@ -86,29 +85,17 @@ func (u *urgents) layer(has bundle.Layer, between [2]bundle.Digest, to destinati
 	}
 	l := &urgentLayer{Urgent: found}
 	if len(found.Inputs) > 0 {
-		packed, err := u.packer.Pack(found.Layer)
+		digest, err := found.Layer.Digest()
 		if err != nil {
 			return nil, fmt.Errorf("packing what is urgent: %w", err)
 		}
-		l.packed, l.cost = &packed, bundle.Diff(bundle.Bundle{Cluster: has}, bundle.Bundle{Cluster: found.Layer}).Impact()
+		if l.packed, err = u.round.Pack(digest, found.Layer); err != nil {
+			return nil, fmt.Errorf("packing what is urgent: %w", err)
+		}
+		l.cost = bundle.Diff(bundle.Bundle{Cluster: has}, bundle.Bundle{Cluster: found.Layer}).Impact()
 	}
 	u.sharedKept[between] = l
 	return l, nil
-}
-
-// node returns the layer of a node, packed.
-func (u *urgents) node(l bundle.Layer, d bundle.Digest) (published.Packed, error) {
-	for _, known := range []map[bundle.Digest]published.Packed{u.ownKept, u.own} {
-		if p, ok := known[d]; ok {
-			u.ownKept[d] = p
-			return p, nil
-		}
-	}
-	p, err := u.packer.Pack(l)
-	if err == nil {
-		u.ownKept[d] = p
-	}
-	return p, err
 }
 
 // destination is what is rendered for a node, and what finds the urgent part of it.

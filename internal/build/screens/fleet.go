@@ -174,9 +174,8 @@ func (f *Fleet) Render(ctx context.Context, with ...string) (map[string]layers.W
 		return nil, fmt.Errorf("rendering the %d nodes of %d: %w: %v", len(list), len(f.Nodes), errRefused, blocking)
 	}
 	bundles := map[string]layers.Wanted{}
-	var packer layers.Packer
 	for _, r := range list {
-		if bundles[r.Node.Name], err = packer.Wanted(r.Node.Name, r.Bundle.Bundle, r.Bundle.ClusterDigest); err != nil {
+		if bundles[r.Node.Name], err = layers.PackBundle(r.Node.Name, r.Bundle.Bundle); err != nil {
 			return nil, err
 		}
 	}

@@ -1,0 +1,62 @@
+package layers
+
+import (
+	"context"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"wmco/bundle"
+	"wmco/bundle/published"
+)
+
+// TestCache: a layer is read from its Secrets and packed once while one user needs it, and forgotten when the last one does not.
+func TestCache(t *testing.T) {
+	layer := bundle.Layer{Schema: bundle.Schema, Kind: bundle.LayerCluster, Stage: bundle.StageJoined}
+	packed, err := published.Pack(layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	build := fake.NewClientBuilder()
+	for _, p := range packed.Secrets {
+		build.WithObjects(Secret{Part: p, Label: packed.Label()}.Object("operator"))
+	}
+	reads := 0
+	c := &Cache{Namespace: "operator", Live: interceptor.NewClient(build.Build(), interceptor.Funcs{
+		List: func(ctx context.Context, w client.WithWatch, l client.ObjectList, o ...client.ListOption) error {
+			reads++
+			return w.List(ctx, l, o...)
+		},
+	})}
+	need := func(user string) *published.Packed {
+		t.Helper()
+		round := c.BeginRound(user)
+		defer round.End()
+		l, err := round.Read(t.Context(), published.Layer{Digest: packed.Digest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := round.Pack(packed.Digest, l)
+		if err != nil || p.Digest != packed.Digest {
+			t.Fatalf("%s, %v", p.Digest, err)
+		}
+		return p
+	}
+	first := need("a")
+	if again := need("b"); reads != 1 || again != first {
+		t.Errorf("%d reads; packed once: %t", reads, again == first)
+	}
+	c.BeginRound("a").End()
+	if _, ok := c.Lookup(packed.Digest); !ok {
+		t.Error("forgotten while b needs it")
+	}
+	c.BeginRound("b").End()
+	if _, ok := c.Lookup(packed.Digest); ok {
+		t.Error("kept although no user needs it")
+	}
+	if _, err := c.BeginRound("a").Read(t.Context(), published.Layer{Digest: bundle.Of([]byte("other"))}); err == nil {
+		t.Error("a layer without Secrets")
+	}
+}
