@@ -71,7 +71,7 @@ func newShared(m base.Manager, o Options, key bundle.Key, admission policies.Pol
 	reader := &inputs.Reader{
 		Keys: signs.Read, Records: records.Cached, Log: o.Log.WithName("inputs"), Cache: m.Kinds.Reader(m.GetClient()), Namespace: o.Namespace, Resolver: o.Resolver, Now: time.Now,
 		Source: desired.Source{
-			Objects: objects.Cluster(m.Kinds.Reader(m.GetClient())), Set: o.Payload, Key: key,
+			Objects: objects.CachedCluster(m.Kinds.Reader(m.GetClient())), Set: o.Payload, Key: key,
 			Gather: gather.Options{Namespace: o.Namespace, Complete: true, Environment: o.Environment},
 		},
 	}

@@ -17,24 +17,6 @@ import (
 	"wmco/render/reason"
 )
 
-// contentDigest returns the digest of an object without the metadata that the API server maintains.
-func contentDigest(data []byte) bundle.Digest {
-	var object map[string]any
-	if json.Unmarshal(data, &object) != nil {
-		return bundle.Of(data)
-	}
-	if metadata, ok := object["metadata"].(map[string]any); ok {
-		for _, name := range []string{"resourceVersion", "generation", "uid", "creationTimestamp", "managedFields"} {
-			delete(metadata, name)
-		}
-	}
-	canonical, err := json.Marshal(object)
-	if err != nil {
-		return bundle.Of(data)
-	}
-	return bundle.Of(canonical)
-}
-
 // find returns the object at that place, if it was read.
 func (g *gatherer) find(p place) (objects.Object, bool) {
 	for _, o := range g.objects {

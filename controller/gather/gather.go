@@ -62,7 +62,7 @@ func Gather(ctx context.Context, r objects.Reader, o Options) (Result, error) {
 	}
 	for i := range set.Objects {
 		o := &set.Objects[i]
-		o.Ref.Group, o.Digest = o.Group, contentDigest(o.JSON)
+		o.Ref.Group, o.Digest = o.Group, o.ContentDigest()
 	}
 	g := &gatherer{options: o, objects: set.Objects, replaced: set.Replaced, findings: slices.DeleteFunc(set.Findings, isAboutInstallConfig), cluster: render.Cluster{Origins: render.Origins{}, Copies: !o.Complete}}
 	g.holdMachines()

@@ -24,7 +24,15 @@ import (
 // A missing kind is one, unless the want is optional, and so is a forbidden request. Objects have no Source and no Line.
 func Cluster(r client.Reader) Reader { return &clusterReader{client: r} }
 
-type clusterReader struct{ client client.Reader }
+// CachedCluster is Cluster for an informer cache that is read again and again: an object that has not changed is not converted again. Objects of the
+// cache are not copied. One reading after the other is made.
+func CachedCluster(r client.Reader) Reader { return &clusterReader{client: r, converted: &converted{}} }
+
+type clusterReader struct {
+	client client.Reader
+	// converted is nil where each object is read once.
+	converted *converted
+}
 
 // scoper is the part of a client.Client that a client.Reader may lack.
 type scoper interface {
@@ -35,6 +43,7 @@ type scoper interface {
 func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
 	found := make(map[identity]Object)
 	var findings bundle.Findings
+	defer c.converted.begin()()
 	for _, w := range wants {
 		items, err := c.fetch(ctx, w)
 		refused, err := refusal(w, err)
@@ -43,7 +52,7 @@ func (c *clusterReader) Read(ctx context.Context, wants []Want) (Set, error) {
 		}
 		findings = append(findings, refused...)
 		for _, item := range items {
-			p, bad := fromCluster(item, w)
+			p, bad := c.converted.fromCluster(item, w)
 			switch {
 			case bad != nil:
 				findings = append(findings, flawed(p, *bad))
@@ -152,7 +161,7 @@ func kindIsGone(err error) bool {
 // list requests all objects of the kind, in the namespace and with the labels of the want.
 func (c *clusterReader) list(ctx context.Context, w Want) ([]unstructured.Unstructured, error) {
 	list := NewList(w.groupVersionKind())
-	err := c.client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels(w.Labels))
+	err := c.client.List(ctx, list, client.InNamespace(w.Namespace), client.MatchingLabels(w.Labels), client.UnsafeDisableDeepCopyOption(c.converted != nil))
 	switch {
 	case err == nil:
 		return list.Items, nil

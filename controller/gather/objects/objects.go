@@ -25,6 +25,8 @@ type Object struct {
 	Group, Version string
 	// JSON is the whole object with sorted keys, without metadata.managedFields. Secrets are not masked.
 	JSON []byte
+	// Content is the digest of the object without the metadata that the API server maintains; empty where that was not made yet.
+	Content bundle.Digest
 }
 
 // Want selects objects that a caller needs.
