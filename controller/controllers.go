@@ -133,7 +133,7 @@ func addHostControllers(ctx context.Context, m base.Manager, o Options, s shared
 	}
 	for _, c := range []interface{ SetupWithManager(base.Manager) error }{
 		&node.Nodes{
-			Reader: cached, Client: cached, Joiner: joiner, Inputs: s.read, Hosts: joiner.Hosts, Drainer: drain.Drainer{Client: clients},
+			Reader: cached, Decoded: m.Decoded, Client: cached, Joiner: joiner, Inputs: s.read, Hosts: joiner.Hosts, Drainer: drain.Drainer{Client: clients},
 			Namespace: o.Namespace, Version: o.Version, Payload: s.executables, Copying: node.CopyPlaces(),
 			Events: events, Log: log.WithName("nodes"), Elapsed: o.Elapsed, APITime: s.servers.Time,
 		},

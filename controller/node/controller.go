@@ -28,6 +28,7 @@ import (
 	"wmco/controller/hosts"
 	"wmco/controller/windowsnode"
 	"wmco/controller/windowsnode/drain"
+	"wmco/controller/windowsnode/nodelist"
 	"wmco/controller/windowsnode/record"
 	"wmco/render"
 	"wmco/render/reason"
@@ -50,7 +51,9 @@ const retrySilent = 10 * time.Minute
 // Nodes repairs over SSH what a node agent cannot repair: itself.
 type Nodes struct {
 	// Reader is a cache of Windows Nodes and of the ConfigMap, unstructured.
-	Reader    client.Reader
+	Reader client.Reader
+	// Decoded are the Nodes of the cache; nil decodes each time.
+	Decoded   *nodelist.Cache
 	Client    client.Client
 	Joiner    *configure.Joiner
 	Inputs    configure.Inputs
@@ -165,7 +168,7 @@ func (n *Nodes) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	if err := n.forgetRemoval(ctx, node, r); err != nil {
 		return reconcile.Result{}, err
 	}
-	decoded := windowsnode.Decode(*node)
+	decoded := n.Decoded.Decode(*node)
 	if decoded.IsLost() {
 		return n.find(ctx, node)
 	}

@@ -64,6 +64,19 @@ func (c *Cache) decodeChanged(items []unstructured.Unstructured) ([]windowsnode.
 	return nodes, nil
 }
 
+// Decode returns a Node decoded: as it was decoded for a list, if that had this version of it.
+func (c *Cache) Decode(object corev1.Node) windowsnode.Node {
+	if c != nil && object.ResourceVersion != "" {
+		c.mu.Lock()
+		n, ok := c.decoded[object.Name]
+		c.mu.Unlock()
+		if ok && n.ResourceVersion == object.ResourceVersion && n.UID == object.UID {
+			return n
+		}
+	}
+	return windowsnode.Decode(object)
+}
+
 // ListLive returns the Windows Nodes as the API server has them.
 func ListLive(ctx context.Context, r client.Reader) ([]windowsnode.Node, error) {
 	var list corev1.NodeList
